@@ -1,0 +1,11 @@
+"""The papers' algorithms, each a short composition of the parts in `noregret.belief` and `noregret.decision`."""
+
+from noregret.algorithms.kernelized_bandits import gp_ei, gp_pi, gp_ts, gp_ucb, igp_ucb, random
+from noregret.algorithms.tighter_widths import amm_ucb, ay_ucb, dmm_ucb
+
+_BUILDERS = (gp_ucb, igp_ucb, gp_ts, gp_ei, gp_pi, ay_ucb, amm_ucb, dmm_ucb, random)
+
+NAMES = {builder.__name__.replace("_", "-"): builder for builder in _BUILDERS}
+"""Command-line names of the builders."""
+
+__all__ = ["NAMES", *(builder.__name__ for builder in _BUILDERS)]

@@ -1,0 +1,128 @@
+"""Confidence widths found after the four papers, for R-sub-Gaussian noise; all are valid at every ridge.
+
+Y. Abbasi-Yadkori. Online learning for linearly parametrized control problems. PhD thesis, 2012;
+J. Whitehouse, A. Ramdas, Z. S. Wu. On the sublinear regret of GP-UCB. NeurIPS 2023 (AY).
+H. Flynn, D. Reeb. Tighter confidence bounds for sequential kernel regression. AISTATS 2025 (AMM, DMM).
+
+=================  =======================================================================================
+symbol             here
+=================  =======================================================================================
+B, R, delta        ``norm``, ``noise``, ``delta``
+gain               1/2 ln det(I + K_t / ridge), realised
+q(a)               a y' (K_t + a I)^-1 y, the ridge a times the posterior's ``misfit``
+c                  R^2 / ridge
+=================  =======================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from noregret.belief.exact import ExactGP
+from noregret.belief.family import RidgeFamily
+from noregret.belief.kernels import KernelLike, as_kernel
+from noregret.belief.posterior import Floats, Posterior, Rng
+from noregret.decision.loops import Sequential
+from noregret.decision.rules import UCB
+
+
+@dataclass(frozen=True)
+class AYWidth:
+    """B + (R / sqrt(ridge)) sqrt(2 (gain + ln(1/delta))); the noise part is multiplied by ``scale``."""
+
+    norm: float
+    noise: float
+    delta: float
+    scale: float = 1.0
+
+    def __call__(self, posterior: Posterior) -> float:
+        confidence = 2 * (posterior.information_gain + math.log(1 / self.delta))
+        return self.norm + self.scale * self.noise * math.sqrt(confidence / posterior.ridge)
+
+
+@dataclass(frozen=True)
+class AMMWidth:
+    """sqrt(B^2 + (R^2 / ridge) 2 (gain + ln(1/delta))): never wider than AY; R is multiplied by ``scale``."""
+
+    norm: float
+    noise: float
+    delta: float
+    scale: float = 1.0
+
+    def __call__(self, posterior: Posterior) -> float:
+        confidence = 2 * (posterior.information_gain + math.log(1 / self.delta))
+        return math.sqrt(self.norm**2 + (self.scale * self.noise) ** 2 * confidence / posterior.ridge)
+
+
+@dataclass(frozen=True)
+class DMM:
+    """The tightest of the bounds that several ridges a give, from a `RidgeFamily` whose first ridge is a0.
+
+    With Q = q(a0) + 2 R^2 (gain + ln(1/delta)) at a0, the upper bound is the least over a of
+    mean_a + sqrt(max(0, Q + a B^2 - q(a)) / a) std_a, and the lower bound likewise.
+    """
+
+    norm: float
+    noise: float
+    delta: float
+    scale: float = 1.0
+
+    def __call__(self, posterior: Any, rng: Rng) -> Floats:
+        return self.bounds(posterior)[1]
+
+    def bounds(self, posterior: Any) -> tuple[Floats, Floats]:
+        """Lower and upper bound, each (N,)."""
+        first = posterior.members[0]
+        confidence = 2 * (first.information_gain + math.log(1 / self.delta))
+        budget = first.ridge * first.misfit + (self.scale * self.noise) ** 2 * confidence
+        lower, upper = np.full(len(first.mean), -np.inf), np.full(len(first.mean), np.inf)
+        for member in posterior.members:
+            spare = budget / member.ridge + self.norm**2 - member.misfit
+            half = math.sqrt(max(0.0, spare)) * member.std
+            lower, upper = np.maximum(lower, member.mean - half), np.minimum(upper, member.mean + half)
+        return lower, upper
+
+
+def ay_ucb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    scale: float = 1.0,
+) -> Sequential:
+    """UCB with the AY width, B + (R / sqrt(ridge)) sqrt(2 (gain + ln(1/delta))); ridge R^2 unless given."""
+    return Sequential(ExactGP(kernel, noise**2 if ridge is None else ridge), UCB(AYWidth(norm, noise, delta, scale)))
+
+
+def amm_ucb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    scale: float = 1.0,
+) -> Sequential:
+    """UCB with the AMM width, sqrt(B^2 + (R^2 / ridge) 2 (gain + ln(1/delta))); ridge R^2 unless given."""
+    return Sequential(ExactGP(kernel, noise**2 if ridge is None else ridge), UCB(AMMWidth(norm, noise, delta, scale)))
+
+
+def dmm_ucb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    scale: float = 1.0,
+) -> Sequential:
+    """UCB with the DMM bounds, the best of five ridges around R^2 (or around the one given)."""
+    first = noise**2 if ridge is None else ridge
+    family = RidgeFamily(as_kernel(kernel), (first, 0.1 * first, 0.3 * first, 3 * first, 10 * first))
+    return Sequential(family, DMM(norm, noise, delta, scale))

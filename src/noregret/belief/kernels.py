@@ -1,0 +1,315 @@
+"""Kernels: frozen values that combine with ``+`` and ``*``.
+
+A kernel maps points (n, d) and (m, d) to the (n, m) matrix of k(x, y). Any callable that does so may stand
+wherever a kernel is asked for, scikit-learn's kernel objects among them (see `as_kernel`).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky
+from scipy.spatial.distance import cdist
+from scipy.special import gamma, kv
+
+from noregret.belief.posterior import Floats
+
+Lengthscale = float | tuple[float, ...]
+
+
+class Kernel(ABC):
+    """A positive definite function k(x, y)."""
+
+    @abstractmethod
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Kernel matrix, (n, d), (m, d) -> (n, m)."""
+
+    @abstractmethod
+    def diag(self, X: Floats) -> Floats:
+        """k(x, x) of every row, (n, d) -> (n,)."""
+
+    def gain_rate(self, rounds: int, dimension: int) -> float:
+        """Order of the largest information gain in ``rounds`` pulls, with constant 1."""
+        raise ValueError(
+            f"no growth rate of the information gain is known for {self}: "
+            "pass gain='realised', gain='greedy' or a number"
+        )
+
+    def __add__(self, other: KernelLike) -> Kernel:
+        return Sum(self, as_kernel(other))
+
+    def __radd__(self, other: KernelLike) -> Kernel:
+        return Sum(as_kernel(other), self)
+
+    def __mul__(self, other: KernelLike | float) -> Kernel:
+        if isinstance(other, int | float | np.number):
+            return Scaling(float(other), self)
+        return Product(self, as_kernel(other))
+
+    __rmul__ = __mul__
+
+
+KernelLike = Kernel | Callable[[Floats, Floats], Floats]
+
+
+@dataclass(frozen=True)
+class SquaredExponential(Kernel):
+    """k(x, y) = exp(-r^2 / 2), r the distance in units of ``lengthscale`` (one, or one per dimension).
+
+    >>> SquaredExponential(0.5)(np.array([[0.0]]), np.array([[0.5]])).round(4)
+    array([[0.6065]])
+    """
+
+    lengthscale: Lengthscale
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengthscale", _positive("lengthscale", self.lengthscale))
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        squared = _distance(X, Y, self.lengthscale, "sqeuclidean")
+        squared *= -0.5
+        return np.asarray(np.exp(squared, out=squared))
+
+    def diag(self, X: Floats) -> Floats:
+        return np.ones(len(X))
+
+    def gain_rate(self, rounds: int, dimension: int) -> float:
+        """(ln t)^(d + 1)."""
+        return math.log(max(rounds, 1)) ** (dimension + 1)
+
+
+@dataclass(frozen=True)
+class Matern(Kernel):
+    """k(x, y) = 2^(1-nu) / Gamma(nu) z^nu K_nu(z), z = sqrt(2 nu) r, r in units of ``lengthscale``.
+
+    Closed forms at nu = 1/2, 3/2 and 5/2, the Bessel function elsewhere; 1 at r = 0.
+    """
+
+    nu: float
+    lengthscale: Lengthscale
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengthscale", _positive("lengthscale", self.lengthscale))
+        if not 0 < self.nu <= 100:
+            raise ValueError(
+                f"nu must be in (0, 100], got {self.nu}: a smoother kernel is SquaredExponential in all but name"
+            )
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        z = _distance(X, Y, self.lengthscale, "euclidean")
+        z *= math.sqrt(2 * self.nu)
+        match self.nu:
+            case 0.5:
+                return np.exp(-z)
+            case 1.5:
+                return (1 + z) * np.exp(-z)
+            case 2.5:
+                return (1 + z + z * z / 3) * np.exp(-z)
+        with np.errstate(invalid="ignore", over="ignore"):
+            k = 2 ** (1 - self.nu) / gamma(self.nu) * z**self.nu * kv(self.nu, z)
+        return np.where(np.isfinite(k), k, 1.0)  # K_nu overflows only where z is so small that k rounds to 1
+
+    def diag(self, X: Floats) -> Floats:
+        return np.ones(len(X))
+
+    def gain_rate(self, rounds: int, dimension: int) -> float:
+        """t^(d (d+1) / (2 nu + d (d+1))) ln t."""
+        power = dimension * (dimension + 1)
+        return float(rounds ** (power / (2 * self.nu + power))) * math.log(max(rounds, 1))
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(Kernel):
+    """k(x, y) = (1 + r^2 / (2 alpha))^-alpha, r in units of ``lengthscale``."""
+
+    alpha: float
+    lengthscale: Lengthscale
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengthscale", _positive("lengthscale", self.lengthscale))
+        object.__setattr__(self, "alpha", _positive("alpha", self.alpha))
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        squared = _distance(X, Y, self.lengthscale, "sqeuclidean")
+        return np.asarray((1 + squared / (2 * self.alpha)) ** -self.alpha)
+
+    def diag(self, X: Floats) -> Floats:
+        return np.ones(len(X))
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """k(x, y) = x'y + ``offset``. Keep the arms in the unit ball if a theorem's k(x, x) <= 1 is to hold."""
+
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.offset >= 0:
+            raise ValueError(f"offset must be at least 0, got {self.offset}")
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        return np.asarray(X @ Y.T + self.offset)
+
+    def diag(self, X: Floats) -> Floats:
+        return np.asarray((X * X).sum(axis=1) + self.offset)
+
+    def gain_rate(self, rounds: int, dimension: int) -> float:
+        """D ln t."""
+        return dimension * math.log(max(rounds, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Tabular(Kernel):
+    """A given kernel matrix; points are indices into it, as an (n, 1) column.
+
+    >>> k = Tabular([[1.0, 0.5], [0.5, 1.0]])
+    >>> k(k.arms, k.arms[:1])
+    array([[1. ],
+           [0.5]])
+    """
+
+    matrix: Floats = field(repr=False)
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.matrix, dtype=float)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+            raise ValueError(f"matrix must be square, got shape {matrix.shape}")
+        if not np.isfinite(matrix).all():
+            raise ValueError("matrix must be finite: fill or drop the rows with nan or inf")
+        scale = np.abs(matrix).max()
+        if np.abs(matrix - matrix.T).max() > 1e-10 * scale:
+            raise ValueError("matrix must be symmetric: pass (M + M.T) / 2 if the difference is meant to be none")
+        try:
+            cholesky(matrix + 1e-8 * scale * np.eye(len(matrix)), lower=True)
+        except LinAlgError:
+            raise ValueError("matrix must be positive semi-definite: it has a negative eigenvalue") from None
+        matrix.setflags(write=False)
+        object.__setattr__(self, "matrix", matrix)
+
+    def __repr__(self) -> str:
+        return f"Tabular(<{len(self.matrix)} x {len(self.matrix)} matrix>)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tabular) and np.array_equal(self.matrix, other.matrix)
+
+    def __hash__(self) -> int:
+        return hash(self.matrix.tobytes())
+
+    @property
+    def arms(self) -> Floats:
+        """Every point the kernel knows, (n, 1)."""
+        return np.arange(float(len(self.matrix)))[:, None]
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        return np.asarray(self.matrix[np.ix_(self._index(X), self._index(Y))])
+
+    def diag(self, X: Floats) -> Floats:
+        i = self._index(X)
+        return np.asarray(self.matrix[i, i])
+
+    def _index(self, points: Floats) -> np.ndarray[Any, np.dtype[np.intp]]:
+        column = np.asarray(points).reshape(-1)
+        index = column.astype(np.intp)
+        if len(column) != len(points) or (index != column).any():
+            raise ValueError("points of a Tabular kernel are one column of whole numbers: pass kernel.arms as arms")
+        if index.size and not (index.min() >= 0 and index.max() < len(self.matrix)):
+            raise ValueError(f"points of this Tabular kernel must be in 0..{len(self.matrix) - 1}")
+        return index
+
+
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """k(x, y) = left(x, y) + right(x, y)."""
+
+    left: Kernel
+    right: Kernel
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        return np.asarray(self.left(X, Y) + self.right(X, Y))
+
+    def diag(self, X: Floats) -> Floats:
+        return np.asarray(self.left.diag(X) + self.right.diag(X))
+
+
+@dataclass(frozen=True)
+class Product(Kernel):
+    """k(x, y) = left(x, y) right(x, y)."""
+
+    left: Kernel
+    right: Kernel
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        return np.asarray(self.left(X, Y) * self.right(X, Y))
+
+    def diag(self, X: Floats) -> Floats:
+        return np.asarray(self.left.diag(X) * self.right.diag(X))
+
+
+@dataclass(frozen=True)
+class Scaling(Kernel):
+    """k(x, y) = factor * kernel(x, y)."""
+
+    factor: float
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        _positive("factor of a kernel", self.factor)
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        return np.asarray(self.factor * self.kernel(X, Y))
+
+    def diag(self, X: Floats) -> Floats:
+        return np.asarray(self.factor * self.kernel.diag(X))
+
+    def gain_rate(self, rounds: int, dimension: int) -> float:
+        """The rate of the kernel that is scaled."""
+        return self.kernel.gain_rate(rounds, dimension)
+
+
+@dataclass(frozen=True)
+class Given(Kernel):
+    """Any callable (n, d), (m, d) -> (n, m) as a kernel; its own ``diag`` is used if it has one."""
+
+    function: Callable[[Floats, Floats], Floats]
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        return np.asarray(self.function(X, Y), dtype=float)
+
+    def diag(self, X: Floats) -> Floats:
+        if hasattr(self.function, "diag"):
+            return np.asarray(self.function.diag(X), dtype=float)
+        return np.array([self(x[None], x[None])[0, 0] for x in X])
+
+
+def as_kernel(kernel: KernelLike) -> Kernel:
+    """Take any callable (n, d), (m, d) -> (n, m) for a kernel, scikit-learn's kernel objects included."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, type) or not callable(kernel):
+        raise ValueError(f"kernel must be a kernel object or a function (n, d), (m, d) -> (n, m), got {kernel!r}")
+    return Given(kernel)
+
+
+def _distance(X: Floats, Y: Floats, lengthscale: Lengthscale, metric: Literal["euclidean", "sqeuclidean"]) -> Floats:
+    """Distances (or squared ones) in units of the lengthscale, by differences: exact at coinciding points."""
+    if isinstance(lengthscale, tuple):
+        if X.shape[1] != len(lengthscale):
+            raise ValueError(f"points have {X.shape[1]} dimensions but the kernel has {len(lengthscale)} lengthscales")
+        scale = np.array(lengthscale)
+        return np.asarray(cdist(X / scale, Y / scale, metric))
+    distance = np.asarray(cdist(X, Y, metric))
+    distance /= lengthscale**2 if metric == "sqeuclidean" else lengthscale
+    return distance
+
+
+def _positive(name: str, value: Any) -> Any:
+    """Check that all is positive and finite, and give it back as a float or a tuple of floats."""
+    array = np.asarray(value, dtype=float)
+    if array.ndim > 1 or not (np.isfinite(array).all() and (array > 0).all()) or array.size == 0:
+        raise ValueError(f"{name} must be positive, got {value}")
+    return float(array) if array.ndim == 0 else tuple(float(v) for v in array)

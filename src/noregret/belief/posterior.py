@@ -1,0 +1,120 @@
+"""The contracts of the belief layer, and its notation.
+
+========================  ==========================================================================
+here                      meaning
+========================  ==========================================================================
+``arms``                  the N options, rows of an (N, d) array, named by their index
+``ridge``                 lambda, added to the kernel matrix of the observations
+``rounds``                t, the number of rewards received
+``mean``                  mu(x) = k_t(x)' (K_t + ridge I)^-1 y
+``std``                   s(x), with s(x)^2 = k(x, x) - k_t(x)' (K_t + ridge I)^-1 k_t(x);
+                          never divided by the ridge
+``information_gain``      1/2 ln det(I + K_t / ridge), the realised gain
+``effective_dimension``   sum over the pulls s = 1..t of std(x_s)^2 / ridge
+========================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Rng = np.random.Generator
+
+
+class Posterior(Protocol):
+    """The belief about f on N arms: the one mutable object of a run.
+
+    ``mean`` and ``std`` are never written to in place, so whoever keeps one keeps a snapshot.
+    """
+
+    rounds: int
+
+    @property
+    def arms(self) -> Floats:
+        """The arms, (N, d)."""
+        ...
+
+    @property
+    def ridge(self) -> float:
+        """The ridge lambda of one observation."""
+        ...
+
+    @property
+    def mean(self) -> Floats:
+        """Posterior mean of every arm, (N,)."""
+        ...
+
+    @property
+    def std(self) -> Floats:
+        """Posterior standard deviation of every arm, (N,)."""
+        ...
+
+    @property
+    def information_gain(self) -> float:
+        """Realised gain, 1/2 ln det(I + K_t / ridge)."""
+        ...
+
+    @property
+    def effective_dimension(self) -> float:
+        """Sum of std(x_s)^2 / ridge over all pulls so far."""
+        ...
+
+    @property
+    def rank(self) -> int:
+        """How many features are in use: the distinct pulled arms, for the exact posterior."""
+        ...
+
+    @property
+    def pulled(self) -> Ints:
+        """The distinct arms pulled so far, in order of their first pull."""
+        ...
+
+    def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
+        """Take in one or many rewards.
+
+        Parameters
+        ----------
+        arms : int or (n,) ints
+        rewards : float or (n,) floats, optional
+            None changes the variance only, as if every arm had returned its current mean; it does not
+            count as a round.
+        noise : float or (n,) floats, optional
+            Factor on the ridge of each observation, 1 by default.
+        """
+        ...
+
+    def predict(self, points: Floats) -> tuple[Floats, Floats]:
+        """Mean and std, each (n,), at any (n, d) points, not only the arms."""
+        ...
+
+    def sample(self, rng: Rng) -> Floats:
+        """One function drawn from the belief, jointly on all arms, (N,)."""
+        ...
+
+    def copy(self) -> Self:
+        """An independent posterior with the same knowledge, for thinking ahead."""
+        ...
+
+
+class Model(Protocol):
+    """A frozen recipe for a belief: what is assumed about f before any reward."""
+
+    def prior(self, arms: Any, rng: Rng | None = None) -> Posterior:
+        """Belief about f on these (N, d) arms before any reward; ``rng`` is for models that draw features."""
+        ...
+
+
+def as_arms(arms: Any) -> Floats:
+    """Check that these are points, one row each, and give them back as an (N, d) float array."""
+    array = np.asarray(arms, dtype=float)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"arms must be an (N, d) array, got shape {array.shape}: numbers go in as numbers[:, None]")
+    if not np.isfinite(array).all():
+        row = int(np.argmax(~np.isfinite(array).all(axis=1)))
+        raise ValueError(f"arm {row} is not finite: drop it or fill its missing values")
+    return array

@@ -1,0 +1,57 @@
+"""BLAS threads: one where the work is small, the user's own number where it is large.
+
+On matrices of a few hundred rows, waking a second thread costs many times the product itself. The setting
+belongs to the whole process, so it is counted: the first to come in notes it, the last to leave puts it back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+SMALL = 1_000_000
+"""Multiply-adds below which one thread does the work: about 0.2 ms of it."""
+
+TINY = 8_000
+"""Multiply-adds below which no BLAS wakes a second thread, so that the setting need not be touched."""
+
+_lock = threading.Lock()
+_inside = 0
+_found: list[int] = []
+
+
+@cache
+def _libraries() -> list[Any]:
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+@contextmanager
+def threads_for(work: float) -> Iterator[None]:
+    """Run the body on one BLAS thread if it has few multiply-adds (``SMALL``)."""
+    global _inside, _found
+    if not TINY < work < SMALL:
+        yield
+        return
+    libraries = _libraries()
+    with _lock:
+        if _inside == 0:
+            _found = [library.get_num_threads() for library in libraries]
+            _set(libraries, [1] * len(libraries))
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _set(libraries, _found)
+
+
+def _set(libraries: list[Any], counts: list[int]) -> None:
+    for library, count in zip(libraries, counts, strict=True):
+        library.set_num_threads(count)

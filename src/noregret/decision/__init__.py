@@ -1,0 +1,1 @@
+"""How we act on what we believe."""

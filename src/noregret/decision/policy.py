@@ -1,0 +1,218 @@
+"""Policy: any algorithm as ask / tell."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from typing import Any, NamedTuple, Self
+from zipfile import BadZipFile
+
+import numpy as np
+
+from noregret.belief.posterior import Floats, Ints, Posterior, as_arms
+from noregret.decision.loops import Algorithm
+from noregret.decision.record import describe, rebuild
+from noregret.files import write_atomically
+
+FORMAT = 1
+
+
+class Best(NamedTuple):
+    """The arm with the largest lower confidence bound, and what is believed about it."""
+
+    arm: int
+    mean: float
+    lower: float
+    upper: float
+
+
+class Policy:
+    """One run of an algorithm on some arms.
+
+    A round is over when every arm it asked for has been told, in any order and in pieces; arms that nobody asked
+    for are taken in along with it. What is told before anything was asked is taken in at once (a warm start).
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    arms : (N, d) array
+    rng : None, int, SeedSequence or Generator
+        A generator is only asked for a child of its seed, never drawn from.
+
+    Examples
+    --------
+    >>> import noregret
+    >>> arms = np.linspace(0, 1, 50)[:, None]
+    >>> policy = noregret.Policy(noregret.algorithms.amm_ucb(noregret.SquaredExponential(0.2), noise=0.1), arms, rng=0)
+    >>> world = np.random.default_rng(1)
+    >>> for _ in range(100):
+    ...     asked = policy.ask()
+    ...     policy.tell(asked, np.sin(3 * arms[asked, 0]) + 0.1 * world.standard_normal(len(asked)))
+    >>> best = policy.best()
+    >>> bool(best.lower <= 1.0 <= best.upper), bool(abs(arms[best.arm, 0] - np.pi / 6) < 0.1)
+    (True, True)
+    """
+
+    def __init__(self, algorithm: Algorithm, arms: Any, *, rng: Any = None) -> None:
+        self.algorithm, self.arms = algorithm, as_arms(arms).copy()
+        self._seed = seed_sequence(rng)
+        self._play = algorithm.play(self.arms, np.random.default_rng(self._seed))
+        self._pull = next(self._play)
+        self._waiting: Counter[int] = Counter()  # arms asked for and not told yet
+        self._held: list[tuple[Ints, Floats]] = []  # what was told of the round under way
+        self._history: list[tuple[Ints, Floats]] = []  # what the loop was sent, round by round
+
+    @property
+    def belief(self) -> Posterior:
+        """The posterior that the arms now asked for were chosen by."""
+        return self._pull.belief
+
+    @property
+    def active(self) -> Ints:
+        """Indices of the arms still in play."""
+        return self._pull.active
+
+    def ask(self) -> Ints:
+        """The arms still to pull in this round, at least one; asking again changes nothing."""
+        if not self._waiting:
+            self._waiting = Counter(self._pull.arms.tolist())
+        missing, left = self._waiting.copy(), []
+        for arm in self._pull.arms.tolist():
+            if missing[arm] > 0:
+                missing[arm] -= 1
+                left.append(arm)
+        return np.array(left, dtype=np.intp)
+
+    def tell(self, arms: Any, rewards: Any) -> None:
+        """Report rewards of arms, each a number or (n,) of them; ValueError, and nothing changed, if one is bad."""
+        told = self._checked(arms, rewards)
+        if not told[0].size:
+            return
+        self._held.append(told)
+        if self._waiting:
+            self._waiting -= Counter(told[0].tolist())
+        if not self._waiting:
+            held, self._held = self._held, []
+            self._send(np.concatenate([a for a, _ in held]), np.concatenate([r for _, r in held]))
+
+    def best(self) -> Best:
+        """The arm with the largest lower confidence bound: a safe choice, not the luckiest draw."""
+        lower, upper = self.algorithm.bounds(self.belief)
+        i = int(np.argmax(lower))
+        about = self.active if self._pull.about is None else self._pull.about
+        return Best(int(about[i]), float(self.belief.mean[i]), float(lower[i]), float(upper[i]))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write algorithm, seed and history to one .npz file; a crash meanwhile leaves the previous file whole."""
+        about = {
+            "format": FORMAT,
+            "algorithm": describe(self.algorithm),
+            "repr": repr(self.algorithm),
+            "seed": {"entropy": self._seed.entropy, "spawn_key": list(self._seed.spawn_key)},
+            "asked": bool(self._waiting),
+        }
+        content = {"about": np.array(json.dumps(about)), "arms": self.arms}
+        content |= _packed("sent", self._history) | _packed("held", self._held)
+        write_atomically(path, lambda file: np.savez(file, allow_pickle=False, **content))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], algorithm: Algorithm | None = None) -> Self:
+        """Continue a saved run exactly where it was, by replaying its history.
+
+        ``algorithm`` is needed only if the saved one holds functions or foreign objects (a lambda as schedule, a
+        scikit-learn kernel), which no file brings back.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                content = dict(file)
+            about = json.loads(str(content["about"]))
+        except (BadZipFile, KeyError, ValueError, EOFError) as error:
+            raise ValueError(f"{os.fspath(path)} is damaged or not a saved policy ({error})") from error
+        if about["format"] > FORMAT:
+            raise ValueError(
+                f"{os.fspath(path)} has format {about['format']}, this noregret reads up to {FORMAT}: upgrade it"
+            )
+        seed = np.random.SeedSequence(about["seed"]["entropy"], spawn_key=tuple(about["seed"]["spawn_key"]))
+        policy = cls(_recorded(about, algorithm), content["arms"], rng=seed)
+        for arms, rewards in _unpacked("sent", content):
+            policy._send(arms, rewards)
+        if about["asked"]:
+            policy.ask()
+        for arms, rewards in _unpacked("held", content):
+            policy.tell(arms, rewards)
+        return policy
+
+    def _send(self, arms: Ints, rewards: Floats) -> None:
+        self._history.append((arms, rewards))
+        self._pull = self._play.send((arms, rewards))
+
+    def _checked(self, arms: Any, rewards: Any) -> tuple[Ints, Floats]:
+        index, values = np.asarray(arms).reshape(-1), _numbers(rewards)
+        if index.size != values.size:
+            raise ValueError(f"arms and rewards must be as many, got {index.size} arms and {values.size} rewards")
+        if index.size and index.dtype.kind not in "iu":
+            raise ValueError(f"arms must be whole numbers, the indices that ask() returns, got {arms!r}")
+        outside = (index < 0) | (index >= len(self.arms))
+        if outside.any():
+            raise ValueError(f"arm must be in 0..{len(self.arms) - 1}, got {index[outside][0]}")
+        if not np.isfinite(values).all():
+            i = int(np.argmin(np.isfinite(values)))
+            raise ValueError(f"reward of arm {index[i]} is {values[i]}: drop it or pass a finite value")
+        return index.astype(np.intp), values
+
+
+def seed_sequence(rng: Any) -> np.random.SeedSequence:
+    """A seed that can be written down, from None, an int, a SeedSequence or a Generator (a child of its seed)."""
+    if isinstance(rng, np.random.Generator):
+        parent: Any = rng.bit_generator.seed_seq
+        rng = parent.spawn(1)[0]
+    if isinstance(rng, np.random.SeedSequence):
+        return np.random.SeedSequence(rng.entropy, spawn_key=rng.spawn_key)
+    if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
+        return np.random.SeedSequence(None if rng is None else int(rng))
+    raise ValueError(f"rng must be None, a whole number from 0, a SeedSequence or a Generator, got {rng!r}")
+
+
+def _numbers(rewards: Any) -> Floats:
+    try:
+        values = np.asarray(rewards)
+        if values.dtype.kind not in "biuf":
+            raise TypeError
+        return values.astype(float).reshape(-1)
+    except (TypeError, ValueError):
+        raise ValueError(f"rewards must be numbers, got {rewards!r}") from None
+
+
+def _recorded(about: dict[str, Any], given: Algorithm | None) -> Algorithm:
+    if given is None:
+        try:
+            algorithm: Algorithm = rebuild(about["algorithm"])
+        except ValueError as error:
+            raise ValueError(f"{error}; or pass the algorithm itself: Policy.load(path, algorithm=...)") from None
+        return algorithm
+    if _nameless(repr(given)) != _nameless(about["repr"]):
+        raise ValueError(f"the policy was saved with {about['repr']}, but algorithm={given!r} was passed")
+    return given
+
+
+def _nameless(record: str) -> str:
+    """A repr without the addresses of the functions in it, which differ from process to process."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", record)
+
+
+def _packed(name: str, pieces: list[tuple[Ints, Floats]]) -> dict[str, Any]:
+    return {
+        f"{name}_arms": np.concatenate([a for a, _ in pieces] or [np.empty(0, np.intp)]),
+        f"{name}_rewards": np.concatenate([r for _, r in pieces] or [np.empty(0)]),
+        f"{name}_lengths": np.array([len(a) for a, _ in pieces], dtype=np.intp),
+    }
+
+
+def _unpacked(name: str, content: dict[str, Any]) -> list[tuple[Ints, Floats]]:
+    ends = np.cumsum(content[f"{name}_lengths"])[:-1]
+    if not content[f"{name}_lengths"].size:
+        return []
+    arms, rewards = np.split(content[f"{name}_arms"], ends), np.split(content[f"{name}_rewards"], ends)
+    return list(zip(arms, rewards, strict=True))

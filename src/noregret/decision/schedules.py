@@ -1,0 +1,80 @@
+"""Schedules: numbers that depend on how far the run is (widths, truncation levels, information gains).
+
+A schedule is any callable from a posterior to a number. ``posterior.rounds`` is t, the rewards seen so far, so the
+width that chooses round t + 1 sees t.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from noregret.belief.kernels import Kernel
+from noregret.belief.posterior import Model, Posterior
+
+Schedule = Callable[[Posterior], float]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same number at every round."""
+
+    value: float
+
+    def __call__(self, posterior: Posterior) -> float:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Another schedule times a factor."""
+
+    schedule: Schedule
+    factor: float
+
+    def __call__(self, posterior: Posterior) -> float:
+        return self.factor * self.schedule(posterior)
+
+
+@dataclass(frozen=True)
+class RealisedGain:
+    """1/2 ln det(I + K_t / ridge) of the arms really pulled: never above gamma_t, and enough for the bounds."""
+
+    def __call__(self, posterior: Posterior) -> float:
+        return posterior.information_gain
+
+
+@dataclass(frozen=True)
+class RateGain:
+    """The known growth rate of gamma_t with constant 1, as the papers' experiments use it: a heuristic."""
+
+    kernel: Kernel
+
+    def __call__(self, posterior: Posterior) -> float:
+        return self.kernel.gain_rate(posterior.rounds, posterior.arms.shape[1]) if posterior.rounds > 1 else 0.0
+
+
+@dataclass(frozen=True)
+class GreedyGain:
+    """An upper bound on gamma_t over the arms: the gain of greedy max-variance pulls divided by 1 - 1/e.
+
+    The gain is submodular, so greedy reaches 1 - 1/e of the largest. One greedy pull is made per round of the run,
+    on a posterior of its own: the cost of a run doubles.
+    """
+
+    model: Model
+    _greedy: WeakKeyDictionary[Posterior, Posterior] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
+    )
+
+    def __call__(self, posterior: Posterior) -> float:
+        if posterior not in self._greedy:
+            self._greedy[posterior] = self.model.prior(posterior.arms)
+        greedy = self._greedy[posterior]
+        while greedy.rounds < posterior.rounds:
+            greedy.update(np.argmax(greedy.std), 0.0)  # the reward is of no consequence to the variance
+        return greedy.information_gain / (1 - math.exp(-1))
