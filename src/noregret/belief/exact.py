@@ -6,9 +6,10 @@ The state is a Cholesky factor with one row per conditioning, the rows also carr
     mean = scores' whitened,                     s^2 = k(x, x) - column sums of whitened^2
 
 A block of b distinct arms appends b rows at O(r b N), r the rows so far. A repeated arm appends a row too; once
-the rows outnumber the distinct arms by a quarter, they are refactored into one row per distinct arm, its pulls
-pooled (n pulls with ridge l are one pull of their average with ridge l / n). So r stays at the number of distinct
-arms pulled, however many the rounds, and rounding errors do not pile up. Kernel columns are computed once per arm.
+the rows far outnumber the u distinct arms, they are refactored into one row per distinct arm, its pulls pooled
+(n pulls with ridge l are one pull of their average with ridge l / n), at O(u^2 N). So r stays within 1.75 u + 32,
+however many the rounds, and rounding errors do not pile up. Where to refactor was measured: a row more costs every
+round to come, a factorisation more costs u / 3 rounds at once. Kernel columns are computed once per arm.
 """
 
 from __future__ import annotations
@@ -74,14 +75,15 @@ class ExactGP:
 class ExactPosterior:
     """The belief of `ExactGP` (see `noregret.belief.posterior.Posterior` for the contract)."""
 
-    def __init__(self, model: ExactGP, arms: Floats) -> None:
-        n = len(arms)
-        self.arms, self.rounds = arms, 0
-        self.mean = np.zeros(n)
+    def __init__(self, model: ExactGP, arms: Floats, hidden: Floats | None = None) -> None:
+        # hidden: points that were pulled once and are arms no more; they come last, and are never shown
+        self._points, self._shown = arms if hidden is None else np.vstack([arms, hidden]), len(arms)
+        self.rounds, n = 0, len(self._points)
+        self._mean = np.zeros(n)
         self.information_gain = 0.0
         self.misfit = 0.0  # y' (K_t + ridge I)^-1 y
         self._model = model
-        self._prior_variance = model.kernel.diag(arms)
+        self._prior_variance = model.kernel.diag(self._points)
         self._variance = self._prior_variance
         self._std: Floats | None = None
         self._prior_root: Floats | None = None
@@ -95,17 +97,27 @@ class ExactPosterior:
         self._whitened, self._root = np.empty((0, n)), np.empty((0, 0))
 
     @property
+    def arms(self) -> Floats:
+        """The arms, (N, d)."""
+        return self._points[: self._shown]
+
+    @property
+    def mean(self) -> Floats:
+        """Posterior mean of every arm, (N,)."""
+        return self._mean[: self._shown]
+
+    @property
     def std(self) -> Floats:
         """Posterior standard deviation of every arm, (N,)."""
         if self._std is None:
-            self._std = np.sqrt(np.maximum(self._variance, 0.0))
+            self._std = np.sqrt(np.maximum(self._variance[: self._shown], 0.0))
         return self._std
 
     @property
     def effective_dimension(self) -> float:
         """Sum of std(x_s)^2 / ridge over all pulls, = trace of K_t (K_t + ridge I)^-1."""
-        pulled = self.pulled
-        return float(self._precision[pulled] @ self.std[pulled] ** 2)
+        pulled = self._pulled[: self._distinct]
+        return float(self._precision[pulled] @ np.maximum(self._variance[pulled], 0.0))
 
     @property
     def rank(self) -> int:
@@ -115,12 +127,13 @@ class ExactPosterior:
     @property
     def pulled(self) -> Ints:
         """The distinct arms pulled so far, in order of their first pull."""
-        return self._pulled[: self._distinct]
+        pulled = self._pulled[: self._distinct]
+        return pulled if self._shown == len(self._points) else pulled[pulled < self._shown]
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         arms = np.asarray(arms, dtype=np.intp).reshape(-1)
-        values = self.mean[arms] if rewards is None else self._arrive(np.asarray(rewards, float).reshape(-1))
+        values = self._mean[arms] if rewards is None else self._arrive(np.asarray(rewards, float).reshape(-1))
         ridges = self.ridge * (np.ones(arms.size) if noise is None else np.broadcast_to(noise, arms.shape))
         if not self._model.ridge:
             arms, values, ridges = self._news(arms, values, ridges)
@@ -136,7 +149,7 @@ class ExactPosterior:
         if not rows:
             return np.zeros(len(points)), np.sqrt(kernel.diag(points))
         with threads_for(rows * rows * len(points)):
-            lifted = solve_lower(self._root[:rows, :rows], kernel(self.arms[self._row_arms[:rows]], points))
+            lifted = solve_lower(self._root[:rows, :rows], kernel(self._points[self._row_arms[:rows]], points))
             variance = kernel.diag(points) - np.einsum("ij,ij->j", lifted, lifted)
             return self._scores[:rows] @ lifted, np.sqrt(np.maximum(variance, 0.0))
 
@@ -147,21 +160,37 @@ class ExactPosterior:
         factorisation is that of the prior, at the first draw.
         """
         if self._prior_root is None:
-            self._prior_root = pivoted_root(self._model.kernel(self.arms, self.arms))
+            self._prior_root = pivoted_root(self._model.kernel(self._points, self._points))
         rows = self._rows
-        with threads_for(len(self.mean) * (rows + self._prior_root.shape[1])):
+        with threads_for(len(self._mean) * (rows + self._prior_root.shape[1])):
             draw = self._prior_root @ rng.standard_normal(self._prior_root.shape[1])
             seen = draw[self._row_arms[:rows]] + np.sqrt(self._noise[:rows]) * rng.standard_normal(rows)
             correction = solve_lower(self._root[:rows, :rows], seen[:, None])[:, 0] @ self._whitened[:rows]
-        return np.asarray(self.mean + draw - correction)
+        return np.asarray((self._mean + draw - correction)[: self._shown])
 
     def copy(self) -> Self:
         """An independent posterior with the same knowledge."""
         twin = copy.copy(self)
         for name, value in vars(self).items():
-            if isinstance(value, np.ndarray) and name not in ("arms", "_prior_root", "_prior_variance"):
+            if isinstance(value, np.ndarray) and name not in ("_points", "_prior_root", "_prior_variance"):
                 setattr(twin, name, value.copy())
         return twin
+
+    def at(self, arms: Any) -> ExactPosterior:
+        """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""
+        arms = as_arms(arms) + 0.0  # -0.0 becomes 0.0, so that equal points have equal bytes
+        pulled = self._pulled[: self._distinct]
+        row = {arm.tobytes(): i for i, arm in reversed(list(enumerate(arms)))}
+        index = np.array([row.get((point + 0.0).tobytes(), -1) for point in self._points[pulled]], dtype=np.intp)
+        lost = index < 0
+        index[lost] = len(arms) + np.arange(np.count_nonzero(lost))
+        other = ExactPosterior(self._model, arms, self._points[pulled[lost]])
+        other.ridge = self.ridge
+        if pulled.size:
+            ridges = 1 / self._precision[pulled]
+            other._learn(index, self._weighted[pulled] * ridges, ridges)
+        other.rounds, other.misfit = self.rounds, self.misfit
+        return other
 
     def _arrive(self, rewards: Floats) -> Floats:
         """Count the rewards, and cut each at the level of its own round."""
@@ -191,13 +220,13 @@ class ExactPosterior:
         return distinct, pooled, 1 / precision
 
     def _learn(self, arms: Ints, values: Floats, ridges: Floats) -> None:
-        with threads_for((self._rows + arms.size) * arms.size * len(self.mean)):
+        with threads_for((self._rows + arms.size) * arms.size * len(self._mean)):
             columns = self._kernel_columns(arms)
             while not self._condition(arms, columns, values, ridges):
                 ridges = ridges * self._raise_nugget()
             self._precision[arms] += 1 / ridges
             self._weighted[arms] += values / ridges
-            if self._rows > 1.25 * self._distinct + 32:
+            if self._rows > 1.75 * self._distinct + 32:
                 self._refactor()
 
     def _kernel_columns(self, arms: Ints) -> Floats:
@@ -207,7 +236,7 @@ class ExactPosterior:
             start, self._distinct = self._distinct, self._distinct + new.size
             self._columns = room(self._columns, self._distinct)
             self._pulled = room(self._pulled, self._distinct)
-            self._columns[start : self._distinct] = self._model.kernel(self.arms[new], self.arms)
+            self._columns[start : self._distinct] = self._model.kernel(self._points[new], self._points)
             self._pulled[start : self._distinct] = new
             self._slot[new] = np.arange(start, self._distinct)
             if new.size == arms.size:
@@ -226,14 +255,14 @@ class ExactPosterior:
         if corner is None or (corner.diagonal() ** 2 < 0.5 * ridges).any():
             return False
         whitened = solve_lower(corner, covariance)
-        scores = solve_lower(corner, (values - self.mean[arms])[:, None])[:, 0]
+        scores = solve_lower(corner, (values - self._mean[arms])[:, None])[:, 0]
 
         self._makeroom(end)
         self._whitened[rows:end], self._scores[rows:end] = whitened, scores
         self._root[rows:end, :rows], self._root[rows:end, rows:end] = border, corner
         self._row_arms[rows:end], self._noise[rows:end] = arms, ridges
         self._rows, self._std = end, None
-        self.mean = self.mean + scores @ whitened
+        self._mean = self._mean + scores @ whitened
         self._variance = self._variance - np.einsum("ij,ij->j", whitened, whitened)
         self.information_gain += float(np.log(corner.diagonal()).sum() - 0.5 * np.log(ridges).sum())
         self.misfit += float(scores @ scores)
@@ -249,14 +278,14 @@ class ExactPosterior:
             return False
         corner = math.sqrt(pivot)
         whitened = covariance / corner
-        score = (value - float(self.mean[arm])) / corner
+        score = (value - float(self._mean[arm])) / corner
 
         self._makeroom(row + 1)
         self._whitened[row], self._scores[row] = whitened, score
         self._root[row, :row], self._root[row, row] = border, corner
         self._row_arms[row], self._noise[row] = arm, ridge
         self._rows, self._std = row + 1, None
-        self.mean = self.mean + score * whitened
+        self._mean = self._mean + score * whitened
         self._variance = self._variance - whitened * whitened
         self.information_gain += 0.5 * math.log(pivot / ridge)
         self.misfit += score * score
@@ -264,11 +293,13 @@ class ExactPosterior:
 
     def _refactor(self) -> None:
         """One row per distinct arm, all its pulls pooled; mean, variance and gain afresh from it."""
-        known = np.count_nonzero(self._precision[self.pulled])  # an arm just being learnt comes last, without any
+        known = np.count_nonzero(
+            self._precision[self._pulled[: self._distinct]]
+        )  # an arm just being learnt comes last, without any
         arms, misfit = self._pulled[:known], self.misfit
         ridges = 1 / self._precision[arms]
         self._rows, self.information_gain = 0, 0.0
-        self.mean, self._variance = np.zeros(len(self.mean)), self._prior_variance
+        self._mean, self._variance = np.zeros(len(self._mean)), self._prior_variance
         while not self._condition(arms, self._columns[:known], self._weighted[arms] * ridges, ridges):
             ridges = ridges * self._raise_ridge()
         self.misfit = misfit

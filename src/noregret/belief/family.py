@@ -39,6 +39,10 @@ class FamilyPosterior:
         for member in self.members:
             member.update(arms, rewards, noise=noise)
 
+    def at(self, arms: Any) -> FamilyPosterior:
+        """The same knowledge about other (N, d) arms."""
+        return FamilyPosterior([member.at(arms) for member in self.members])
+
     def copy(self) -> Self:
         """An independent family with the same knowledge."""
         twin = copy.copy(self)

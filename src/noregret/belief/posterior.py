@@ -96,6 +96,10 @@ class Posterior(Protocol):
         """One function drawn from the belief, jointly on all arms, (N,)."""
         ...
 
+    def at(self, arms: Any) -> Posterior:
+        """The same knowledge about other (N, d) arms, for arm sets that change."""
+        ...
+
     def copy(self) -> Self:
         """An independent posterior with the same knowledge, for thinking ahead."""
         ...

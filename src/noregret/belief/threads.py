@@ -14,8 +14,8 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-SMALL = 1_000_000
-"""Multiply-adds below which one thread does the work: about 0.2 ms of it."""
+SMALL = 250_000
+"""Multiply-adds below which one thread does the work: about 0.05 ms of it."""
 
 TINY = 8_000
 """Multiply-adds below which no BLAS wakes a second thread, so that the setting need not be touched."""

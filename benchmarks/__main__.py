@@ -1,0 +1,5 @@
+"""Run the benchmarks of the core: ``python -m benchmarks``."""
+
+from benchmarks.core import main
+
+main()
