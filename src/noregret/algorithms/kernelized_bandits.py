@@ -31,7 +31,7 @@ from noregret.belief.kernels import KernelLike, as_kernel
 from noregret.belief.posterior import Posterior
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB, ExpectedImprovement, ProbabilityOfImprovement, Thompson, Uniform
-from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Schedule
+from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Schedule, check_constants
 
 Constants = Literal["theory", "experiment"]
 Gain = Literal["realised", "greedy", "rate"] | float | Schedule
@@ -52,6 +52,9 @@ class IGPWidth:
     scale: float = 1.0
     corrected: bool = True
 
+    def __post_init__(self) -> None:
+        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
+
     def __call__(self, posterior: Posterior) -> float:
         noise = self.noise / math.sqrt(min(posterior.ridge, 1.0)) if self.corrected else self.noise
         return self.norm + self.scale * noise * math.sqrt(2 * (self.gain(posterior) + 1 + math.log(1 / self.delta)))
@@ -65,6 +68,9 @@ class SrinivasWidth:
     delta: float
     gain: Schedule
     scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_constants(self.delta, norm=self.norm, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         noise = 300 * self.gain(posterior) * math.log((posterior.rounds + 1) / self.delta) ** 3

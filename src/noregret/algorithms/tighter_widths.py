@@ -28,6 +28,7 @@ from noregret.belief.kernels import KernelLike, as_kernel
 from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
+from noregret.decision.schedules import check_constants
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class AYWidth:
     noise: float
     delta: float
     scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         confidence = 2 * (posterior.information_gain + math.log(1 / self.delta))
@@ -52,6 +56,9 @@ class AMMWidth:
     noise: float
     delta: float
     scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         confidence = 2 * (posterior.information_gain + math.log(1 / self.delta))
@@ -70,6 +77,9 @@ class DMM:
     noise: float
     delta: float
     scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
 
     def __call__(self, posterior: Any, rng: Rng) -> Floats:
         return self.bounds(posterior)[1]

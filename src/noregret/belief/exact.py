@@ -176,6 +176,11 @@ class ExactPosterior:
                 setattr(twin, name, value.copy())
         return twin
 
+    def covariance(self, first: Ints, second: Ints) -> Floats:
+        """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
+        left, right = self._whitened[: self._rows, first], self._whitened[: self._rows, second]
+        return np.asarray(self._model.kernel(self._points[first], self._points[second]) - left.T @ right)
+
     def at(self, arms: Any) -> ExactPosterior:
         """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""
         arms = as_arms(arms) + 0.0  # -0.0 becomes 0.0, so that equal points have equal bytes
@@ -188,7 +193,7 @@ class ExactPosterior:
         other.ridge = self.ridge
         if pulled.size:
             ridges = 1 / self._precision[pulled]
-            other._learn(index, self._weighted[pulled] * ridges, ridges)
+            other._learn(*other._pool(index, self._weighted[pulled] * ridges, ridges))  # old arms may be twins
         other.rounds, other.misfit = self.rounds, self.misfit
         return other
 
@@ -208,16 +213,17 @@ class ExactPosterior:
     def _news(self, arms: Ints, values: Floats, ridges: Floats) -> tuple[Ints, Floats, Floats]:
         """Of noise-free rewards, the first of each arm not pulled before."""
         _, first = np.unique(arms, return_index=True)
-        first = first[self._slot[arms[first]] < 0]
+        first = np.sort(first[self._slot[arms[first]] < 0])
         return arms[first], values[first], ridges[first]
 
     def _pool(self, arms: Ints, values: Floats, ridges: Floats) -> tuple[Ints, Floats, Floats]:
         """One observation per distinct arm: the precision-weighted average and its ridge."""
-        distinct, inverse = np.unique(arms, return_inverse=True)
+        distinct, first, inverse = np.unique(arms, return_index=True, return_inverse=True)
         precision = np.bincount(inverse, 1 / ridges)
         pooled = np.bincount(inverse, values / ridges) / precision
         self.misfit += float(((values - pooled[inverse]) ** 2 / ridges).sum())
-        return distinct, pooled, 1 / precision
+        order = np.argsort(first)  # of the first pulls
+        return distinct[order], pooled[order], 1 / precision[order]
 
     def _learn(self, arms: Ints, values: Floats, ridges: Floats) -> None:
         with threads_for((self._rows + arms.size) * arms.size * len(self._mean)):

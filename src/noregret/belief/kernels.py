@@ -149,8 +149,8 @@ class Linear(Kernel):
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.offset >= 0:
-            raise ValueError(f"offset must be at least 0, got {self.offset}")
+        if not 0 <= self.offset < math.inf:
+            raise ValueError(f"offset must be finite and at least 0, got {self.offset}")
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
         return np.asarray(X @ Y.T + self.offset)

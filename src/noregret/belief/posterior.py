@@ -96,6 +96,10 @@ class Posterior(Protocol):
         """One function drawn from the belief, jointly on all arms, (N,)."""
         ...
 
+    def covariance(self, first: Ints, second: Ints) -> Floats:
+        """Posterior covariance of the arms ``first`` (n,) with the arms ``second`` (m,), (n, m)."""
+        ...
+
     def at(self, arms: Any) -> Posterior:
         """The same knowledge about other (N, d) arms, for arm sets that change."""
         ...

@@ -19,6 +19,15 @@ from noregret.decision.schedules import Constant
 Play = Generator["Pull", tuple[Ints, Floats], None]
 
 
+class Best(NamedTuple):
+    """The arm with the largest lower confidence bound, and what is believed about it."""
+
+    arm: int
+    mean: float
+    lower: float
+    upper: float
+
+
 class Pull(NamedTuple):
     """What a loop asks for, and for whoever looks on, why."""
 
@@ -30,13 +39,18 @@ class Pull(NamedTuple):
     """The arms still in play, ascending."""
     about: Ints | None = None
     """The arms that the belief is about, where these are not the active ones."""
+    best: Best | None = None
+    """The arm with the largest lower bound, where the belief does not hold all that the loop has learnt."""
 
 
 class Algorithm(Protocol):
     """A frozen description of an algorithm; its repr is the record of the experiment."""
 
     def play(self, arms: Floats, rng: Rng) -> Play:
-        """Start a run on these (N, d) arms."""
+        """Start a run on these (N, d) arms.
+
+        A loop that also takes ``belief``, what is known about the arms already, lets them change during a run.
+        """
         ...
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
@@ -56,9 +70,9 @@ class Sequential:
     rule: Rule
     band: Band | None = None
 
-    def play(self, arms: Floats, rng: Rng) -> Play:
-        """Score, pull, learn; for ever."""
-        belief, active = self.model.prior(arms, rng), np.arange(len(arms))
+    def play(self, arms: Floats, rng: Rng, belief: Posterior | None = None) -> Play:
+        """Score, pull, learn; for ever. ``belief`` is what is known about these arms already."""
+        belief, active = belief or self.model.prior(arms, rng), np.arange(len(arms))
         while True:
             best = np.argmax(self.rule(belief, rng))
             pulled, rewards = yield Pull(best.reshape(1), belief, active)
@@ -66,5 +80,10 @@ class Sequential:
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Lower and upper confidence bounds, each (N,)."""
-        band: Any = self.band or self.rule
-        return (band if isinstance(band, Band) else UCB(Constant(2.0))).bounds(belief)
+        return bounds_of(self.rule, self.band, belief)
+
+
+def bounds_of(rule: Rule, band: Band | None, belief: Posterior) -> tuple[Floats, Floats]:
+    """Bounds of the band, or of the rule if it has any, or else mean +- 2 std."""
+    chosen: Any = band or rule
+    return (chosen if isinstance(chosen, Band) else UCB(Constant(2.0))).bounds(belief)

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 from collections import Counter
-from typing import Any, NamedTuple, Self
-from zipfile import BadZipFile
+from typing import Any, Self
 
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints, Posterior, as_arms
-from noregret.decision.loops import Algorithm
+from noregret.decision.loops import Algorithm, Best
 from noregret.decision.record import describe, rebuild
 from noregret.files import write_atomically
 
 FORMAT = 1
-
-
-class Best(NamedTuple):
-    """The arm with the largest lower confidence bound, and what is believed about it."""
-
-    arm: int
-    mean: float
-    lower: float
-    upper: float
 
 
 class Policy:
@@ -57,9 +48,12 @@ class Policy:
 
     def __init__(self, algorithm: Algorithm, arms: Any, *, rng: Any = None) -> None:
         self.algorithm, self.arms = algorithm, as_arms(arms).copy()
+        self._first_arms = self.arms
         self._seed = seed_sequence(rng)
-        self._play = algorithm.play(self.arms, np.random.default_rng(self._seed))
+        self._rng = np.random.default_rng(self._seed)
+        self._play = algorithm.play(self.arms, self._rng)
         self._pull = next(self._play)
+        self._changes: list[tuple[int, Floats]] = []  # other arms, each after so many rounds
         self._waiting: Counter[int] = Counter()  # arms asked for and not told yet
         self._held: list[tuple[Ints, Floats]] = []  # what was told of the round under way
         self._history: list[tuple[Ints, Floats]] = []  # what the loop was sent, round by round
@@ -94,11 +88,27 @@ class Policy:
         if self._waiting:
             self._waiting -= Counter(told[0].tolist())
         if not self._waiting:
-            held, self._held = self._held, []
-            self._send(np.concatenate([a for a, _ in held]), np.concatenate([r for _, r in held]))
+            self._send_held()
+
+    def change_arms(self, arms: Any) -> None:
+        """Go on with other (N, d) arms, keeping what was learnt: fresh candidates, or a context beside each arm.
+
+        From now on indices name the new arms. Arms asked for and not told yet are forgotten; rewards told are not.
+        """
+        if "belief" not in inspect.signature(self.algorithm.play).parameters:
+            raise ValueError(f"{type(self.algorithm).__name__} cannot change its arms in the middle of a run")
+        arms = as_arms(arms).copy()
+        if arms.shape[1] != self.arms.shape[1]:
+            raise ValueError(f"new arms must have {self.arms.shape[1]} columns like the old ones, got {arms.shape[1]}")
+        if self._held:
+            self._send_held()
+        self._changes.append((len(self._history), arms))
+        self._move(arms)
 
     def best(self) -> Best:
         """The arm with the largest lower confidence bound: a safe choice, not the luckiest draw."""
+        if self._pull.best is not None:
+            return self._pull.best
         lower, upper = self.algorithm.bounds(self.belief)
         i = int(np.argmax(lower))
         about = self.active if self._pull.about is None else self._pull.about
@@ -110,12 +120,17 @@ class Policy:
             "format": FORMAT,
             "algorithm": describe(self.algorithm),
             "repr": repr(self.algorithm),
-            "seed": {"entropy": self._seed.entropy, "spawn_key": list(self._seed.spawn_key)},
+            "seed": {
+                "entropy": np.asarray(self._seed.entropy).tolist(),
+                "spawn_key": np.asarray(self._seed.spawn_key, dtype=int).tolist(),
+            },
             "asked": bool(self._waiting),
+            "changes": [rounds for rounds, _ in self._changes],
         }
-        content = {"about": np.array(json.dumps(about)), "arms": self.arms}
+        content: dict[str, Any] = {"about": np.array(json.dumps(about)), "arms": self._first_arms}
+        content |= {f"change_{i}": arms for i, (_, arms) in enumerate(self._changes)}
         content |= _packed("sent", self._history) | _packed("held", self._held)
-        write_atomically(path, lambda file: np.savez(file, allow_pickle=False, **content))
+        write_atomically(path, lambda file: np.savez(file, **content))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], algorithm: Algorithm | None = None) -> Self:
@@ -124,25 +139,34 @@ class Policy:
         ``algorithm`` is needed only if the saved one holds functions or foreign objects (a lambda as schedule, a
         scikit-learn kernel), which no file brings back.
         """
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                content = dict(file)
-            about = json.loads(str(content["about"]))
-        except (BadZipFile, KeyError, ValueError, EOFError) as error:
-            raise ValueError(f"{os.fspath(path)} is damaged or not a saved policy ({error})") from error
-        if about["format"] > FORMAT:
-            raise ValueError(
-                f"{os.fspath(path)} has format {about['format']}, this noregret reads up to {FORMAT}: upgrade it"
-            )
+        content, about = _read(path)
         seed = np.random.SeedSequence(about["seed"]["entropy"], spawn_key=tuple(about["seed"]["spawn_key"]))
         policy = cls(_recorded(about, algorithm), content["arms"], rng=seed)
         for arms, rewards in _unpacked("sent", content):
-            policy._send(arms, rewards)
+            policy._change_as_recorded(about["changes"], content)
+            policy._send(*policy._checked(arms, rewards))
+        policy._change_as_recorded(about["changes"], content)
         if about["asked"]:
             policy.ask()
         for arms, rewards in _unpacked("held", content):
             policy.tell(arms, rewards)
         return policy
+
+    def _send_held(self) -> None:
+        held, self._held = self._held, []
+        self._send(np.concatenate([a for a, _ in held]), np.concatenate([r for _, r in held]))
+
+    def _move(self, arms: Floats) -> None:
+        play: Any = self.algorithm.play
+        self.arms, self._waiting = arms, Counter()
+        self._play.close()
+        self._play = play(arms, self._rng, belief=self.belief.at(arms))
+        self._pull = next(self._play)
+
+    def _change_as_recorded(self, changes: list[int], content: dict[str, Any]) -> None:
+        """While replaying: change the arms as often as the saved run had done after so many rounds."""
+        while len(self._changes) < len(changes) and changes[len(self._changes)] == len(self._history):
+            self.change_arms(content[f"change_{len(self._changes)}"])
 
     def _send(self, arms: Ints, rewards: Floats) -> None:
         self._history.append((arms, rewards))
@@ -183,6 +207,23 @@ def _numbers(rewards: Any) -> Floats:
         return values.astype(float).reshape(-1)
     except (TypeError, ValueError):
         raise ValueError(f"rewards must be numbers, got {rewards!r}") from None
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arrays of a saved policy and the record among them."""
+    with open(path, "rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                content = dict(archive)
+            about = json.loads(str(content["about"]))
+            newer = about["format"] > FORMAT
+        except Exception as error:  # a damaged archive fails in many ways
+            raise ValueError(f"{os.fspath(path)} is damaged or not a saved policy ({error})") from error
+    if newer:
+        raise ValueError(
+            f"{os.fspath(path)} has format {about['format']}, this noregret reads up to {FORMAT}: upgrade it"
+        )
+    return content, about
 
 
 def _recorded(about: dict[str, Any], given: Algorithm | None) -> Algorithm:

@@ -19,6 +19,15 @@ from noregret.belief.posterior import Model, Posterior
 Schedule = Callable[[Posterior], float]
 
 
+def check_constants(delta: float, **others: float) -> None:
+    """Check what a width is made of: ``delta`` in (0, 1), everything else finite and not negative."""
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be in (0, 1), got {delta}")
+    for name, value in others.items():
+        if not 0 <= value < math.inf:
+            raise ValueError(f"{name} must be finite and at least 0, got {value}")
+
+
 @dataclass(frozen=True)
 class Constant:
     """The same number at every round."""
@@ -54,6 +63,9 @@ class RateGain:
 
     kernel: Kernel
 
+    def __post_init__(self) -> None:
+        self.kernel.gain_rate(2, 1)  # a kernel without a known rate says so here, not in the third round
+
     def __call__(self, posterior: Posterior) -> float:
         return self.kernel.gain_rate(posterior.rounds, posterior.arms.shape[1]) if posterior.rounds > 1 else 0.0
 
@@ -78,3 +90,7 @@ class GreedyGain:
         while greedy.rounds < posterior.rounds:
             greedy.update(np.argmax(greedy.std), 0.0)  # the reward is of no consequence to the variance
         return greedy.information_gain / (1 - math.exp(-1))
+
+    def __reduce__(self) -> tuple[type[GreedyGain], tuple[Model]]:
+        """What is pickled, for other processes: the description alone."""
+        return GreedyGain, (self.model,)

@@ -1,0 +1,1 @@
+"""The lab: runs, their traces, tables and pictures of them."""

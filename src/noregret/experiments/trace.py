@@ -1,0 +1,110 @@
+"""Trace: what happened in one run, and how to keep it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from noregret.belief.posterior import Floats, Ints
+from noregret.files import write_atomically
+
+FORMAT = 1
+ARRAYS = ("arms", "rewards", "regret")
+RECORD = ("seconds", "algorithm", "problem", "seed", "versions")
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("noregret", "numpy")}
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One run of T rounds.
+
+    ``run(algorithm, problem, T, rng=numpy.random.SeedSequence(**trace.seed))`` repeats it.
+    """
+
+    arms: Ints = field(repr=False)
+    """The arm of every round, (T,)."""
+    rewards: Floats = field(repr=False)
+    """The reward of every round, (T,)."""
+    regret: Floats = field(repr=False)
+    """The best arm's mean minus the pulled arm's, in every round, (T,)."""
+    seconds: float
+    """Time spent in the algorithm, without the problem's."""
+    algorithm: str
+    """The repr of the algorithm."""
+    problem: str
+    """The name of the problem, or its repr."""
+    seed: dict[str, Any]
+    """The arguments of the SeedSequence that the run's streams were spawned from."""
+    versions: dict[str, str] = field(default_factory=lambda: dict(_versions()))
+    """The versions of noregret and NumPy."""
+
+    @property
+    def cumulative_regret(self) -> Floats:
+        """The regret of rounds 1 to t together, for every t, (T,)."""
+        return np.cumsum(self.regret)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write ``path``.npz (the arrays) and then ``path``.json (the rest): if the latter is there, both are whole.
+
+        An ending .npz or .json in ``path`` is taken off first.
+        """
+        arrays, record = _pair(path)
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **{name: getattr(self, name) for name in ARRAYS})
+        content = buffer.getvalue()
+        about = {"format": FORMAT, "sha256": hashlib.sha256(content).hexdigest()}
+        text = json.dumps(about | {name: getattr(self, name) for name in RECORD}, indent=1)
+        record.unlink(missing_ok=True)
+        write_atomically(arrays, lambda file: file.write(content))
+        write_atomically(record, lambda file: file.write(text.encode()))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a saved trace.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is none, or it was never finished (no .json).
+        ValueError
+            If it is damaged or from a newer noregret.
+        """
+        arrays, record = _pair(path)
+        about = _read_record(record)
+        content = arrays.read_bytes() if arrays.exists() else b""
+        if hashlib.sha256(content).hexdigest() != about["sha256"]:
+            raise ValueError(f"{arrays} is damaged: it does not match the checksum in {record.name}; run it again")
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            return cls(**{name: stored[name] for name in ARRAYS}, **{name: about[name] for name in RECORD})
+
+
+def _pair(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    path = Path(path)
+    stem = path.name.removesuffix(".npz").removesuffix(".json")
+    return path.with_name(f"{stem}.npz"), path.with_name(f"{stem}.json")
+
+
+def _read_record(path: Path) -> dict[str, Any]:
+    try:
+        about: dict[str, Any] = json.loads(path.read_bytes())
+        missing = {"format", "sha256", *RECORD} - about.keys()
+    except (ValueError, AttributeError) as error:
+        raise ValueError(f"{path} is damaged or not a trace ({error}); run it again") from error
+    if missing:
+        raise ValueError(f"{path} is not a trace: it lacks {', '.join(sorted(missing))}")
+    if about["format"] != FORMAT:
+        raise ValueError(f"{path} has format {about['format']}, this noregret reads {FORMAT}: upgrade noregret")
+    return about

@@ -1,0 +1,97 @@
+"""THE WORLD: problems to learn on, from reward models and test functions to the papers' data.
+
+`NAMES` maps command-line names to builders: ``NAMES["rkhs-se"](rng=0)`` is a `Problem` in its paper's setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from noregret.belief.kernels import Matern, SquaredExponential
+from noregret.problems.functions import MAXIMA, branin, hartmann3, hartmann4, hartmann6, rosenbrock
+from noregret.problems.hard_instance import lower_bound
+from noregret.problems.payoff import Additive, Payoff
+from noregret.problems.problem import Problem, Seed, rkhs_norm
+from noregret.problems.rewards import Gaussian, Glitch, Pareto, Resampled, Spikes, Stable, StudentT, TwoPoint
+from noregret.problems.synthetic import gp_draw, rkhs, rkhs_sum, standard
+from noregret.problems.tables import (
+    cloud,
+    intel_temperature,
+    latency,
+    light_sensors,
+    light_snapshot,
+    stocks,
+)
+
+__all__ = [
+    "MAXIMA",
+    "NAMES",
+    "Additive",
+    "Gaussian",
+    "Glitch",
+    "Pareto",
+    "Payoff",
+    "Problem",
+    "Resampled",
+    "Spikes",
+    "Stable",
+    "StudentT",
+    "TwoPoint",
+    "branin",
+    "cloud",
+    "gp_draw",
+    "hartmann3",
+    "hartmann4",
+    "hartmann6",
+    "intel_temperature",
+    "latency",
+    "light_sensors",
+    "light_snapshot",
+    "lower_bound",
+    "rkhs",
+    "rkhs_norm",
+    "rkhs_sum",
+    "rosenbrock",
+    "standard",
+    "stocks",
+]
+
+
+def _same_for_all(builder: Callable[..., Problem]) -> Callable[..., Problem]:
+    """Take ``rng`` as every builder does, though this problem does not depend on it."""
+
+    def build(*args: Any, rng: Seed = None, **keywords: Any) -> Problem:
+        return builder(*args, **keywords)
+
+    return build
+
+
+_SE = SquaredExponential(0.2)
+_MATERN = Matern(2.5, 0.2)
+
+NAMES: dict[str, Callable[..., Problem]] = {
+    "rkhs-se": partial(rkhs, _SE),
+    "rkhs-matern": partial(rkhs, _MATERN),
+    "gp-se": partial(gp_draw, _SE),
+    "gp-matern": partial(gp_draw, _MATERN),
+    "rosenbrock": partial(standard, rosenbrock),
+    "hartmann3": partial(standard, hartmann3),
+    "branin": partial(standard, branin),
+    "hartmann4": partial(standard, hartmann4),
+    "hartmann6": partial(standard, hartmann6),
+    "student-t": partial(rkhs_sum, _SE, payoff=StudentT(3)),
+    "pareto": partial(rkhs_sum, _SE, payoff=Pareto(2), coefficients=(0.0, 1.0)),
+    "student-t-matern": partial(rkhs_sum, _MATERN, payoff=StudentT(3)),
+    "lower-bound-se": partial(lower_bound, _SE, norm=1.0, alpha=1.0, moment=1.0, horizon=20_000),
+    "lower-bound-matern": partial(lower_bound, _MATERN, norm=1.0, alpha=1.0, moment=1.0, horizon=20_000),
+    "light": _same_for_all(light_sensors),
+    "light-located": _same_for_all(partial(light_sensors, located=True)),
+    "light-snapshot": light_snapshot,
+    "intel": intel_temperature,
+    "stocks": _same_for_all(stocks),
+    "latency": _same_for_all(latency),
+    "cloud": _same_for_all(cloud),
+}
+"""Command-line names of the builders, each callable as ``builder(rng=seed)``. The last seven need the data folder."""

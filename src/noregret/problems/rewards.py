@@ -1,0 +1,287 @@
+"""What a pull returns: rewards whose mean is the arm's, with tails from Gaussian to barely integrable.
+
+Every model draws its noise in an order set by the number of pulls alone: n pulls at once see the same noise as n
+single pulls, whichever arms they are. Two algorithms on one seed therefore meet the same noise.
+
+`Payoff.moment` bounds E|y|^(1 + alpha) over all arms, for 0 < alpha <= 1; it is infinite where there is no such
+moment. For noise symmetric about 0, E|f + noise|^p <= |f|^p + E|noise|^p at 1 <= p <= 2 (Clarkson's inequality), with
+equality at p = 2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import gamma, ndtri
+
+from noregret.belief.posterior import Floats, Rng
+from noregret.problems.payoff import Additive, Payoff, order_of
+
+
+@dataclass(frozen=True)
+class Gaussian(Additive):
+    """Noise N(0, sd^2); sd = 0 is no noise."""
+
+    sd: float
+
+    def __post_init__(self) -> None:
+        _at_least_zero("sd", self.sd)
+
+    def noise(self, shape: tuple[int, ...], rng: Rng) -> Floats:
+        """Sd times standard normal draws."""
+        return self.sd * rng.standard_normal(shape)
+
+    def absolute_moment(self, order: float) -> float:
+        """sd^p 2^(p/2) Gamma((p + 1)/2) / sqrt(pi)."""
+        return float(self.sd**order * 2 ** (order / 2) * gamma((order + 1) / 2) / math.sqrt(math.pi))
+
+    def deviation(self, means: Floats) -> float:
+        """Sd, to the last digit."""
+        return self.sd
+
+
+@dataclass(frozen=True)
+class StudentT(Additive):
+    """Noise scale * t with ``dof`` degrees of freedom: moments of order below ``dof`` only."""
+
+    dof: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        _above("dof", self.dof, 1)
+        _above("scale", self.scale, 0)
+
+    def noise(self, shape: tuple[int, ...], rng: Rng) -> Floats:
+        """Scale times Student-t draws."""
+        return np.asarray(self.scale * rng.standard_t(self.dof, shape))
+
+    def absolute_moment(self, order: float) -> float:
+        """scale^p dof^(p/2) Gamma((p+1)/2) Gamma((dof-p)/2) / (sqrt(pi) Gamma(dof/2))."""
+        if order >= self.dof:
+            return math.inf
+        tail = gamma((self.dof - order) / 2) / gamma(self.dof / 2) * self.dof ** (order / 2)
+        return float(self.scale**order * tail * gamma((order + 1) / 2) / math.sqrt(math.pi))
+
+    @property
+    def usual_alpha(self) -> float:
+        """1 if the variance is finite, else nine tenths of the way to the tail index."""
+        return _usual_alpha(self.dof)
+
+
+@dataclass(frozen=True)
+class Spikes(Additive):
+    """Noise N(0, sd^2), and with the given probability a spike of -size or +size on top."""
+
+    sd: float
+    probability: float
+    size: float
+
+    def __post_init__(self) -> None:
+        _at_least_zero("sd", self.sd)
+        _above("size", self.size, 0)
+        if not 0 <= self.probability <= 1:
+            raise ValueError(f"probability must be in [0, 1], got {self.probability}")
+
+    def noise(self, shape: tuple[int, ...], rng: Rng) -> Floats:
+        """Two uniform numbers a draw: one for the Gaussian part, one for the spike."""
+        u = rng.random((*shape, 2))
+        normal = ndtri(np.maximum(u[..., 0], 2.0**-54))  # u may be 0, and ndtri(0) = -inf
+        half, spike = self.probability / 2, u[..., 1]
+        return np.asarray(self.sd * normal + self.size * (1.0 * (spike >= 1 - half) - (spike < half)))
+
+    def absolute_moment(self, order: float) -> float:
+        """E|N(0, sd^2)|^p + probability size^p: a bound, exact at p = 2."""
+        return Gaussian(self.sd).absolute_moment(order) + self.probability * math.pow(self.size, order)
+
+
+@dataclass(frozen=True)
+class Stable(Additive):
+    """Symmetric stable noise with characteristic function exp(-|scale w|^index), 1 < index < 2: no variance.
+
+    Drawn by the method of Chambers, Mallows and Stuck (1976).
+    """
+
+    index: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        _above("scale", self.scale, 0)
+        if not 1 < self.index < 2:
+            raise ValueError(f"index must be in (1, 2), got {self.index}: at 2 the noise is Gaussian(sqrt(2) scale)")
+
+    def noise(self, shape: tuple[int, ...], rng: Rng) -> Floats:
+        """Two uniform numbers a draw: an angle and an exponential variable."""
+        u = rng.random((*shape, 2))
+        a, angle = self.index, math.pi * (u[..., 0] - 0.5)
+        wait = -np.log1p(-np.maximum(u[..., 1], 2.0**-54))  # u may be 0
+        tail = (np.cos((1 - a) * angle) / wait) ** ((1 - a) / a)
+        return np.asarray(self.scale * np.sin(a * angle) / np.cos(angle) ** (1 / a) * tail)
+
+    def absolute_moment(self, order: float) -> float:
+        """scale^p 2^p Gamma((p+1)/2) Gamma(1 - p/index) / (sqrt(pi) Gamma(1 - p/2))."""
+        if order >= self.index:
+            return math.inf
+        tail = gamma(1 - order / self.index) / gamma(1 - order / 2)
+        return float((2 * self.scale) ** order * tail * gamma((order + 1) / 2) / math.sqrt(math.pi))
+
+    @property
+    def usual_alpha(self) -> float:
+        """Nine tenths of the way to the tail index."""
+        return _usual_alpha(self.index)
+
+
+@dataclass(frozen=True)
+class Glitch(Additive):
+    """One arm that returns its mean plus or minus ``size``; every other arm returns its mean exactly."""
+
+    arm: int
+    size: float
+
+    def __post_init__(self) -> None:
+        _above("size", self.size, 0)
+
+    def draw(self, means: Floats, arms: Any, rng: Rng) -> Floats:
+        """A sign is drawn at every pull, and used at the one arm."""
+        return np.where(np.asarray(arms) == self.arm, super().draw(means, arms, rng), means[arms])
+
+    def noise(self, shape: tuple[int, ...], rng: Rng) -> Floats:
+        """Plus or minus size, at even odds."""
+        return np.where(rng.random(shape) < 0.5, -self.size, self.size)
+
+    def absolute_moment(self, order: float) -> float:
+        """size^p, at the one arm."""
+        return math.pow(self.size, order)
+
+    def check(self, means: Floats) -> None:
+        """The arm must be one of the problem's."""
+        if not 0 <= self.arm < len(means):
+            raise ValueError(f"arm of a Glitch must be in 0..{len(means) - 1}, got {self.arm}")
+
+
+@dataclass(frozen=True)
+class Pareto(Payoff):
+    """The reward itself is Pareto: P(y > z) = (scale / z)^shape with scale = mean (shape - 1) / shape, mean > 0.
+
+    Shape 2 gives the scale f(x) / 2.
+    """
+
+    shape: float
+
+    def __post_init__(self) -> None:
+        _above("shape", self.shape, 1)
+
+    def draw(self, means: Floats, arms: Any, rng: Rng) -> Floats:
+        """Scale times (1 + Lomax), (n,)."""
+        mean = means[arms]
+        rewards: Floats = mean * (1 - 1 / self.shape) * (1 + rng.pareto(self.shape, mean.shape))
+        return rewards
+
+    def moment(self, means: Floats, alpha: float) -> float:
+        """Shape scale^(1 + alpha) / (shape - 1 - alpha)."""
+        order = order_of(alpha)
+        scale = float(means.max()) * (1 - 1 / self.shape)
+        return self.shape * scale**order / (self.shape - order) if order < self.shape else math.inf
+
+    def deviation(self, means: Floats) -> float:
+        """Mean / sqrt(shape (shape - 2))."""
+        return float(means.max()) / math.sqrt(self.shape * (self.shape - 2)) if self.shape > 2 else math.inf
+
+    @property
+    def usual_alpha(self) -> float:
+        """1 if the variance is finite, else nine tenths of the way to the tail index."""
+        return _usual_alpha(self.shape)
+
+    def check(self, means: Floats) -> None:
+        """A Pareto mean is positive."""
+        if not (means > 0).all():
+            raise ValueError(f"means of Pareto rewards must be positive, got {means.min()}: shift or scale f first")
+
+
+@dataclass(frozen=True)
+class TwoPoint(Payoff):
+    """sign(mean) * size with probability |mean| / size, else 0; ``alpha`` is the order its moment is quoted at."""
+
+    size: float
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        _above("size", self.size, 0)
+        order_of(self.alpha)
+
+    def draw(self, means: Floats, arms: Any, rng: Rng) -> Floats:
+        """One uniform number a pull, (n,)."""
+        mean = means[arms]
+        return np.where(rng.random(mean.shape) * self.size < np.abs(mean), np.copysign(self.size, mean), 0.0)
+
+    def moment(self, means: Floats, alpha: float) -> float:
+        """Largest |f| times size^alpha."""
+        return float(np.abs(means).max()) * math.pow(self.size, order_of(alpha) - 1)
+
+    def deviation(self, means: Floats) -> float:
+        """Largest sqrt(|f| (size - |f|))."""
+        spread = np.abs(means) * (self.size - np.abs(means))
+        return math.sqrt(spread.max())
+
+    @property
+    def usual_alpha(self) -> float:
+        """The alpha it was given."""
+        return self.alpha
+
+    def check(self, means: Floats) -> None:
+        """|mean| / size is a probability."""
+        if not np.abs(means).max() <= self.size:
+            raise ValueError(f"|means| must be at most size = {self.size}, got {np.abs(means).max()}")
+
+
+@dataclass(frozen=True, eq=False)
+class Resampled(Payoff):
+    """A table of measurements, one column per arm: a pull of arm i returns column i of a random row."""
+
+    table: Floats = field(repr=False)
+
+    def __post_init__(self) -> None:
+        table = np.array(self.table, dtype=float)
+        if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
+            raise ValueError(f"table must be a finite (rows, arms) array, got shape {table.shape} or nan or inf in it")
+        table.setflags(write=False)
+        object.__setattr__(self, "table", table)
+
+    @property
+    def means(self) -> Floats:
+        """Mean of every column, (N,): the means a problem with these rewards must have."""
+        return np.asarray(self.table.mean(axis=0))
+
+    def draw(self, means: Floats, arms: Any, rng: Rng) -> Floats:
+        """A row per pull, (n,)."""
+        rows = rng.random(np.shape(arms)) * len(self.table)
+        return np.asarray(self.table[rows.astype(np.intp), arms])
+
+    def moment(self, means: Floats, alpha: float) -> float:
+        """Largest column mean of |y|^(1 + alpha)."""
+        return float((np.abs(self.table) ** order_of(alpha)).mean(axis=0).max())
+
+    def deviation(self, means: Floats) -> float:
+        """Largest column standard deviation."""
+        return float(self.table.std(axis=0).max())
+
+    def check(self, means: Floats) -> None:
+        """The means are the columns' own."""
+        if self.table.shape[1] != len(means) or not np.allclose(self.means, means, rtol=1e-9, atol=1e-12):
+            raise ValueError("means must be those of the table's columns: pass payoff.means")
+
+
+def _usual_alpha(tail: float) -> float:
+    return 1.0 if tail > 2 else 0.9 * (tail - 1)
+
+
+def _above(name: str, value: float, bound: float) -> None:
+    if not (value > bound and math.isfinite(value)):
+        raise ValueError(f"{name} must be above {bound}, got {value}")
+
+
+def _at_least_zero(name: str, value: float) -> None:
+    if not (value >= 0 and math.isfinite(value)):
+        raise ValueError(f"{name} must be at least 0, got {value}")

@@ -1,0 +1,170 @@
+"""Problems from measured data. The files are not part of the package.
+
+Every builder reads CSV files from ``folder``, or from the folder that the environment variable NOREGRET_DATA names.
+Arms without coordinates are numbered, and their kernel is a table: the covariance, or the correlation, of the arms'
+measurements.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+
+from noregret.belief.kernels import Kernel, Matern, SquaredExponential, Tabular
+from noregret.belief.posterior import Floats
+from noregret.problems.payoff import Payoff
+from noregret.problems.problem import Problem, Seed, rkhs_norm
+from noregret.problems.rewards import Gaussian, Resampled
+
+Folder = str | os.PathLike[str] | None
+
+
+def light_sensors(folder: Folder = None, *, located: bool = False) -> Problem:
+    """Which of 41 light sensors reads the most on average (heavy-tails paper, Fig. 1 e).
+
+    The kernel is the correlation of the 601 training rows; a pull returns the sensor's reading in a random one of the
+    192 test rows, and f is the mean of these. The paper's B and v, max f and the mean squared reading of all sensors,
+    stand in ``paper``: neither is a valid bound. If ``located``, the arms are the sensors' positions instead, each axis
+    scaled to [0, 1], and the kernel is SE with l^2 = 0.1. Files: `light_train.csv`, `light_test.csv`,
+    `light_locations.csv`.
+    """
+    test = _table(folder, "light_test.csv")
+    if located:
+        arms = _unit_cube(_table(folder, "light_locations.csv", skip=1))
+        return _largest_mean("light sensors", test, arms, SquaredExponential(math.sqrt(0.1)))
+    kernel = _correlation(_table(folder, "light_train.csv"))
+    return _largest_mean("light sensors", test, kernel.arms, kernel)
+
+
+def light_snapshot(folder: Folder = None, *, row: int | None = None, rng: Seed = None) -> Problem:
+    """Which light sensor reads the most at one moment (kernelized-bandits paper, Fig. 4 b).
+
+    f is one of the 192 test rows, ``row`` or a random one; the kernel is the covariance of the training rows, the
+    noise is Gaussian with 5 % of their mean variance.
+    """
+    train, test = _table(folder, "light_train.csv"), _table(folder, "light_test.csv")
+    return _snapshot("light snapshot", train, test, row, rng)
+
+
+def intel_temperature(folder: Folder = None, *, row: int | None = None, rng: Seed = None) -> Problem:
+    """Which of 52 motes in the Intel lab is the hottest at one moment of 8-9 am (kernelized-bandits paper, Fig. 4 a).
+
+    f is one of the 240 rows of 4-5 March 2004, ``row`` or a random one, as in the paper. The paper's training days, 28
+    February to 3 March, are not all to be had: the covariance is that of 6-8 March, two of which are a weekend. The
+    noise is Gaussian with 5 % of the mean variance. Rows come from `intel_temp_30s.csv`.
+    """
+    lines = _lines(folder, "intel_temp_30s.csv")[1:]
+    readings = np.array([line[2:] for line in lines], dtype=float)
+    late = np.array([line[0] > "2004-03-05" for line in lines])
+    return _snapshot("intel temperature", readings[late], readings[~late], row, rng)
+
+
+def stocks(folder: Folder = None) -> Problem:
+    """Which of 29 stocks has the largest mean price (heavy-tails paper, Fig. 1 d).
+
+    A pull returns the price on a random day; the kernel is the correlation of the prices. The paper's v, the mean
+    squared price of all stocks, stands in ``paper`` with B = max f: neither is a valid bound. Prices come from
+    `stocks_dow29.csv`.
+    """
+    prices = _table(folder, "stocks_dow29.csv", skip=1)
+    kernel = _correlation(prices)
+    return _largest_mean("stocks", prices, kernel.arms, kernel)
+
+
+def latency(folder: Folder = None, *, node: int = 29) -> Problem:
+    """Which of 98 peers answers fastest: rewards are minus the round-trip time in seconds, heavy-tailed as measured.
+
+    ``node`` is the measuring device, 29 or 54. A pull returns minus the time of a random one of 688 slices; the kernel
+    is the correlation of the times. Times come from `latency_seattle_node29.csv` or `latency_seattle_node54.csv`.
+    """
+    if node not in (29, 54):
+        raise ValueError(f"node must be 29 or 54, the devices there are measurements of, got {node}")
+    times = _table(folder, f"latency_seattle_node{node}.csv", skip=1)
+    payoff, kernel = Resampled(-times), _correlation(times)
+    norm = rkhs_norm(kernel.matrix, payoff.means)
+    return Problem(f"latency of node {node}", kernel.arms, payoff.means, kernel, payoff, norm)
+
+
+def cloud(
+    folder: Folder = None,
+    *,
+    workload: str = "terasort",
+    framework: str = "hadoop",
+    size: str = "huge",
+    payoff: Payoff | None = None,
+) -> Problem:
+    """Which cluster of cloud machines runs a job fastest: minus the run time, in units of the job's median.
+
+    The arms are up to 69 clusters, those that finished the job, by the logarithms of machines, cores per machine and
+    memory per machine, each scaled to [0, 1]; the kernel is Matern 5/2 on these. The table has one run per cluster, so
+    the noise, Gaussian of sd 0.05 unless a payoff is given, is ours. Runs come from `cloud_runtimes.csv`.
+    """
+    done = _finished_runs(folder, (workload, framework, size))
+    features = np.log([[float(run[c]) for c in ("n_nodes", "vcpu_per_node", "mem_gib_per_node")] for run in done])
+    arms = _unit_cube(features)
+    seconds = np.array([float(run["elapsed_s"]) for run in done])
+    means, kernel = -seconds / np.median(seconds), Matern(2.5, 0.5)
+    norm = rkhs_norm(kernel(arms, arms), means)
+    return Problem(f"{workload} on {framework}, {size}", arms, means, kernel, payoff or Gaussian(0.05), norm)
+
+
+def _finished_runs(folder: Folder, job: tuple[str, str, str]) -> list[dict[str, str]]:
+    """The completed runs of a job (workload, framework, size), as rows by column name."""
+    header, *lines = _lines(folder, "cloud_runtimes.csv")
+    runs = [dict(zip(header, line, strict=True)) for line in lines]
+    jobs = [(run["workload"], run["framework"], run["input"]) for run in runs]
+    if job not in jobs:
+        raise ValueError(f"no job {job}: (workload, framework, size) must be one of {sorted(set(jobs))}")
+    return [run for run, its in zip(runs, jobs, strict=True) if its == job and run["completed"] == "1"]
+
+
+def _largest_mean(name: str, table: Floats, arms: Floats, kernel: Kernel) -> Problem:
+    """Find the column with the largest mean (heavy-tails paper, Fig. 1 d and e)."""
+    payoff = Resampled(table)
+    means = payoff.means
+    paper = {"norm": float(means.max()), "moment": float((table**2).mean())}
+    return Problem(name, arms, means, kernel, payoff, rkhs_norm(kernel(arms, arms), means), paper)
+
+
+def _snapshot(name: str, train: Floats, test: Floats, row: int | None, rng: Seed) -> Problem:
+    """One test row as f, the covariance of the training rows as kernel (kernelized-bandits paper, Fig. 4)."""
+    if row is None:
+        row = int(np.random.default_rng(rng).integers(len(test)))
+    if not 0 <= row < len(test):
+        raise ValueError(f"row must be in 0..{len(test) - 1}, got {row}")
+    kernel = Tabular(np.cov(train, rowvar=False))
+    noise = Gaussian(math.sqrt(0.05 * float(np.diag(kernel.matrix).mean())))
+    return Problem(f"{name} {row}", kernel.arms, test[row], kernel, noise, rkhs_norm(kernel.matrix, test[row]))
+
+
+def _correlation(table: Floats) -> Tabular:
+    return Tabular(np.asarray(np.corrcoef(table, rowvar=False)))
+
+
+def _unit_cube(points: Floats) -> Floats:
+    """Every column scaled to [0, 1]."""
+    return np.asarray((points - points.min(axis=0)) / np.ptp(points, axis=0))
+
+
+def _table(folder: Folder, name: str, skip: int = 0) -> Floats:
+    """The numbers of a file, without its header and its first ``skip`` columns."""
+    return np.array([line[skip:] for line in _lines(folder, name)[1:]], dtype=float)
+
+
+def _lines(folder: Folder, name: str) -> list[list[str]]:
+    where = folder if folder is not None else os.environ.get("NOREGRET_DATA")
+    if where is None:
+        raise FileNotFoundError(
+            f"{name} is read from a data folder, and none is named: pass folder=... or set NOREGRET_DATA"
+        )
+    path = Path(where) / name
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{name} is not in {where}: pass the folder that holds it as folder=..., or set NOREGRET_DATA to it"
+        )
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
