@@ -120,9 +120,9 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _description(builder: Callable[..., Any]) -> str:
-    """Return the first line of its docstring; if some arguments are settled already, with these."""
+    """Return the first line of its docstring up to a colon; if some arguments are settled already, with these."""
     if not isinstance(builder, partial):
-        return (inspect.getdoc(builder) or "").partition("\n")[0]
+        return (inspect.getdoc(builder) or "").partition("\n")[0].partition(":")[0]
     settled = [getattr(value, "__name__", repr(value)) for value in builder.args]
     settled += [f"{key}={value!r}" for key, value in builder.keywords.items()]
     return f"{_description(builder.func).rstrip('.')} [{', '.join(settled)}]"
@@ -141,9 +141,10 @@ def _run(args: argparse.Namespace) -> None:
     _check_builds(trials[:: args.trials])
     with _bar(args.rounds * len(trials)) as progress:
         traces = play_all(trials, jobs=args.jobs, progress=progress)
-    _show(summarise(traces))
+    rows = summarise(traces)
+    _show(rows)
     if args.plot:
-        plot.regret(traces, path=args.plot)
+        plot.regret(traces, path=args.plot, log=rows[-1].regret > 30 * rows[0].regret > 0)
 
 
 def _find(kind: str, name: str, names: Mapping[str, Any]) -> Any:

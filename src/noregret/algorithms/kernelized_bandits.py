@@ -144,7 +144,7 @@ def gp_ei(
     margin: float = 0.0,
     constants: Constants = "theory",
 ) -> Sequential:
-    """Expected improvement over the best posterior mean among the pulled arms (not the best reward).
+    """Expected improvement: over the best posterior mean among the pulled arms, not the best reward.
 
     ``norm``, ``noise`` and ``delta`` serve the band that `Policy.best` reports, not the choice of arms.
     """
@@ -163,7 +163,7 @@ def gp_pi(
     margin: float = 0.01,
     constants: Constants = "theory",
 ) -> Sequential:
-    """Probability of improvement by ``margin`` over the best posterior mean among the pulled arms.
+    """Probability of improvement: by ``margin`` over the best posterior mean among the pulled arms.
 
     ``norm``, ``noise`` and ``delta`` serve the band that `Policy.best` reports, not the choice of arms.
     """
@@ -181,7 +181,7 @@ def random(
     ridge: float | None = None,
     constants: Constants = "theory",
 ) -> Sequential:
-    """Arms uniformly at random: the yardstick that every algorithm must beat.
+    """Uniformly random arms, the yardstick that every algorithm must beat.
 
     The other keywords serve the belief and the band that `Policy.best` reports.
     """

@@ -106,7 +106,7 @@ def ay_ucb(
     ridge: float | None = None,
     scale: float = 1.0,
 ) -> Sequential:
-    """UCB with the AY width, B + (R / sqrt(ridge)) sqrt(2 (gain + ln(1/delta))); ridge R^2 unless given."""
+    """UCB with the Abbasi-Yadkori width: B + (R / sqrt(ridge)) sqrt(2 (gain + ln(1/delta))); ridge R^2 unless given."""
     return Sequential(ExactGP(kernel, noise**2 if ridge is None else ridge), UCB(AYWidth(norm, noise, delta, scale)))
 
 
@@ -119,7 +119,7 @@ def amm_ucb(
     ridge: float | None = None,
     scale: float = 1.0,
 ) -> Sequential:
-    """UCB with the AMM width, sqrt(B^2 + (R^2 / ridge) 2 (gain + ln(1/delta))); ridge R^2 unless given."""
+    """UCB with the AMM width of Flynn and Reeb: sqrt(B^2 + (R^2 / ridge) 2 (gain + ln(1/delta))); ridge R^2 unless given."""
     return Sequential(ExactGP(kernel, noise**2 if ridge is None else ridge), UCB(AMMWidth(norm, noise, delta, scale)))
 
 
@@ -132,7 +132,7 @@ def dmm_ucb(
     ridge: float | None = None,
     scale: float = 1.0,
 ) -> Sequential:
-    """UCB with the DMM bounds, the best of five ridges around R^2 (or around the one given)."""
+    """UCB with the DMM bounds of Flynn and Reeb: the best of five ridges around R^2 (or around the one given)."""
     first = noise**2 if ridge is None else ridge
     family = RidgeFamily(as_kernel(kernel), (first, 0.1 * first, 0.3 * first, 3 * first, 10 * first))
     return Sequential(family, DMM(norm, noise, delta, scale))

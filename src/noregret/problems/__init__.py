@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from noregret.belief.kernels import Matern, SquaredExponential
@@ -62,6 +62,7 @@ __all__ = [
 def _same_for_all(builder: Callable[..., Problem]) -> Callable[..., Problem]:
     """Take ``rng`` as every builder does, though this problem does not depend on it."""
 
+    @wraps(builder.func if isinstance(builder, partial) else builder)
     def build(*args: Any, rng: Seed = None, **keywords: Any) -> Problem:
         return builder(*args, **keywords)
 

@@ -52,7 +52,7 @@ def lower_bound(
     points_per_cell: int = 5,
     rng: Seed = None,
 ) -> Problem:
-    """A problem on which every algorithm's regret grows like T^(1/(1+alpha)) or faster, on average over ``rng``.
+    """The hard instance of the lower bound: regret grows like T^(1/(1+alpha)) or faster, on average over ``rng``.
 
     f is one of M shifted copies of a bump of height 2 Delta and RKHS norm at most ``norm``; a pull returns
     sign(f) (v / 2 Delta)^(1/alpha) with probability (2 Delta / v)^(1/alpha) |f|, else 0, so that E|y|^(1+alpha) <= v.

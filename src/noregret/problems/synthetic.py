@@ -39,7 +39,7 @@ def rkhs(
 def gp_draw(
     kernel: Kernel, *, points: int = 100, dimension: int = 1, payoff: Payoff | None = None, rng: Seed = None
 ) -> Problem:
-    """A draw f ~ N(0, K) on uniform points of the unit cube (kernelized-bandits paper, Fig. 2).
+    """A draw from a Gaussian process: f ~ N(0, K) on uniform points (kernelized-bandits paper, Fig. 2).
 
     On the N points, B^2 = f'K^-1 f has N degrees of freedom in theory; directions in which K is 0 to rounding are left
     out of both f and B. The noise has variance 1 % of the range of f unless a payoff is given.
@@ -59,7 +59,7 @@ def rkhs_sum(
     terms: int = 100,
     rng: Seed = None,
 ) -> Problem:
-    """A sum of kernels, f = sum_i a_i k(., x_i) / max|f|, on the arms 1/N, 2/N, ..., 1.
+    """A sum of kernels: f = sum_i a_i k(., x_i) / max|f|, on the arms 1/N, 2/N, ..., 1.
 
     Heavy-tails paper, Sec. 6, experiments (a) to (c): 100 terms with centres x_i among the arms, a_i uniform on
     [-1, 1], or on [0, 1] for Pareto rewards; Student-t noise of 3 degrees of freedom unless a payoff is given. ``norm``
@@ -86,7 +86,7 @@ def standard(
     payoff: Payoff | None = None,
     rng: Seed = None,
 ) -> Problem:
-    """A function of the unit cube on uniform random points of it.
+    """A test function: its values on uniform random points of the unit cube.
 
     For the functions of this package dimension, number of points, kernel and noise default to the papers': Branin and
     Hartmann in 4 and 6 dimensions on 2000, 7000 and 20000 points, SE kernel of lengthscale 0.2, 1 and 1, Gaussian noise
