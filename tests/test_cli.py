@@ -64,7 +64,7 @@ def test_list_shows_every_name_with_what_it_is(capsys):
     text = capsys.readouterr().out
     for name in (*algorithms.NAMES, *problems.NAMES):
         assert re.search(rf"^  {name}( |$)", text, re.MULTILINE), name
-    assert re.search(r"^  random  +Arms uniformly at random", text, re.MULTILINE)
+    assert re.search(r"^  random  +Uniformly random arms", text, re.MULTILINE)
 
 
 def test_a_builder_with_settled_arguments_is_listed_with_them(capsys, monkeypatch):

@@ -3,10 +3,25 @@
 from importlib.metadata import version
 
 from noregret import algorithms, problems
+from noregret.belief.box import Box
+from noregret.belief.estimators import (
+    ClippedResiduals,
+    Estimator,
+    LeastSquares,
+    MedianOfMeans,
+    TruncatedDirections,
+    TruncatedRewards,
+)
 from noregret.belief.exact import ExactGP
+from noregret.belief.features import QuadratureFourier, RandomFourier
 from noregret.belief.kernels import Kernel, Linear, Matern, RationalQuadratic, SquaredExponential, Tabular
-from noregret.decision.loops import Pull, Sequential
-from noregret.decision.policy import Best, Policy
+from noregret.belief.nystrom import Nystrom
+from noregret.belief.sparse import SparseGP
+from noregret.decision.batches import Batched, Repeated
+from noregret.decision.designs import MaxVarianceDesign, RandomDesign
+from noregret.decision.elimination import Elimination
+from noregret.decision.loops import Best, Pull, Sequential
+from noregret.decision.policy import Policy
 from noregret.decision.rules import (
     UCB,
     ExpectedImprovement,
@@ -16,6 +31,8 @@ from noregret.decision.rules import (
     Uniform,
 )
 from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Scaled
+from noregret.decision.threshold_tree import ThresholdTree
+from noregret.diagnosis import Diagnosis, diagnose
 from noregret.experiments.run import run
 from noregret.experiments.trace import Trace
 
@@ -23,29 +40,48 @@ __version__ = version("noregret")
 
 __all__ = [
     "UCB",
+    "Batched",
     "Best",
+    "Box",
+    "ClippedResiduals",
     "Constant",
+    "Diagnosis",
+    "Elimination",
+    "Estimator",
     "ExactGP",
     "ExpectedImprovement",
     "GreedyGain",
     "Kernel",
+    "LeastSquares",
     "Linear",
     "Matern",
     "MaxVariance",
+    "MaxVarianceDesign",
+    "MedianOfMeans",
+    "Nystrom",
     "Policy",
     "ProbabilityOfImprovement",
     "Pull",
+    "QuadratureFourier",
+    "RandomDesign",
+    "RandomFourier",
     "RateGain",
     "RationalQuadratic",
     "RealisedGain",
+    "Repeated",
     "Scaled",
     "Sequential",
+    "SparseGP",
     "SquaredExponential",
     "Tabular",
     "Thompson",
+    "ThresholdTree",
     "Trace",
+    "TruncatedDirections",
+    "TruncatedRewards",
     "Uniform",
     "algorithms",
+    "diagnose",
     "problems",
     "run",
 ]

@@ -23,10 +23,10 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
     except BaseException:
         os.unlink(name)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name itself durable, where folders can be flushed (they cannot on Windows)."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)

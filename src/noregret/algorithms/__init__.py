@@ -1,9 +1,34 @@
 """The papers' algorithms, each a short composition of the parts in `noregret.belief` and `noregret.decision`."""
 
+from noregret.algorithms.domain_shrinking import bpe, gp_threds, reds
+from noregret.algorithms.heavy_tails import ata_gp_ucb, tgp_ucb
 from noregret.algorithms.kernelized_bandits import gp_ei, gp_pi, gp_ts, gp_ucb, igp_ucb, random
+from noregret.algorithms.robust_bandits import hvt_ucb, mom_gp_ucb
+from noregret.algorithms.sketching import bbkb, bkb, mini_bkb, mini_gp_ucb
 from noregret.algorithms.tighter_widths import amm_ucb, ay_ucb, dmm_ucb
 
-_BUILDERS = (gp_ucb, igp_ucb, gp_ts, gp_ei, gp_pi, ay_ucb, amm_ucb, dmm_ucb, random)
+_BUILDERS = (
+    gp_ucb,
+    igp_ucb,
+    gp_ts,
+    gp_ei,
+    gp_pi,
+    ay_ucb,
+    amm_ucb,
+    dmm_ucb,
+    tgp_ucb,
+    ata_gp_ucb,
+    mom_gp_ucb,
+    hvt_ucb,
+    bkb,
+    bbkb,
+    mini_gp_ucb,
+    mini_bkb,
+    bpe,
+    reds,
+    gp_threds,
+    random,
+)
 
 NAMES = {builder.__name__.replace("_", "-"): builder for builder in _BUILDERS}
 """Command-line names of the builders."""

@@ -119,7 +119,7 @@ def amm_ucb(
     ridge: float | None = None,
     scale: float = 1.0,
 ) -> Sequential:
-    """UCB with the AMM width of Flynn and Reeb: sqrt(B^2 + (R^2 / ridge) 2 (gain + ln(1/delta))); ridge R^2 unless given."""
+    """UCB with the AMM width of Flynn and Reeb: sqrt(B^2 + (R^2 / ridge) 2 (gain + ln(1/delta))); ridge R^2."""
     return Sequential(ExactGP(kernel, noise**2 if ridge is None else ridge), UCB(AMMWidth(norm, noise, delta, scale)))
 
 

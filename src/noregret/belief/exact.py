@@ -23,7 +23,7 @@ import numpy as np
 
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.linalg import cholesky, pivoted_root, room, solve_lower
-from noregret.belief.posterior import Floats, Ints, Rng, as_arms
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
 from noregret.belief.threads import threads_for
 
 if TYPE_CHECKING:
@@ -125,6 +125,11 @@ class ExactPosterior:
         return self._distinct
 
     @property
+    def largest_reward(self) -> float:
+        """Rewards beyond this size are refused; with truncation none is."""
+        return HUGE if self._model.truncation is None else math.inf
+
+    @property
     def pulled(self) -> Ints:
         """The distinct arms pulled so far, in order of their first pull."""
         pulled = self._pulled[: self._distinct]
@@ -133,7 +138,7 @@ class ExactPosterior:
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         arms = np.asarray(arms, dtype=np.intp).reshape(-1)
-        values = self._mean[arms] if rewards is None else self._arrive(np.asarray(rewards, float).reshape(-1))
+        values = self._mean[arms] if rewards is None else self._arrive(arms, np.asarray(rewards, float).reshape(-1))
         ridges = self.ridge * (np.ones(arms.size) if noise is None else np.broadcast_to(noise, arms.shape))
         if not self._model.ridge:
             arms, values, ridges = self._news(arms, values, ridges)
@@ -197,10 +202,11 @@ class ExactPosterior:
         other.rounds, other.misfit = self.rounds, self.misfit
         return other
 
-    def _arrive(self, rewards: Floats) -> Floats:
+    def _arrive(self, arms: Ints, rewards: Floats) -> Floats:
         """Count the rewards, and cut each at the level of its own round."""
         truncation = self._model.truncation
         if truncation is None:
+            check_size(arms, rewards, HUGE)
             self.rounds += rewards.size
             return rewards
         kept = rewards.copy()

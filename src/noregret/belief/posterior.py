@@ -25,6 +25,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Rng = np.random.Generator
 
+HUGE = 1e100
+"""The largest reward that least squares takes in: sums and squares of such numbers are finite. Robust estimators take
+any finite reward, and a larger one for this one."""
+
 
 class Posterior(Protocol):
     """The belief about f on N arms: the one mutable object of a run.
@@ -67,6 +71,11 @@ class Posterior(Protocol):
     @property
     def rank(self) -> int:
         """How many features are in use: the distinct pulled arms, for the exact posterior."""
+        ...
+
+    @property
+    def largest_reward(self) -> float:
+        """Rewards beyond this size are refused: infinity if the mean is robust, as with truncation."""
         ...
 
     @property
@@ -126,3 +135,14 @@ def as_arms(arms: Any) -> Floats:
         row = int(np.argmax(~np.isfinite(array).all(axis=1)))
         raise ValueError(f"arm {row} is not finite: drop it or fill its missing values")
     return array
+
+
+def check_size(arms: Any, rewards: Floats, largest: float) -> None:
+    """Refuse rewards, (n,), that are larger than the belief can take in."""
+    large = np.abs(rewards) > largest
+    if large.any():
+        i = int(np.argmax(large))
+        raise ValueError(
+            f"reward of arm {arms[i]} is {rewards[i]:g}: least squares takes rewards up to {largest:g} in size; drop "
+            "it, or use a robust algorithm such as tgp_ucb"
+        )

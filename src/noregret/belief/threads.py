@@ -53,5 +53,21 @@ def threads_for(work: float) -> Iterator[None]:
 
 
 def _set(libraries: list[Any], counts: list[int]) -> None:
+    _free_to_all()
     for library, count in zip(libraries, counts, strict=True):
         library.set_num_threads(count)
+    _free_to_all()
+
+
+def _free_to_all() -> None:
+    """Let every Python thread set the number: from threadpoolctl 3.8 on, only the one that did so first may.
+
+    The last of several to leave must be able to put the setting back, and whoever comes later to change it.
+    """
+    for kind in _kinds():
+        kind.clear_controlling_thread(force=True)
+
+
+@cache
+def _kinds() -> list[Any]:
+    return [kind for kind in {type(library) for library in _libraries()} if hasattr(kind, "clear_controlling_thread")]

@@ -12,6 +12,9 @@ from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 from noregret.decision.loops import Play, Pull, bounds_of
 from noregret.decision.rules import UCB, Band, Rule
 
+POOL = 64
+"""Up to so many arms that are looked at together are kept in the pool of `_Ahead`."""
+
 
 @dataclass(frozen=True)
 class Batched:
@@ -20,6 +23,9 @@ class Batched:
     A batch is chosen arm by arm as if each had returned its mean, and ends once 1 + sum s_0(x)^2 / ridge exceeds
     ``growth``, s_0 the std at its start: until then no variance has shrunk by more than that factor. All of it is asked
     for at once, so it is also how to measure in parallel.
+
+    Under UCB the arms picked are conditioned on through the posterior covariance, so on a sketch also where it has no
+    features; the authors' code leaves that part of the variance as it is until the batch is over.
     """
 
     model: Model
@@ -109,31 +115,61 @@ def _lazily(rule: UCB, belief: Posterior) -> Iterator[int]:
 
 
 class _Ahead:
-    """The std of a few arms after some picks, from the posterior covariance C: each pick is one more row and column.
+    """The std of a few arms after some picks, from the posterior covariance C at the start.
 
-    s(x)^2 - C(x, picks) (C(picks, picks) + ridge / counts)^-1 C(picks, x)
+    s(x)^2 - C(x, picks) (C(picks, picks) + ridge / counts)^-1 C(picks, x). For the arms in a small pool, those picked
+    and those looked at, the whole covariance is kept and a pick changes it by a rank-one term, so that a long batch on
+    few arms costs little more than its length.
     """
 
     def __init__(self, belief: Posterior) -> None:
-        self._belief, self._variance = belief, belief.std**2
-        self._counts: dict[int, int] = {}
-        self._covariance = np.empty((0, 0))
+        self._belief, self._ridge = belief, belief.ridge
+        self._place = np.full(len(belief.mean), -1)  # of every arm: where in the pool it is
+        self._pool, self._counts = np.empty(0, np.intp), np.empty(0)
+        self._start, self._now = np.empty((0, 0)), np.empty((0, 0))
 
     def pick(self, arm: int) -> None:
         """Count one more pull of this arm."""
-        if arm not in self._counts:
-            before = np.array(list(self._counts), dtype=np.intp)
-            border = self._belief.covariance(before, np.array([arm]))
-            self._covariance = np.block([[self._covariance, border], [border.T, self._variance[arm]]])
-        self._counts[arm] = self._counts.get(arm, 0) + 1
+        self._enter(np.array([arm]))
+        place = self._place[arm]
+        column = self._now[place]
+        self._now -= np.outer(column, column / (column[place] + self._ridge))
+        self._counts[place] += 1
 
     def std(self, arms: Ints) -> Floats:
         """Std of these arms, (n,) -> (n,)."""
-        picks = np.array(list(self._counts), dtype=np.intp)
-        cross = self._belief.covariance(picks, arms)
-        noise = self._belief.ridge / np.array(list(self._counts.values()))
-        known = np.linalg.solve(self._covariance + np.diag(noise), cross)
-        return np.asarray(np.sqrt(np.maximum(self._variance[arms] - np.einsum("ij,ij->j", cross, known), 0.0)))
+        new = arms[self._place[arms] < 0]
+        if new.size > POOL:
+            start = self._belief.std[arms] ** 2
+            variance = start - self._explained(self._belief.covariance(self._pool, arms))
+        else:
+            self._enter(new)
+            variance = self._now.diagonal()[self._place[arms]]
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+    def _enter(self, arms: Ints) -> None:
+        """Take arms into the pool."""
+        arms = arms[self._place[arms] < 0]
+        if not arms.size:
+            return
+        border, corner = self._belief.covariance(self._pool, arms), self._belief.covariance(arms, arms)
+        self._place[arms] = len(self._pool) + np.arange(arms.size)
+        self._pool = np.concatenate([self._pool, arms])
+        self._start = np.block([[self._start, border], [border.T, corner]])
+        self._counts = np.concatenate([self._counts, np.zeros(arms.size)])
+        picked = self._counts > 0
+        cross = self._start[picked]
+        self._now = self._start - cross.T @ self._solve(cross)
+
+    def _explained(self, covariance: Floats) -> Floats:
+        """The variance that the picks take from n arms, whose covariance with the pool this is, (pool, n) -> (n,)."""
+        cross = covariance[self._counts > 0]
+        return np.asarray(np.einsum("ij,ij->j", cross, self._solve(cross)))
+
+    def _solve(self, cross: Floats) -> Floats:
+        picked = self._counts > 0
+        noise = np.diag(self._ridge / self._counts[picked])
+        return np.asarray(np.linalg.solve(self._start[np.ix_(picked, picked)] + noise, cross))
 
 
 def _check_growth(growth: float) -> None:

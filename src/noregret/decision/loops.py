@@ -12,17 +12,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
+from noregret.belief.posterior import Floats, Model, Posterior, Rng
 from noregret.decision.rules import UCB, Band, Rule
 from noregret.decision.schedules import Constant
 
-Play = Generator["Pull", tuple[Ints, Floats], None]
+Play = Generator["Pull", tuple[Any, Floats], None]
 
 
 class Best(NamedTuple):
     """The arm with the largest lower confidence bound, and what is believed about it."""
 
-    arm: int
+    arm: Any
+    """Its index; on a box its coordinates, (d,)."""
     mean: float
     lower: float
     upper: float
@@ -31,13 +32,13 @@ class Best(NamedTuple):
 class Pull(NamedTuple):
     """What a loop asks for, and for whoever looks on, why."""
 
-    arms: Ints
-    """The arms to pull, in order; repetitions mean repeated pulls."""
+    arms: Any
+    """The arms to pull, in order, (n,); repetitions mean repeated pulls. On a box, (n, d) points."""
     belief: Posterior
     """The posterior they were chosen by; its i-th arm is ``about[i]``, by default ``active[i]``."""
-    active: Ints
-    """The arms still in play, ascending."""
-    about: Ints | None = None
+    active: Any
+    """The arms still in play, ascending; on a box, a `Region`."""
+    about: Any = None
     """The arms that the belief is about, where these are not the active ones."""
     best: Best | None = None
     """The arm with the largest lower bound, where the belief does not hold all that the loop has learnt."""
@@ -46,8 +47,8 @@ class Pull(NamedTuple):
 class Algorithm(Protocol):
     """A frozen description of an algorithm; its repr is the record of the experiment."""
 
-    def play(self, arms: Floats, rng: Rng) -> Play:
-        """Start a run on these (N, d) arms.
+    def play(self, arms: Any, rng: Rng) -> Play:
+        """Start a run on these (N, d) arms, or on a `Box` if the algorithm can.
 
         A loop that also takes ``belief``, what is known about the arms already, lets them change during a run.
         """
@@ -63,19 +64,21 @@ class Sequential:
     """One arm at a time: the one that scores highest, the lowest index on ties.
 
     ``band`` gives the bounds that `Policy.best` reports. By default it is the rule's own where the rule has one
-    (UCB, Thompson) and otherwise mean +- 2 std, which is a habit and not a guarantee.
+    (UCB, Thompson) and otherwise mean +- 2 std, which is a habit and not a guarantee. ``times`` is how often the arm is
+    pulled in a row before anything is learnt.
     """
 
     model: Model
     rule: Rule
     band: Band | None = None
+    times: int = 1
 
     def play(self, arms: Floats, rng: Rng, belief: Posterior | None = None) -> Play:
         """Score, pull, learn; for ever. ``belief`` is what is known about these arms already."""
         belief, active = belief or self.model.prior(arms, rng), np.arange(len(arms))
         while True:
             best = np.argmax(self.rule(belief, rng))
-            pulled, rewards = yield Pull(best.reshape(1), belief, active)
+            pulled, rewards = yield Pull(best.repeat(self.times), belief, active)
             belief.update(pulled, rewards)
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:

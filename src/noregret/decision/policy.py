@@ -7,11 +7,14 @@ import json
 import os
 import re
 from collections import Counter
+from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Ints, Posterior, as_arms
+from noregret.belief.box import Box
+from noregret.belief.posterior import Floats, Posterior, as_arms, check_size
+from noregret.decision.arms import as_space, checked, names
 from noregret.decision.loops import Algorithm, Best
 from noregret.decision.record import describe, rebuild
 from noregret.files import write_atomically
@@ -28,7 +31,8 @@ class Policy:
     Parameters
     ----------
     algorithm : Algorithm
-    arms : (N, d) array
+    arms : (N, d) array, or a Box
+        On a box, arms are told and returned as (n, d) points, and ``active`` is a `Region`.
     rng : None, int, SeedSequence or Generator
         A generator is only asked for a child of its seed, never drawn from.
 
@@ -47,16 +51,16 @@ class Policy:
     """
 
     def __init__(self, algorithm: Algorithm, arms: Any, *, rng: Any = None) -> None:
-        self.algorithm, self.arms = algorithm, as_arms(arms).copy()
+        self.algorithm, self.arms = algorithm, as_space(arms)
         self._first_arms = self.arms
         self._seed = seed_sequence(rng)
         self._rng = np.random.default_rng(self._seed)
         self._play = algorithm.play(self.arms, self._rng)
         self._pull = next(self._play)
-        self._changes: list[tuple[int, Floats]] = []  # other arms, each after so many rounds
-        self._waiting: Counter[int] = Counter()  # arms asked for and not told yet
-        self._held: list[tuple[Ints, Floats]] = []  # what was told of the round under way
-        self._history: list[tuple[Ints, Floats]] = []  # what the loop was sent, round by round
+        self._changes: list[tuple[int, Any]] = []  # other arms, each after so many rounds
+        self._waiting: Counter[Hashable] = Counter()  # arms asked for and not told yet
+        self._held: list[tuple[Any, Floats]] = []  # what was told of the round under way
+        self._history: list[tuple[Any, Floats]] = []  # what the loop was sent, round by round
 
     @property
     def belief(self) -> Posterior:
@@ -64,20 +68,25 @@ class Policy:
         return self._pull.belief
 
     @property
-    def active(self) -> Ints:
-        """Indices of the arms still in play."""
+    def active(self) -> Any:
+        """Indices of the arms still in play, (n,); on a box the `Region` that is left."""
         return self._pull.active
 
-    def ask(self) -> Ints:
-        """The arms still to pull in this round, at least one; asking again changes nothing."""
+    def ask(self) -> Any:
+        """The arms still to pull in this round, at least one: (n,) indices, or (n, d) points on a box.
+
+        Asking again changes nothing.
+        """
+        plan = self._pull.arms
         if not self._waiting:
-            self._waiting = Counter(self._pull.arms.tolist())
+            self._waiting = Counter(names(plan))
+            return plan.copy()
         missing, left = self._waiting.copy(), []
-        for arm in self._pull.arms.tolist():
-            if missing[arm] > 0:
-                missing[arm] -= 1
-                left.append(arm)
-        return np.array(left, dtype=np.intp)
+        for place, name in enumerate(names(plan)):
+            if missing[name] > 0:
+                missing[name] -= 1
+                left.append(place)
+        return plan[left]
 
     def tell(self, arms: Any, rewards: Any) -> None:
         """Report rewards of arms, each a number or (n,) of them; ValueError, and nothing changed, if one is bad."""
@@ -86,7 +95,7 @@ class Policy:
             return
         self._held.append(told)
         if self._waiting:
-            self._waiting -= Counter(told[0].tolist())
+            self._waiting -= Counter(names(told[0]))
         if not self._waiting:
             self._send_held()
 
@@ -95,15 +104,15 @@ class Policy:
 
         From now on indices name the new arms. Arms asked for and not told yet are forgotten; rewards told are not.
         """
-        if "belief" not in inspect.signature(self.algorithm.play).parameters:
+        if isinstance(self.arms, Box) or "belief" not in inspect.signature(self.algorithm.play).parameters:
             raise ValueError(f"{type(self.algorithm).__name__} cannot change its arms in the middle of a run")
         arms = as_arms(arms).copy()
         if arms.shape[1] != self.arms.shape[1]:
             raise ValueError(f"new arms must have {self.arms.shape[1]} columns like the old ones, got {arms.shape[1]}")
         if self._held:
             self._send_held()
-        self._changes.append((len(self._history), arms))
         self._move(arms)
+        self._changes.append((len(self._history), arms))
 
     def best(self) -> Best:
         """The arm with the largest lower confidence bound: a safe choice, not the luckiest draw."""
@@ -124,10 +133,12 @@ class Policy:
                 "entropy": np.asarray(self._seed.entropy).tolist(),
                 "spawn_key": np.asarray(self._seed.spawn_key, dtype=int).tolist(),
             },
+            "box": isinstance(self._first_arms, Box),
             "asked": bool(self._waiting),
             "changes": [rounds for rounds, _ in self._changes],
         }
-        content: dict[str, Any] = {"about": np.array(json.dumps(about)), "arms": self._first_arms}
+        arms = self._first_arms.bounds if isinstance(self._first_arms, Box) else self._first_arms
+        content: dict[str, Any] = {"about": np.array(json.dumps(about)), "arms": np.array(arms)}
         content |= {f"change_{i}": arms for i, (_, arms) in enumerate(self._changes)}
         content |= _packed("sent", self._history) | _packed("held", self._held)
         write_atomically(path, lambda file: np.savez(file, **content))
@@ -141,7 +152,8 @@ class Policy:
         """
         content, about = _read(path)
         seed = np.random.SeedSequence(about["seed"]["entropy"], spawn_key=tuple(about["seed"]["spawn_key"]))
-        policy = cls(_recorded(about, algorithm), content["arms"], rng=seed)
+        space = Box(content["arms"]) if about.get("box") else content["arms"]
+        policy = cls(_recorded(about, algorithm), space, rng=seed)
         for arms, rewards in _unpacked("sent", content):
             policy._change_as_recorded(about["changes"], content)
             policy._send(*policy._checked(arms, rewards))
@@ -157,34 +169,30 @@ class Policy:
         self._send(np.concatenate([a for a, _ in held]), np.concatenate([r for _, r in held]))
 
     def _move(self, arms: Floats) -> None:
-        play: Any = self.algorithm.play
-        self.arms, self._waiting = arms, Counter()
+        start: Any = self.algorithm.play
+        play = start(arms, self._rng, belief=self.belief.at(arms))
+        pull = next(play)  # from here on nothing can go wrong
         self._play.close()
-        self._play = play(arms, self._rng, belief=self.belief.at(arms))
-        self._pull = next(self._play)
+        self.arms, self._waiting, self._play, self._pull = arms, Counter(), play, pull
 
     def _change_as_recorded(self, changes: list[int], content: dict[str, Any]) -> None:
         """While replaying: change the arms as often as the saved run had done after so many rounds."""
         while len(self._changes) < len(changes) and changes[len(self._changes)] == len(self._history):
             self.change_arms(content[f"change_{len(self._changes)}"])
 
-    def _send(self, arms: Ints, rewards: Floats) -> None:
-        self._history.append((arms, rewards))
+    def _send(self, arms: Any, rewards: Floats) -> None:
         self._pull = self._play.send((arms, rewards))
+        self._history.append((arms, rewards))  # not if the loop fails, so that what is saved can be loaded
 
-    def _checked(self, arms: Any, rewards: Any) -> tuple[Ints, Floats]:
-        index, values = np.asarray(arms).reshape(-1), _numbers(rewards)
-        if index.size != values.size:
-            raise ValueError(f"arms and rewards must be as many, got {index.size} arms and {values.size} rewards")
-        if index.size and index.dtype.kind not in "iu":
-            raise ValueError(f"arms must be whole numbers, the indices that ask() returns, got {arms!r}")
-        outside = (index < 0) | (index >= len(self.arms))
-        if outside.any():
-            raise ValueError(f"arm must be in 0..{len(self.arms) - 1}, got {index[outside][0]}")
+    def _checked(self, arms: Any, rewards: Any) -> tuple[Any, Floats]:
+        told, values = checked(self.arms, arms), _numbers(rewards)
+        if len(told) != values.size:
+            raise ValueError(f"arms and rewards must be as many, got {len(told)} arms and {values.size} rewards")
         if not np.isfinite(values).all():
             i = int(np.argmin(np.isfinite(values)))
-            raise ValueError(f"reward of arm {index[i]} is {values[i]}: drop it or pass a finite value")
-        return index.astype(np.intp), values
+            raise ValueError(f"reward of arm {told[i]} is {values[i]}: drop it or pass a finite value")
+        check_size(told, values, self.belief.largest_reward)
+        return told, values
 
 
 def seed_sequence(rng: Any) -> np.random.SeedSequence:
@@ -230,7 +238,7 @@ def _recorded(about: dict[str, Any], given: Algorithm | None) -> Algorithm:
     if given is None:
         try:
             algorithm: Algorithm = rebuild(about["algorithm"])
-        except ValueError as error:
+        except (ValueError, TypeError) as error:  # TypeError: a class has other fields than the one that was saved
             raise ValueError(f"{error}; or pass the algorithm itself: Policy.load(path, algorithm=...)") from None
         return algorithm
     if _nameless(repr(given)) != _nameless(about["repr"]):
@@ -243,7 +251,7 @@ def _nameless(record: str) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", record)
 
 
-def _packed(name: str, pieces: list[tuple[Ints, Floats]]) -> dict[str, Any]:
+def _packed(name: str, pieces: list[tuple[Any, Floats]]) -> dict[str, Any]:
     return {
         f"{name}_arms": np.concatenate([a for a, _ in pieces] or [np.empty(0, np.intp)]),
         f"{name}_rewards": np.concatenate([r for _, r in pieces] or [np.empty(0)]),
@@ -251,7 +259,7 @@ def _packed(name: str, pieces: list[tuple[Ints, Floats]]) -> dict[str, Any]:
     }
 
 
-def _unpacked(name: str, content: dict[str, Any]) -> list[tuple[Ints, Floats]]:
+def _unpacked(name: str, content: dict[str, Any]) -> list[tuple[Any, Floats]]:
     ends = np.cumsum(content[f"{name}_lengths"])[:-1]
     if not content[f"{name}_lengths"].size:
         return []

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -19,12 +20,18 @@ from noregret.files import write_atomically
 
 FORMAT = 1
 ARRAYS = ("arms", "rewards", "regret")
+WATCHED = "watched."
 RECORD = ("seconds", "algorithm", "problem", "seed", "versions")
 
 
 @cache
 def _versions() -> dict[str, str]:
     return {name: version(name) for name in ("noregret", "numpy")}
+
+
+def recorded_versions() -> dict[str, str]:
+    """The versions of noregret and NumPy."""
+    return dict(_versions())
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +55,10 @@ class Trace:
     """The name of the problem, or its repr."""
     seed: dict[str, Any]
     """The arguments of the SeedSequence that the run's streams were spawned from."""
-    versions: dict[str, str] = field(default_factory=lambda: dict(_versions()))
+    versions: dict[str, str] = field(default_factory=recorded_versions)
     """The versions of noregret and NumPy."""
+    watched: dict[str, Floats] = field(default_factory=dict, repr=False)
+    """What else was noted at every round, by name, each (T,)."""
 
     @property
     def cumulative_regret(self) -> Floats:
@@ -61,15 +70,9 @@ class Trace:
 
         An ending .npz or .json in ``path`` is taken off first.
         """
-        arrays, record = _pair(path)
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **{name: getattr(self, name) for name in ARRAYS})
-        content = buffer.getvalue()
-        about = {"format": FORMAT, "sha256": hashlib.sha256(content).hexdigest()}
-        text = json.dumps(about | {name: getattr(self, name) for name in RECORD}, indent=1)
-        record.unlink(missing_ok=True)
-        write_atomically(arrays, lambda file: file.write(content))
-        write_atomically(record, lambda file: file.write(text.encode()))
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        arrays |= {WATCHED + name: values for name, values in self.watched.items()}
+        write_pair(path, arrays, {name: getattr(self, name) for name in RECORD})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -82,13 +85,39 @@ class Trace:
         ValueError
             If it is damaged or from a newer noregret.
         """
-        arrays, record = _pair(path)
-        about = _read_record(record)
-        content = arrays.read_bytes() if arrays.exists() else b""
-        if hashlib.sha256(content).hexdigest() != about["sha256"]:
-            raise ValueError(f"{arrays} is damaged: it does not match the checksum in {record.name}; run it again")
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            return cls(**{name: stored[name] for name in ARRAYS}, **{name: about[name] for name in RECORD})
+        arrays, about = read_pair(path, RECORD)
+        watched = {name.removeprefix(WATCHED): arrays[name] for name in arrays if name.startswith(WATCHED)}
+        return cls(**{name: arrays[name] for name in ARRAYS}, **{name: about[name] for name in RECORD}, watched=watched)
+
+
+def write_pair(path: str | os.PathLike[str], arrays: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+    """Write ``path``.npz, the arrays, and then ``path``.json: the record and the arrays' checksum."""
+    npz, json_ = _pair(path)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    content = buffer.getvalue()
+    about = {"format": FORMAT, "sha256": hashlib.sha256(content).hexdigest()}
+    text = json.dumps(about | dict(record), indent=1)
+    json_.unlink(missing_ok=True)
+    write_atomically(npz, lambda file: file.write(content))
+    write_atomically(json_, lambda file: file.write(text.encode()))
+
+
+def read_pair(path: str | os.PathLike[str], fields: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read arrays and record, which must have these fields; the errors are those of `Trace.load`."""
+    npz, json_ = _pair(path)
+    about = _read_record(json_, fields)
+    content = npz.read_bytes() if npz.exists() else b""
+    if hashlib.sha256(content).hexdigest() != about["sha256"]:
+        raise ValueError(f"{npz} is damaged: it does not match the checksum in {json_.name}; run it again")
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        return dict(stored), about
+
+
+def set_aside(path: str | os.PathLike[str]) -> list[Path]:
+    """Rename what there is of a pair to ``.damaged``; the new names."""
+    there = [file for file in _pair(path) if file.exists()]
+    return [file.replace(file.with_name(f"{file.name}.damaged")) for file in there]
 
 
 def _pair(path: str | os.PathLike[str]) -> tuple[Path, Path]:
@@ -97,10 +126,10 @@ def _pair(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     return path.with_name(f"{stem}.npz"), path.with_name(f"{stem}.json")
 
 
-def _read_record(path: Path) -> dict[str, Any]:
+def _read_record(path: Path, fields: Iterable[str]) -> dict[str, Any]:
     try:
         about: dict[str, Any] = json.loads(path.read_bytes())
-        missing = {"format", "sha256", *RECORD} - about.keys()
+        missing = {"format", "sha256", *fields} - about.keys()
     except (ValueError, AttributeError) as error:
         raise ValueError(f"{path} is damaged or not a trace ({error}); run it again") from error
     if missing:

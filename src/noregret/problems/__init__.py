@@ -10,6 +10,7 @@ from functools import partial, wraps
 from typing import Any
 
 from noregret.belief.kernels import Matern, SquaredExponential
+from noregret.problems.continuous import Continuous
 from noregret.problems.functions import MAXIMA, branin, hartmann3, hartmann4, hartmann6, rosenbrock
 from noregret.problems.hard_instance import lower_bound
 from noregret.problems.payoff import Additive, Payoff
@@ -29,6 +30,7 @@ __all__ = [
     "MAXIMA",
     "NAMES",
     "Additive",
+    "Continuous",
     "Gaussian",
     "Glitch",
     "Pareto",

@@ -1,0 +1,264 @@
+"""REDS, and the two algorithms it is compared with: BPE and GP-ThreDS.
+
+S. Salgia, S. Vakili, Q. Zhao. Random exploration in Bayesian optimization: order-optimal regret and computational
+efficiency. ICML 2024 (REDS).
+Z. Li, J. Scarlett. Gaussian process bandit optimization with few batches. AISTATS 2022 (BPE).
+S. Salgia, S. Vakili, Q. Zhao. A domain-shrinking based Bayesian optimization algorithm with order-optimal regret
+performance. NeurIPS 2021 (GP-ThreDS).
+
+=================  =======================================================================================
+the paper's        here
+=================  =======================================================================================
+B                  ``norm``: f has RKHS norm at most B
+R                  ``noise``: the noise is R-sub-Gaussian; 0 for noise-free rewards
+tau                ``ridge``
+T                  ``horizon``
+N_1                ``first_epoch``
+alpha_tau          the width w: `EpochWidth` in theory, 1 in the experiments, B without noise
+c_T                ``slack``
+D_T                a grid of `Box.discretization` points on a box, the arms themselves elsewhere
+delta'             delta / (6 log2 T)
+X_r                ``Policy.active``
+(a, b)             ``bounds`` on the largest mean, of GP-ThreDS
+=================  =======================================================================================
+
+``constants="theory"`` gives bounds that hold in all epochs with probability 1 - delta, and then the best arm is never
+eliminated. ``constants="experiment"`` is what the paper's experiments used, width 1 and ridge 0.2. That is no
+confidence width: it often eliminates the best arm, and on functions that the kernel fits badly it mostly does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from noregret.algorithms.tighter_widths import AYWidth
+from noregret.belief.box import Box
+from noregret.belief.exact import ExactGP
+from noregret.belief.kernels import Kernel, KernelLike
+from noregret.belief.posterior import Posterior
+from noregret.decision.designs import Doubling, Lengths, MaxVarianceDesign, RandomDesign, SquareRootLengths
+from noregret.decision.elimination import Elimination
+from noregret.decision.schedules import Constant, Schedule
+from noregret.decision.threshold_tree import ThresholdTree
+
+Constants = Literal["theory", "experiment"]
+
+FIRST_EPOCH = 50
+"""N_1 where none is given; the paper's on Branin."""
+
+
+@dataclass(frozen=True)
+class EpochWidth:
+    """B + (R / sqrt(ridge)) sqrt(2 ln(|D| / delta')) (Eq. 5): for points chosen without regard to their rewards.
+
+    The noise part is multiplied by ``scale``. |D| is ``points``, by default the number of arms of the belief.
+
+    delta' is delta / ``share``, by default delta / (6 log2 T) (Thm 4.5). Without a horizon it is
+    3 delta / (pi log2(2 n))^2 after n rewards: over epochs of doubling length and both bounds that adds up to at most
+    delta.
+    """
+
+    norm: float
+    noise: float
+    delta: float
+    horizon: int | None = None
+    share: float | None = None
+    points: float | None = None
+    scale: float = 1.0
+
+    def __call__(self, posterior: Posterior) -> float:
+        points = self.points or len(posterior.arms)
+        confidence = 2 / posterior.ridge * math.log(points / self.epoch_delta(posterior.rounds))
+        return self.norm + self.scale * self.noise * math.sqrt(confidence)
+
+    def epoch_delta(self, rounds: int = 1) -> float:
+        """delta', the part of delta that one epoch may use."""
+        if self.share:
+            return self.delta / self.share
+        if self.horizon:
+            return self.delta / (6 * math.log2(max(self.horizon, 2)))
+        return 3 * self.delta / (math.pi * math.log2(2 * max(rounds, 1))) ** 2
+
+    def slack(self, ridge: float) -> float:
+        """C = 2 B / T + R sqrt(2 / (T ridge) ln(4 T / delta')) (Eq. 5), the price of the grid; 0 without a horizon."""
+        if not self.horizon:
+            return 0.0
+        confidence = 2 / (self.horizon * ridge) * math.log(4 * self.horizon / self.epoch_delta())
+        return 2 * self.norm / self.horizon + self.scale * self.noise * math.sqrt(confidence)
+
+    def on(self, box: Box, kernel: Kernel) -> EpochWidth:
+        """The same with |D_T| points, D_T as in Assumption 4.1."""
+        if not self.horizon:
+            raise ValueError("on a Box the theory's width needs the horizon: pass horizon=... to the builder")
+        return replace(self, points=self.points or box.discretization(kernel, self.horizon))
+
+
+def reds(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    horizon: int | None = None,
+    ridge: float | None = None,
+    first_epoch: int = FIRST_EPOCH,
+    slack: float | None = None,
+    constants: Constants = "theory",
+    scale: float = 1.0,
+    keep: Literal["upper", "mean"] = "upper",
+    first_level: float | None = None,
+    truncation: Schedule | None = None,
+) -> Elimination:
+    """REDS (Alg. 1): epochs of N_1, 2 N_1, 4 N_1, ... uniform draws from the arms that may still be the best.
+
+    After each, keep x with mean + w std + c >= max (mean - w std - c), from the epoch's own rewards.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    norm, noise, delta : float
+        B, R and delta. ``noise=0`` means noise-free rewards: w = B, c = 0, ridge 0.
+    horizon : int, optional
+        T, in w and c. Without it delta is shared out over all epochs to come, and c = 0.
+    ridge : float, optional
+        By default R^2 in theory (any is valid), 0.2 in the experiments (beside noise of sd 0.2).
+    first_epoch : int
+        N_1.
+    slack : float, optional
+        c. By default `EpochWidth.slack` in theory, 0 in the experiments. On finitely many arms 0 is enough.
+    constants : 'theory' or 'experiment'
+        w = B + (R / sqrt(ridge)) sqrt(2 ln(|D_T| / delta')), or w = 1.
+    scale : float
+        Factor on the noise part of w and c, in the experiments on w.
+    keep : 'upper' or 'mean'
+        The rule of line 10, or that of App. D.1: mean >= max mean - 2 (w max std + c).
+    first_level : float, optional
+        c0 of App. D.2: lengthen the first epoch until what is kept lies above c0 max f + (1 - c0) min f.
+    truncation : schedule, optional
+        For heavy tails: rewards larger than this level count as 0. The level sees the rewards of its epoch only.
+    """
+    width, tau, offset = _setting(norm, noise, delta, horizon, ridge, constants, scale)
+    c = offset if slack is None else slack
+    model = ExactGP(kernel, tau, truncation)
+    return Elimination(model, RandomDesign(), width, first_epoch, c, Doubling(), keep, first_level)
+
+
+def bpe(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    horizon: int | None = None,
+    ridge: float | None = None,
+    first_epoch: int | None = None,
+    slack: float = 0.0,
+    constants: Constants = "theory",
+    scale: float = 1.0,
+    truncation: Schedule | None = None,
+) -> Elimination:
+    """BPE: the loop of REDS with the arms of the largest posterior variance, planned before the epoch's rewards.
+
+    Its own epochs have lengths N_i = ceil(sqrt(T N_{i-1})), N_0 = 1. With ``first_epoch`` they double from there, as in
+    the REDS paper; and from 50 if neither that nor a horizon is given. The other keywords are as in `reds`.
+    """
+    _check(norm, noise, delta, horizon, constants)
+    lengths: Lengths = Doubling()
+    first, share = first_epoch or FIRST_EPOCH, None
+    if first_epoch is None and horizon:
+        lengths = SquareRootLengths(horizon)
+        first, share = lengths(1), 2.0 * _epochs(lengths, horizon)
+    width, tau, _ = _setting(norm, noise, delta, horizon, ridge, constants, scale, share)
+    return Elimination(ExactGP(kernel, tau, truncation), MaxVarianceDesign(), width, first, slack, lengths)
+
+
+def gp_threds(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    horizon: int | None = None,
+    ridge: float | None = None,
+    bounds: tuple[float, float] | None = None,
+    points_per_cell: int = 200,
+    patience: int | None = None,
+    slack: float = 0.2,
+    constants: Constants = "theory",
+    scale: float = 1.0,
+    truncation: Schedule | None = None,
+) -> ThresholdTree:
+    """GP-ThreDS: a tree of cells, of which those that hold a value above a rising threshold are kept and halved.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    norm, noise, delta : float
+        B, R and delta.
+    horizon : int, optional
+        T. The theory's width has delta / T for delta, for at most T cells; without it the bounds hold cell by cell.
+    ridge : float, optional
+        By default R^2 in theory, 0.2 in the experiments.
+    bounds : (float, float), optional
+        a <= max f <= b; by default -B and B. If the prior's mean 0 plus the width does not reach (a + b) / 2, the first
+        search ends at once and both fall: for a function with values far above 1, scale the width or the kernel up.
+    points_per_cell, patience, slack
+        As in `ThresholdTree`.
+    constants : 'theory' or 'experiment'
+        The AY width B + (R / sqrt(ridge)) sqrt(2 (gain + ln(T / delta))), or 1. Cells are dropped on a sample of their
+        arms, so that even the theory's width does not promise that the best arm is kept.
+    scale : float
+        Factor on the noise part of the width, in the experiments on the width.
+    truncation : schedule, optional
+        As in `reds`; the level sees the rewards of its cell only.
+    """
+    _check(norm, noise, delta, horizon, constants)
+    experiment = constants == "experiment"
+    tau = (0.2 if experiment else noise**2) if ridge is None else ridge
+    width = Constant(scale) if experiment else AYWidth(norm, noise, delta / (horizon or 1), scale)
+    interval = (-norm, norm) if bounds is None else (float(bounds[0]), float(bounds[1]))
+    model = ExactGP(kernel, tau, truncation)
+    return ThresholdTree(model, width, interval, points_per_cell, patience, slack, horizon)
+
+
+def _setting(
+    norm: float,
+    noise: float,
+    delta: float,
+    horizon: int | None,
+    ridge: float | None,
+    constants: Constants,
+    scale: float,
+    share: float | None = None,
+) -> tuple[Schedule, float, float]:
+    """Width, ridge and slack."""
+    _check(norm, noise, delta, horizon, constants)
+    if noise == 0:
+        return Constant(norm), ridge or 0.0, 0.0
+    if constants == "experiment":
+        return Constant(scale), 0.2 if ridge is None else ridge, 0.0
+    width, tau = EpochWidth(norm, noise, delta, horizon, share, None, scale), noise**2 if ridge is None else ridge
+    return width, tau, width.slack(tau)
+
+
+def _check(norm: float, noise: float, delta: float, horizon: int | None, constants: Constants) -> None:
+    if constants not in ("theory", "experiment"):
+        raise ValueError(f"constants must be 'theory' or 'experiment', got {constants!r}")
+    if not 0 < norm < math.inf:
+        raise ValueError(f"norm must be positive, got {norm}")
+    if not 0 <= noise < math.inf:
+        raise ValueError(f"noise must be at least 0, got {noise}")
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be in (0, 1), got {delta}")
+    if horizon is not None and not (horizon >= 1 and horizon == int(horizon)):
+        raise ValueError(f"horizon must be a whole number from 1, or None, got {horizon}")
+
+
+def _epochs(lengths: Lengths, horizon: int) -> int:
+    """How many epochs begin before the horizon."""
+    length, done, count = lengths(1), 0, 0
+    while done < horizon:
+        length, done, count = lengths(length), done + length, count + 1
+    return count

@@ -1,0 +1,272 @@
+"""TGP-UCB and ATA-GP-UCB, for rewards of which only a moment of order 1 + alpha is known.
+
+S. R. Chowdhury, A. Gopalan. Bayesian optimization under heavy-tailed payoffs. NeurIPS 2019.
+
+=================  =======================================================================================
+the paper's        here
+=================  =======================================================================================
+B                  ``norm``: f has RKHS norm at most B (max|f|, which the paper's experiments take, is no such bound)
+alpha, v           ``alpha`` in (0, 1] and ``moment``: E|y|^(1 + alpha) <= v for the reward y itself, not its noise. For
+                   R-sub-Gaussian noise alpha = 1 and v = B^2 + R^2 (Remark 1 prints R^2)
+lambda             ``ridge``, 1
+T, delta           ``horizon``, ``delta``; without a horizon, delta is spent as 6 delta / (pi t)^2 on round t
+m                  the posterior's ``rank``: the features in use, cosines and sines both (Lemma 1 counts one of each)
+mbar               ``order``: quadrature nodes per axis
+q, epsilon         ``oversampling`` of the Nystrom dictionary, and the accuracy that it is for
+b_t, beta_t        the levels `TGPLevel`, `ATALevel` and the widths `TGPWidth`, `ATAWidth`
+=================  =======================================================================================
+
+``constants="theory"`` takes the theorems' widths: the band then holds, and in 20 000 rounds next to nothing is learnt.
+``constants="experiment"`` takes what the paper's experiments ran: a heuristic. ``scale`` multiplies the part of the
+width that is there for the noise, not the part with B. The levels b_t rise with t: truncation gets milder.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from noregret.belief.estimators import TruncatedDirections
+from noregret.belief.exact import ExactGP
+from noregret.belief.features import Features, QuadratureFourier, sufficient_order
+from noregret.belief.kernels import KernelLike, SquaredExponential
+from noregret.belief.nystrom import Nystrom
+from noregret.belief.posterior import Posterior
+from noregret.belief.sparse import SparseGP
+from noregret.decision.loops import Sequential
+from noregret.decision.rules import UCB
+from noregret.decision.schedules import check_constants
+
+Constants = Literal["theory", "experiment"]
+FeatureChoice = Literal["nystrom", "qff"] | Features
+
+
+@dataclass(frozen=True)
+class Tail:
+    """E|y|^(1 + alpha) <= moment, and the powers that the widths and levels take of it."""
+
+    moment: float
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha <= 1:
+            raise ValueError(f"alpha must be in (0, 1], got {self.alpha}: with more moments than two take alpha = 1")
+        if not 0 < self.moment < math.inf:
+            raise ValueError(f"moment must be positive, got {self.moment}")
+
+    @property
+    def size(self) -> float:
+        """v^(1/(1 + alpha)), the size of a usual reward."""
+        return self.root(self.moment)
+
+    def root(self, number: float) -> float:
+        """number^(1/(1 + alpha))."""
+        return float(number ** (1 / (1 + self.alpha)))
+
+    def growth(self, rounds: float) -> float:
+        """t^((1 - alpha)/(2 (1 + alpha))), what alpha below 1 costs in t rounds."""
+        return float(rounds ** ((1 - self.alpha) / (2 * (1 + self.alpha))))
+
+
+@dataclass(frozen=True)
+class TGPLevel:
+    """b_t = v^(1/(1 + alpha)) t^(1/(2 (1 + alpha))) (Thm 1)."""
+
+    tail: Tail
+
+    def __call__(self, posterior: Posterior) -> float:
+        return self.tail.size * math.sqrt(self.tail.root(posterior.rounds))
+
+
+@dataclass(frozen=True)
+class TGPWidth:
+    """B + (3 / sqrt(ridge)) b_t sqrt(ln det(I + K_t/ridge) + 2 ln(1/delta)) (Thm 1); ``scale`` is on the noise part.
+
+    ``constants="experiment"``: B sqrt(ridge) + b_t sqrt(ln t).
+    """
+
+    norm: float
+    tail: Tail
+    delta: float
+    constants: Constants = "theory"
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_constants(self.delta, norm=self.norm, scale=self.scale)
+
+    def __call__(self, posterior: Posterior) -> float:
+        level = TGPLevel(self.tail)(posterior)
+        if self.constants == "experiment":
+            spread = level * math.sqrt(math.log(max(posterior.rounds, 1)))
+            return self.norm * math.sqrt(posterior.ridge) + self.scale * spread
+        confidence = 2 * (posterior.information_gain + math.log(1 / self.delta))
+        return self.norm + self.scale * 3 * level * math.sqrt(confidence / posterior.ridge)
+
+
+@dataclass(frozen=True)
+class LogEvents:
+    """ln(c (m + extra) T / delta): the price of a bound on all m directions in all T rounds; at least ln 2.
+
+    c is 2 for fixed features (Lemma 1) and 4 for Nystrom ones (Thm 4).
+    """
+
+    events: float
+    delta: float
+    horizon: int | None = None
+    extra: int = 0
+
+    def __call__(self, posterior: Posterior) -> float:
+        rounds = self.horizon or math.pi**2 / 6 * max(posterior.rounds, 1) ** 2
+        return math.log(max(2.0, self.events * (posterior.rank + self.extra) * rounds / self.delta))
+
+
+@dataclass(frozen=True)
+class ATALevel:
+    """b_t = (v / ln(2mT/delta))^(1/(1 + alpha)) t^e, e = (1 - alpha)/(2 (1 + alpha)) (full version, Lemma 1, Thm 4).
+
+    The camera-ready's Lemma 1 has t^(1/(2 (1 + alpha))), the full version's Lemma 13 a factor 1/2: misprints both.
+    """
+
+    tail: Tail
+    log: LogEvents
+
+    def __call__(self, posterior: Posterior) -> float:
+        return self.tail.size / self.tail.root(self.log(posterior)) * self.tail.growth(posterior.rounds)
+
+
+@dataclass(frozen=True)
+class ATAWidth:
+    """bias + factor sqrt(m / ridge) v^(1/(1 + alpha)) ln(2mT/delta)^(alpha/(1 + alpha)) t^e, e as in `ATALevel`.
+
+    Lemma 1: the bias is B and the factor 4; Thm 4: the bias is B (1 + 1/sqrt(1 - eps)). Before the first reward the
+    width is the bias alone. ``scale`` multiplies the rest.
+    """
+
+    bias: float
+    tail: Tail
+    log: LogEvents
+    factor: float = 4.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_constants(0.5, bias=self.bias, scale=self.scale)
+
+    def __call__(self, posterior: Posterior) -> float:
+        if not posterior.rounds:
+            return self.bias
+        share = math.pow(self.tail.root(self.log(posterior)), self.tail.alpha)
+        spread = self.tail.size * share * self.tail.growth(posterior.rounds)
+        return self.bias + self.scale * self.factor * math.sqrt(posterior.rank / posterior.ridge) * spread
+
+
+def tgp_ucb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    moment: float = 1.0,
+    alpha: float = 1.0,
+    delta: float = 0.1,
+    ridge: float = 1.0,
+    constants: Constants = "theory",
+    scale: float = 1.0,
+) -> Sequential:
+    """Truncated GP-UCB (Alg. 1): each reward beyond b_t counts as 0; argmax mean + beta_t std of an exact GP."""
+    tail = Tail(moment, alpha)
+    model = ExactGP(kernel, ridge, truncation=TGPLevel(tail))
+    return Sequential(model, UCB(TGPWidth(norm, tail, delta, known(constants), scale)))
+
+
+def ata_gp_ucb(
+    kernel: KernelLike,
+    *,
+    features: FeatureChoice = "nystrom",
+    order: int | None = None,
+    oversampling: float | None = None,
+    epsilon: float = 0.1,
+    root: Literal["symmetric", "cholesky"] = "symmetric",
+    norm: float = 1.0,
+    moment: float = 1.0,
+    alpha: float = 1.0,
+    delta: float = 0.1,
+    horizon: int | None = None,
+    ridge: float = 1.0,
+    constants: Constants = "theory",
+    scale: float = 1.0,
+) -> Sequential:
+    """Adaptively truncated approximate GP-UCB (Alg. 2): whole-history truncation in each direction of feature space.
+
+    Parameters
+    ----------
+    features : {"nystrom", "qff"} or features
+        Nystrom for any kernel; quadrature Fourier for SE on the unit cube, of the ``order`` given or else one whose
+        error is below 1e-10. "theory" folds them; "experiment" does not, nor does the paper.
+    oversampling, epsilon : float
+        q = 6 rho ln(4T/delta) / eps^2, rho = (1 + eps)/(1 - eps) in theory, which keeps every arm; ln(T) / eps^2 and
+        one draw per distinct arm in the experiments. 5 to 10 makes a sketch.
+    root : {"symmetric", "cholesky"}
+        The root of V whose directions are truncated: the paper's, or a faster one that Lemmas 12 and 13 also hold for.
+    """
+    tail, constants = Tail(moment, alpha), known(constants)
+    chosen = choose_features(kernel, features, order, oversampling, epsilon, delta, horizon, constants)
+    redrawn = isinstance(chosen, Nystrom)
+    check_constants(delta, norm=norm, scale=scale)
+    if constants == "theory":
+        log, factor = LogEvents(4.0 if redrawn else 2.0, delta, horizon), 4.0
+        bias = norm * (1 + 1 / math.sqrt(1 - epsilon)) if redrawn else norm
+    else:
+        log, factor, bias = LogEvents(1.0, 1.0, horizon, extra=int(redrawn)), 1.0, norm * math.sqrt(ridge)
+    model = SparseGP(chosen, ridge, TruncatedDirections(ATALevel(tail, log), root))
+    return Sequential(model, UCB(ATAWidth(bias, tail, log, factor, scale)))
+
+
+def choose_features(
+    kernel: KernelLike,
+    features: FeatureChoice,
+    order: int | None,
+    oversampling: float | None,
+    epsilon: float,
+    delta: float,
+    horizon: int | None,
+    constants: Constants,
+    root: Literal["symmetric", "cholesky"] = "symmetric",
+) -> Features:
+    """The features that a builder's keywords ask for (Alg. 2, line 4)."""
+    if not 0 < epsilon < 1:
+        raise ValueError(f"epsilon must be in (0, 1), got {epsilon}")
+    if order is not None and features != "qff":
+        raise ValueError(f"order is for features='qff', got order={order} with features={features!r}")
+    if oversampling is not None and features != "nystrom":
+        raise ValueError(f"oversampling is for features='nystrom', got it with features={features!r}")
+    if features == "qff":
+        return _quadrature(kernel, order, folded=constants == "theory")
+    if features == "nystrom":
+        q = oversampling or _oversampling(epsilon, delta, horizon, constants)
+        return Nystrom(kernel, q, "each" if constants == "theory" else "once", root)
+    if isinstance(features, str):
+        raise ValueError(f"features must be 'nystrom', 'qff' or such as RandomFourier(kernel, 50), got {features!r}")
+    return features
+
+
+def _quadrature(kernel: Any, order: int | None, folded: bool) -> QuadratureFourier:
+    if order is None and isinstance(kernel, SquaredExponential):
+        order = sufficient_order(float(np.min(kernel.lengthscale)), 1e-10)
+    return QuadratureFourier(kernel, order or 1, folded)  # which refuses any other kernel
+
+
+def _oversampling(epsilon: float, delta: float, horizon: int | None, constants: Constants) -> float:
+    """The q of Thm 4, or of the experiments; without a horizon every arm is kept."""
+    if horizon is None:
+        return math.inf
+    if constants == "experiment":
+        return max(math.log(horizon), 1.0) / epsilon**2
+    return 6 * (1 + epsilon) / (1 - epsilon) * math.log(4 * horizon / delta) / epsilon**2
+
+
+def known(constants: Constants) -> Constants:
+    """The constants, if there are such."""
+    if constants not in ("theory", "experiment"):
+        raise ValueError(f"constants must be 'theory' or 'experiment', got {constants!r}")
+    return constants

@@ -1,0 +1,233 @@
+"""BKB, and what makes a million rounds affordable: batches and repeated pulls.
+
+D. Calandriello, L. Carratino, A. Lazaric, M. Valko, L. Rosasco:
+Gaussian process optimization with adaptive sketching: scalable and no regret. COLT 2019 (BKB).
+Near-linear time Gaussian process optimization with adaptive batching and resparsification. ICML 2020 (BBKB).
+Scaling Gaussian process optimization by evaluating a few unique candidates multiple times. ICML 2022 (mini-GP-UCB).
+
+=================  =======================================================================================
+the papers'        here
+=================  =======================================================================================
+F                  ``norm``: f has RKHS norm at most F
+xi                 ``noise``: the noise is xi-sub-Gaussian
+lambda             ``ridge``
+sigma              std / sqrt(ridge): the papers divide the variance, this library never does, so a width on sigma
+                   is that width / sqrt(ridge) here
+epsilon, alpha     ``epsilon`` of the sketch, and a = (1 + epsilon) / (1 - epsilon): variances are right up to a
+q                  ``oversampling``
+C                  ``growth``
+d_eff              the posterior's ``effective_dimension``, the sum of std(x_s)^2 / ridge
+=================  =======================================================================================
+
+``constants="theory"`` takes the theorem's width and q. That q keeps every pulled arm on problems of usual size, so that
+the sketch is exact; pass ``oversampling`` to have one. ``constants="experiment"`` takes the authors' width without its
+constants, and q = 5: a heuristic. Kernels are taken to have k(x, x) <= 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from noregret.algorithms.tighter_widths import AYWidth
+from noregret.belief.exact import ExactGP
+from noregret.belief.kernels import KernelLike
+from noregret.belief.nystrom import Counting, Nystrom
+from noregret.belief.posterior import Posterior
+from noregret.belief.sparse import SparseGP
+from noregret.decision.batches import Batched, Repeated
+from noregret.decision.loops import Sequential
+from noregret.decision.rules import UCB
+from noregret.decision.schedules import Schedule, check_constants
+
+Constants = Literal["theory", "experiment"]
+
+
+@dataclass(frozen=True)
+class BKBWidth:
+    """(1 + 1/sqrt(1 - eps)) F + (2 xi / sqrt(ridge)) sqrt(a d_eff (1 + ln(1 + t/ridge)) / 2 + ln(1/delta)) (Thm 2).
+
+    The paper prints ln(t) for (1 + ln(1 + t/ridge)) / 2; that bounds the log-determinant only for t >= 4 and a ridge
+    that is not small. The noise part is multiplied by ``scale``.
+    """
+
+    norm: float
+    noise: float
+    delta: float
+    epsilon: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
+        _check_epsilon(self.epsilon)
+
+    def __call__(self, posterior: Posterior) -> float:
+        log = (1 + math.log1p(posterior.rounds / posterior.ridge)) / 2
+        confidence = accuracy(self.epsilon) * posterior.effective_dimension * log + math.log(1 / self.delta)
+        noise = 2 * self.scale * self.noise * math.sqrt(confidence / posterior.ridge)
+        return (1 + 1 / math.sqrt(1 - self.epsilon)) * self.norm + noise
+
+
+@dataclass(frozen=True)
+class PlainBKBWidth:
+    """F + (xi / sqrt(ridge)) sqrt(ln(t) d_eff + ln(1/delta)): the authors' experiments; a heuristic."""
+
+    norm: float
+    noise: float
+    delta: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
+
+    def __call__(self, posterior: Posterior) -> float:
+        confidence = math.log(max(posterior.rounds, 1)) * posterior.effective_dimension + math.log(1 / self.delta)
+        return self.norm + self.scale * self.noise * math.sqrt(confidence / posterior.ridge)
+
+
+@dataclass(frozen=True)
+class BBKBWidth:
+    """F + (xi / sqrt(ridge)) sqrt(C L + ln(1/delta)), L the sum over pulls of ln(1 + s^2/ridge), s as of their batch.
+
+    With ``epsilon`` it is instead sqrt(C) times the width that holds at the start of a batch,
+    (1 + 1/sqrt(1 - eps)) F + (2 xi / sqrt(ridge)) sqrt(a L / 2 + ln(1/delta)), since no std shrinks by more than
+    sqrt(C) within one.
+    """
+
+    norm: float
+    noise: float
+    delta: float
+    growth: float
+    epsilon: float | None = None
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
+
+    def __call__(self, posterior: Any) -> float:
+        total, noise = 2 * posterior.claimed_gain, self.scale * self.noise / math.sqrt(posterior.ridge)
+        if self.epsilon is None:
+            return self.norm + noise * math.sqrt(self.growth * total + math.log(1 / self.delta))
+        confidence = accuracy(self.epsilon) * total / 2 + math.log(1 / self.delta)
+        start = (1 + 1 / math.sqrt(1 - self.epsilon)) * self.norm + 2 * noise * math.sqrt(confidence)
+        return math.sqrt(self.growth) * start
+
+
+def bkb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    horizon: int | None = None,
+    ridge: float | None = None,
+    epsilon: float = 0.5,
+    oversampling: float | None = None,
+    constants: Constants = "theory",
+    scale: float = 1.0,
+) -> Sequential:
+    """BKB (Alg. 1): argmax mean + beta_t std on Nystrom features, the dictionary drawn anew after every round."""
+    model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, constants)
+    return Sequential(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)))
+
+
+def bbkb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    horizon: int | None = None,
+    ridge: float | None = None,
+    epsilon: float = 0.5,
+    oversampling: float | None = None,
+    growth: float = 2.0,
+    constants: Constants = "theory",
+    scale: float = 1.0,
+) -> Batched:
+    """BBKB: BKB in batches that last until 1 + sum s^2 / ridge exceeds ``growth``; ask() returns a batch."""
+    model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, constants)
+    accurate = epsilon if constants == "theory" else None
+    return Batched(model, UCB(BBKBWidth(norm, noise, delta, growth, accurate, scale)), growth)
+
+
+def mini_gp_ucb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    growth: float = 1.5,
+    scale: float = 1.0,
+) -> Repeated:
+    """mini-GP-UCB: the exact posterior, each choice pulled until a variance has shrunk by ``growth`` squared.
+
+    The width is AY's. A million rounds take a few hundred choices.
+    """
+    model = ExactGP(kernel, noise**2 if ridge is None else ridge)
+    return Repeated(model, UCB(AYWidth(norm, noise, delta, scale)), growth)
+
+
+def mini_bkb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    horizon: int | None = None,
+    ridge: float | None = None,
+    epsilon: float = 0.5,
+    oversampling: float | None = None,
+    growth: float = 1.5,
+    constants: Constants = "theory",
+    scale: float = 1.0,
+) -> Repeated:
+    """mini-GP-UCB on BKB's Nystrom features, the dictionary drawn anew after every choice."""
+    model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, constants)
+    return Repeated(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)), growth)
+
+
+def accuracy(epsilon: float) -> float:
+    """The factor a = (1 + epsilon) / (1 - epsilon) up to which the sketch's variances are right (Thm 1)."""
+    return (1 + epsilon) / (1 - epsilon)
+
+
+def oversampling_for(horizon: int, *, delta: float = 0.1, epsilon: float = 0.5) -> float:
+    """The oversampling q = 6 a ln(4 T / delta) / epsilon^2, with which Thm 1 holds."""
+    return 6 * accuracy(epsilon) * math.log(4 * horizon / delta) / epsilon**2
+
+
+def _sketch(
+    kernel: KernelLike,
+    noise: float,
+    delta: float,
+    horizon: int | None,
+    ridge: float | None,
+    epsilon: float,
+    oversampling: float | None,
+    constants: Constants,
+) -> SparseGP:
+    """Nystrom features with the theorem's q and counting, or the authors' (Section 5), unless q is given."""
+    if constants not in ("theory", "experiment"):
+        raise ValueError(f"constants must be 'theory' or 'experiment', got {constants!r}")
+    _check_epsilon(epsilon)
+    if oversampling is None and constants == "theory":
+        if horizon is None:
+            raise ValueError("the theorem's oversampling depends on the horizon: pass horizon=, or oversampling=")
+        oversampling = oversampling_for(horizon, delta=delta, epsilon=epsilon)
+    counting: Counting = "each" if constants == "theory" else "sum"
+    features = Nystrom(kernel, 5.0 if oversampling is None else oversampling, counting, root="cholesky")
+    return SparseGP(features, noise**2 if ridge is None else ridge)
+
+
+def _width(norm: float, noise: float, delta: float, epsilon: float, constants: Constants, scale: float) -> Schedule:
+    if constants == "theory":
+        return BKBWidth(norm, noise, delta, epsilon, scale)
+    return PlainBKBWidth(norm, noise, delta, scale)
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not 0 < epsilon < 1:
+        raise ValueError(f"epsilon must be between 0 and 1, got {epsilon}")

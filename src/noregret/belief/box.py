@@ -1,0 +1,90 @@
+"""Box: a continuous domain, where arms are points and not rows of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from noregret.belief.kernels import Kernel
+from noregret.belief.posterior import Floats, Rng
+
+
+@dataclass(frozen=True)
+class Box:
+    """All points between a lower and an upper bound in every dimension.
+
+    Parameters
+    ----------
+    bounds : (d, 2) array
+        Lower and upper bound of each dimension.
+
+    Examples
+    --------
+    >>> box = Box([[0, 1], [-5, 10]])
+    >>> box.contains([[0.5, 3.0], [2.0, 3.0]])
+    array([ True, False])
+    """
+
+    bounds: tuple[tuple[float, float], ...]
+
+    def __init__(self, bounds: Any) -> None:
+        array = np.array(bounds, dtype=float)
+        if array.ndim != 2 or array.shape[1] != 2 or not len(array):
+            raise ValueError(
+                f"bounds must be (d, 2), a lower and an upper bound per dimension, got shape {array.shape}"
+            )
+        if not (np.isfinite(array).all() and (array[:, 0] < array[:, 1]).all()):
+            raise ValueError(f"bounds must be finite, each lower one below its upper one, got {array.tolist()}")
+        object.__setattr__(self, "bounds", tuple((float(low), float(high)) for low, high in array))
+
+    @property
+    def dimension(self) -> int:
+        """How many coordinates a point has, d."""
+        return len(self.bounds)
+
+    @property
+    def lower(self) -> Floats:
+        """The lower bounds, (d,)."""
+        return np.array([low for low, _ in self.bounds])
+
+    @property
+    def sides(self) -> Floats:
+        """The lengths of the sides, (d,)."""
+        return np.array([high - low for low, high in self.bounds])
+
+    @property
+    def centre(self) -> Floats:
+        """The point in the middle, (d,)."""
+        return self.lower + self.sides / 2
+
+    def contains(self, points: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether each of these (n, d) points lies in the box, (n,)."""
+        points, upper = np.asarray(points, dtype=float), self.lower + self.sides
+        return np.asarray(((points >= self.lower) & (points <= upper)).all(axis=1))
+
+    def sample(self, count: int, rng: Rng) -> Floats:
+        """Uniform points, (count, d)."""
+        return np.asarray(self.lower + self.sides * rng.random((count, self.dimension)))
+
+    def discretization(self, kernel: Kernel, fineness: float) -> float:
+        """|D_n| of a grid D_n with |f(x) - f(nearest of D_n)| <= |f| / n for every f of the kernel's space.
+
+        |f(x) - f(y)| is at most |f| times the kernel's distance sqrt(k(x,x) + k(y,y) - 2 k(x,y)). It is measured from
+        the middle of the box, which is enough for a stationary kernel. The number is a float: it may be astronomic.
+        """
+        steps = 0.5 ** np.arange(60)
+        offsets = steps[:, None] * self.sides / 2
+        middle, moved = self.centre[None], self.centre + offsets
+        squared = kernel.diag(moved) + kernel.diag(middle) - 2 * kernel(moved, middle)[:, 0]
+        fine = np.flatnonzero(squared <= fineness**-2)
+        if not fine.size:
+            raise ValueError(f"{kernel} is not continuous enough for a grid of fineness {fineness}: lower the horizon")
+        return float((1 / steps[fine[0]]) ** self.dimension)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Floats:
+        raise ValueError(
+            "this needs finitely many arms, got a Box: pass box.sample(count, rng) as arms, or use an algorithm that "
+            "plays on a box (reds, bpe)"
+        )

@@ -1,0 +1,256 @@
+"""Features: maps phi from points to R^m with phi(x)'phi(y) close to the kernel k(x, y).
+
+=====================  =============================================================================
+features               what they are, and the variance that `noregret.SparseGP` gives with them
+=====================  =============================================================================
+`QuadratureFourier`    cosines and sines at Gauss-Hermite nodes: ridge phi' V^-1 phi
+`RandomFourier`        cosines and sines at random frequencies: ridge phi' V^-1 phi
+`noregret.Nystrom`     the kernel at a few of the pulled arms: k(x, x) - phi'phi + ridge phi' V^-1 phi
+=====================  =============================================================================
+
+V = ridge I + the sum of phi phi' over all pulls. The classes above are frozen descriptions; their method ``on`` puts
+them to work on some arms, as a `FeatureMap` that belongs to one posterior.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+from scipy.special import roots_hermite
+
+from noregret.belief.kernels import Matern, RationalQuadratic, SquaredExponential
+from noregret.belief.posterior import Floats, Ints, Rng
+
+MOST_FEATURES = 20_000
+"""More Fourier features than this are refused: the belief's state has their number squared."""
+
+
+class FeatureMap(Protocol):
+    """Features at work on N arms."""
+
+    table: Floats
+    """Features of every arm, (m, N); replaced, never written to, when they change."""
+    rest: Floats
+    """Prior variance of every arm that the features do not carry, (N,)."""
+
+    def at(self, points: Floats) -> tuple[Floats, Floats]:
+        """Features (m, n) of any (n, d) points, and the variance they do not carry, (n,)."""
+        ...
+
+    def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
+        """After a round: choose the features anew if they depend on the pulls; say whether they changed.
+
+        Parameters
+        ----------
+        pulled : (u,) ints
+            The distinct arms pulled.
+        precision : (u,) floats
+            How often each of them was pulled (the sum of 1 / noise over its pulls).
+        variance : (u,) floats
+            Their posterior variance before the round.
+        last : int
+            The arm pulled last.
+        """
+        ...
+
+    def rest_covariance(self, first: Ints, second: Ints) -> Floats:
+        """Prior covariance that the features do not carry, of some arms with others, (n,), (m,) -> (n, m)."""
+        ...
+
+    def rest_draw(self, rng: Rng) -> Floats:
+        """A joint draw, (N,), of that part of f which the features do not carry."""
+        ...
+
+    def move(self, arms: Floats, index: Ints) -> Self:
+        """The same features on other (N', d) arms; what was arm i of the old ones is now ``index[i]``."""
+        ...
+
+    def copy(self) -> Self:
+        """An independent map with the same features."""
+        ...
+
+
+class Features(Protocol):
+    """A frozen recipe for features."""
+
+    def on(self, arms: Floats, ridge: float, rng: Rng) -> FeatureMap:
+        """Put them to work on these (N, d) arms."""
+        ...
+
+
+@dataclass(frozen=True)
+class QuadratureFourier:
+    """Fourier features of the SE kernel on the unit cube by Gauss-Hermite quadrature (heavy-tails paper, eq. 1).
+
+    With nodes z and weights w of ``order`` points per axis, k(x, y) is close to the sum over the grid of the
+    w cos(sqrt(2) z'(x - y) / lengthscale). Each frequency gives a cosine and a sine.
+
+    Parameters
+    ----------
+    kernel : SquaredExponential
+    order : int
+        Nodes per axis. For an error near 1e-10: 16 at lengthscale 0.5, 32 at 0.2, 64 at 0.1.
+    folded : bool
+        Join z and -z, which say the same, into one frequency of twice the weight: order^d features instead of
+        2 order^d, the same mean and variance under least squares. The paper does not fold; truncation per direction
+        on folded features is that on the paper's with the level times sqrt(2).
+    tolerance : float
+        Largest error along one axis that is accepted.
+
+    Examples
+    --------
+    >>> from noregret import QuadratureFourier, SquaredExponential
+    >>> QuadratureFourier(SquaredExponential(0.2), order=16)
+    Traceback (most recent call last):
+    ...
+    ValueError: order 16 is too small for lengthscale 0.2: it misses the kernel by 0.0042; order 24 would do
+    """
+
+    kernel: SquaredExponential
+    order: int
+    folded: bool = True
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, SquaredExponential):
+            raise ValueError(
+                f"QuadratureFourier needs a SquaredExponential kernel, got {self.kernel!r}: take Nystrom features"
+            )
+        if self.order != int(self.order) or self.order < 1:
+            raise ValueError(f"order must be a whole number from 1, got {self.order}")
+        shortest = float(np.min(self.kernel.lengthscale))
+        error = quadrature_error(shortest, self.order)
+        if error > self.tolerance:
+            raise ValueError(
+                f"order {self.order} is too small for lengthscale {shortest:g}: it misses the kernel by {error:.2g}; "
+                f"order {sufficient_order(shortest, self.tolerance)} would do"
+            )
+
+    def on(self, arms: Floats, ridge: float, rng: Rng) -> FourierMap:
+        """Features of these arms, which must lie in the unit cube."""
+        dimension = arms.shape[1]
+        _check_size((1 if self.folded else 2) * self.order**dimension, "lower the order or take Nystrom features")
+        nodes, weights = (_grid(axis, dimension) for axis in _axis(self.order))
+        weights = weights.prod(axis=1)
+        if self.folded:  # the grid is symmetric: its j-th point from the end is minus the j-th from the start
+            half = len(nodes) // 2
+            nodes, weights = nodes[half:], 2 * weights[half:]
+            weights[: len(nodes) - half] /= 2  # the zero node of an odd order is its own mirror image
+        return FourierMap(arms, math.sqrt(2) / np.asarray(self.kernel.lengthscale) * nodes, weights, in_cube=True)
+
+
+@dataclass(frozen=True)
+class RandomFourier:
+    """Cosines and sines at ``count`` frequencies drawn from the kernel's spectral density (2 ``count`` features).
+
+    Rahimi and Recht (2007). Here for comparison: the error falls only as 1 / sqrt(count), which is too slow for
+    the theorems, and the variance starves away from the data.
+    """
+
+    kernel: SquaredExponential | Matern | RationalQuadratic
+    count: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, SquaredExponential | Matern | RationalQuadratic):
+            raise ValueError(
+                "RandomFourier needs a SquaredExponential, Matern or RationalQuadratic kernel, "
+                f"got {self.kernel!r}: take Nystrom features"
+            )
+        if self.count != int(self.count) or self.count < 1:
+            raise ValueError(f"count must be a whole number from 1, got {self.count}")
+        _check_size(2 * self.count, "lower the count")
+
+    def on(self, arms: Floats, ridge: float, rng: Rng) -> FourierMap:
+        """Features of these arms, at frequencies drawn now."""
+        frequencies = rng.standard_normal((self.count, arms.shape[1])) / np.asarray(self.kernel.lengthscale)
+        frequencies *= _spread(self.kernel, self.count, rng)[:, None]
+        return FourierMap(arms, frequencies, np.full(self.count, 1 / self.count))
+
+
+class FourierMap:
+    """sqrt(w) cos(frequency'x) and sqrt(w) sin(frequency'x) for every frequency, (F, d), and weight w, (F,)."""
+
+    def __init__(self, arms: Floats, frequencies: Floats, weights: Floats, in_cube: bool = False) -> None:
+        self._frequencies, self._weights, self._in_cube = frequencies, weights, in_cube
+        self.table, self.rest = self.at(arms)
+
+    def at(self, points: Floats) -> tuple[Floats, Floats]:
+        if self._in_cube:
+            _check_cube(points)
+        angles, amplitudes = self._frequencies @ points.T, np.sqrt(self._weights)[:, None]
+        moving = self._frequencies.any(axis=1)  # the sine of frequency 0 is 0
+        table = np.concatenate([amplitudes * np.cos(angles), (amplitudes * np.sin(angles))[moving]])
+        return table, np.zeros(len(points))
+
+    def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
+        return False
+
+    def rest_covariance(self, first: Ints, second: Ints) -> Floats:
+        return np.zeros((len(first), len(second)))
+
+    def rest_draw(self, rng: Rng) -> Floats:
+        return self.rest
+
+    def move(self, arms: Floats, index: Ints) -> Self:
+        return type(self)(arms, self._frequencies, self._weights, self._in_cube)
+
+    def copy(self) -> Self:
+        return self  # never changes
+
+
+def quadrature_error(lengthscale: float, order: int) -> float:
+    """Largest error of the quadrature along one axis of the unit cube, |k - phi'phi| over distances in [0, 1]."""
+    nodes, weights = _axis(order)
+    distance = np.linspace(0, 1, 513) / lengthscale
+    return float(np.abs(np.exp(-0.5 * distance**2) - np.cos(np.outer(distance, math.sqrt(2) * nodes)) @ weights).max())
+
+
+def sufficient_order(lengthscale: float, tolerance: float = 1e-6) -> int:
+    """The smallest order whose `quadrature_error` is within the tolerance."""
+    most = 8
+    while quadrature_error(lengthscale, most) > tolerance:
+        most *= 2
+        if most > MOST_FEATURES:
+            raise ValueError(f"lengthscale {lengthscale:g} is too short for Fourier features: take Nystrom features")
+    least = most // 2 if most > 8 else 1
+    while least < most:
+        middle = (least + most) // 2
+        least, most = (middle + 1, most) if quadrature_error(lengthscale, middle) > tolerance else (least, middle)
+    return most
+
+
+def _axis(order: int) -> tuple[Floats, Floats]:
+    """Gauss-Hermite nodes and weights, the weights 2^(n-1) n! / (n H_(n-1)(z))^2 of sum 1."""
+    nodes, weights = roots_hermite(int(order))
+    return (nodes - nodes[::-1]) / 2, weights / weights.sum()
+
+
+def _grid(axis: Floats, dimension: int) -> Floats:
+    """All combinations of an axis with itself, (n^d, d), in an order that runs backwards if the axis does."""
+    return np.stack(np.meshgrid(*[axis] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
+
+
+def _spread(kernel: SquaredExponential | Matern | RationalQuadratic, count: int, rng: Rng) -> Floats:
+    """What a Gaussian frequency is multiplied by: these kernels are mixtures of SE kernels."""
+    match kernel:
+        case Matern():
+            return np.sqrt(2 * kernel.nu / rng.chisquare(2 * kernel.nu, count))
+        case RationalQuadratic():
+            return np.sqrt(rng.gamma(kernel.alpha, 1 / kernel.alpha, count))
+    return np.ones(count)
+
+
+def _check_size(features: int, advice: str) -> None:
+    if features > MOST_FEATURES:
+        raise ValueError(f"there can be at most {MOST_FEATURES} features, got {features}: {advice}")
+
+
+def _check_cube(points: Floats) -> None:
+    if points.min() < -1e-9 or points.max() > 1 + 1e-9:
+        raise ValueError(
+            f"points must lie in the unit cube for QuadratureFourier, got values from {points.min():g} to "
+            f"{points.max():g}: scale every column of the arms to [0, 1]"
+        )

@@ -1,0 +1,310 @@
+"""The Gaussian-process posterior on a few features.
+
+The state is small: with m features and the u distinct arms pulled so far,
+
+    V = ridge I + seen diag(weights) seen',    (m, m), seen the features of these arms, (m, u)
+    mean = phi'theta,    s^2 = rest + ridge phi' V^-1 phi
+
+where the estimator says what theta is, and rest is the prior variance that the features do not carry. Work of the
+size of the arms is one product of (m,) or (m, m) with the (m, N) table of their features. As long as the features stay,
+a pull changes V^-1 and s^2 by a rank-one term, O(m N).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from noregret.belief.estimators import Estimator, LeastSquares
+from noregret.belief.features import Features
+from noregret.belief.linalg import room, solve_lower
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
+from noregret.belief.threads import threads_for
+
+REFRESH = 1000
+"""Rank-one changes after which V^-1 and the variance are made afresh from V, so that rounding does not pile up."""
+
+
+@dataclass(frozen=True)
+class SparseGP:
+    """Gaussian process on features, with a choice of how rewards become its mean.
+
+    Parameters
+    ----------
+    features : QuadratureFourier, RandomFourier or Nystrom
+    ridge : float
+        lambda, positive.
+    estimator : Estimator, optional
+        Least squares unless another is given. With ``Nystrom(kernel, math.inf)`` the features are exact, so that is
+        how an estimator meets the exact Gaussian process.
+
+    Examples
+    --------
+    >>> from noregret import Nystrom, SparseGP, SquaredExponential
+    >>> belief = SparseGP(Nystrom(SquaredExponential(0.2), math.inf), ridge=0.01).prior([[0.0], [0.5], [1.0]])
+    >>> belief.update([0, 0, 2], [1.0, 1.2, -1.0])
+    >>> belief.mean.round(3), belief.std.round(3), belief.rank
+    (array([ 1.095,  0.005, -0.99 ]), array([0.071, 0.998, 0.1  ]), 2)
+    """
+
+    features: Features
+    ridge: float
+    estimator: Estimator = field(default_factory=LeastSquares)
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.ridge) and self.ridge > 0):
+            raise ValueError(f"ridge must be positive, got {self.ridge}")
+        if not hasattr(self.features, "on"):
+            raise ValueError(f"features must be such as QuadratureFourier or Nystrom, got {self.features!r}")
+        if not isinstance(self.estimator, Estimator):
+            raise ValueError(f"estimator must be an Estimator such as LeastSquares(), got {self.estimator!r}")
+
+    def prior(self, arms: Any, rng: Rng | None = None) -> SparsePosterior:
+        """Belief about f on these (N, d) arms before any reward.
+
+        ``rng`` draws random frequencies and dictionaries; without one they are the same every time.
+        """
+        return SparsePosterior(self, as_arms(arms), np.random.default_rng(0) if rng is None else rng)
+
+
+class SparsePosterior:
+    """The belief of `SparseGP` (see `noregret.belief.posterior.Posterior` for the contract)."""
+
+    gram: Floats
+    """V, (m, m)."""
+    inverse: Floats
+    """V^-1, (m, m)."""
+    information_gain: float
+    """Realised gain of the features' kernel, 1/2 ln det(V / ridge)."""
+
+    def __init__(self, model: SparseGP, arms: Floats, rng: Rng) -> None:
+        self._points, self._shown = arms, len(arms)  # points that were pulled and are arms no more come last
+        self.rounds, self.ridge = 0, model.ridge
+        self.claimed_gain = 0.0  # 1/2 sum over pulls of ln(1 + s^2 / ridge), s the std before their block
+        self._estimator, self._memory = model.estimator, model.estimator.memory()
+        self._map = model.features.on(arms, model.ridge, rng)
+        self._precision = np.zeros(len(arms))  # per point: the sum of 1 / noise over its pulls
+        self._slot, self._order, self._distinct = np.full(len(arms), -1), np.empty(0, np.intp), 0
+        self._mean: Floats | None = None
+        self._std: Floats | None = None
+        self._theta: Floats | None = None
+        self._seen: Floats | None = None
+        self._variance, self._changes = np.empty(0), 0
+        self._rebuild()
+
+    @property
+    def arms(self) -> Floats:
+        """The arms, (N, d)."""
+        return self._points[: self._shown]
+
+    @property
+    def mean(self) -> Floats:
+        """Posterior mean of every arm, (N,)."""
+        if self._mean is None:
+            self._mean = np.asarray(self.theta @ self._map.table)
+        return self._mean[: self._shown]
+
+    @property
+    def std(self) -> Floats:
+        """Posterior standard deviation of every arm, (N,)."""
+        if self._std is None:
+            self._std = np.sqrt(np.maximum(self._variance[: self._shown], 0.0))
+        return self._std
+
+    @property
+    def theta(self) -> Floats:
+        """Coefficients of the mean on the features, (m,)."""
+        if self._theta is None:
+            with threads_for(len(self.gram) ** 3):
+                self._theta = self._estimator.theta(self, self._memory) if self._distinct else np.zeros(self.rank)
+        return self._theta
+
+    @property
+    def seen(self) -> Floats:
+        """Features of the distinct points pulled, (m, u)."""
+        if self._seen is None:
+            self._seen = np.asarray(self._map.table[:, self._pulled])
+        return self._seen
+
+    @property
+    def effective_dimension(self) -> float:
+        """Sum of std(x_s)^2 / ridge over all pulls."""
+        return float(self._precision[self._pulled] @ np.maximum(self._variance[self._pulled], 0.0)) / self.ridge
+
+    @property
+    def rank(self) -> int:
+        """Number of features in use, m."""
+        return len(self._map.table)
+
+    @property
+    def largest_reward(self) -> float:
+        """Rewards beyond this size are refused; by a robust estimator none is."""
+        return math.inf if self._estimator.robust else HUGE
+
+    @property
+    def pulled(self) -> Ints:
+        """The distinct arms pulled so far, in order of their first pull."""
+        pulled = self._pulled
+        return pulled if self._shown == len(self._points) else pulled[pulled < self._shown]
+
+    @property
+    def _pulled(self) -> Ints:
+        """The same with the points that are arms no more."""
+        return self._order[: self._distinct]
+
+    @property
+    def dictionary(self) -> Floats:
+        """The points that Nystrom features are made of now, (m, d); none for other features."""
+        return self._points[getattr(self._map, "members", np.empty(0, np.intp))]
+
+    def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
+        """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge.
+
+        Features that depend on the pulls are chosen anew at the end, from the variance of before; not if None.
+        """
+        arms = np.asarray(arms, dtype=np.intp).reshape(-1)
+        factors = np.ones(arms.size) if noise is None else np.array(np.broadcast_to(noise, arms.shape), float)
+        if not arms.size:
+            return
+        if rewards is None:
+            self._learn(*self._record(arms, self.mean[arms], factors))
+            return
+        values = np.asarray(rewards, float).reshape(-1)
+        check_size(arms, values, self.largest_reward)
+        values = np.clip(values, -HUGE, HUGE)
+        before = self._variance
+        self.claimed_gain += 0.5 * float(np.log1p(np.maximum(before[arms], 0.0) / (self.ridge * factors)).sum())
+        while self._estimator.one_by_one and arms.size > 1:
+            self._learn(*self._arrive(arms[:1], values[:1], factors[:1]))
+            arms, values, factors = arms[1:], values[1:], factors[1:]
+        told, pulled = self._arrive(arms, values, factors), self._pulled
+        if self._map.redraw(pulled, self._precision[pulled], before[pulled], int(arms[-1])):
+            self._rebuild()
+        else:
+            self._learn(*told)
+
+    def predict(self, points: Any) -> tuple[Floats, Floats]:
+        """Mean and std, each (n,), at any (n, d) points."""
+        points = as_arms(points)
+        with threads_for(self.rank**2 * len(points)):
+            table, rest = self._map.at(points)
+            variance = rest + self.ridge * np.einsum("ij,ij->j", table, self.inverse @ table)
+            return np.asarray(self.theta @ table), np.sqrt(np.maximum(variance, 0.0))
+
+    def sample(self, rng: Rng) -> Floats:
+        """One joint draw on all arms, (N,): coefficients from N(theta, ridge V^-1), and the part without features."""
+        with threads_for(self.rank * (len(self._points) + self.rank**2)):
+            error = np.linalg.solve(np.linalg.cholesky(self.gram).T, rng.standard_normal(self.rank))
+            draw = math.sqrt(self.ridge) * (error @ self._map.table) + self._map.rest_draw(rng)
+            return np.asarray(self.mean + draw[: self._shown])
+
+    def covariance(self, first: Ints, second: Ints) -> Floats:
+        """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
+        left, right = self._map.table[:, first], self._map.table[:, second]
+        return self._map.rest_covariance(first, second) + self.ridge * (left.T @ (self.inverse @ right))
+
+    def at(self, arms: Any) -> SparsePosterior:
+        """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""
+        arms, pulled = as_arms(arms) + 0.0, self._pulled
+        place = _places(self._points[pulled], arms)
+        other = copy.copy(self)
+        other._points, other._shown = np.vstack([arms, self._points[pulled[place >= len(arms)]]]), len(arms)
+        index = np.full(len(self._points), -1)
+        index[pulled] = place
+        other._map, other._memory = self._map.move(other._points, index), self._memory.copy()
+        other._precision, other._slot = np.zeros(len(other._points)), np.full(len(other._points), -1)
+        other._precision[place], other._slot[place] = self._precision[pulled], np.arange(pulled.size)
+        other._order = place
+        other._rebuild()
+        return other
+
+    def copy(self) -> Self:
+        """An independent posterior with the same knowledge."""
+        twin = copy.copy(self)
+        twin._map, twin._memory = self._map.copy(), self._memory.copy()
+        for name in ("gram", "inverse", "_precision", "_slot", "_order"):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
+
+    def _arrive(self, arms: Ints, rewards: Floats, noise: Floats) -> tuple[Ints, Floats]:
+        """Count the rewards, and let the estimator see them on arrival if it wants to."""
+        self.rounds += arms.size
+        if self._estimator.one_by_one:
+            value, factor = self._estimator.arrive(self, int(arms[0]), float(rewards[0]))
+            rewards, noise = np.array([value]), factor * noise
+        self._theta = self._mean = None
+        return self._record(arms, rewards, noise)
+
+    def _record(self, arms: Ints, values: Floats, noise: Floats) -> tuple[Ints, Floats]:
+        """Put values into memory; the distinct arms among theirs, and by how much the weight of each has grown."""
+        weights: Floats = 1 / noise
+        self._memory.take(self._slots(arms), weights * values)
+        if arms.size > 1:
+            arms, inverse = np.unique(arms, return_inverse=True)
+            weights = np.bincount(inverse, weights).astype(float)
+        self._precision[arms] += weights
+        return arms, weights
+
+    def _learn(self, arms: Ints, weights: Floats) -> None:
+        """V and the variance after these pulls of distinct arms."""
+        with threads_for(self.rank * (self.rank + min(arms.size, self.rank) * len(self._points))):
+            features = self._map.table[:, arms]
+            self.gram += (weights * features) @ features.T
+            self._std = None
+            if 2 * arms.size > self.rank or self._changes >= REFRESH:
+                self._refresh()
+                return
+            for column, weight in zip(features.T, weights.tolist(), strict=True):
+                self._pull(column, weight)
+
+    def _slots(self, arms: Ints) -> Ints:
+        """The places of arms in the order of first pulls, new ones given theirs."""
+        slots = self._slot[arms]
+        if (slots < 0).any():
+            _, first = np.unique(arms, return_index=True)
+            new = arms[np.sort(first[slots[first] < 0])]
+            start, self._distinct = self._distinct, self._distinct + new.size
+            self._order = room(self._order, self._distinct)
+            self._order[start : self._distinct] = new
+            self._slot[new] = np.arange(start, self._distinct)
+            self._seen = None
+        return np.asarray(self._slot[arms])
+
+    def _pull(self, features: Floats, weight: float) -> None:
+        """V^-1, the variance and the gain after one more pull of an arm with these features, (m,)."""
+        direction = self.inverse @ features
+        pivot = 1 + weight * float(features @ direction)
+        self.inverse -= np.outer(direction, (weight / pivot) * direction)
+        self._variance = self._variance - (self.ridge * weight / pivot) * (direction @ self._map.table) ** 2
+        self.information_gain += 0.5 * math.log(pivot)
+        self._changes += 1
+
+    def _rebuild(self) -> None:
+        """V and all that follows, in features that are new."""
+        self._seen = self._theta = self._mean = None
+        with threads_for(self.rank**2 * len(self._points)):
+            self.gram = self.ridge * np.eye(self.rank) + (self._precision[self._pulled] * self.seen) @ self.seen.T
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """V^-1, variance and gain afresh from V."""
+        root = np.asarray(np.linalg.cholesky(self.gram), dtype=float)
+        lower, lifted = np.eye(self.rank), self._map.table.copy()
+        if self.rank:
+            lower, lifted = solve_lower(root, lower), solve_lower(root, lifted)
+        self.inverse = lower.T @ lower
+        self._variance = self._map.rest + self.ridge * np.einsum("ij,ij->j", lifted, lifted)
+        self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * self.rank * math.log(self.ridge))
+        self._changes, self._std = 0, None
+
+
+def _places(points: Floats, arms: Floats) -> Ints:
+    """For each of the (u, d) points its row among the (N, d) arms; those without one come after them, in order."""
+    row = {arm.tobytes(): i for i, arm in reversed(list(enumerate(arms)))}
+    place = np.array([row.pop((point + 0.0).tobytes(), -1) for point in points], dtype=np.intp)
+    place[place < 0] = len(arms) + np.arange(np.count_nonzero(place < 0))
+    return place

@@ -1,0 +1,69 @@
+"""What an arm is called: its index among finitely many arms, its coordinates on a box."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from noregret.belief.box import Box
+from noregret.belief.posterior import Floats, Ints, as_arms
+
+
+def names(arms: Ints | Floats) -> list[Hashable]:
+    """Something to tell arms apart by, for (n,) indices or (n, d) points."""
+    return arms.tolist() if arms.ndim == 1 else [tuple(point) for point in arms.tolist()]
+
+
+def remaining(plan: Any, pulled: Any) -> Any:
+    """What is left of a plan, in order, when these arms have been pulled, each as often as it stands there."""
+    if np.array_equal(plan, pulled):
+        return plan[:0]
+    told, left = Counter(names(pulled)), []
+    for place, name in enumerate(names(plan)):
+        if told[name] > 0:
+            told[name] -= 1
+        else:
+            left.append(place)
+    return plan[left]
+
+
+def located(arms: Ints, pulled: Ints) -> tuple[Ints, np.ndarray[Any, np.dtype[np.bool_]]]:
+    """Where in these ascending arms the pulled ones stand, and which of the pulled are there at all, (n,)."""
+    places = np.minimum(np.searchsorted(arms, pulled), len(arms) - 1)
+    there = arms[places] == pulled
+    return places[there], there
+
+
+def as_space(arms: Any) -> Any:
+    """The (N, d) arms as a fresh array, or the box."""
+    return arms if isinstance(arms, Box) else as_arms(arms).copy()
+
+
+def checked(space: Floats | Box, arms: Any) -> Any:
+    """(n,) indices into the arms, or (n, d) points of the box; ValueError if they are not."""
+    return _points(space, arms) if isinstance(space, Box) else _indices(len(space), arms)
+
+
+def _indices(count: int, arms: Any) -> Ints:
+    index = np.asarray(arms).reshape(-1)
+    if index.size and index.dtype.kind not in "iu":
+        raise ValueError(f"arms must be whole numbers, the indices that ask() returns, got {arms!r}")
+    outside = (index < 0) | (index >= count)
+    if outside.any():
+        raise ValueError(f"arm must be in 0..{count - 1}, got {index[outside][0]}")
+    return index.astype(np.intp)
+
+
+def _points(box: Box, arms: Any) -> Floats:
+    points = np.array(arms, dtype=float)
+    if points.ndim < 2:
+        points = points.reshape(-1, box.dimension) if points.size % box.dimension == 0 else points.reshape(1, -1)
+    if points.ndim != 2 or points.shape[1] != box.dimension:
+        raise ValueError(f"on a box arms are (n, {box.dimension}) points, got shape {np.shape(arms)}")
+    outside = ~box.contains(points)
+    if outside.any():
+        raise ValueError(f"point must lie in {box}, got {points[outside][0].tolist()}")
+    return points

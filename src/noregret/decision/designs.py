@@ -1,0 +1,130 @@
+"""Designs: the arms of a whole epoch, chosen before any of its rewards is known, and how long epochs are.
+
+A design is any callable (model, arms, count, rng) -> (count,) indices into the arms. On a continuous `noregret.Box`
+it is asked through ``points(model, draw, count, rng) -> (count, d)``, where ``draw(n)`` gives n uniform points of the
+region that is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
+from noregret.belief.threads import SMALL, threads_for
+
+Draw = Callable[[int], Floats]
+Lengths = Callable[[int], int]
+"""From the length of an epoch to the length of the next."""
+
+
+class Design(Protocol):
+    """How the arms of an epoch are chosen."""
+
+    def __call__(self, model: Model, arms: Floats, count: int, rng: Rng, /) -> Ints:
+        """Indices of ``count`` of these (N, d) arms; repetitions mean repeated pulls."""
+        ...
+
+    def points(self, model: Model, draw: Draw, count: int, rng: Rng, /) -> Floats:
+        """(count, d) points of a region, from the uniform points that ``draw`` gives."""
+        ...
+
+
+@dataclass(frozen=True)
+class RandomDesign:
+    """Uniformly at random, with replacement (REDS, Alg. 1, line 4)."""
+
+    def __call__(self, model: Model, arms: Floats, count: int, rng: Rng) -> Ints:
+        return rng.integers(len(arms), size=count)
+
+    def points(self, model: Model, draw: Draw, count: int, rng: Rng) -> Floats:
+        """As many points as asked for, fresh from the region."""
+        return draw(count)
+
+
+@dataclass(frozen=True)
+class MaxVarianceDesign:
+    """The arm of the largest posterior variance, given the arms chosen so far (BPE); the lowest index on ties.
+
+    A variance never grows, so one computed earlier bounds it from above. Only the ``shortlist`` of the arms that were
+    the most uncertain is kept up to date; when its best falls below what any other arm may still have, all arms are,
+    at once. The plan is the same as that of updating all arms at every step.
+
+    Parameters
+    ----------
+    shortlist : int
+        How many arms are followed closely. It changes the time, not the plan.
+    candidates : int
+        How many uniform points of a box are chosen from.
+    """
+
+    shortlist: int = 128
+    candidates: int = 2000
+
+    def __call__(self, model: Model, arms: Floats, count: int, rng: Rng) -> Ints:
+        if len(arms) == 1:
+            return np.zeros(count, dtype=np.intp)
+        size = self.shortlist if len(arms) > 8 * self.shortlist else len(arms)
+        plan: list[int] = []
+        with threads_for(SMALL - 1):  # many small steps, none of which is worth waking a thread for
+            whole = model.prior(arms, rng)
+            while len(plan) < count:
+                plan += _greedy(model, whole, plan, count, size, rng)
+        return np.array(plan, dtype=np.intp)
+
+    def points(self, model: Model, draw: Draw, count: int, rng: Rng) -> Floats:
+        """The plan among ``candidates`` uniform points, at least four times as many as asked for."""
+        cloud = draw(max(self.candidates, 4 * count))
+        return np.asarray(cloud[self(model, cloud, count, rng)])
+
+
+def _greedy(model: Model, whole: Posterior, plan: list[int], count: int, size: int, rng: Rng) -> list[int]:
+    """The next arms of a plan: as many as the ``size`` most uncertain arms can decide alone, at least one."""
+    if size == len(whole.arms):
+        return _steps(whole, size, count - len(plan), -math.inf)
+    order = np.argsort(-whole.std, kind="stable")
+    listed, limit = np.sort(order[:size]), float(whole.std[order[size]])
+    followed = np.concatenate([listed, np.setdiff1d(plan, listed).astype(np.intp)])
+    close = model.prior(whole.arms[followed], rng)
+    if plan:
+        place = np.empty(len(whole.arms), dtype=np.intp)
+        place[followed] = np.arange(followed.size)
+        close.update(place[plan], None)
+    chosen = listed[_steps(close, size, count - len(plan), limit)].tolist()
+    if len(plan) + len(chosen) < count:
+        whole.update(chosen, None)
+    return list(chosen)
+
+
+def _steps(belief: Posterior, size: int, count: int, limit: float) -> list[int]:
+    """Up to ``count`` times the most uncertain of the first ``size`` arms, while its std is at least the limit."""
+    chosen: list[int] = []
+    while len(chosen) < count:
+        arm = int(np.argmax(belief.std[:size]))
+        if chosen and belief.std[arm] < limit:
+            break
+        belief.update(arm, None)
+        chosen.append(arm)
+    return chosen
+
+
+@dataclass(frozen=True)
+class Doubling:
+    """N_{r+1} = 2 N_r (REDS, Alg. 1, line 11)."""
+
+    def __call__(self, length: int) -> int:
+        return 2 * length
+
+
+@dataclass(frozen=True)
+class SquareRootLengths:
+    """N_{i+1} = ceil(sqrt(T N_i)), N_0 = 1 (BPE)."""
+
+    horizon: int
+
+    def __call__(self, length: int) -> int:
+        return math.isqrt(self.horizon * length - 1) + 1

@@ -1,0 +1,110 @@
+"""Elimination: epochs planned at once, and after each the arms dropped that can no longer be the best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from noregret.belief.box import Box
+from noregret.belief.posterior import Floats, Model, Posterior, Rng
+from noregret.decision.arms import located, remaining
+from noregret.decision.designs import Design, Doubling, Lengths
+from noregret.decision.loops import Play, Pull
+from noregret.decision.schedules import Schedule
+from noregret.decision.shrinking_box import shrink
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """The loop of REDS (Alg. 1) and BPE, which differ by their design.
+
+    Every epoch has a plan, made before any of its rewards is known, and a fresh posterior of its own rewards. It ends
+    when all of the plan has been pulled. Rewards of arms that were not planned are taken in too, if the arm is still in
+    play, and neither shorten nor lengthen the epoch. An epoch that the run leaves unfinished eliminates nothing.
+
+    On a `noregret.Box` the arms are points, and what is in play is a `Region`: see `noregret.decision.shrinking_box`.
+
+    Parameters
+    ----------
+    model : Model
+    design : Design
+        The arms of an epoch.
+    width : Schedule
+        w: the bounds are mean -+ (w std + slack).
+    first_epoch : int
+        N_1, the length of the first epoch.
+    slack : float
+        c.
+    lengths : callable int -> int
+        The length of the next epoch.
+    keep : 'upper' or 'mean'
+        Keep the arms whose upper bound reaches the largest lower bound (line 10), or those whose mean reaches the
+        largest mean minus 2 (w max std + slack) (App. D.1).
+    first_level : float, optional
+        c0 of App. D.2, in (0, 1): lengthen the first epoch, by N_1 at a time, until every arm that is kept must have
+        f >= c0 max f + (1 - c0) min f.
+    """
+
+    model: Model
+    design: Design
+    width: Schedule
+    first_epoch: int
+    slack: float = 0.0
+    lengths: Lengths = field(default_factory=Doubling)
+    keep: Literal["upper", "mean"] = "upper"
+    first_level: float | None = None
+
+    def __post_init__(self) -> None:
+        length: Any = self.first_epoch
+        if not (isinstance(length, int | np.integer) and length >= 1):
+            raise ValueError(f"first_epoch must be a whole number from 1, got {self.first_epoch!r}")
+        if not 0 <= self.slack < np.inf:
+            raise ValueError(f"slack must be at least 0, got {self.slack}")
+        if self.keep not in ("upper", "mean"):
+            raise ValueError(f"keep must be 'upper' or 'mean', got {self.keep!r}")
+        if self.first_level is not None and not 0 < self.first_level < 1:
+            raise ValueError(f"first_level must be in (0, 1), or None, got {self.first_level}")
+
+    def play(self, arms: Floats | Box, rng: Rng) -> Play:
+        """Plan, pull, eliminate; for ever."""
+        return shrink(self, arms, rng) if isinstance(arms, Box) else self._play(arms, rng)
+
+    def _play(self, arms: Floats, rng: Rng) -> Play:
+        active, length = np.arange(len(arms)), self.first_epoch
+        belief = epoch = self.model.prior(arms, rng)
+        about, done = active, 0
+        while True:
+            plan = active[self.design(self.model, arms[active], length - done, rng)]
+            while plan.size:  # lines 3-8
+                pulled, rewards = yield Pull(plan, belief, active, about)
+                places, there = located(active, pulled)
+                epoch.update(places, rewards[there])  # line 9
+                plan = remaining(plan, pulled)
+            if belief is epoch and not self.resolved(epoch):  # App. D.2
+                done, length = length, length + self.first_epoch
+                continue
+            belief, about, done = epoch, active, 0
+            active, length = active[self.kept(belief)], self.lengths(length)  # lines 10-11
+            epoch = self.model.prior(arms[active], rng)
+
+    def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
+        """Mean -+ (width * std + slack), each (N,)."""
+        half = self.width(belief) * belief.std + self.slack
+        return belief.mean - half, belief.mean + half
+
+    def kept(self, belief: Posterior) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which arms of the belief stay in play, (N,)."""
+        lower, upper = self.bounds(belief)
+        if self.keep == "mean":
+            return np.asarray(belief.mean >= belief.mean.max() - (upper - lower).max())
+        return np.asarray(upper >= lower.max())
+
+    def resolved(self, belief: Posterior) -> bool:
+        """Whether c0 max UCB + (1 - c0) min UCB <= max LCB - 2 max(w std + slack) (App. D.2)."""
+        if self.first_level is None:
+            return True
+        lower, upper = self.bounds(belief)
+        level = self.first_level * upper.max() + (1 - self.first_level) * upper.min()
+        return bool(level <= lower.max() - (upper - lower).max())

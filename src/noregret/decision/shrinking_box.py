@@ -1,0 +1,159 @@
+"""Elimination on a box: REDS as Alg. 1 states it, without a grid.
+
+The active region X_r is the set of points that passed the test of line 10 in every epoch so far, each with that epoch's
+own posterior. Three things that a finite set of arms gives for free are found by search:
+
+- uniform points of X_r, by rejection (`noregret.decision.region`);
+- the supremum of the lower bound over X_r, by a pattern search from those of the points pulled and of 1000 uniform
+  points that stand out, down to steps of 1e-4 of the box's sides. A search that falls short gives too low a
+  threshold, which keeps too much: it never drops the best point;
+- the connected pieces of X_r, each of which gets its own N_r points, as Lemma 4.6 asks. They are told apart by those
+  1000 points, so a piece with less than 2 % of the volume counts with its neighbour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from noregret.belief.box import Box
+from noregret.belief.kernels import Kernel
+from noregret.belief.posterior import Floats, Posterior, Rng
+from noregret.decision.arms import remaining
+from noregret.decision.loops import Best, Play, Pull
+from noregret.decision.region import CLOUD, Bools, Region, climb, tops
+from noregret.decision.schedules import Schedule
+
+if TYPE_CHECKING:
+    from noregret.decision.elimination import Elimination
+
+STARTS = 10
+"""Points at the most from which a largest value is searched: those that stand out among their neighbours."""
+
+
+@runtime_checkable
+class BoxWidth(Protocol):
+    """A width that is different on a box, where it must hold at infinitely many points."""
+
+    def on(self, box: Box, kernel: Kernel) -> Schedule:
+        """The width for this box."""
+        ...
+
+    def slack(self, ridge: float) -> float:
+        """What is added to it, the price of a grid."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Reaches:
+    """The test mean + width std + slack >= threshold."""
+
+    belief: Posterior
+    width: float
+    slack: float
+    threshold: float
+
+    def __call__(self, points: Floats) -> Bools:
+        mean, std = self.belief.predict(points)
+        return np.asarray(mean + self.width * std + self.slack >= self.threshold)
+
+
+def shrink(loop: Elimination, box: Box, rng: Rng) -> Play:
+    """Play `Elimination` on a box: `Pull.arms` are (n, d) points, `Pull.active` is the `Region`."""
+    loop, region, length, done = _on(loop, box), Region(box).surveyed(rng), loop.first_epoch, 0
+    points, rewards = np.empty((0, box.dimension)), np.empty(0)
+    belief, first = _learnt(loop, region, points, rewards, rng), True
+    best = _vouched(loop, belief)
+    while True:
+        plan = _plan(loop, region, length - done, rng)
+        while len(plan):  # Alg. 1, lines 3-8
+            pulled, came = yield Pull(plan, belief, region, belief.arms, best)
+            inside = region.contains(pulled)
+            points, rewards = np.vstack([points, pulled[inside]]), np.concatenate([rewards, came[inside]])
+            plan = remaining(plan, pulled)
+            if first:
+                belief = _learnt(loop, region, points, rewards, rng)
+                best = _vouched(loop, belief)
+        if first and not loop.resolved(belief):  # App. D.2
+            done, length = length, length + loop.first_epoch
+            continue
+        belief = belief if first else _learnt(loop, region, points, rewards, rng)  # line 9
+        best = _summit(loop, belief, region)
+        test = _test(loop, belief, region, best)
+        region = region.shrunk(test, _witnesses(belief, region, test, best), rng)  # line 10
+        length, done, first = loop.lengths(length), 0, False  # line 11
+        points, rewards = points[:0], rewards[:0]
+
+
+def _on(loop: Elimination, box: Box) -> Elimination:
+    if not isinstance(loop.width, BoxWidth):
+        return loop
+    model: Any = loop.model
+    kernel = model.kernel if hasattr(model, "kernel") else model.features.kernel
+    return replace(loop, width=loop.width.on(box, kernel), slack=max(loop.slack, loop.width.slack(model.ridge)))
+
+
+def _plan(loop: Elimination, region: Region, count: int, rng: Rng) -> Floats:
+    """(n, d): ``count`` points in each connected piece of the region."""
+    draws = [partial(piece.sample, rng=rng) for piece in region.pieces()]
+    return np.vstack([loop.design.points(loop.model, draw, count, rng) for draw in draws])
+
+
+def _learnt(loop: Elimination, region: Region, points: Floats, rewards: Floats, rng: Rng) -> Posterior:
+    """The belief about the points pulled and the region's known points."""
+    belief = loop.model.prior(np.vstack([points, region.known[:CLOUD]]), rng)
+    if len(points):
+        belief.update(np.arange(len(points)), rewards)
+    return belief
+
+
+def _vouched(loop: Elimination, belief: Posterior) -> Best:
+    """The arm of the belief with the largest lower bound."""
+    lower, upper = loop.bounds(belief)
+    i = int(np.argmax(lower))
+    return Best(belief.arms[i], float(belief.mean[i]), float(lower[i]), float(upper[i]))
+
+
+def _summit(loop: Elimination, belief: Posterior, region: Region) -> Best:
+    """The point of the region with the largest lower bound."""
+    width, slack = loop.width(belief), loop.slack
+    points, lower = _climb(belief, region, lambda mean, std: mean - width * std - slack)
+    i = int(np.argmax(lower))
+    mean, std = belief.predict(points[i][None])
+    return Best(points[i], float(mean[0]), float(lower[i]), float(mean[0] + width * std[0] + slack))
+
+
+def _test(loop: Elimination, belief: Posterior, region: Region, best: Best) -> Reaches:
+    """Line 10, or App. D.1; a hair wider, as a std is the root of a difference and not known to less than 1e-7."""
+    width, slack = loop.width(belief), loop.slack
+    hair = 1e-7 * width + 1e-12 * float(np.abs(belief.mean).max())
+    if loop.keep == "upper":
+        return Reaches(belief, width, slack, best.lower - hair)
+    mean = _climb(belief, region, lambda mean, std: mean)[1].max()
+    std = _climb(belief, region, lambda mean, std: std)[1].max()
+    return Reaches(belief, 0.0, 0.0, float(mean - 2 * (width * std + slack) - hair))
+
+
+def _witnesses(belief: Posterior, region: Region, test: Reaches, best: Best) -> Floats:
+    """Where the tested bound has its peaks: pieces of what is left that no known point may have hit."""
+    points, values = _climb(belief, region, lambda mean, std: mean + test.width * std + test.slack)
+    return np.vstack([best.arm, points[values >= test.threshold]])
+
+
+def _climb(belief: Posterior, region: Region, score: Callable[[Floats, Floats], Floats]) -> tuple[Floats, Floats]:
+    """Local maxima, (n, d), of a score of mean and std over the region, and the scores there, (n,)."""
+
+    def value(points: Floats) -> Floats:
+        inside, values = region.contains(points), np.full(len(points), -np.inf)
+        if inside.any():
+            values[inside] = score(*belief.predict(points[inside]))
+        return values
+
+    box, known = region.box, score(belief.mean, belief.std)
+    starts = tops(belief.arms, known, box, STARTS)
+    step = region.cover.reach if region.cover else box.sides * CLOUD ** (-1 / box.dimension)
+    return climb(value, belief.arms[starts], known[starts], box, step)

@@ -1,0 +1,165 @@
+"""ThresholdTree: a tree of cells, searched for values above a threshold that rises."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
+from noregret.decision.arms import located
+from noregret.decision.loops import Best, Play, Pull
+from noregret.decision.schedules import Schedule
+
+DEEPEST = 40
+"""Cells of side 2^-40 of the arms' bounding box are not split any more."""
+
+
+class Level(NamedTuple):
+    """One pass through the cells of one size."""
+
+    arms: Floats
+    """(N, d)."""
+    place: Floats
+    """The arms in units of their bounding box, (N, d) in [0, 1)."""
+    active: Ints
+    """The arms in the cells of this size."""
+    threshold: float
+    number: int
+    """1 for the whole bounding box; the side is 2^(1 - number)."""
+
+
+@dataclass(frozen=True)
+class ThresholdTree:
+    """GP-ThreDS: keep the cells that hold a value above a threshold, halve their sides, raise the threshold.
+
+    The largest mean is believed to lie in ``interval`` = (a, b), and the threshold is its middle. Each cell is searched
+    with a belief of its own about a random sample of its arms: the arm with the largest upper bound is pulled until all
+    upper bounds are below the threshold minus ``slack`` times the cell's side. Whenever a lower bound exceeds the
+    threshold, or after ``patience`` pulls in vain, the half-side cell around the arm with the largest lower bound is
+    kept for the next level and its arms leave this search. If no cell was kept, a and b fall by (b - a) / 2; otherwise
+    a rises to the threshold - 0.4 2^-level (b_0 - a_0).
+
+    When a single arm is left, or the cells are `DEEPEST`, the arm with the largest lower bound is pulled from then on.
+    Rewards of arms outside the sample of the cell under search are not used.
+
+    Parameters
+    ----------
+    model : Model
+    width : Schedule
+        The bounds are mean -+ width * std.
+    interval : (float, float)
+    points_per_cell : int
+        Size of a cell's sample.
+    patience : int, optional
+        By default T / (16 2^d), at least 3, with T the ``horizon``, and 12 without one: so that 16 levels, each with
+        all the 2^d children of one cell, fit into the run.
+    slack : float
+    horizon : int, optional
+        T, for the patience alone.
+    """
+
+    model: Model
+    width: Schedule
+    interval: tuple[float, float]
+    points_per_cell: int = 200
+    patience: int | None = None
+    slack: float = 0.2
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        low, high = self.interval
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise ValueError(f"bounds must be two numbers a < b with a <= max f <= b, got {self.interval}")
+        for name in ("points_per_cell", "patience", "horizon"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
+                raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
+        if not 0 <= self.slack < np.inf:
+            raise ValueError(f"slack must be at least 0, got {self.slack}")
+
+    def play(self, arms: Floats, rng: Rng) -> Play:
+        """Search all cells of a level, then move the threshold; at the end pull the best arm for ever."""
+        arms, place, active = np.asarray(arms), _unit(arms), np.arange(len(arms))
+        (low, high), number, cells, best = self.interval, 1, [active], None
+        while len(active) > 1 and number <= DEEPEST:
+            level, found = Level(arms, place, active, (low + high) / 2, number), []
+            for cell in cells:
+                children, best = yield from self._search(level, cell, best, rng)
+                found += children
+            if found:
+                low = level.threshold - 0.4 * 0.5**number * (self.interval[1] - self.interval[0])
+                cells, active, number = found, np.sort(np.concatenate(found)), number + 1
+            else:
+                low, high = low - (high - low) / 2, level.threshold
+        yield from self._exploit(arms, best.arm if best else int(active[0]), active, rng)
+
+    def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
+        """Mean -+ width * std, each (N,)."""
+        half = self.width(belief) * belief.std
+        return belief.mean - half, belief.mean + half
+
+    def _search(
+        self, level: Level, cell: Ints, before: Best | None, rng: Rng
+    ) -> Generator[Pull, tuple[Ints, Floats], tuple[list[Ints], Best | None]]:
+        """The half-side cells worth keeping, and the best arm known, of this cell or before."""
+        halves, drawn = _halves(level.place[cell], level.number), self._sample(len(cell), rng)
+        sample, half, kept = cell[drawn], halves[drawn], []
+        belief, patience = self.model.prior(level.arms[sample], rng), self._patience(halves.shape[1])
+        alive, waited, best = np.full(len(sample), True), 0, before
+        while alive.any():
+            lower, upper = self.bounds(belief)
+            if belief.rounds:
+                best = _better(before, belief, sample, lower, upper)
+                if upper[alive].max() < level.threshold - self.slack * 0.5 ** (level.number - 1):
+                    break
+                if lower[alive].max() > level.threshold or waited >= patience:
+                    chosen = half[np.argmax(np.where(alive, lower, -np.inf))]
+                    kept.append(cell[(halves == chosen).all(axis=1)])
+                    alive, waited = alive & (half != chosen).any(axis=1), 0
+                    continue
+            arm = np.argmax(np.where(alive, upper, -np.inf))
+            pulled, rewards = yield Pull(sample[arm].reshape(1), belief, level.active, sample, best)
+            places, there = located(sample, pulled)
+            belief.update(places, rewards[there])
+            waited += places.size
+        return kept, best
+
+    def _patience(self, dimension: int) -> int:
+        if self.patience is None:
+            return max(3, self.horizon // (16 * 2**dimension)) if self.horizon else 12
+        return self.patience
+
+    def _sample(self, count: int, rng: Rng) -> Ints:
+        if count <= self.points_per_cell:
+            return np.arange(count)
+        return np.sort(rng.choice(count, self.points_per_cell, replace=False))
+
+    def _exploit(self, arms: Floats, arm: int, active: Ints, rng: Rng) -> Play:
+        about = np.array([arm])
+        belief = self.model.prior(arms[about], rng)
+        while True:
+            pulled, rewards = yield Pull(about, belief, active, about)
+            places, there = located(about, pulled)
+            belief.update(places, rewards[there])
+
+
+def _unit(arms: Floats) -> Floats:
+    """The arms in units of their bounding box, (N, d) in [0, 1)."""
+    low, side = arms.min(axis=0), np.ptp(arms, axis=0)
+    return np.asarray(np.minimum((arms - low) / np.where(side > 0, side, 1.0), np.nextafter(1.0, 0.0)))
+
+
+def _halves(place: Floats, level: int) -> Floats:
+    """In which half of its cell of side 2^(1 - level) a point lies, in each dimension: (n, d) of 0 and 1."""
+    return np.floor(place * 2.0**level) % 2
+
+
+def _better(before: Best | None, belief: Posterior, sample: Ints, lower: Floats, upper: Floats) -> Best:
+    """The arm with the largest lower bound now, or the one before if that was larger."""
+    i = int(np.argmax(lower))
+    if before is not None and before.lower >= lower[i]:
+        return before
+    return Best(int(sample[i]), float(belief.mean[i]), float(lower[i]), float(upper[i]))

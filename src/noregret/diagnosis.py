@@ -1,0 +1,271 @@
+"""Are these rewards heavy-tailed? What the data say, and what to do about it.
+
+Rewards of different arms are put on one footing, each less its arm's median and divided by its arm's spread; the tails
+of all of them together are then looked at in four ways:
+
+- the Hill index of the k largest sizes, 1 / mean ln(size / threshold): moments of lower order exist. It is good for
+  tails that are pure powers, and reads too low elsewhere: about ln(n/k) for exponential ones, which have all moments;
+- the moment estimator of Dekkers, Einmahl and de Haan (1989), which also tells powers from lighter tails. Its shape xi
+  is 1 / index for powers and at most 0 for all others; its variance is (1 + xi^2) / k;
+- the excess kurtosis, 0 for a Gaussian, 3 for Laplace noise, 6 for exponential noise;
+- the Kolmogorov-Smirnov test against a Gaussian of unknown mean and variance, with the p-value of Dallal and Wilkinson
+  (1986).
+
+Tails are called heavy if the test rejects the Gaussian at 1 %, at least a quarter of the arms have a kurtosis above 1
+(which rules out arms that merely switch between two values), and few moments seem to exist: xi is above 0.15 and 1.5
+standard errors above 0, or the kurtosis of all rewards together is beyond 20.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from noregret.belief.posterior import HUGE, Floats
+
+FEWEST = 20
+"""Rewards below which nothing can be said."""
+
+FEW_IN_ARM = 8
+"""Rewards of an arm below which its median and spread say little: it is left out, or pooled if all are like that."""
+
+UNSURE = 500
+"""Rewards below which a verdict on tails is unsure: Student-t noise of 3 degrees is then often taken for light."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What rewards say about their tails; ``str`` puts it into words."""
+
+    heavy: bool
+    """Whether the tails are heavy: few moments seem to exist."""
+    alpha: float
+    """The suggested alpha: a moment of order 1 + alpha seems to exist."""
+    moment: float
+    """An estimate of E|y|^(1 + alpha) on the arm where it is largest."""
+    noise: float
+    """Standard deviation of the noise, the median over the arms; of little meaning if ``heavy``."""
+    index: float
+    """Tail index by the moment estimator, infinite for lighter tails than powers; moments below it exist."""
+    interval: tuple[float, float]
+    """95 % confidence interval of the index."""
+    hill: float
+    """The Hill index."""
+    hill_error: float
+    """Its standard error."""
+    kurtosis: float
+    """Excess kurtosis of the noise, the median over the arms; 0 for a Gaussian."""
+    gaussian: float
+    """p-value of the Kolmogorov-Smirnov test against the Gaussian; 0.1 stands for anything above."""
+    arms: int
+    rewards: int
+    largest: int
+    """How many of the largest sizes the indices were estimated from."""
+
+    def __str__(self) -> str:
+        return "\n".join([self._evidence(), self._verdict(), self._suggestion()])
+
+    def _evidence(self) -> str:
+        p = "above 0.1" if self.gaussian >= 0.1 else f"{self.gaussian:.2g}" if self.gaussian > 1e-4 else "below 1e-4"
+        return (
+            f"{self.rewards} rewards of {self.arms} arm{'s' if self.arms > 1 else ''}.\n"
+            f"  tail index        {self._powers()} ({self.largest} largest sizes)\n"
+            f"  Hill index        {self.hill:.2f} +- {self.hill_error:.2f}\n"
+            f"  excess kurtosis   {self.kurtosis:.1f} (0 for a Gaussian)\n"
+            f"  Gaussian?         p {p} (Kolmogorov-Smirnov)"
+        )
+
+    def _powers(self) -> str:
+        low, high = self.interval
+        if self.index < math.inf:
+            return f"{self.index:.1f}, 95 % interval {low:.1f} to {f'{high:.1f}' if high < math.inf else 'infinity'}"
+        return "none, lighter than a power" + (f"; at least {low:.1f} (95 %)" if low < math.inf else "")
+
+    def _verdict(self) -> str:
+        caution = f" With fewer than {UNSURE} rewards this is unsure." if self.rewards < UNSURE else ""
+        if self.heavy:
+            return f"The tails are heavy: one reward can outweigh many.{caution}"
+        if self.gaussian < 0.01:
+            return f"The rewards are not Gaussian, but their tails are not heavy.{caution}"
+        return f"Nothing speaks against light, Gaussian-like tails.{caution}"
+
+    def _suggestion(self) -> str:
+        if not self.heavy:
+            return f"Suggestion: least squares, such as amm_ucb with noise = {self.noise:.3g}."
+        if self.alpha >= 1:
+            why = "the index lies above 2, so the variance seems to exist"
+        elif self.index > 1.1:
+            why = f"the variance does not seem to exist, but moments up to an order of about {self.index:.2f} do"
+        else:
+            why = "a few rewards lie so far out that no power fits: spikes rather than noise, and a low order is safe"
+        return (
+            "Suggestion: truncation (ata_gp_ucb, tgp_ucb) or one-pass clipping (hvt_ucb) "
+            f"with alpha = {self.alpha:.2g} and moment = {self.moment:.3g}: {why}. "
+            "The moment is a robust estimate, which tends to be low: twice as much is safer."
+        )
+
+
+def diagnose(rewards: Sequence[Any] | Mapping[Any, Any]) -> Diagnosis:
+    """Look at the tails of rewards.
+
+    Parameters
+    ----------
+    rewards : sequence or mapping of (n,) floats
+        The rewards of every arm; the arms may have different numbers of them.
+
+    Examples
+    --------
+    >>> from noregret import diagnose
+    >>> rng = np.random.default_rng(0)
+    >>> found = diagnose([mean + rng.standard_t(1.5, 300) for mean in (0.0, 1.0, 2.0)])
+    >>> found.heavy, 0.3 < found.alpha < 0.7
+    (True, True)
+    >>> print(diagnose([rng.normal(mean, 0.5, 300) for mean in (0.0, 1.0, 2.0)]))
+    900 rewards of 3 arms.
+      tail index        none, lighter than a power (89 largest sizes)
+      Hill index        5.48 +- 0.58
+      excess kurtosis   -0.2 (0 for a Gaussian)
+      Gaussian?         p above 0.1 (Kolmogorov-Smirnov)
+    Nothing speaks against light, Gaussian-like tails.
+    Suggestion: least squares, such as amm_ucb with noise = 0.496.
+    """
+    arms = [_checked(name, values) for name, values in _items(rewards)]
+    total = sum(map(len, arms))
+    if total < FEWEST:
+        raise ValueError(f"at least {FEWEST} rewards are needed, got {total}")
+    scaled, centres, spreads = _on_one_footing(arms)
+    largest = min(round(1.5 * scaled.size**0.6), scaled.size // 10)
+    hill, shape = _tail(np.abs(scaled), largest)
+    error = math.sqrt((1 + shape**2) / largest)
+    kurtosis, p = [_kurtosis(arm) for arm in arms if len(arm) >= FEWEST] or [_kurtosis(scaled)], _gaussian_p(scaled)
+    few_moments = shape > max(0.15, 1.5 * error) or _kurtosis(scaled) > 20
+    heavy = bool(p < 0.01 and np.percentile(kurtosis, 75) > 1 and few_moments)
+    alpha = min(max(0.9 * (_index(shape) - 1), 0.1), 1.0) if heavy else 1.0
+    size = _median_of_means(np.abs(scaled) ** (1 + alpha))
+    return Diagnosis(
+        heavy=heavy,
+        alpha=alpha,
+        moment=float((np.abs(centres) ** (1 + alpha) + size * spreads ** (1 + alpha)).max()),
+        noise=float(np.median(spreads[spreads > 0]) * scaled.std()),
+        index=_index(shape),
+        interval=(_index(shape + 1.96 * error), _index(shape - 1.96 * error)),
+        hill=hill,
+        hill_error=hill / math.sqrt(largest),
+        kurtosis=float(np.median(kurtosis)),
+        gaussian=p,
+        arms=len(arms),
+        rewards=total,
+        largest=largest,
+    )
+
+
+def read_rewards(path: str | os.PathLike[str]) -> dict[str, Floats]:
+    """Rewards by arm from a CSV file with a header.
+
+    Either the columns ``arm`` and ``reward``, one row per reward; or one column per arm, short ones with empty cells at
+    the end. Then columns with text in them are left out, and a first column that only counts the rows.
+    """
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        header, *rows = list(csv.reader(file)) or [[]]
+    if {"arm", "reward"} <= set(header):
+        arm, reward = header.index("arm"), header.index("reward")
+        names = dict.fromkeys(row[arm] for row in rows if row)
+        columns = {name: [row[reward] for row in rows if row and row[arm] == name] for name in names}
+    else:
+        columns = {name: [row[i] for row in rows if i < len(row) and row[i]] for i, name in enumerate(header)}
+    read = {name: values for name, cells in columns.items() if (values := _numbers(cells)) is not None}
+    if len(read) > 1 and (np.diff(first := next(iter(read.values()))) == 1).all() and len(first) > 1:
+        read.pop(next(iter(read)))
+    if not read:
+        raise ValueError(f"{os.fspath(path)} has no column of numbers under a header: one column per arm is needed")
+    return read
+
+
+def _numbers(cells: list[str]) -> Floats | None:
+    try:
+        return np.array(cells, dtype=float) if cells else None
+    except ValueError:
+        return None
+
+
+def _items(rewards: Any) -> list[tuple[Any, Any]]:
+    if isinstance(rewards, Mapping):
+        return list(rewards.items())
+    if len(rewards) and np.ndim(rewards[0]) == 0:
+        raise ValueError("rewards must be one array per arm, got numbers: pass [rewards] for a single arm")
+    return list(enumerate(rewards))
+
+
+def _checked(name: Any, values: Any) -> Floats:
+    array = np.asarray(values, dtype=float).reshape(-1)
+    if not np.isfinite(array).all():
+        raise ValueError(f"rewards of arm {name} must be finite: drop the missing ones, and note why they are missing")
+    return array
+
+
+def _on_one_footing(arms: list[Floats]) -> tuple[Floats, Floats, Floats]:
+    """All rewards less their arm's median over its spread, (n,), and the medians and spreads, each (arms,).
+
+    The spread is the standard deviation that a Gaussian of the same quartiles would have.
+    """
+    told = [arm for arm in arms if len(arm) >= FEW_IN_ARM] or [np.concatenate(arms)]
+    centres, spreads = np.array([np.median(arm) for arm in told]), np.array([_spread(arm) for arm in told])
+    noisy = np.flatnonzero(spreads > 0)
+    if not noisy.size:
+        raise ValueError("the rewards of every arm are the same: there is no noise to look at")
+    scaled = np.clip(np.concatenate([(told[i] - centres[i]) / spreads[i] for i in noisy]), -HUGE, HUGE)
+    if scaled.size < FEWEST:
+        raise ValueError(f"at least {FEWEST} rewards of arms with {FEW_IN_ARM} or more are needed, got {scaled.size}")
+    return scaled, centres, spreads
+
+
+def _spread(arm: Floats) -> float:
+    low, high = np.percentile(arm, [25, 75])
+    return float((high - low) / 1.349) or float(np.abs(arm - np.median(arm)).mean())
+
+
+def _tail(sizes: Floats, largest: int) -> tuple[float, float]:
+    """Hill index, and the shape xi = M1 + 1 - 1 / (2 (1 - M1^2 / M2)), M1 and M2 moments of ln(size / threshold)."""
+    ordered = np.sort(sizes)[::-1]
+    logs = np.log(ordered[:largest] / max(ordered[largest], np.finfo(float).tiny))
+    first, second = float(logs.mean()), float((logs**2).mean())
+    if not second > first**2 * (1 + 1e-12):  # all of one size, as in a reward of two values
+        return math.inf if first == 0 else 1 / first, -1.0
+    return 1 / first, first + 1 - 0.5 / (1 - first**2 / second)
+
+
+def _index(shape: float) -> float:
+    return 1 / shape if shape > 0 else math.inf
+
+
+def _kurtosis(values: Floats) -> float:
+    off = values - values.mean()
+    off = off / (np.abs(off).max() or 1.0)
+    return float((off**4).mean() / (off**2).mean() ** 2 - 3) if off.any() else 0.0
+
+
+def _gaussian_p(values: Floats) -> float:
+    """p-value of the Kolmogorov-Smirnov test with mean and variance estimated; 0.1 for anything above."""
+    n, ordered = len(values), np.sort(values)
+    scale = np.abs(ordered).max()
+    ordered = ordered / scale
+    level = ndtr((ordered - ordered.mean()) / ordered.std(ddof=1))
+    distance = float(max((np.arange(1, n + 1) / n - level).max(), (level - np.arange(n) / n).max()))
+    if n > 100:
+        distance, n = distance * (n / 100) ** 0.49, 100
+    root = math.sqrt(n + 2.78019)
+    exponent = -7.01256 * (distance * root) ** 2 + 2.99587 * distance * root
+    return min(math.exp(exponent - 0.122119 + 0.974598 / math.sqrt(n) + 1.67997 / n), 0.1)
+
+
+def _median_of_means(values: Floats, groups: int = 24) -> float:
+    """Every groups-th value to one mean; the median of the means. Groups hold at least 5 values."""
+    groups = max(min(groups, len(values) // 5), 1)
+    return float(np.median([values[i::groups].mean() for i in range(groups)]))

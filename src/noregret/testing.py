@@ -1,0 +1,299 @@
+"""Conformance checks: what a kernel, schedule, rule, model, algorithm or problem must do to work with the rest.
+
+Call them from your own tests; each raises AssertionError with what must hold and what came.
+
+>>> from noregret import SquaredExponential
+>>> check_kernel(3.0 * SquaredExponential(0.2), np.linspace(0, 1, 9)[:, None])
+>>> check_kernel(lambda X, Y: X - Y.T, [[0.0], [1.0]])
+Traceback (most recent call last):
+AssertionError: k(y, x) must equal k(x, y): expected -1.0, got 1.0 at (0, 1)
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from noregret.belief.exact import ExactGP
+from noregret.belief.kernels import KernelLike, SquaredExponential, as_kernel
+from noregret.belief.posterior import Floats, Ints, Model, Posterior, as_arms
+from noregret.decision.loops import Algorithm
+from noregret.decision.policy import Policy
+from noregret.decision.rules import Band, Rule
+from noregret.decision.schedules import Schedule
+from noregret.experiments.run import World, run
+
+SPREAD = ("std", "information_gain", "effective_dimension")
+KNOWLEDGE = ("rounds", "mean", *SPREAD, "rank", "pulled")
+Pieces = Callable[[int], Iterable[Ints]]
+
+
+def check_kernel(kernel: KernelLike, points: Any) -> None:
+    """Check that k is symmetric and positive semi-definite on (n, d) points, in blocks and on the diagonal."""
+    k, X = as_kernel(kernel), as_arms(points).copy()
+    X.setflags(write=False)
+    matrix, n = k(X, X), len(X)
+    _equal(f"shape of k(X, X) for {n} points", matrix.shape, (n, n))
+    _require(np.isfinite(matrix).all(), "k(X, X) must be finite, got nan or inf")
+    _agree("k(y, x) must equal k(x, y)", matrix.T, matrix)
+    _agree("diag(X) must be the diagonal of k(X, X)", k.diag(X), matrix.diagonal())
+    _agree("k of one point and X must be a row of k(X, X)", k(X[:1], X), matrix[:1])
+    lowest = np.linalg.eigvalsh(matrix).min()
+    _require(lowest >= -1e-8 * matrix.diagonal().max(), f"k must be positive semi-definite, got eigenvalue {lowest}")
+
+
+def check_schedule(schedule: Schedule, prior: Posterior | None = None) -> None:
+    """Check that it gives a finite number from 0 on at every stage of a run, here from ``prior`` on, and only looks."""
+    for belief in _stages(prior):
+        before, value = belief.copy(), schedule(belief)
+        good = np.ndim(value) == 0 and math.isfinite(value) and value >= 0
+        _require(good, f"a schedule must give a finite number from 0 on, got {value!r} after {belief.rounds} rounds")
+        _agree("a schedule asked twice must give the same", schedule(belief), value)
+        _same("a schedule must not change the posterior", belief, before)
+
+
+def check_rule(rule: Rule, prior: Posterior | None = None) -> None:
+    """Check that it gives one finite score per arm at every stage of a run, the same from the same generator.
+
+    Where the rule has ``bounds``, the lower must not lie above the upper. The run starts from ``prior``.
+    """
+    for belief in _stages(prior):
+        before, n = belief.copy(), len(belief.mean)
+        scores = rule(belief, np.random.default_rng(0))
+        _equal("a rule must give one score per arm", np.shape(scores), (n,))
+        _require(np.isfinite(scores).all(), f"scores must be finite, got {scores} after {belief.rounds} rounds")
+        _agree("the same generator must give the same scores", rule(belief, np.random.default_rng(0)), scores)
+        if isinstance(rule, Band):
+            lower, upper = rule.bounds(belief)
+            ordered = np.shape(lower) == np.shape(upper) == (n,) and (lower <= upper).all()
+            _require(ordered, f"bounds must be {n} lower ones below {n} upper ones, got {lower} and {upper}")
+        _same("a rule must not change the posterior", belief, before)
+
+
+def check_model(model: Model, arms: Any, *, linear: bool = True, fixed: bool = True) -> None:
+    """Check the contract of `noregret.belief.posterior.Posterior` on (N, d) arms, for a ridge above 0.
+
+    ``linear`` says that the mean is linear in the rewards, as least squares is and truncation is not; ``fixed`` that
+    the variance depends on nothing but what was pulled, which a dictionary redrawn during the run breaks.
+    """
+    arms, draw = as_arms(arms), np.random.default_rng(0)
+    pulls, rewards = draw.integers(len(arms), size=16), draw.standard_normal(16)
+
+    def told(order: Any, *sizes: int) -> Posterior:
+        belief = model.prior(arms, np.random.default_rng(1))
+        for block in np.split(np.asarray(order), np.cumsum(sizes)):
+            belief.update(pulls[block], rewards[block])
+        return belief
+
+    _check_prior(model.prior(arms, np.random.default_rng(1)), len(arms))
+    _check_separate(told(range(16)))
+    belief = told(range(16), 1, 5, 2)
+    _check_counts(belief, pulls.tolist())
+    _check_elsewhere(belief, arms[::-2])
+    _check_thinking_ahead(belief)
+    _check_sample(belief)
+    if fixed:
+        _check_shrinking(model.prior(arms, np.random.default_rng(1)), pulls)
+        names = ("mean", *SPREAD) if linear else SPREAD
+        _same("one block must be as good as one reward at a time", told(range(16)), told(range(16), *[1] * 15), names)
+        _same("the order of rewards must not matter", belief, told(range(16)[::-1]), names)
+        _check_repeats(model, arms, names)
+
+
+def check_algorithm(algorithm: Algorithm, problem: World, *, rounds: int = 40) -> None:
+    """Check that a `Policy` can drive it: any order and pieces of telling, saving and loading, bad rewards.
+
+    Give it a problem on which no two arms look the same, so that rounding decides nothing.
+    """
+    ways: dict[str, Pieces] = {
+        "once more from the same seed": lambda n: [np.arange(n)],
+        "one at a time": lambda n: np.arange(n)[:, None],
+        "in two pieces, the last first": lambda n: np.array_split(np.arange(n), 2)[::-1],
+    }
+    whole = _play(Policy(algorithm, problem.arms, rng=0), problem, rounds)
+    for way, pieces in ways.items():
+        arms = _play(Policy(algorithm, problem.arms, rng=0), problem, rounds, pieces)
+        _equal(f"rewards told {way} must lead to the same arms", arms, whole)
+    policy = Policy(algorithm, problem.arms, rng=0)
+    _play(policy, problem, rounds // 2)
+    _check_bad_rewards(policy)
+    _leave_half_told(policy, problem)
+    with tempfile.TemporaryDirectory() as folder:
+        policy.save(Path(folder, "run.npz"))
+        loaded = Policy.load(Path(folder, "run.npz"), algorithm)
+    _equal("a loaded policy must ask for the same arms", loaded.ask().tolist(), policy.ask().tolist())
+    _same("a loaded policy must believe the same", loaded.belief, policy.belief)
+    then, expected = (_play(p, problem, rounds // 2) for p in (loaded, policy))
+    _equal("a loaded policy must go on with the same arms", then, expected)
+    _equal("a loaded policy must have the same best arm", loaded.best(), policy.best())
+
+
+def check_problem(problem: World, *, draws: int = 2000, margin: float = 6.0) -> None:
+    """Check one finite reward per arm, the same from the same generator, and averages near the means.
+
+    The average of ``draws`` rewards may lie ``margin`` of its standard errors off; raise ``draws`` where rewards
+    are rare. At most 50 of the arms are tried, the best among them.
+    """
+    means, n = np.asarray(problem.means, dtype=float), len(problem.arms)
+    _equal("means must hold one number per arm", means.shape, (n,))
+    arms = np.unique(np.append(np.linspace(0, n - 1, min(n, 49)).astype(np.intp), means.argmax()))
+    rewards, again = (problem.rewards(np.repeat(arms, draws), np.random.default_rng(0)) for _ in range(2))
+    _equal("rewards must have the shape of the arms", np.shape(rewards), (arms.size * draws,))
+    _require(np.isfinite(rewards).all(), "rewards must be finite, got nan or inf")
+    _agree("the same generator must give the same rewards", again, rewards)
+    table = rewards.reshape(-1, draws)
+    allowed = margin * table.std(axis=1) / math.sqrt(draws) + 1e-9 * (1 + np.abs(means[arms]))
+    for arm, average, error in zip(arms, table.mean(axis=1), allowed, strict=True):
+        _require(abs(average - means[arm]) <= error, f"arm {arm} must average {means[arm]} +- {error}, got {average}")
+
+
+def check_beats_random(algorithm: Algorithm, problem: World, horizon: int, seeds: int, margin: float) -> None:
+    """Check that its mean regret over ``seeds`` runs is below ``margin`` times that of arms taken at random."""
+    regret = np.mean([run(algorithm, problem, horizon, rng=seed).cumulative_regret[-1] for seed in range(seeds)])
+    chance = horizon * float(np.mean(np.max(problem.means) - problem.means))
+    _require(regret <= margin * chance, f"regret must be below {margin} of random's {chance:.4g}, got {regret:.4g}")
+
+
+def _stages(prior: Posterior | None) -> Iterator[Posterior]:
+    """A posterior before the first reward, after it, after a block and after repetitions."""
+    belief = (prior or ExactGP(SquaredExponential(0.3), 0.1).prior(np.linspace(0, 1, 7)[:, None])).copy()
+    yield belief
+    last = len(belief.mean) - 1
+    for arms, rewards in (([last], [0.5]), ([0, last, 0], [1.0, -1.0, 0.5]), ([0] * 9, [0.0] * 9)):
+        belief.update(arms, rewards)
+        yield belief
+
+
+def _check_prior(belief: Posterior, n: int) -> None:
+    for name, value in {"rounds": 0, "information_gain": 0, "effective_dimension": 0, "mean": np.zeros(n)}.items():
+        _agree(f"before any reward, {name} must be 0", getattr(belief, name), value)
+    _equal("before any reward, arms pulled and stds", (belief.pulled.size, belief.std.size), (0, n))
+
+
+def _check_counts(belief: Posterior, pulls: list[int]) -> None:
+    """``pulls`` are what it was told so far."""
+    _equal("rounds must count the rewards", belief.rounds, len(pulls))
+    _equal("pulled must be the arms in order of their first pull", belief.pulled.tolist(), list(dict.fromkeys(pulls)))
+    dimension = (belief.std[pulls] ** 2).sum() / belief.ridge
+    _agree("the effective dimension must be the sum of std^2 / ridge", belief.effective_dimension, dimension, 1e-6)
+
+
+def _check_elsewhere(belief: Posterior, points: Floats) -> None:
+    _agree("predict(arms) must be mean and std", belief.predict(belief.arms), (belief.mean, belief.std), 1e-6)
+    moved = belief.at(points)
+    _agree("at(points) must believe what predict(points) says", (moved.mean, moved.std), belief.predict(points), 1e-6)
+    _same("at(points) must know as much", moved, belief, ("rounds", "information_gain", "effective_dimension"))
+
+
+def _check_separate(belief: Posterior) -> None:
+    """A copy goes its own way, and what was read before an update stays as it was."""
+    mean, std, rounds = belief.mean, belief.std, belief.rounds
+    kept, twin, other = (mean.copy(), std.copy()), belief.copy(), belief.copy()
+    twin.update([0, 1], [5.0, -5.0])
+    _equal("an update of a copy must not count in the original", (belief.rounds, twin.rounds), (rounds, rounds + 2))
+    _same("an update of a copy must not reach the original", belief, other)
+    belief.update(0, 1.0)
+    _agree("mean and std must not be written to in place", (mean, std), kept)
+
+
+def _check_thinking_ahead(belief: Posterior) -> None:
+    ahead, arms = belief.copy(), belief.pulled[:2]
+    ahead.update(arms)
+    _equal("an update without rewards must not count as a round", ahead.rounds, belief.rounds)
+    _agree("an update without rewards must not move the mean", ahead.mean, belief.mean)
+    lower = (ahead.std <= belief.std + 1e-9).all() and (ahead.std < belief.std)[arms].all()
+    _require(lower, f"an update without rewards must lower the std, got {ahead.std} from {belief.std}")
+
+
+def _check_sample(belief: Posterior, draws: int = 4000) -> None:
+    """Mean and covariance of the draws, to 5 of their standard errors."""
+    rng, everywhere, variance = np.random.default_rng(0), np.arange(belief.mean.size), belief.std**2
+    covariance = belief.covariance(everywhere, everywhere)
+    _agree("the covariance must have std^2 on its diagonal", covariance.diagonal(), variance, 1e-7)
+    samples = np.array([belief.sample(rng) for _ in range(draws)])
+    off = np.abs(samples.mean(axis=0) - belief.mean) - 5 * belief.std / math.sqrt(draws)
+    _require(off.max() < 1e-6, f"samples must average the mean, got {off.max()} more than 5 standard errors off")
+    error = np.sqrt((np.outer(variance, variance) + covariance**2) / draws)
+    off = np.abs(np.cov(samples.T) - covariance) - 5 * error
+    _require(off.max() < 1e-6, f"samples must have the covariance, got {off.max()} more than 5 standard errors off")
+
+
+def _check_shrinking(belief: Posterior, pulls: Ints) -> None:
+    for arm in pulls:
+        std, gain = belief.std, belief.information_gain
+        belief.update(arm, 0.0)
+        _require((belief.std <= std + 1e-9).all(), f"the std must never grow, got {belief.std} after {std}")
+        step = 0.5 * math.log1p(std[arm] ** 2 / belief.ridge)
+        _agree("a pull must gain 1/2 ln(1 + std^2 / ridge)", belief.information_gain - gain, step, 1e-6)
+
+
+def _check_repeats(model: Model, arms: Floats, names: tuple[str, ...]) -> None:
+    many, once = (model.prior(arms, np.random.default_rng(1)) for _ in range(2))
+    many.update([1, 1, 1, 1, 0], [0.1, 0.2, 0.3, 0.2, 0.5])
+    once.update([1, 0], [0.2, 0.5], noise=[1 / 4, 1])
+    _same("four pulls of an arm must be one pull of their average at a quarter of the ridge", many, once, names)
+
+
+def _play(policy: Policy, problem: World, rounds: int, pieces: Pieces = lambda n: [np.arange(n)]) -> list[int]:
+    """Go on for at least so many rewards, telling each batch in these pieces; the arms that were asked for."""
+    world, n = np.random.default_rng(1), len(problem.arms)
+    asked: list[int] = []
+    while len(asked) < rounds:
+        arms = policy.ask()
+        good = arms.size > 0 and arms.min() >= 0 and arms.max() < n
+        _require(good, f"ask() must give at least one arm of 0..{n - 1}, got {arms}")
+        _equal("ask() asked twice", policy.ask().tolist(), arms.tolist())
+        rewards = problem.rewards(arms, world)
+        for piece in pieces(arms.size):
+            policy.tell(arms[piece], rewards[piece])
+        asked += arms.tolist()
+    return asked
+
+
+def _leave_half_told(policy: Policy, problem: World) -> None:
+    """A round under way: half of its arms told, and one that nobody asked for."""
+    asked, others = policy.ask(), np.setdiff1d(np.arange(len(problem.arms)), policy.ask())
+    some = np.append(asked[: asked.size // 2], others[:1])
+    policy.tell(some, problem.rewards(some, np.random.default_rng(2)))
+
+
+def _check_bad_rewards(policy: Policy) -> None:
+    asked, before = policy.ask(), policy.belief.copy()
+    first, n = int(asked[0]), len(policy.arms)
+    bad: list[Any] = [math.nan, math.inf, None, "1", 1j, [1.0, 2.0]]
+    for arm, reward in [*((first, value) for value in bad), (n, 1.0), (-1, 1.0), (0.5, 1.0)]:
+        with suppress(ValueError):
+            policy.tell(arm, reward)
+            raise AssertionError(f"tell({arm!r}, {reward!r}) must raise ValueError")
+    _equal("after a bad reward, ask()", policy.ask().tolist(), asked.tolist())
+    _same("a bad reward must change nothing", policy.belief, before)
+
+
+def _same(what: str, one: Posterior, other: Posterior, names: tuple[str, ...] = KNOWLEDGE) -> None:
+    for name in names:
+        _agree(f"{what} ({name})", getattr(one, name), getattr(other, name), 1e-7)
+
+
+def _agree(what: str, got: Any, expected: Any, tolerance: float = 1e-9) -> None:
+    """Equal in shape, and in value up to the tolerance times the larger of 1 and the largest value."""
+    one, other = np.asarray(got, dtype=float), np.asarray(expected, dtype=float)
+    _require(one.shape == other.shape, f"{what}: expected shape {other.shape}, got {one.shape}")
+    off = np.abs(one - other)
+    if off.size and not off.max() <= tolerance * max(1.0, np.abs(other).max()):
+        i = tuple(int(j) for j in np.unravel_index(np.argmax(np.nan_to_num(off, nan=np.inf)), off.shape))
+        raise AssertionError(f"{what}: expected {other[i]}, got {one[i]}" + (f" at {i}" if i else ""))
+
+
+def _equal(what: str, got: Any, expected: Any) -> None:
+    _require(got == expected, f"{what}: expected {expected}, got {got}")
+
+
+def _require(holds: Any, message: str) -> None:
+    if not holds:
+        raise AssertionError(message)

@@ -1,0 +1,465 @@
+"""The exact posterior against direct solves, scikit-learn and its own contract."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as sk
+from threadpoolctl import threadpool_limits
+
+from noregret import ExactGP, Linear, Matern, SquaredExponential, Tabular
+from noregret.belief.family import RidgeFamily
+from noregret.testing import check_model
+
+ALGEBRA = settings(derandomize=True, deadline=None, max_examples=60)
+SEEDS = st.integers(0, 2**32 - 1)
+RIDGES = st.floats(1e-3, 10.0)
+KERNELS = st.sampled_from(
+    [SquaredExponential(0.3), Matern(1.5, 0.5), 4.0 * Matern(0.5, 0.2), Linear(0.5), SquaredExponential(0.2) + Linear()]
+)
+GRID = np.linspace(0, 1, 100)[:, None]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """The reference solves are small: more threads only get in each other's way."""
+    with threadpool_limits(1):
+        yield
+
+
+class Direct:
+    """The textbook formulas, solved afresh: K + diag(ridges) over every single observation."""
+
+    def __init__(self, kernel, arms, pulls, rewards, ridges):
+        points = arms[pulls]
+        self.matrix, across = kernel(points, points), kernel(points, arms)
+        noisy = self.matrix + np.diag(ridges)
+        self.mean = across.T @ np.linalg.solve(noisy, rewards)
+        self.covariance = kernel(arms, arms) - across.T @ np.linalg.solve(noisy, across)
+        self.std = np.sqrt(np.maximum(self.covariance.diagonal(), 0.0))
+        self.information_gain = 0.5 * np.linalg.slogdet(np.eye(len(pulls)) + self.matrix / ridges[:, None])[1]
+        self.effective_dimension = np.trace(np.linalg.solve(noisy, self.matrix))
+        self.misfit = rewards @ np.linalg.solve(noisy, rewards)
+
+
+def assert_knows(belief, direct, tolerance=1e-8, shown=None):
+    """The same knowledge; ``shown`` is how many of the arms of ``direct`` the belief shows, all by default."""
+    for name in ("mean", "std", "information_gain", "effective_dimension", "misfit"):
+        expected = getattr(direct, name)
+        expected = expected[:shown] if np.ndim(expected) else expected
+        np.testing.assert_allclose(getattr(belief, name), expected, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+def assert_same(one, other, tolerance=1e-8):
+    assert_knows(one, other, tolerance)
+    assert (one.rounds, one.rank, sorted(one.pulled)) == (other.rounds, other.rank, sorted(other.pulled))
+
+
+def history(seed, rounds):
+    """Arms, and a history on them in which a few arms come back often."""
+    rng = np.random.default_rng(seed)
+    arms = rng.random((rng.integers(2, 13), 2))
+    pulls = (len(arms) * rng.random(rounds) ** 2).astype(int)
+    return arms, pulls, 3 * rng.standard_normal(rounds), np.exp(rng.uniform(-2, 2, rounds)), rng
+
+
+def in_blocks(belief, rng, pulls, rewards, noise):
+    """Tell it in pieces of 1 to 20, most of them single."""
+    start = 0
+    while start < len(pulls):
+        end = start + int(rng.choice([1, 1, 1, 2, 20]))
+        belief.update(pulls[start:end], rewards[start:end], noise=noise[start:end])
+        start = end
+    return belief
+
+
+@ALGEBRA
+@given(SEEDS, KERNELS, RIDGES, st.integers(1, 150))
+def test_updates_equal_a_direct_solve(seed, kernel, ridge, rounds):
+    arms, pulls, rewards, noise, rng = history(seed, rounds)
+    belief = in_blocks(ExactGP(kernel, ridge).prior(arms), rng, pulls, rewards, noise)
+    direct = Direct(kernel, arms, pulls, rewards, ridge * noise)
+    assert_knows(belief, direct)
+    first, second = rng.integers(len(arms), size=3), np.arange(len(arms))
+    np.testing.assert_allclose(belief.covariance(first, second), direct.covariance[first], atol=1e-8)
+    assert belief.rounds == rounds
+    assert belief.pulled.tolist() == list(dict.fromkeys(pulls.tolist()))
+    assert belief.rank == len(set(pulls.tolist()))
+
+
+@ALGEBRA
+@given(SEEDS, KERNELS, RIDGES, st.integers(1, 100))
+def test_order_does_not_matter(seed, kernel, ridge, rounds):
+    arms, pulls, rewards, noise, rng = history(seed, rounds)
+    belief = in_blocks(ExactGP(kernel, ridge).prior(arms), rng, pulls, rewards, noise)
+    other = rng.permutation(rounds)
+    assert_same(belief, in_blocks(ExactGP(kernel, ridge).prior(arms), rng, pulls[other], rewards[other], noise[other]))
+
+
+@ALGEBRA
+@given(SEEDS, KERNELS, RIDGES, st.integers(1, 60), st.integers(1, 60))
+def test_n_pulls_equal_one_pull_at_ridge_over_n(seed, kernel, ridge, rounds, n):
+    arms, pulls, rewards, noise, rng = history(seed, rounds)
+    many, one = (in_blocks(ExactGP(kernel, ridge).prior(arms), rng, pulls, rewards, noise) for _ in range(2))
+    values = rng.standard_normal(n)
+    for value in values:
+        many.update(1, value)
+    one.update(1, values.mean(), noise=1 / n)
+    for name in ("mean", "std", "information_gain", "effective_dimension"):
+        np.testing.assert_allclose(getattr(many, name), getattr(one, name), rtol=1e-8, atol=1e-8)
+    scatter = ((values - values.mean()) ** 2).sum() / ridge
+    assert many.misfit == pytest.approx(one.misfit + scatter, rel=1e-8)
+
+
+@ALGEBRA
+@given(SEEDS, KERNELS, RIDGES, st.integers(1, 100))
+def test_variance_never_grows_and_the_gain_never_shrinks(seed, kernel, ridge, rounds):
+    arms, pulls, rewards, _, _ = history(seed, rounds)
+    belief = ExactGP(kernel, ridge).prior(arms)
+    for pull, reward in zip(pulls, rewards, strict=True):
+        std, gain, misfit = belief.std, belief.information_gain, belief.misfit
+        surprise = (reward - belief.mean[pull]) ** 2 / (ridge + std[pull] ** 2)
+        belief.update(pull, reward)
+        assert (belief.std <= std + 1e-9).all()
+        assert belief.information_gain == pytest.approx(gain + 0.5 * math.log1p(std[pull] ** 2 / ridge), rel=1e-9)
+        assert belief.misfit == pytest.approx(misfit + surprise, rel=1e-7)
+
+
+@ALGEBRA
+@given(SEEDS, KERNELS, RIDGES, st.integers(0, 80), st.integers(1, 40))
+def test_an_update_without_rewards_changes_the_variance_only(seed, kernel, ridge, rounds, ahead):
+    arms, pulls, rewards, noise, rng = history(seed, rounds)
+    belief = in_blocks(ExactGP(kernel, ridge).prior(arms), rng, pulls, rewards, noise)
+    planned = rng.integers(len(arms), size=ahead)
+    mean, misfit, told = belief.mean.copy(), belief.misfit, belief.copy()
+    belief.update(planned)
+    told.update(planned, np.zeros(ahead))
+    np.testing.assert_allclose(belief.std, told.std, atol=1e-10)
+    np.testing.assert_allclose(belief.mean, mean, atol=1e-9)
+    assert belief.misfit == pytest.approx(misfit)
+    assert belief.information_gain == pytest.approx(told.information_gain)
+    assert belief.rounds == rounds
+
+
+@ALGEBRA
+@given(SEEDS, KERNELS, RIDGES, st.integers(0, 120))
+def test_predict_anywhere_equals_a_direct_solve(seed, kernel, ridge, rounds):
+    arms, pulls, rewards, noise, rng = history(seed, rounds)
+    belief = in_blocks(ExactGP(kernel, ridge).prior(arms), rng, pulls, rewards, noise)
+    points = np.concatenate([arms, rng.random((9, 2)) * 3 - 1])
+    direct = Direct(kernel, points, pulls, rewards, ridge * noise)
+    mean, std = belief.predict(points)
+    np.testing.assert_allclose(mean, direct.mean, atol=1e-8)
+    np.testing.assert_allclose(std, direct.std, atol=1e-7)
+    np.testing.assert_allclose(mean[: len(arms)], belief.mean, atol=1e-9)
+
+
+@ALGEBRA
+@given(SEEDS, KERNELS, RIDGES, st.integers(0, 80), st.integers(1, 60))
+def test_moving_to_other_arms_keeps_what_was_learnt(seed, kernel, ridge, rounds, more):
+    """Some arms stay, some go, some are new, some are there twice; and learning goes on from there."""
+    arms, pulls, rewards, noise, rng = history(seed, rounds)
+    arms[-1] = arms[0]
+    belief = in_blocks(ExactGP(kernel, ridge).prior(arms), rng, pulls, rewards, noise)
+    others = np.concatenate([rng.random((4, 2)), arms[rng.integers(len(arms), size=5)]])
+    moved = belief.at(others)
+    again, values = rng.integers(9, size=more), rng.standard_normal(more)
+    assert_knows(moved, Direct(kernel, np.concatenate([others, arms]), pulls + 9, rewards, ridge * noise), shown=9)
+    assert (moved.rounds, moved.arms.tolist()) == (rounds, others.tolist())
+    assert set(moved.pulled) <= set(range(9))
+    for pull, value in zip(again, values, strict=True):
+        moved.update(pull, value)
+    everything = np.concatenate([pulls + 9, again]), np.concatenate([rewards, values])
+    ridges = ridge * np.concatenate([noise, np.ones(more)])
+    assert_knows(moved, Direct(kernel, np.concatenate([others, arms]), *everything, ridges), shown=9)
+    np.testing.assert_allclose(moved.predict(others), (moved.mean, moved.std), atol=1e-6)
+    assert moved.sample(rng).shape == (9,)
+    assert belief.rounds == rounds
+
+
+@pytest.mark.parametrize("rows_kept", [12, 200], ids=["few rows", "after many repeats"])
+def test_equals_scikit_learns_posterior(rows_kept):
+    rng = np.random.default_rng(3)
+    arms = rng.random((40, 2))
+    pulls, rewards = rng.integers(15, size=rows_kept), rng.standard_normal(rows_kept)
+    theirs = GaussianProcessRegressor(1.7 * sk.Matern(0.4, nu=2.5), alpha=0.3, optimizer=None)
+    theirs.fit(arms[pulls], rewards)
+    belief = ExactGP(1.7 * Matern(2.5, 0.4), 0.3).prior(arms)
+    for pull, reward in zip(pulls, rewards, strict=True):
+        belief.update(pull, reward)
+    points = np.concatenate([arms, rng.random((10, 2))])
+    mean, std = theirs.predict(points, return_std=True)
+    np.testing.assert_allclose(belief.mean, mean[:40], atol=1e-9)
+    np.testing.assert_allclose(belief.std, std[:40], atol=1e-9)
+    np.testing.assert_allclose(belief.predict(points), (mean, std), atol=1e-9)
+
+
+def test_thirty_thousand_rounds_lose_nothing():
+    """Heavy repetition on 100 arms, mixed with blocks: still 1e-8 of a direct solve on the pooled system."""
+    rng, ridge, kernel = np.random.default_rng(0), 0.01, SquaredExponential(0.2)
+    belief = ExactGP(kernel, ridge).prior(GRID)
+    counts, sums, squares = np.zeros(100), np.zeros(100), np.zeros(100)
+    while belief.rounds < 30_000:
+        pulls = (100 * rng.random(int(rng.choice([1] * 19 + [40]))) ** 3).astype(int)
+        rewards = np.sin(5 * GRID[pulls, 0]) + rng.standard_normal(pulls.size)
+        belief.update(pulls, rewards)
+        np.add.at(counts, pulls, 1)
+        np.add.at(sums, pulls, rewards)
+        np.add.at(squares, pulls, rewards**2)
+    seen = np.flatnonzero(counts)
+    pooled = Direct(kernel, GRID, seen, sums[seen] / counts[seen], ridge / counts[seen])
+    pooled.misfit += (squares - sums**2 / np.maximum(counts, 1)).sum() / ridge
+    assert_knows(belief, pooled)
+    assert belief.rounds == counts.sum()
+
+
+@pytest.mark.parametrize("ridge", [0.1, 0.0], ids=["noisy", "noise-free"])
+@pytest.mark.parametrize("rounds", [0, 8, 120])
+def test_samples_have_the_posteriors_mean_and_covariance(ridge, rounds):
+    """20,000 draws; each moment within 5 of its standard errors. Covariances too: a draw is joint."""
+    rng, kernel, draws = np.random.default_rng(5), Matern(2.5, 0.4), 20_000
+    arms = rng.random((8, 1))
+    pulls, rewards = rng.integers(5, size=rounds), rng.standard_normal(rounds)
+    belief = ExactGP(kernel, ridge).prior(arms)
+    for pull, reward in zip(pulls, rewards, strict=True):
+        belief.update(pull, reward)
+    if not ridge:
+        pulls, first = np.unique(pulls, return_index=True)
+        rewards = rewards[first]
+    direct = Direct(kernel, arms, pulls, rewards, np.full(len(pulls), belief.ridge))
+    samples = np.array([belief.sample(rng) for _ in range(draws)])
+    variance = np.maximum(direct.covariance.diagonal(), 0)
+    error = np.sqrt(variance / draws)
+    assert (np.abs(samples.mean(axis=0) - direct.mean) <= 5 * error + 1e-6).all()
+    error = np.sqrt((np.outer(variance, variance) + direct.covariance**2) / draws)
+    assert (np.abs(np.cov(samples.T) - direct.covariance) <= 5 * error + 1e-6).all()
+
+
+def test_the_same_generator_gives_the_same_sample():
+    belief = ExactGP(SquaredExponential(0.2), 0.1).prior(GRID)
+    belief.update([3, 50], [1.0, -1.0])
+    assert (belief.sample(np.random.default_rng(7)) == belief.copy().sample(np.random.default_rng(7))).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ExactGP(SquaredExponential(0.3), 0.1),
+        ExactGP(Matern(0.5, 1.0), 2.0),
+        RidgeFamily(SquaredExponential(0.3), (0.1, 0.01, 1.0)),
+    ],
+    ids=str,
+)
+def test_keeps_the_contract(model):
+    check_model(model, np.linspace(0, 1, 20)[:, None])
+
+
+def test_keeps_the_contract_with_truncation_and_on_a_table():
+    check_model(ExactGP(SquaredExponential(0.3), 0.1, lambda belief: 0.7), GRID[::5], linear=False)
+    kernel = Tabular(Matern(0.5, 0.2)(GRID[::4], GRID[::4]))
+    check_model(ExactGP(kernel, 0.1), kernel.arms)
+
+
+def test_family_members_have_their_own_ridges():
+    belief = RidgeFamily(SquaredExponential(0.2), (0.1, 0.01)).prior(GRID)
+    belief.update([3, 3, 60], [1.0, 2.0, -1.0])
+    for ridge, member in zip((0.1, 0.01), belief.members, strict=True):
+        alone = ExactGP(SquaredExponential(0.2), ridge).prior(GRID)
+        alone.update([3, 3, 60], [1.0, 2.0, -1.0])
+        assert_same(member, alone, 0)
+    assert (belief.mean == belief.members[0].mean).all()
+
+
+def kept(level, *blocks):
+    """What the rewards told in these blocks, each on an arm of its own, counted as."""
+    n = sum(len(block) for block in blocks)
+    belief = ExactGP(Tabular(np.eye(n)), 1.0, level).prior(np.arange(n)[:, None])
+    start = 0
+    for block in blocks:
+        belief.update(range(start, start + len(block)), block)
+        start += len(block)
+    return (2 * belief.mean).round(12).tolist()
+
+
+def test_truncation_drops_what_is_above_the_level_on_arrival():
+    assert kept(lambda belief: 2.0, [1.0, 3.0, -2.5, 2.0, -2.0]) == [1.0, 0.0, 0.0, 2.0, -2.0]
+
+
+@pytest.mark.parametrize("blocks", [([1.5, 1.5, 1.5, 3.0, 5.5],), ([1.5], [1.5, 1.5], [3.0, 5.5])])
+def test_a_reward_meets_the_level_of_its_own_number(blocks):
+    """Level b_t = t: 1.5 is dropped as the first reward and kept as the second, in whatever block it comes."""
+    assert kept(lambda belief: belief.rounds, *blocks) == [0.0, 1.5, 1.5, 3.0, 0.0]
+
+
+def test_truncation_is_not_repeated_and_does_not_count_planned_pulls():
+    levels = []
+
+    def level(belief):
+        levels.append(belief.rounds)
+        return 10.0 / belief.rounds
+
+    belief = ExactGP(Tabular(np.eye(2)), 1.0, level).prior([[0.0], [1.0]])
+    belief.update(0, 10.0)
+    belief.update([0, 1])
+    for _ in range(100):
+        belief.update(1, 9.0)
+    assert levels == list(range(1, 102))
+    assert belief.mean[0] == pytest.approx(5.0, rel=1e-9)
+
+
+def test_truncation_takes_any_finite_reward():
+    belief = ExactGP(Tabular(np.eye(2)), 1.0, lambda belief: 10.0).prior([[0.0], [1.0]])
+    belief.update([0, 1, 0], [1.7e308, 4.0, -1.7e308])
+    assert belief.mean.tolist() == pytest.approx([0.0, 2.0])
+    assert belief.rounds == 3
+
+
+@pytest.mark.parametrize("size", [1e99, -1e99])
+def test_huge_rewards_leave_everything_finite(size):
+    belief = ExactGP(SquaredExponential(0.2), 1e-4).prior(GRID)
+    belief.update([0, 5, 0], [size, 1.0, size])
+    for t in range(80):
+        belief.update(t % 3, size)
+    assert np.isfinite(belief.mean).all()
+    assert math.isfinite(belief.misfit)
+    with pytest.raises(ValueError, match=r"^reward of arm 7 is .*e\+101: least squares takes rewards up to 1e\+100"):
+        belief.update([6, 7], [1.0, 100 * size])
+    assert belief.rounds == 83
+
+
+def test_truncation_at_infinity_is_least_squares():
+    rng = np.random.default_rng(0)
+    plain, cut = (ExactGP(Matern(1.5, 0.2), 0.1, level).prior(GRID) for level in (None, lambda belief: math.inf))
+    for _ in range(30):
+        pulls, rewards = rng.integers(100, size=3), rng.standard_t(1.5, size=3)
+        plain.update(pulls, rewards)
+        cut.update(pulls, rewards)
+    assert_same(plain, cut, 0)
+
+
+def smooth(x):
+    """A function of the SE kernel's space."""
+    return np.sin(6 * x[:, 0]) + 0.5 * np.cos(2 * x[:, 0])
+
+
+@pytest.mark.parametrize("order", ["one block", "one at a time", "random blocks"])
+def test_ridge_zero_interpolates_where_the_kernel_matrix_is_singular(order):
+    """All 100 arms of a grid under SE l = 0.2: a matrix of numerical rank about 12."""
+    belief = ExactGP(SquaredExponential(0.2), 0.0).prior(GRID)
+    arms = np.random.default_rng(0).permutation(100)
+    size = {"one block": 100, "one at a time": 1, "random blocks": 7}[order]
+    for start in range(0, 100, size):
+        belief.update(arms[start : start + size], smooth(GRID[arms[start : start + size]]))
+    np.testing.assert_allclose(belief.mean, smooth(GRID), atol=1e-6)
+    assert belief.std.max() < 1e-5
+    assert 0 < belief.ridge < 1e-9
+    between = GRID[:-1] + 0.005
+    np.testing.assert_allclose(belief.predict(between)[0], smooth(between), atol=1e-6)
+    assert math.isfinite(belief.information_gain)
+    assert math.isfinite(belief.misfit)
+
+
+def test_ridge_zero_on_well_separated_arms_is_exact():
+    arms = np.arange(10.0)[:, None]
+    kernel, values = Matern(0.5, 1.0), np.random.default_rng(0).standard_normal(10)
+    belief = ExactGP(kernel, 0.0).prior(arms)
+    belief.update(range(5), values[:5])
+    direct = Direct(kernel, arms, np.arange(5), values[:5], np.zeros(5) + 1e-300)
+    np.testing.assert_allclose(belief.mean, direct.mean, atol=1e-10)
+    np.testing.assert_allclose(belief.std, direct.std, atol=1e-6)
+    assert belief.misfit == pytest.approx(direct.misfit)
+
+
+def test_ridge_zero_learns_nothing_from_a_repeated_pull():
+    belief = ExactGP(SquaredExponential(0.2), 0.0).prior(GRID)
+    belief.update([10, 50, 10], [1.0, -1.0, 7.0])
+    mean, std, gain = belief.mean, belief.std, belief.information_gain
+    for _ in range(50):
+        belief.update(10, 1.0)
+        belief.update([50, 10, 50], [-1.0, 1.0, -1.0])
+    assert (belief.mean == mean).all()
+    assert (belief.std == std).all()
+    assert (belief.information_gain, belief.rank) == (gain, 2)
+    assert belief.mean[10] == pytest.approx(1.0, abs=1e-9)
+    assert belief.rounds == 203
+
+
+def test_a_ridge_too_small_to_factor_says_what_to_do():
+    belief = ExactGP(SquaredExponential(0.2), 1e-20).prior(GRID)
+    with pytest.raises(ValueError, match=r"^ridge 1e-20 is too small for this kernel and so many pulls: raise it, or"):
+        belief.update(range(100), smooth(GRID))
+
+
+def test_memory_grows_with_the_distinct_arms_and_not_with_all_arms_squared():
+    arms = np.random.default_rng(0).random((20_000, 3))
+    tracemalloc.start()
+    belief = ExactGP(SquaredExponential(0.2), 0.01).prior(arms)
+    for t in range(300):
+        belief.update(t % 20, 1.0)
+    belief.update(range(20, 40), np.ones(20))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 500 * arms.shape[0] * 8  # 40 distinct arms: some hundred rows; all arms would be 20,000 of them
+    biggest = max(array.size for array in vars(belief).values() if isinstance(array, np.ndarray))
+    assert biggest <= 150 * arms.shape[0]
+
+
+def test_a_thousand_pulls_of_few_arms_keep_few_rows():
+    belief = ExactGP(SquaredExponential(0.2), 0.01).prior(GRID)
+    for t in range(1000):
+        belief.update(t % 3, 1.0)
+    assert max(array.size for array in vars(belief).values() if isinstance(array, np.ndarray)) <= 100 * 128
+
+
+def test_copies_are_independent():
+    belief = ExactGP(SquaredExponential(0.2), 0.01).prior(GRID)
+    belief.update(range(10), np.arange(10.0))
+    twin, third = belief.copy(), belief.copy()
+    for t in range(100):
+        twin.update(t, 1.0)
+    assert_same(belief, third, 0)
+    for t in range(100):
+        belief.update(t, 1.0)
+    assert_same(belief, twin, 0)
+
+
+def test_a_snapshot_of_mean_and_std_stays():
+    belief = ExactGP(SquaredExponential(0.2), 0.01).prior(GRID)
+    kept = []
+    for t in range(60):
+        belief.update(t % 7, float(t))
+        kept.append((belief.mean, belief.mean.copy(), belief.std, belief.std.copy()))
+    assert all((mean == a).all() and (std == b).all() for mean, a, std, b in kept)
+
+
+def test_takes_lists_scalars_and_whole_numbers():
+    one, other = (ExactGP(SquaredExponential(0.2), 0.01).prior(GRID.tolist()) for _ in range(2))
+    one.update(3, 1)
+    one.update([4, 5], [2, 3])
+    other.update(np.array([3, 4, 5]), np.array([1.0, 2.0, 3.0]))
+    assert_same(one, other)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ExactGP(Linear(), -0.1), r"^ridge must be positive, or 0 for noise-free rewards, got -0.1$"),
+        (lambda: ExactGP(Linear(), math.nan), r"^ridge must be positive, or 0 for noise-free rewards, got nan$"),
+        (lambda: ExactGP(Linear(), math.inf), r"^ridge must be positive, or 0 for noise-free rewards, got inf$"),
+        (
+            lambda: ExactGP(Linear(), 1).prior([1.0, 2.0]),
+            r"^arms must be an \(N, d\) array, got shape \(2,\): .*None\]",
+        ),
+        (lambda: ExactGP(Linear(), 1).prior([]), r"^arms must be an \(N, d\) array, got shape \(0,\)"),
+        (lambda: ExactGP(Linear(), 1).prior([[]]), r"^arms must be an \(N, d\) array, got shape \(1, 0\)"),
+        (lambda: ExactGP(Linear(), 1).prior([[1.0], [math.nan]]), r"^arm 1 is not finite: drop it or fill its missing"),
+        (lambda: ExactGP(Linear(), 1).prior([[1.0]]).predict([[math.inf]]), r"^arm 0 is not finite"),
+    ],
+)
+def test_errors_say_what_must_hold_and_what_came(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,225 @@
+"""The posterior on features against direct solves, the exact posterior and its contract."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from noregret import (
+    UCB,
+    Constant,
+    ExactGP,
+    Matern,
+    Nystrom,
+    Policy,
+    QuadratureFourier,
+    RandomFourier,
+    Sequential,
+    SparseGP,
+    SquaredExponential,
+    Thompson,
+)
+from noregret.testing import check_model
+
+ALGEBRA = settings(derandomize=True, deadline=None, max_examples=40)
+SEEDS = st.integers(0, 2**32 - 1)
+SE = SquaredExponential(0.2)
+GRID = np.linspace(0, 1, 40)[:, None]
+EXACT = [
+    QuadratureFourier(SE, 32),
+    QuadratureFourier(SE, 33),
+    QuadratureFourier(SE, 32, folded=False),
+    Nystrom(SE, math.inf),
+    Nystrom(SE, math.inf, root="cholesky"),
+    Nystrom(Matern(1.5, 0.3), math.inf),
+]
+FIXED = [*EXACT, RandomFourier(SE, 15)]
+SKETCH = [Nystrom(SE, 0.5), Nystrom(SE, 2.0, root="cholesky"), Nystrom(Matern(2.5, 0.3), 1.0, "once"),
+          Nystrom(SE, 1.0, "sum", variance="subset-of-regressors")]  # fmt: skip
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    with threadpool_limits(1):
+        yield
+
+
+def data(seed, arms=40, size=60):
+    rng = np.random.default_rng(seed)
+    return rng.integers(arms, size=size), 3 * rng.standard_normal(size), rng.uniform(0.3, 3, size)
+
+
+def told(features, ridge, pulls, rewards, noise=None, pieces=(5, 1, 9), arms=GRID):
+    belief = SparseGP(features, ridge).prior(arms, np.random.default_rng(1))
+    for block in np.split(np.arange(len(pulls)), np.cumsum(pieces)):
+        belief.update(pulls[block], rewards[block], noise=None if noise is None else noise[block])
+    return belief
+
+
+def direct(belief, pulls, rewards, noise):
+    """Mean, std, gain and effective dimension on the belief's own features, by the textbook formulas."""
+    table, rest = belief._map.at(GRID)
+    weighted = table[:, pulls] / noise
+    gram = weighted @ table[:, pulls].T + belief.ridge * np.eye(len(table))
+    mean = np.linalg.solve(gram, weighted @ rewards) @ table
+    variance = rest + belief.ridge * (table * np.linalg.solve(gram, table)).sum(axis=0)
+    gain = 0.5 * (np.linalg.slogdet(gram)[1] - len(table) * math.log(belief.ridge))
+    return {"mean": mean, "std": np.sqrt(variance), "information_gain": gain,
+            "effective_dimension": (variance[pulls] / noise).sum() / belief.ridge}  # fmt: skip
+
+
+@ALGEBRA
+@given(SEEDS, st.sampled_from(FIXED + SKETCH), st.floats(0.01, 10))
+def test_updates_equal_a_direct_solve(seed, features, ridge):
+    pulls, rewards, noise = data(seed)
+    belief = told(features, ridge, pulls, rewards, noise)
+    for name, expected in direct(belief, pulls, rewards, noise).items():
+        np.testing.assert_allclose(getattr(belief, name), expected, rtol=1e-6, atol=1e-7, err_msg=name)
+
+
+@ALGEBRA
+@given(SEEDS, st.sampled_from(EXACT), st.floats(0.01, 10))
+def test_exact_features_give_the_exact_posterior(seed, features, ridge):
+    pulls, rewards, noise = data(seed)
+    belief, exact = told(features, ridge, pulls, rewards, noise), ExactGP(features.kernel, ridge).prior(GRID)
+    exact.update(pulls, rewards, noise=noise)
+    for name in ("mean", "std", "information_gain", "effective_dimension"):
+        got, expected = getattr(belief, name), getattr(exact, name)
+        np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6, err_msg=name)
+    points = np.random.default_rng(seed).random((9, 1))
+    np.testing.assert_allclose(belief.predict(points), exact.predict(points), atol=1e-6)
+    some, others = np.arange(7), np.arange(5, 30)
+    np.testing.assert_allclose(belief.covariance(some, others), exact.covariance(some, others), atol=1e-6)
+
+
+@pytest.mark.parametrize("features", FIXED)
+def test_keeps_the_contract(features):
+    check_model(SparseGP(features, 0.1), GRID[::2])
+
+
+@pytest.mark.parametrize("features", [f for f in SKETCH if f.variance == "full"])
+def test_a_sketch_keeps_the_contract_too(features):
+    check_model(SparseGP(features, 0.1), GRID[::2], fixed=False)
+
+
+@pytest.mark.parametrize("features", [EXACT[0], Nystrom(SE, 2.0)])
+def test_samples_have_the_posteriors_covariance(features):
+    """5000 draws; the entries of their covariance are off by at most 6 standard errors, sqrt(2 / 5000) at most."""
+    belief = told(features, 0.1, *data(0, 20, 30)[:2], arms=GRID[::2])
+    rng, all_arms = np.random.default_rng(0), np.arange(20)
+    draws = np.array([belief.sample(rng) for _ in range(5000)])
+    expected = belief.covariance(all_arms, all_arms)
+    assert np.abs(np.cov(draws.T) - expected).max() < 6 * math.sqrt(2 / 5000) * expected.max()
+    np.testing.assert_allclose(np.sqrt(expected.diagonal()), belief.std, atol=1e-9)
+
+
+@pytest.mark.parametrize("features", [EXACT[0], RandomFourier(SE, 15), Nystrom(SE, 2.0)])
+def test_moving_to_other_arms_keeps_what_was_learnt(features):
+    pulls, rewards, noise = data(3)
+    belief = told(features, 0.1, pulls, rewards, noise)
+    others = np.vstack([GRID[7:20], np.random.default_rng(0).random((15, 1)), GRID[7:9]])
+    moved = belief.at(others)
+    np.testing.assert_allclose((moved.mean, moved.std), belief.predict(others), atol=1e-8)
+    assert moved.arms.shape == others.shape
+    assert moved.rounds == belief.rounds
+    assert {tuple(moved.arms[i]) for i in moved.pulled} <= {tuple(GRID[i]) for i in pulls}
+    np.testing.assert_allclose(moved.information_gain, belief.information_gain, rtol=1e-9)
+    np.testing.assert_allclose(moved.effective_dimension, belief.effective_dimension, rtol=1e-6)
+    back = moved.at(GRID)
+    np.testing.assert_allclose((back.mean, back.std), (belief.mean, belief.std), atol=1e-8)
+    moved.update([0, 14], [1.0, 2.0])
+    assert moved.rounds == belief.rounds + 2
+    assert back.rounds == belief.rounds
+
+
+def test_twenty_thousand_rank_one_changes_lose_nothing():
+    rng = np.random.default_rng(0)
+    belief = SparseGP(EXACT[0], 0.01).prior(GRID)
+    pulls, rewards = rng.integers(40, size=20_000), rng.standard_normal(20_000)
+    for arm, reward in zip(pulls, rewards, strict=True):
+        belief.update(arm, reward)
+    expected = direct(belief, pulls, rewards, np.ones(20_000))
+    np.testing.assert_allclose(belief.mean, expected["mean"], atol=1e-9)
+    np.testing.assert_allclose(belief.std, expected["std"], rtol=1e-7)
+    assert belief.information_gain == pytest.approx(expected["information_gain"], rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_dictionary_is_drawn_from_the_variance_before_the_round(seed):
+    """Replay of BKB, Alg. 1: probabilities 1 - (1 - min(1, q s^2 / ridge))^n with the s of before the reward."""
+    features, ridge = Nystrom(SE, 1.5), 0.5
+    belief = SparseGP(features, ridge).prior(GRID, np.random.default_rng(seed))
+    twin, counts, order = np.random.default_rng(seed), np.zeros(40), []
+    for arm, reward in zip(*data(seed)[:2], strict=True):
+        before = belief.std**2
+        belief.update(arm, reward)
+        counts[arm] += 1
+        order += [] if arm in order else [arm]
+        p = np.minimum(1, 1.5 * before[order] / ridge)
+        kept = np.array(order)[twin.random(len(order)) < 1 - (1 - p) ** counts[order]]
+        np.testing.assert_array_equal(belief.dictionary, GRID[kept if kept.size else [arm]])
+        assert belief.rank == len(belief.dictionary)
+
+
+def test_thinking_ahead_keeps_the_dictionary_and_disturbs_nothing():
+    belief = told(Nystrom(SE, 1.0), 0.1, *data(1)[:2])
+    twin = told(Nystrom(SE, 1.0), 0.1, *data(1)[:2])
+    ahead = twin.copy()
+    ahead.update([39, 0, 39])
+    assert np.array_equal(ahead.dictionary, twin.dictionary)
+    ahead.update([38, 1], [1.0, 2.0])
+    for arm in range(10):
+        belief.update(arm, 1.0)
+        twin.update(arm, 1.0)
+    np.testing.assert_array_equal(belief.mean, twin.mean)
+    np.testing.assert_array_equal(belief.std, twin.std)
+
+
+def test_a_sketch_keeps_the_variance_within_its_factor_and_the_subset_starves():
+    """With q = 5 the variance is within 3 of the exact one; the subset of regressors loses it away from the data."""
+    kernel, arms = SquaredExponential(0.05), np.linspace(0, 1, 200)[:, None]
+    pulls = np.random.default_rng(0).integers(100, size=400)
+    exact = ExactGP(kernel, 1.0).prior(arms)
+    exact.update(pulls, np.zeros(400))
+    sketch, starved = (
+        told(Nystrom(kernel, 5.0, variance=variance), 1.0, pulls, np.zeros(400), pieces=[1] * 399, arms=arms)
+        for variance in ("full", "subset-of-regressors")
+    )
+    ratio = sketch.std**2 / exact.std**2
+    assert ratio.min() > 1 / 3
+    assert ratio.max() < 3
+    assert sketch.rank < 0.7 * len(sketch.pulled)
+    assert starved.std[-1] < 1e-3 < 0.9 < sketch.std[-1]
+
+
+@pytest.mark.parametrize("rule", [UCB(Constant(1.0)), Thompson(Constant(1.0))])
+@pytest.mark.parametrize("features", [QuadratureFourier(SE, 32), Nystrom(SE, 5.0), RandomFourier(SE, 30)])
+def test_policies_find_the_top_on_features(features, rule):
+    f, world = np.sin(6 * GRID[:, 0]), np.random.default_rng(0)
+    policy = Policy(Sequential(SparseGP(features, 0.04), rule), GRID, rng=0)
+    for _ in range(150):
+        arms = policy.ask()
+        policy.tell(arms, f[arms] + 0.2 * world.standard_normal(arms.size))
+    assert f[policy.best().arm] > 0.95
+
+
+def test_without_a_generator_the_draws_are_the_same_every_time():
+    model = SparseGP(RandomFourier(SE, 5), 1.0)
+    assert np.array_equal(model.prior(GRID).std, model.prior(GRID).std)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((EXACT[0], 0.0), "ridge must be positive, got 0"),
+        ((EXACT[0], math.inf), "ridge must be positive"),
+        ((SE, 1.0), "features must be such as"),
+        ((EXACT[0], 1.0, "median"), "estimator must be an Estimator"),
+    ],
+)
+def test_says_what_it_needs(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SparseGP(*arguments)
