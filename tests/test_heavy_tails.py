@@ -28,6 +28,7 @@ from noregret import (
 from noregret.algorithms import NAMES, ata_gp_ucb, hvt_ucb, igp_ucb, mom_gp_ucb, tgp_ucb
 from noregret.algorithms.heavy_tails import ATALevel, ATAWidth, LogEvents, Tail, TGPLevel, TGPWidth
 from noregret.algorithms.robust_bandits import HvtLevel, HvtWidth, MoMWidth
+from noregret.belief.features import quadrature_error
 from noregret.decision.designs import RandomDesign
 from noregret.decision.elimination import Elimination
 from noregret.testing import check_schedule
@@ -139,6 +140,12 @@ def test_quadrature_order_is_chosen_or_checked():
         ata_gp_ucb(SE, features="qff", order=8)
     with pytest.raises(ValueError, match="needs a SquaredExponential"):
         ata_gp_ucb(Matern(2.5, 0.2), features="qff")
+
+
+def test_theorem_3_asks_for_more_nodes_than_the_experiments_use():
+    """2 log_(4/e)(T^3) = 154 at T = 20 000; 32 are enough for the kernel to 1e-11."""
+    assert math.ceil(2 * math.log(20_000**3) / math.log(4 / math.e)) == 154
+    assert quadrature_error(0.2, 32) < 1e-11
 
 
 def test_remark_1_needs_the_norm_in_the_moment():

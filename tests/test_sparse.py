@@ -136,15 +136,16 @@ def test_moving_to_other_arms_keeps_what_was_learnt(features):
 
 
 def test_twenty_thousand_rank_one_changes_lose_nothing():
+    """At a ridge so small that V^-1 would drift by 6e-8 if it were not made afresh now and then."""
     rng = np.random.default_rng(0)
-    belief = SparseGP(EXACT[0], 0.01).prior(GRID)
+    belief = SparseGP(EXACT[0], 1e-4).prior(GRID)
     pulls, rewards = rng.integers(40, size=20_000), rng.standard_normal(20_000)
     for arm, reward in zip(pulls, rewards, strict=True):
         belief.update(arm, reward)
     expected = direct(belief, pulls, rewards, np.ones(20_000))
-    np.testing.assert_allclose(belief.mean, expected["mean"], atol=1e-9)
-    np.testing.assert_allclose(belief.std, expected["std"], rtol=1e-7)
-    assert belief.information_gain == pytest.approx(expected["information_gain"], rel=1e-9)
+    np.testing.assert_allclose(belief.mean, expected["mean"], atol=1e-8)
+    np.testing.assert_allclose(belief.std, expected["std"], rtol=1e-8)
+    assert belief.information_gain == pytest.approx(expected["information_gain"], rel=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -178,6 +179,25 @@ def test_thinking_ahead_keeps_the_dictionary_and_disturbs_nothing():
     np.testing.assert_array_equal(belief.std, twin.std)
 
 
+@pytest.mark.parametrize("root", ["symmetric", "cholesky"])
+def test_a_copy_and_the_original_learn_about_new_arms_apart(root):
+    """Both meet arms of which neither has the kernel columns yet."""
+    model = SparseGP(Nystrom(SE, math.inf, root=root), 0.1)
+    belief, control = model.prior(GRID), model.prior(GRID)
+    for one in (belief, control):
+        one.update([0, 5, 9], [1.0, 2.0, 3.0])
+        one.update(3, 4.0)  # now there is room for more columns
+    twin = belief.copy()
+    for arm in range(10, 20):
+        belief.update(arm, 1.0)
+        twin.update(arm + 20, -1.0)
+        control.update(arm, 1.0)
+        belief.update(0, 1.0)
+        control.update(0, 1.0)
+    np.testing.assert_array_equal(belief.mean, control.mean)
+    np.testing.assert_array_equal(belief.predict(GRID), control.predict(GRID))
+
+
 def test_a_sketch_keeps_the_variance_within_its_factor_and_the_subset_starves():
     """With q = 5 the variance is within 3 of the exact one; the subset of regressors loses it away from the data."""
     kernel, arms = SquaredExponential(0.05), np.linspace(0, 1, 200)[:, None]
@@ -204,6 +224,17 @@ def test_policies_find_the_top_on_features(features, rule):
         arms = policy.ask()
         policy.tell(arms, f[arms] + 0.2 * world.standard_normal(arms.size))
     assert f[policy.best().arm] > 0.95
+
+
+@pytest.mark.parametrize("features", FIXED + SKETCH[:3])
+def test_before_any_reward_the_belief_is_the_prior(features):
+    belief = SparseGP(features, 0.1).prior(GRID)
+    points = np.random.default_rng(0).random((7, 1))
+    np.testing.assert_allclose(belief.predict(points), [np.zeros(7), np.ones(7)], atol=1e-9)
+    np.testing.assert_allclose((belief.mean, belief.std), [np.zeros(40), np.ones(40)], atol=1e-9)
+    assert belief.sample(np.random.default_rng(0)).shape == (40,)
+    np.testing.assert_allclose(belief.at(points).std, np.ones(7), atol=1e-9)
+    assert len(belief.dictionary) == 0
 
 
 def test_without_a_generator_the_draws_are_the_same_every_time():

@@ -13,7 +13,8 @@ of all of them together are then looked at in four ways:
 
 Tails are called heavy if the test rejects the Gaussian at 1 %, at least a quarter of the arms have a kurtosis above 1
 (which rules out arms that merely switch between two values), and few moments seem to exist: xi is above 0.15 and 1.5
-standard errors above 0, or the kurtosis of all rewards together is beyond 20.
+standard errors above 0, or the kurtosis of all rewards together is beyond 20. They also are if a single arm has a
+kurtosis beyond 50, which takes rewards very far out.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def diagnose(rewards: Sequence[Any] | Mapping[Any, Any]) -> Diagnosis:
     error = math.sqrt((1 + shape**2) / largest)
     kurtosis, p = [_kurtosis(arm) for arm in arms if len(arm) >= FEWEST] or [_kurtosis(scaled)], _gaussian_p(scaled)
     few_moments = shape > max(0.15, 1.5 * error) or _kurtosis(scaled) > 20
-    heavy = bool(p < 0.01 and np.percentile(kurtosis, 75) > 1 and few_moments)
+    heavy = bool((p < 0.01 and np.percentile(kurtosis, 75) > 1 and few_moments) or max(kurtosis) > 50)
     alpha = min(max(0.9 * (_index(shape) - 1), 0.1), 1.0) if heavy else 1.0
     size = _median_of_means(np.abs(scaled) ** (1 + alpha))
     return Diagnosis(

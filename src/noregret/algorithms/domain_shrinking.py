@@ -109,6 +109,7 @@ def reds(
     scale: float = 1.0,
     keep: Literal["upper", "mean"] = "upper",
     first_level: float | None = None,
+    separate: bool = True,
     truncation: Schedule | None = None,
 ) -> Elimination:
     """REDS (Alg. 1): epochs of N_1, 2 N_1, 4 N_1, ... uniform draws from the arms that may still be the best.
@@ -136,13 +137,29 @@ def reds(
         The rule of line 10, or that of App. D.1: mean >= max mean - 2 (w max std + c).
     first_level : float, optional
         c0 of App. D.2: lengthen the first epoch until what is kept lies above c0 max f + (1 - c0) min f.
+    separate : bool
+        On a `Box`, draw N_r points from each connected piece of what is left, as Lemma 4.6 asks, or from all of it
+        together, as the paper's experiments do.
     truncation : schedule, optional
         For heavy tails: rewards larger than this level count as 0. The level sees the rewards of its epoch only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from noregret import Policy, SquaredExponential
+    >>> arms = np.linspace(0, 1, 200)[:, None]
+    >>> policy = Policy(reds(SquaredExponential(0.2), norm=2, noise=0.1, horizon=400), arms, rng=0)
+    >>> world = np.random.default_rng(1)
+    >>> for _ in range(3):
+    ...     asked = policy.ask()  # a whole epoch, to be measured in parallel
+    ...     policy.tell(asked, np.sin(4 * arms[asked, 0]) + 0.1 * world.standard_normal(len(asked)))
+    >>> len(asked), len(policy.active), bool(abs(arms[policy.best().arm, 0] - np.pi / 8) < 0.1)
+    (200, 139, True)
     """
     width, tau, offset = _setting(norm, noise, delta, horizon, ridge, constants, scale)
     c = offset if slack is None else slack
     model = ExactGP(kernel, tau, truncation)
-    return Elimination(model, RandomDesign(), width, first_epoch, c, Doubling(), keep, first_level)
+    return Elimination(model, RandomDesign(), width, first_epoch, c, Doubling(), keep, first_level, separate)
 
 
 def bpe(
@@ -162,7 +179,8 @@ def bpe(
     """BPE: the loop of REDS with the arms of the largest posterior variance, planned before the epoch's rewards.
 
     Its own epochs have lengths N_i = ceil(sqrt(T N_{i-1})), N_0 = 1. With ``first_epoch`` they double from there, as in
-    the REDS paper; and from 50 if neither that nor a horizon is given. The other keywords are as in `reds`.
+    the REDS paper; and from 50 if neither that nor a horizon is given. On a `Box` the points are chosen among 2000
+    uniform ones of what is left, which covers its pieces by itself. The other keywords are as in `reds`.
     """
     _check(norm, noise, delta, horizon, constants)
     lengths: Lengths = Doubling()
@@ -171,7 +189,8 @@ def bpe(
         lengths = SquareRootLengths(horizon)
         first, share = lengths(1), 2.0 * _epochs(lengths, horizon)
     width, tau, _ = _setting(norm, noise, delta, horizon, ridge, constants, scale, share)
-    return Elimination(ExactGP(kernel, tau, truncation), MaxVarianceDesign(), width, first, slack, lengths)
+    model = ExactGP(kernel, tau, truncation)
+    return Elimination(model, MaxVarianceDesign(), width, first, slack, lengths, separate=False)
 
 
 def gp_threds(

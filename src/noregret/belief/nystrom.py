@@ -95,7 +95,8 @@ class NystromMap:
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         kernel = self._features.kernel
-        table = self._whiten(kernel(self._arms[self.members], points)) if self.members.size else self.table[:, :0]
+        columns = kernel(self._arms[self.members], points) if self.members.size else np.empty((0, len(points)))
+        table = self._whiten(columns)
         return table, self._left(kernel.diag(points), table)
 
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:

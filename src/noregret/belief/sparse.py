@@ -5,9 +5,8 @@ The state is small: with m features and the u distinct arms pulled so far,
     V = ridge I + seen diag(weights) seen',    (m, m), seen the features of these arms, (m, u)
     mean = phi'theta,    s^2 = rest + ridge phi' V^-1 phi
 
-where the estimator says what theta is, and rest is the prior variance that the features do not carry. Work of the
-size of the arms is one product of (m,) or (m, m) with the (m, N) table of their features. As long as the features stay,
-a pull changes V^-1 and s^2 by a rank-one term, O(m N).
+where the estimator says what theta is, and rest is the prior variance that the features do not carry. While they
+stay, a pull changes V^-1 and s^2 by a rank-one term, O(m N); when they change, all is made afresh, O(m^2 N).
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ class SparseGP:
     ridge : float
         lambda, positive.
     estimator : Estimator, optional
-        Least squares unless another is given. With ``Nystrom(kernel, math.inf)`` the features are exact, so that is
-        how an estimator meets the exact Gaussian process.
+        Least squares unless given. ``Nystrom(kernel, math.inf)`` is how another meets the exact Gaussian process.
 
     Examples
     --------
@@ -64,22 +62,16 @@ class SparseGP:
             raise ValueError(f"estimator must be an Estimator such as LeastSquares(), got {self.estimator!r}")
 
     def prior(self, arms: Any, rng: Rng | None = None) -> SparsePosterior:
-        """Belief about f on these (N, d) arms before any reward.
-
-        ``rng`` draws random frequencies and dictionaries; without one they are the same every time.
-        """
+        """Belief about f on these (N, d) arms; without ``rng``, features that are drawn are the same every time."""
         return SparsePosterior(self, as_arms(arms), np.random.default_rng(0) if rng is None else rng)
 
 
 class SparsePosterior:
     """The belief of `SparseGP` (see `noregret.belief.posterior.Posterior` for the contract)."""
 
-    gram: Floats
-    """V, (m, m)."""
-    inverse: Floats
-    """V^-1, (m, m)."""
-    information_gain: float
-    """Realised gain of the features' kernel, 1/2 ln det(V / ridge)."""
+    gram: Floats  # V, (m, m)
+    inverse: Floats  # V^-1, (m, m)
+    information_gain: float  # that of the features' kernel, 1/2 ln det(V / ridge)
 
     def __init__(self, model: SparseGP, arms: Floats, rng: Rng) -> None:
         self._points, self._shown = arms, len(arms)  # points that were pulled and are arms no more come last
@@ -182,10 +174,8 @@ class SparsePosterior:
             self._learn(*self._arrive(arms[:1], values[:1], factors[:1]))
             arms, values, factors = arms[1:], values[1:], factors[1:]
         told, pulled = self._arrive(arms, values, factors), self._pulled
-        if self._map.redraw(pulled, self._precision[pulled], before[pulled], int(arms[-1])):
-            self._rebuild()
-        else:
-            self._learn(*told)
+        new = self._map.redraw(pulled, self._precision[pulled], before[pulled], int(arms[-1]))
+        self._rebuild() if new else self._learn(*told)
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points."""
@@ -205,7 +195,8 @@ class SparsePosterior:
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
         left, right = self._map.table[:, first], self._map.table[:, second]
-        return self._map.rest_covariance(first, second) + self.ridge * (left.T @ (self.inverse @ right))
+        carried = np.linalg.multi_dot([left.T, self.inverse, right])
+        return np.asarray(self._map.rest_covariance(first, second) + self.ridge * carried)
 
     def at(self, arms: Any) -> SparsePosterior:
         """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""

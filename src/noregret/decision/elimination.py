@@ -45,6 +45,8 @@ class Elimination:
     first_level : float, optional
         c0 of App. D.2, in (0, 1): lengthen the first epoch, by N_1 at a time, until every arm that is kept must have
         f >= c0 max f + (1 - c0) min f.
+    separate : bool
+        On a box, give every connected piece of what is left its own epoch's points, or all of them together one.
     """
 
     model: Model
@@ -55,6 +57,7 @@ class Elimination:
     lengths: Lengths = field(default_factory=Doubling)
     keep: Literal["upper", "mean"] = "upper"
     first_level: float | None = None
+    separate: bool = True
 
     def __post_init__(self) -> None:
         length: Any = self.first_epoch

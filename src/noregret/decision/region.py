@@ -32,7 +32,7 @@ CLOUD = 1000
 """Uniform points by which a region is known."""
 ENOUGH = 20
 """Known points from which the small boxes are made; fewer only after `PATIENCE`."""
-BATCH, PATIENCE = 2000, 40_000
+BATCH, PATIENCE = 2000, 10_000
 """Proposals tested at once; proposals after which what was found must do."""
 ANCHORS = 100
 """Small boxes at the most."""
@@ -125,24 +125,30 @@ class Region:
         return replace(self, tests=(*self.tests, test), known=known).surveyed(rng)
 
     def surveyed(self, rng: Rng) -> Region:
-        """The same region, with `CLOUD` known points and proposals of which enough are accepted."""
-        region, known, narrowings = self, self.known.reshape(-1, self.box.dimension), 0
-        tried = accepted = 0
+        """The same region, with `CLOUD` known points and proposals of which enough are accepted.
+
+        A cover is made anew each time the known points have doubled: what it missed lies at its edges, and so do some
+        of the points that it led to.
+        """
+        region, known = self, self.known.reshape(-1, self.box.dimension)
+        narrowings = tried = accepted = 0
+        made_of = len(known)
         while len(known) < CLOUD and narrowings < NARROWINGS:
             proposed = region.propose(rng)
             inside = proposed[region.contains(proposed)]
             known, tried, accepted = np.vstack([known, inside]), tried + BATCH, accepted + len(inside)
-            if tried > WASTE * accepted and (len(known) >= ENOUGH or tried >= PATIENCE):
-                region, narrowings = replace(region, cover=region.narrowed(known)), narrowings + 1
-                tried = accepted = 0
-        return replace(region, known=known)
+            wasteful = tried > WASTE * accepted and (len(known) >= ENOUGH or tried >= PATIENCE)
+            if wasteful or (region.cover and len(known) >= 2 * max(made_of, ENOUGH)):
+                region, made_of = replace(region, cover=region.covered(known)), len(known)
+                narrowings, tried, accepted = narrowings + wasteful, 0, 0
+        return replace(region, known=known, cover=region.covered(known) if region.cover else None)
 
     def propose(self, rng: Rng) -> Floats:
         """Uniform points of the box or of the cover, (n, d)."""
         return self.cover.sample(BATCH, rng) if self.cover else self.box.sample(BATCH, rng)
 
-    def narrowed(self, known: Floats) -> Cover:
-        """A smaller cover around known points."""
+    def covered(self, known: Floats) -> Cover:
+        """A cover around known points."""
         reach = self.cover.reach if self.cover else self.box.sides
         return Cover.around(known, reach if len(known) >= ENOUGH else reach / 2)
 

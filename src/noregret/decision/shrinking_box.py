@@ -8,7 +8,10 @@ own posterior. Three things that a finite set of arms gives for free are found b
   points that stand out, down to steps of 1e-4 of the box's sides. A search that falls short gives too low a
   threshold, which keeps too much: it never drops the best point;
 - the connected pieces of X_r, each of which gets its own N_r points, as Lemma 4.6 asks. They are told apart by those
-  1000 points, so a piece with less than 2 % of the volume counts with its neighbour.
+  1000 points, so a piece with less than 2 % of the volume counts with its neighbour. A rough kernel's upper bound has
+  a bulge between any two points, and so very many pieces: ``separate=False`` samples them together.
+
+What App. D.1 and D.2 ask about the largest and smallest values is answered by the same search and the same points.
 """
 
 from __future__ import annotations
@@ -98,8 +101,8 @@ def _on(loop: Elimination, box: Box) -> Elimination:
 
 
 def _plan(loop: Elimination, region: Region, count: int, rng: Rng) -> Floats:
-    """(n, d): ``count`` points in each connected piece of the region."""
-    draws = [partial(piece.sample, rng=rng) for piece in region.pieces()]
+    """(n, d): ``count`` points in each connected piece of the region, or in all of it."""
+    draws = [partial(piece.sample, rng=rng) for piece in (region.pieces() if loop.separate else [region])]
     return np.vstack([loop.design.points(loop.model, draw, count, rng) for draw in draws])
 
 

@@ -1,0 +1,204 @@
+"""REDS, BPE and GP-ThreDS: their formulas, and what the paper promises."""
+
+import math
+
+import numpy as np
+import pytest
+
+from noregret import (
+    Box,
+    Constant,
+    Matern,
+    MaxVarianceDesign,
+    RandomDesign,
+    SquaredExponential,
+    algorithms,
+    run,
+)
+from noregret.algorithms.domain_shrinking import EpochWidth
+from noregret.problems import Gaussian, StudentT, branin, rkhs, rkhs_sum, standard
+
+KERNEL = SquaredExponential(0.2)
+LINE = np.linspace(0, 1, 60)[:, None]
+
+
+def epochs(algorithm, problem, count, seed=0):
+    """The first pulls of a run, one per epoch."""
+    rng = np.random.default_rng(seed)
+    play = algorithm.play(problem.arms, rng)
+    pulls = [next(play)]
+    while len(pulls) < count:
+        arms = pulls[-1].arms
+        pulls.append(play.send((arms, problem.rewards(arms, rng))))
+    return pulls
+
+
+# Widths and slacks
+
+
+def test_the_theorys_width_and_slack_by_hand():
+    """B = 2, R = 0.3, tau = 0.09, delta = 0.1, T = 1000, 60 arms: delta' = 0.1 / 59.794706 = 0.00167239."""
+    reds = algorithms.reds(KERNEL, norm=2, noise=0.3, horizon=1000)
+    belief = reds.model.prior(LINE)
+    assert belief.ridge == pytest.approx(0.09)
+    # 2 + 0.3 sqrt(2 / 0.09 ln(60 / 0.00167239)) = 2 + 0.3 sqrt(22.2222 * 10.487801)
+    assert reds.width(belief) == pytest.approx(6.57988, abs=1e-4)
+    # 2 * 2 / 1000 + 0.3 sqrt(2 / 90 ln(4000 / 0.00167239)) = 0.004 + 0.3 sqrt(0.0222222 * 14.687507)
+    assert reds.slack == pytest.approx(0.175392, abs=1e-5)
+    lower, upper = reds.bounds(belief)
+    assert upper - lower == pytest.approx(2 * (6.57988 + 0.175392), abs=1e-3)
+
+
+def test_scale_is_on_the_noise_part_alone():
+    reds = algorithms.reds(KERNEL, norm=2, noise=0.3, horizon=1000, scale=0.5)
+    assert reds.width(reds.model.prior(LINE)) == pytest.approx(2 + 4.57988 / 2, abs=1e-4)
+    assert reds.slack == pytest.approx(0.004 + 0.171392 / 2, abs=1e-5)
+
+
+def test_without_a_horizon_delta_is_shared_out_over_all_epochs():
+    width = algorithms.reds(KERNEL, norm=1, noise=0.1, delta=0.2).width
+    # after 64 rewards: 3 * 0.2 / (pi log2(128))^2 = 0.6 / (7 pi)^2
+    assert width.epoch_delta(64) == pytest.approx(0.6 / (7 * math.pi) ** 2)
+    for first in (1, 7, 50):
+        spent = 2 * sum(width.epoch_delta(first * 2**r) for r in range(60))
+        assert spent <= 0.2
+
+
+def test_without_noise_the_width_is_the_norm():
+    reds = algorithms.reds(KERNEL, norm=3, noise=0)
+    assert (reds.width(reds.model.prior(LINE)), reds.slack, reds.model.ridge) == (3, 0, 0)
+
+
+def test_the_experiments_constants():
+    reds = algorithms.reds(KERNEL, noise=0.2, constants="experiment")
+    bpe = algorithms.bpe(KERNEL, noise=0.2, constants="experiment", scale=0.75, first_epoch=100)
+    assert (reds.width, reds.slack, reds.model.ridge) == (Constant(1.0), 0, 0.2)
+    assert (bpe.width, bpe.slack, bpe.model.ridge, bpe.first_epoch) == (Constant(0.75), 0, 0.2, 100)
+    assert (type(reds.design), type(bpe.design)) == (RandomDesign, MaxVarianceDesign)
+
+
+def test_bpe_divides_delta_by_twice_its_epochs():
+    """T = 1000 holds epochs of 32, 179, 424 and, cut, 652: delta' = 0.1 / 8."""
+    bpe = algorithms.bpe(KERNEL, norm=1, noise=0.5, horizon=1000)
+    expected = 1 + 0.5 / 0.5 * math.sqrt(2 * math.log(60 * 8 / 0.1))
+    assert bpe.width(bpe.model.prior(LINE)) == pytest.approx(expected)
+
+
+def test_gp_threds_width_allows_for_as_many_cells_as_rounds():
+    tree = algorithms.gp_threds(KERNEL, norm=1, noise=0.5, delta=0.1, horizon=100)
+    assert tree.width(tree.model.prior(LINE)) == pytest.approx(1 + math.sqrt(2 * math.log(1000)))
+    assert tree.interval == (-1, 1)
+
+
+# What the theorems promise
+
+
+@pytest.mark.parametrize("name", ["reds", "bpe"])
+@pytest.mark.parametrize("kernel", [KERNEL, Matern(2.5, 0.2)], ids=str)
+def test_the_best_arm_is_never_eliminated(name, kernel):
+    """At delta = 0.1, in at least 9 of 10 runs; while in most runs 40 of the 100 arms are."""
+    lost, left = 0, []
+    for seed in range(20):
+        problem = rkhs(kernel, rng=seed)
+        facts = {"norm": problem.norm, "noise": problem.facts["noise"], "delta": 0.1, "horizon": 800}
+        pull = epochs(algorithms.NAMES[name](kernel, first_epoch=50, **facts), problem, 4, seed)[-1]
+        lost += int(np.argmax(problem.means)) not in pull.active
+        left.append(len(pull.active))
+    assert lost <= 2
+    assert np.median(left) < 60
+
+
+def test_a_width_that_is_no_confidence_width_loses_the_best_arm():
+    """So that the test above could have failed: a twentieth of a standard deviation is not enough."""
+    lost = 0
+    for seed in range(20):
+        problem = rkhs(KERNEL, rng=seed)
+        pull = epochs(algorithms.reds(KERNEL, constants="experiment", scale=0.05, ridge=0.04), problem, 5, seed)[-1]
+        lost += int(np.argmax(problem.means)) not in pull.active
+    assert lost >= 5
+
+
+@pytest.mark.parametrize("keep", ["upper", "mean"])
+def test_without_noise_the_bounds_always_hold(keep):
+    """|f - mean| <= B s in every epoch, to rounding, so the best arm stays; and soon it is the only one."""
+    for seed in range(10):
+        problem = rkhs(Matern(2.5, 0.2), payoff=Gaussian(0.0), rng=seed)
+        reds = algorithms.reds(problem.kernel, norm=problem.norm, noise=0, first_epoch=10, keep=keep)
+        for pull in epochs(reds, problem, 7, seed):
+            lower, upper = reds.bounds(pull.belief)
+            means = problem.means[pull.about]
+            assert (lower <= means + 1e-6).all()
+            assert (means <= upper + 1e-6).all()
+            assert np.argmax(problem.means) in pull.active
+        assert len(pull.active) <= 2
+
+
+def test_without_noise_and_a_smooth_kernel_regret_stops_growing():
+    """Cor. 4.4, nu > d: less than 2 % of the regret of 3000 rounds comes in the last 2000."""
+    for seed in range(5):
+        problem = rkhs(Matern(2.5, 0.2), points=500, payoff=Gaussian(0.0), rng=seed)
+        reds = algorithms.reds(problem.kernel, norm=problem.norm, noise=0)
+        regret = run(reds, problem, 3000, rng=seed).cumulative_regret
+        assert regret[-1] - regret[999] < 0.02 * regret[-1]
+
+
+@pytest.mark.parametrize(("name", "margin"), [("reds", 0.35), ("bpe", 0.4), ("gp-threds", 0.3)])
+def test_regret_on_branin(name, margin):
+    """1000 rounds on 500 points, below this part of what arms at random get, over 5 seeds."""
+    extra = {"gp-threds": {"bounds": (0.5, 1.2), "points_per_cell": 100}, "bpe": {"first_epoch": 50}}.get(name, {})
+    parts = []
+    for seed in range(5):
+        problem = standard(branin, points=500, rng=seed)
+        algorithm = algorithms.NAMES[name](problem.kernel, constants="experiment", horizon=1000, **extra)
+        chance = 1000 * (problem.means.max() - problem.means.mean())
+        parts.append(run(algorithm, problem, 1000, rng=seed).cumulative_regret[-1] / chance)
+    assert np.mean(parts) < margin
+
+
+# Heavy tails
+
+
+def test_truncated_reds_beats_plain_reds_where_the_variance_is_infinite():
+    """Student-t with 1.5 degrees of freedom, 24 paired runs: mean regret below 0.6 of plain's, better in 15 or more."""
+    plain = algorithms.reds(KERNEL, constants="experiment")
+    cut = algorithms.reds(KERNEL, constants="experiment", truncation=Constant(4.0))
+    regret = np.array(
+        [
+            [run(reds, rkhs_sum(KERNEL, payoff=StudentT(1.5), rng=s), 2000, rng=s).cumulative_regret[-1]]
+            for s in range(24)
+            for reds in (plain, cut)
+        ]
+    ).reshape(24, 2)
+    assert regret[:, 1].mean() < 0.6 * regret[:, 0].mean()
+    assert (regret[:, 1] < regret[:, 0]).sum() >= 15
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: algorithms.reds(KERNEL, first_epoch=0), "first_epoch must be a whole number from 1, got 0"),
+        (lambda: algorithms.reds(KERNEL, first_epoch=2.5), "first_epoch must be a whole number from 1, got 2.5"),
+        (lambda: algorithms.reds(KERNEL, slack=-1), "slack must be at least 0, got -1"),
+        (lambda: algorithms.reds(KERNEL, keep="best"), "keep must be 'upper' or 'mean', got 'best'"),
+        (lambda: algorithms.reds(KERNEL, first_level=1.0), r"first_level must be in \(0, 1\), or None, got 1.0"),
+        (lambda: algorithms.reds(KERNEL, constants="paper"), "constants must be 'theory' or 'experiment', got 'paper'"),
+        (lambda: algorithms.reds(KERNEL, noise=-1), "noise must be at least 0, got -1"),
+        (lambda: algorithms.reds(KERNEL, norm=0), "norm must be positive, got 0"),
+        (lambda: algorithms.bpe(KERNEL, delta=0), r"delta must be in \(0, 1\), got 0"),
+        (lambda: algorithms.bpe(KERNEL, horizon=0), "horizon must be a whole number from 1, or None, got 0"),
+        (lambda: algorithms.gp_threds(KERNEL, bounds=(1, 0)), "bounds must be two numbers a < b"),
+        (lambda: algorithms.gp_threds(KERNEL, patience=0), "patience must be a whole number from 1, got 0"),
+        (lambda: algorithms.gp_threds(KERNEL, points_per_cell=0), "points_per_cell must be a whole number from 1"),
+    ],
+)
+def test_errors_say_what_must_hold(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_the_width_on_a_box_needs_a_horizon():
+    with pytest.raises(ValueError, match="needs the horizon"):
+        EpochWidth(1.0, 0.1, 0.1).on(Box([[0, 1]]), KERNEL)

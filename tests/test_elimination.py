@@ -1,0 +1,250 @@
+"""Elimination: its epochs and designs, and what is told without being asked for."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from noregret import (
+    Constant,
+    Elimination,
+    ExactGP,
+    Matern,
+    MaxVarianceDesign,
+    Policy,
+    QuadratureFourier,
+    RandomDesign,
+    SparseGP,
+    SquaredExponential,
+    TruncatedRewards,
+    algorithms,
+    run,
+)
+from noregret.decision.designs import Doubling, SquareRootLengths
+from noregret.problems import Gaussian, Problem
+
+KERNEL = SquaredExponential(0.2)
+
+
+def bumps(sd=0.1, points=200, seed=0):
+    """Two hills, the right one higher, on uniform points."""
+    arms = np.random.default_rng(seed).random((points, 1))
+    means = np.exp(-50 * (arms[:, 0] - 0.25) ** 2) * 0.7 + np.exp(-50 * (arms[:, 0] - 0.75) ** 2)
+    return Problem("bumps", arms, means, KERNEL, Gaussian(sd))
+
+
+def epochs(algorithm, problem, count, seed=0):
+    """The first pulls of a run, one per epoch."""
+    rng = np.random.default_rng(seed)
+    play = algorithm.play(problem.arms, rng)
+    pulls = [next(play)]
+    while len(pulls) < count:
+        arms = pulls[-1].arms
+        pulls.append(play.send((arms, problem.rewards(arms, rng))))
+    return pulls
+
+
+# Epochs
+
+
+def test_the_lengths_of_epochs():
+    own, doubling = SquareRootLengths(1000), Doubling()
+    lengths = [own(1)]
+    for _ in range(3):
+        lengths.append(own(lengths[-1]))
+    assert lengths == [32, 179, 424, 652]
+    assert SquareRootLengths(100)(1) == 10  # a whole root is not rounded up
+    assert [doubling(50), doubling(100)] == [100, 200]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "lengths"),
+    [
+        (algorithms.reds(KERNEL, constants="experiment", first_epoch=20), [20, 40, 80, 160]),
+        (algorithms.bpe(KERNEL, constants="experiment", first_epoch=20), [20, 40, 80, 160]),
+        (algorithms.bpe(KERNEL, constants="experiment", horizon=1000), [32, 179, 424, 652]),
+    ],
+    ids=["reds", "bpe with REDS's", "bpe with its own"],
+)
+def test_a_policy_asks_for_a_whole_epoch(algorithm, lengths):
+    problem, world = bumps(), np.random.default_rng(3)
+    policy, asked = Policy(algorithm, problem.arms, rng=0), []
+    for _ in lengths:
+        arms = policy.ask()
+        asked.append(len(arms))
+        assert np.isin(arms, policy.active).all()
+        policy.tell(arms, problem.rewards(arms, world))
+    assert asked == lengths
+
+
+def test_an_epoch_cut_by_the_horizon_eliminates_nothing():
+    problem = bumps()
+    reds = algorithms.reds(KERNEL, constants="experiment", first_epoch=50)
+    trace = run(reds, problem, 149, rng=0, watch=["active"])
+    assert len(trace.arms) == 149
+    assert set(trace.watched["active"][:50]) == {200}
+    assert len(set(trace.watched["active"][50:])) == 1
+    assert trace.watched["active"][50] < 200
+
+
+def test_elimination_by_hand():
+    """Line 10 in the print, on the epoch's own rewards, for both rules of keeping."""
+    problem = bumps()
+    for keep in ("upper", "mean"):
+        loop = Elimination(ExactGP(KERNEL, 0.2), RandomDesign(), Constant(0.7), 30, slack=0.05, keep=keep)
+        rng, active = np.random.default_rng(0), np.arange(200)
+        play = loop.play(problem.arms, rng)
+        pull = next(play)
+        for _ in range(3):
+            rewards = problem.rewards(pull.arms, rng)
+            x, K = problem.arms[pull.arms], KERNEL
+            inverse = np.linalg.inv(K(x, x) + 0.2 * np.eye(len(x)))
+            cross = K(x, problem.arms[active])
+            mean = cross.T @ inverse @ rewards
+            std = np.sqrt(1 - np.einsum("ij,ik,kj->j", cross, inverse, cross))
+            half = 0.7 * std + 0.05
+            if keep == "upper":
+                kept = mean + half >= (mean - half).max()
+            else:
+                kept = mean >= mean.max() - 2 * 0.7 * std.max() - 2 * 0.05
+            pull = play.send((pull.arms, rewards))
+            active = active[kept]
+            assert pull.active.tolist() == active.tolist()
+            assert len(pull.about) == len(pull.belief.mean) == len(kept)
+        assert len(active) < 150
+
+
+def test_the_first_epoch_goes_on_until_the_range_is_known():
+    """App. D.2: c0 max UCB + (1 - c0) min UCB <= max LCB - 2 B max s at the end of it and not before."""
+    problem = bumps(sd=0.0)
+    reds = algorithms.reds(KERNEL, norm=3, noise=0, first_epoch=3, first_level=0.5)
+    rng = np.random.default_rng(1)
+    play = reds.play(problem.arms, rng)
+    pull, told, met = next(play), [], []
+    while len(pull.active) == 200 and len(told) < 200:
+        assert len(pull.arms) == 3
+        told += pull.arms.tolist()
+        belief = ExactGP(KERNEL, 0).prior(problem.arms)
+        belief.update(told, problem.means[told])
+        upper, lower = belief.mean + 3 * belief.std, belief.mean - 3 * belief.std
+        met.append(0.5 * upper.max() + 0.5 * upper.min() <= lower.max() - 6 * belief.std.max())
+        pull = play.send((pull.arms, problem.means[pull.arms]))
+    assert met[-1]
+    assert not any(met[:-1])
+    assert len(met) > 2
+    assert len(pull.arms) == 2 * len(told)
+    assert problem.means[pull.active].min() >= 0.5 * (problem.means.max() + problem.means.min())
+
+
+# Designs
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, Matern(1.5, 0.3), Matern(2.5, 1.0)], ids=str)
+@pytest.mark.parametrize("ridge", [0.0, 0.01, 0.2])
+def test_the_shortlist_changes_the_time_and_not_the_plan(kernel, ridge):
+    arms, model = np.random.default_rng(5).random((300, 2)), ExactGP(kernel, ridge)
+    belief, greedy = model.prior(arms), []
+    for _ in range(60):
+        greedy.append(int(np.argmax(belief.std)))
+        belief.update(greedy[-1], None)
+    for shortlist in (4, 16, 300):
+        plan = MaxVarianceDesign(shortlist)(model, arms, 60, np.random.default_rng(0))
+        assert plan.tolist() == greedy
+
+
+def test_random_design_is_uniform_with_replacement():
+    plan = RandomDesign()(ExactGP(KERNEL, 0.1), np.linspace(0, 1, 10)[:, None], 20_000, np.random.default_rng(0))
+    assert np.abs(np.bincount(plan, minlength=10) - 2000).max() < 5 * math.sqrt(2000)
+
+
+@pytest.mark.parametrize(("nu", "d"), [(1.5, 1), (2.5, 2)])
+def test_random_points_explore_at_the_rate_of_the_theorem(nu, d):
+    """Noise-free worst variance like n^(-2 nu / d): slopes of both designs within 35 % of it, over 32 to 256 points."""
+    model, sites = ExactGP(Matern(nu, 0.2 if d == 1 else 0.7), 0.0), np.random.default_rng(1).random((1500, d))
+    sizes = np.array([32, 64, 128, 256])
+
+    def slope(plan):
+        worst, belief = [], model.prior(sites)
+        for size in sizes:
+            belief.update(plan[:size], None)
+            worst.append(belief.std.max() ** 2)
+        return np.polyfit(np.log(sizes), np.log(worst), 1)[0]
+
+    at_random = np.median([slope(np.random.default_rng(s).permutation(1500)) for s in range(5)])
+    greedy = slope(MaxVarianceDesign()(model, sites, 256, np.random.default_rng(0)))
+    assert at_random == pytest.approx(-2 * nu / d, rel=0.35)
+    assert greedy == pytest.approx(-2 * nu / d, rel=0.35)
+
+
+# What was told and not asked for
+
+
+def warm(arms, rewards, pieces):
+    """A policy that was told these before its first ask, in so many pieces."""
+    policy = Policy(algorithms.reds(KERNEL, constants="experiment", first_epoch=20), bumps().arms, rng=0)
+    for part in np.array_split(np.arange(len(arms)), pieces):
+        policy.tell(arms[part], rewards[part])
+    return policy
+
+
+def test_a_warm_start_is_used_and_does_not_lengthen_the_epoch():
+    problem, world = bumps(), np.random.default_rng(1)
+    arms = world.integers(200, size=30)
+    rewards = problem.rewards(arms, world)
+    cold = warm(arms[:0], rewards[:0], 1)
+    at_once, singly = warm(arms, rewards, 1), warm(arms, rewards, 30)
+    assert at_once.belief.rounds == singly.belief.rounds == 30
+    assert at_once.best().lower > cold.best().lower
+    plan = singly.ask()
+    assert plan.tolist() == at_once.ask().tolist()
+    assert len(plan) <= 20
+    assert set(plan) <= set(cold.ask())
+    for policy in (at_once, singly):
+        policy.tell(plan, problem.means[plan])
+    assert at_once.active.tolist() == singly.active.tolist()
+    assert len(singly.ask()) == 40
+    assert singly.belief.rounds == 30 + len(plan)
+
+
+def test_rewards_of_arms_out_of_play_are_dropped_and_others_used():
+    problem, world = bumps(), np.random.default_rng(1)
+    policy = Policy(algorithms.reds(KERNEL, constants="experiment", first_epoch=50), problem.arms, rng=0)
+    plan = policy.ask()
+    policy.tell(plan, problem.rewards(plan, world))
+    plan, inside = policy.ask(), policy.active[:3]
+    outside = np.setdiff1d(np.arange(200), policy.active)[:5]
+    assert outside.size == 5
+    policy.tell(outside, np.full(5, 100.0))
+    policy.tell(inside, problem.means[inside])
+    policy.tell(plan[::-1], problem.means[plan[::-1]])
+    told = len(plan) + len(inside)
+    assert len(policy.ask()) == 200
+    assert policy.belief.rounds == told
+    assert not np.isin(outside, policy.active).any()
+
+
+@pytest.mark.parametrize("name", ["reds", "bpe", "gp-threds"])
+def test_best_is_a_good_arm_at_any_time(name):
+    problem, world = bumps(), np.random.default_rng(2)
+    policy = Policy(algorithms.NAMES[name](KERNEL, norm=2, noise=0.1, horizon=2000), problem.arms, rng=0)
+    for rounds in range(1, 2001):
+        arms = policy.ask()[:1]
+        policy.tell(arms, problem.rewards(arms, world))
+        if rounds in (1, 2, 10) or rounds > 1000:
+            best = policy.best()
+            assert best.lower <= best.mean <= best.upper
+    assert problem.means[policy.best().arm] > 0.9 * problem.means.max()
+    assert policy.best().lower <= problem.means[policy.best().arm] <= policy.best().upper
+
+
+@pytest.mark.parametrize("design", [RandomDesign(), MaxVarianceDesign()], ids=["reds", "bpe"])
+def test_any_model_goes_into_the_loop(design):
+    """A sketch that truncates at infinity is least squares, and on quadrature features the exact posterior."""
+    problem, exact = bumps(), ExactGP(KERNEL, 0.2)
+    sketch = SparseGP(QuadratureFourier(KERNEL, 32), 0.2, TruncatedRewards(Constant(math.inf)))
+    loop = Elimination(exact, design, Constant(1.0), 25)
+    if isinstance(design, RandomDesign):
+        same = [epochs(replace(loop, model=model), problem, 4)[-1].active.tolist() for model in (exact, sketch)]
+        assert same[0] == same[1]
+    assert run(replace(loop, model=sketch), problem, 200, rng=0).regret[-50:].mean() < 0.3
