@@ -16,7 +16,7 @@ from noregret import (
     run,
 )
 from noregret.algorithms.domain_shrinking import EpochWidth
-from noregret.problems import Gaussian, StudentT, branin, rkhs, rkhs_sum, standard
+from noregret.problems import Gaussian, Problem, StudentT, branin, rkhs, rkhs_sum
 
 KERNEL = SquaredExponential(0.2)
 LINE = np.linspace(0, 1, 60)[:, None]
@@ -65,8 +65,10 @@ def test_without_a_horizon_delta_is_shared_out_over_all_epochs():
 
 
 def test_without_noise_the_width_is_the_norm():
-    reds = algorithms.reds(KERNEL, norm=3, noise=0)
-    assert (reds.width(reds.model.prior(LINE)), reds.slack, reds.model.ridge) == (3, 0, 0)
+    for noise_free in ({"noise": 0}, {"ridge": 0}, {"ridge": 0, "horizon": 100, "constants": "experiment"}):
+        for build in (algorithms.reds, algorithms.bpe):
+            loop = build(KERNEL, norm=3, **noise_free)
+            assert (loop.width(loop.model.prior(LINE)), loop.slack, loop.model.ridge) == (3, 0, 0)
 
 
 def test_the_experiments_constants():
@@ -148,7 +150,8 @@ def test_regret_on_branin(name, margin):
     extra = {"gp-threds": {"bounds": (0.5, 1.2), "points_per_cell": 100}, "bpe": {"first_epoch": 50}}.get(name, {})
     parts = []
     for seed in range(5):
-        problem = standard(branin, points=500, rng=seed)
+        arms = np.random.default_rng(seed).random((500, 2))
+        problem = Problem("branin", arms, branin(arms), KERNEL, Gaussian(0.2))
         algorithm = algorithms.NAMES[name](problem.kernel, constants="experiment", horizon=1000, **extra)
         chance = 1000 * (problem.means.max() - problem.means.mean())
         parts.append(run(algorithm, problem, 1000, rng=seed).cumulative_regret[-1] / chance)
@@ -180,6 +183,7 @@ def test_truncated_reds_beats_plain_reds_where_the_variance_is_infinite():
     ("build", "message"),
     [
         (lambda: algorithms.reds(KERNEL, first_epoch=0), "first_epoch must be a whole number from 1, got 0"),
+        (lambda: algorithms.bpe(KERNEL, first_epoch=0), "first_epoch must be a whole number from 1, got 0"),
         (lambda: algorithms.reds(KERNEL, first_epoch=2.5), "first_epoch must be a whole number from 1, got 2.5"),
         (lambda: algorithms.reds(KERNEL, slack=-1), "slack must be at least 0, got -1"),
         (lambda: algorithms.reds(KERNEL, keep="best"), "keep must be 'upper' or 'mean', got 'best'"),
@@ -187,6 +191,7 @@ def test_truncated_reds_beats_plain_reds_where_the_variance_is_infinite():
         (lambda: algorithms.reds(KERNEL, constants="paper"), "constants must be 'theory' or 'experiment', got 'paper'"),
         (lambda: algorithms.reds(KERNEL, noise=-1), "noise must be at least 0, got -1"),
         (lambda: algorithms.reds(KERNEL, norm=0), "norm must be positive, got 0"),
+        (lambda: algorithms.reds(KERNEL, ridge=-1, horizon=9), "ridge must be positive, or 0 for noise-free"),
         (lambda: algorithms.bpe(KERNEL, delta=0), r"delta must be in \(0, 1\), got 0"),
         (lambda: algorithms.bpe(KERNEL, horizon=0), "horizon must be a whole number from 1, or None, got 0"),
         (lambda: algorithms.gp_threds(KERNEL, bounds=(1, 0)), "bounds must be two numbers a < b"),

@@ -120,7 +120,7 @@ def reds(
     ----------
     kernel : Kernel
     norm, noise, delta : float
-        B, R and delta. ``noise=0`` means noise-free rewards: w = B, c = 0, ridge 0.
+        B, R and delta. ``noise=0`` or ``ridge=0`` means noise-free rewards: w = B, c = 0, ridge 0.
     horizon : int, optional
         T, in w and c. Without it delta is shared out over all epochs to come, and c = 0.
     ridge : float, optional
@@ -182,9 +182,9 @@ def bpe(
     the REDS paper; and from 50 if neither that nor a horizon is given. On a `Box` the points are chosen among 2000
     uniform ones of what is left, which covers its pieces by itself. The other keywords are as in `reds`.
     """
-    _check(norm, noise, delta, horizon, constants)
+    _check(norm, noise, delta, horizon, ridge, constants)
     lengths: Lengths = Doubling()
-    first, share = first_epoch or FIRST_EPOCH, None
+    first, share = FIRST_EPOCH if first_epoch is None else first_epoch, None
     if first_epoch is None and horizon:
         lengths = SquareRootLengths(horizon)
         first, share = lengths(1), 2.0 * _epochs(lengths, horizon)
@@ -233,10 +233,11 @@ def gp_threds(
     truncation : schedule, optional
         As in `reds`; the level sees the rewards of its cell only.
     """
-    _check(norm, noise, delta, horizon, constants)
+    _check(norm, noise, delta, horizon, ridge, constants)
     experiment = constants == "experiment"
     tau = (0.2 if experiment else noise**2) if ridge is None else ridge
-    width = Constant(scale) if experiment else AYWidth(norm, noise, delta / (horizon or 1), scale)
+    deviation = noise if tau else 0.0
+    width = Constant(scale) if experiment else AYWidth(norm, deviation, delta / (horizon or 1), scale)
     interval = (-norm, norm) if bounds is None else (float(bounds[0]), float(bounds[1]))
     model = ExactGP(kernel, tau, truncation)
     return ThresholdTree(model, width, interval, points_per_cell, patience, slack, horizon)
@@ -253,8 +254,8 @@ def _setting(
     share: float | None = None,
 ) -> tuple[Schedule, float, float]:
     """Width, ridge and slack."""
-    _check(norm, noise, delta, horizon, constants)
-    if noise == 0:
+    _check(norm, noise, delta, horizon, ridge, constants)
+    if noise == 0 or ridge == 0:
         return Constant(norm), ridge or 0.0, 0.0
     if constants == "experiment":
         return Constant(scale), 0.2 if ridge is None else ridge, 0.0
@@ -262,7 +263,9 @@ def _setting(
     return width, tau, width.slack(tau)
 
 
-def _check(norm: float, noise: float, delta: float, horizon: int | None, constants: Constants) -> None:
+def _check(
+    norm: float, noise: float, delta: float, horizon: int | None, ridge: float | None, constants: Constants
+) -> None:
     if constants not in ("theory", "experiment"):
         raise ValueError(f"constants must be 'theory' or 'experiment', got {constants!r}")
     if not 0 < norm < math.inf:
@@ -273,6 +276,8 @@ def _check(norm: float, noise: float, delta: float, horizon: int | None, constan
         raise ValueError(f"delta must be in (0, 1), got {delta}")
     if horizon is not None and not (horizon >= 1 and horizon == int(horizon)):
         raise ValueError(f"horizon must be a whole number from 1, or None, got {horizon}")
+    if ridge is not None and not 0 <= ridge < math.inf:
+        raise ValueError(f"ridge must be positive, or 0 for noise-free rewards, got {ridge}")
 
 
 def _epochs(lengths: Lengths, horizon: int) -> int:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
+from scipy.linalg import qr
 from scipy.spatial.distance import cdist
 
 from noregret.belief.linalg import solve_lower
@@ -133,15 +134,39 @@ class TruncatedDirections(Estimator):
     root: Literal["symmetric", "cholesky"] = "symmetric"
 
     def __post_init__(self) -> None:
-        if self.root not in _INVERSE_ROOTS:
+        if self.root not in ("symmetric", "cholesky"):
             raise ValueError(f"root must be 'symmetric' or 'cholesky', got {self.root!r}")
 
-    def memory(self) -> SortedRewards:
-        return SortedRewards()
+    def memory(self) -> _Directions:
+        return _Directions()
 
-    def theta(self, belief: Regression, memory: SortedRewards) -> Floats:
-        root = _INVERSE_ROOTS[self.root](belief.gram)
-        return np.asarray(root.T @ memory.kept(root @ belief.seen, self.level(belief)))
+    def theta(self, belief: Regression, memory: _Directions) -> Floats:
+        level, basis = self.level(belief), memory.span(belief.seen, belief.ridge)
+        if self.root == "cholesky" or basis is None:
+            root = (_cholesky if self.root == "cholesky" else _symmetric)(belief.gram)
+            return np.asarray(root.T @ memory.kept(root @ belief.seen, level))
+        # off the span of the pulled arms' features V is the ridge, so the root is wanted on the span alone
+        root, rest = _symmetric(basis.T @ belief.gram @ basis), 1 / math.sqrt(belief.ridge)
+        sums = memory.kept(basis @ (root @ (basis.T @ belief.seen)), level)
+        inside = basis.T @ sums
+        return np.asarray(basis @ (root @ inside - rest * inside) + rest * sums)
+
+
+class _Directions(SortedRewards):
+    """The rewards, and an orthonormal basis of the span of the pulled arms' features, kept while these stay."""
+
+    _features: Floats | None = None
+    _basis: Floats | None = None
+
+    def span(self, features: Floats, ridge: float) -> Floats | None:
+        """The basis, (m, r), of features (m, u); None if r is not well below m, and nothing is to be gained."""
+        if features is not self._features:
+            q, upper, _ = qr(features, mode="economic", pivoting=True)
+            size = np.abs(upper.diagonal())
+            rank = np.count_nonzero(size > 1e-10 * min(1.0, math.sqrt(ridge)) * size.max())
+            self._features = features
+            self._basis = np.ascontiguousarray(q[:, :rank]) if rank < 0.7 * len(features) else None
+        return self._basis
 
 
 @dataclass(frozen=True)
@@ -181,6 +206,3 @@ def _symmetric(gram: Floats) -> Floats:
 def _cholesky(gram: Floats) -> Floats:
     """L^-1 with L L' = V, (m, m)."""
     return solve_lower(np.asarray(np.linalg.cholesky(gram), dtype=float), np.eye(len(gram)))
-
-
-_INVERSE_ROOTS: dict[str, Callable[[Floats], Floats]] = {"symmetric": _symmetric, "cholesky": _cholesky}

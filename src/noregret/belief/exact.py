@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.linalg.blas import dger
 
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.linalg import cholesky, pivoted_root, room, solve_lower
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     Truncation = Callable[["ExactPosterior"], float]
 
 _NUGGET = 64 * np.finfo(float).eps
+
+FEW_ARMS = 500
+"""Up to so many arms, draws come from a square root of the posterior covariance, which a pull changes at O(N^2)."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class ExactPosterior:
         self._variance = self._prior_variance
         self._std: Floats | None = None
         self._prior_root: Floats | None = None
+        self._spread: Floats | None = None  # S, (r, N) with S'S the posterior covariance, once somebody draws
         self.ridge = model.ridge or _NUGGET * max(float(self._prior_variance.max()), np.finfo(float).tiny)
         # per arm: the sum of 1 / noise over its pulls, of reward / noise, and its slot among the distinct arms
         self._precision, self._weighted = np.zeros(n), np.zeros(n)
@@ -159,11 +164,17 @@ class ExactPosterior:
             return self._scores[:rows] @ lifted, np.sqrt(np.maximum(variance, 0.0))
 
     def sample(self, rng: Rng) -> Floats:
-        """One joint draw on all arms, (N,): a prior draw g, corrected by what it would have been observed as.
+        """One joint draw on all arms, (N,): on few arms from a square root of the posterior covariance.
 
-        mean + g - whitened' root^-1 (g at the rows + noise) has the posterior's law (Matheron's rule), so the one
-        factorisation is that of the prior, at the first draw.
+        On many it is a prior draw g, corrected by what it would have been observed as: mean + g - whitened' root^-1
+        (g at the rows + noise) has the posterior's law (Matheron's rule), so the one factorisation is the prior's.
         """
+        if len(self._mean) <= FEW_ARMS:
+            if self._spread is None:
+                everywhere = np.arange(len(self._mean))
+                self._spread = pivoted_root(self.covariance(everywhere, everywhere)).T.copy()
+            draw = self._mean + rng.standard_normal(len(self._spread)) @ self._spread
+            return np.asarray(draw[: self._shown])
         if self._prior_root is None:
             self._prior_root = pivoted_root(self._model.kernel(self._points, self._points))
         rows = self._rows
@@ -269,6 +280,7 @@ class ExactPosterior:
         whitened = solve_lower(corner, covariance)
         scores = solve_lower(corner, (values - self._mean[arms])[:, None])[:, 0]
 
+        self._spread = None
         self._makeroom(end)
         self._whitened[rows:end], self._scores[rows:end] = whitened, scores
         self._root[rows:end, :rows], self._root[rows:end, rows:end] = border, corner
@@ -283,7 +295,7 @@ class ExactPosterior:
     def _condition_one(self, arm: int, column: Floats, value: float, ridge: float) -> bool:
         """The same for one arm in scalars: a third of the time where the calls cost more than the arithmetic."""
         row = self._rows
-        border = self._whitened[:row, arm]
+        border = self._whitened[:row, arm].copy()  # read once: its elements lie a whole row apart
         covariance = column - border @ self._whitened[:row]
         pivot = float(covariance[arm]) + ridge
         if not pivot >= 0.5 * ridge:
@@ -292,6 +304,8 @@ class ExactPosterior:
         whitened = covariance / corner
         score = (value - float(self._mean[arm])) / corner
 
+        if self._spread is not None:
+            self._spread = _downdated(self._spread, arm, ridge)
         self._makeroom(row + 1)
         self._whitened[row], self._scores[row] = whitened, score
         self._root[row, :row], self._root[row, row] = border, corner
@@ -310,7 +324,7 @@ class ExactPosterior:
         )  # an arm just being learnt comes last, without any
         arms, misfit = self._pulled[:known], self.misfit
         ridges = 1 / self._precision[arms]
-        self._rows, self.information_gain = 0, 0.0
+        self._rows, self.information_gain, self._spread = 0, 0.0, None
         self._mean, self._variance = np.zeros(len(self._mean)), self._prior_variance
         while not self._condition(arms, self._columns[:known], self._weighted[arms] * ridges, ridges):
             ridges = ridges * self._raise_ridge()
@@ -342,3 +356,13 @@ class ExactPosterior:
             self._row_arms = room(self._row_arms, rows)
             self._root = np.zeros((len(self._scores), len(self._scores)))
             self._root[:old, :old] = root
+
+
+def _downdated(spread: Floats, arm: int, ridge: float) -> Floats:
+    """S' with S'^T S' = C - c c' / (c_a + ridge), c = C[a], for S^T S = C, (r, N); written over ``spread``."""
+    own = spread[:, arm].copy()
+    size = float(own @ own)
+    if size <= 0:
+        return spread
+    shrink = (1 - math.sqrt(ridge / (size + ridge))) / size
+    return np.asarray(dger(-shrink, own @ spread, own, a=spread.T, overwrite_a=1)).T

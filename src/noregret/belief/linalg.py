@@ -9,8 +9,12 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf
 
 from noregret.belief.posterior import Floats, Ints
+from noregret.belief.threads import SMALL, threads_for
 
 Array = TypeVar("Array", Floats, Ints)
+
+BLOCK = 128
+"""Rows of a triangular system that are solved at once."""
 
 
 def room(buffer: Array, size: int) -> Array:
@@ -31,8 +35,21 @@ def cholesky(matrix: Floats) -> Floats | None:
 
 
 def solve_lower(root: Floats, right: Floats) -> Floats:
-    """root^-1 right, written over ``right``, (r, r), (r, n) -> (r, n)."""
-    return np.asarray(dtrsm(1.0, root.T, right.T, side=1, overwrite_b=1)).T
+    """root^-1 right, (r, r), (r, n) -> (r, n), written over ``right`` where it is contiguous.
+
+    NumPy and SciPy each bring a BLAS with threads of its own, and the threads of one stay busy waiting for a while
+    after a large product and slow the other down. So SciPy's triangular solve is given blocks, and one thread; what is
+    large are NumPy's products between the blocks.
+    """
+    right = np.ascontiguousarray(right, dtype=float)
+    if len(root) <= BLOCK or right.shape[1] <= BLOCK // 8:
+        with threads_for(SMALL - 1):
+            return np.asarray(dtrsm(1.0, root.T, right.T, side=1, overwrite_b=1)).T
+    half = len(root) // 2
+    solve_lower(root[:half, :half], right[:half])
+    right[half:] -= root[half:, :half] @ right[:half]
+    solve_lower(root[half:, half:], right[half:])
+    return right
 
 
 def pivoted_root(matrix: Floats) -> Floats:

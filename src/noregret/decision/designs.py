@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +17,12 @@ import numpy as np
 
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 from noregret.belief.threads import SMALL, threads_for
+
+WORTH = 1_000_000_000
+"""Multiply-adds of an epoch below which it stays on one BLAS thread: some 50 ms of one core's work.
+
+A second thread would save half of that, and costs twenty times as much when another process has the core.
+"""
 
 Draw = Callable[[int], Floats]
 Lengths = Callable[[int], int]
@@ -32,6 +39,11 @@ class Design(Protocol):
     def points(self, model: Model, draw: Draw, count: int, rng: Rng, /) -> Floats:
         """(count, d) points of a region, from the uniform points that ``draw`` gives."""
         ...
+
+
+def few_threads(work: float) -> AbstractContextManager[None]:
+    """One BLAS thread for a body with fewer multiply-adds than `WORTH`."""
+    return threads_for(SMALL - 1 if work < WORTH else work)
 
 
 @dataclass(frozen=True)
@@ -70,7 +82,7 @@ class MaxVarianceDesign:
             return np.zeros(count, dtype=np.intp)
         size = self.shortlist if len(arms) > 8 * self.shortlist else len(arms)
         plan: list[int] = []
-        with threads_for(SMALL - 1):  # many small steps, none of which is worth waking a thread for
+        with few_threads(0):  # many small steps, none of which is worth waking a thread for
             whole = model.prior(arms, rng)
             while len(plan) < count:
                 plan += _greedy(model, whole, plan, count, size, rng)

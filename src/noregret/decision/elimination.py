@@ -10,7 +10,7 @@ import numpy as np
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Model, Posterior, Rng
 from noregret.decision.arms import located, remaining
-from noregret.decision.designs import Design, Doubling, Lengths
+from noregret.decision.designs import Design, Doubling, Lengths, few_threads
 from noregret.decision.loops import Play, Pull
 from noregret.decision.schedules import Schedule
 from noregret.decision.shrinking_box import shrink
@@ -83,7 +83,8 @@ class Elimination:
             while plan.size:  # lines 3-8
                 pulled, rewards = yield Pull(plan, belief, active, about)
                 places, there = located(active, pulled)
-                epoch.update(places, rewards[there])  # line 9
+                with few_threads(places.size**2 * active.size):
+                    epoch.update(places, rewards[there])  # line 9
                 plan = remaining(plan, pulled)
             if belief is epoch and not self.resolved(epoch):  # App. D.2
                 done, length = length, length + self.first_epoch

@@ -27,6 +27,7 @@ from noregret.belief.box import Box
 from noregret.belief.kernels import Kernel
 from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.arms import remaining
+from noregret.decision.designs import few_threads
 from noregret.decision.loops import Best, Play, Pull
 from noregret.decision.region import CLOUD, Bools, Region, climb, tops
 from noregret.decision.schedules import Schedule
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 STARTS = 10
 """Points at the most from which a largest value is searched: those that stand out among their neighbours."""
+
+PROPOSALS = 20_000
+"""About as many points are tested in an epoch."""
 
 
 @runtime_checkable
@@ -72,7 +76,8 @@ def shrink(loop: Elimination, box: Box, rng: Rng) -> Play:
     belief, first = _learnt(loop, region, points, rewards, rng), True
     best = _vouched(loop, belief)
     while True:
-        plan = _plan(loop, region, length - done, rng)
+        with few_threads(PROPOSALS * len(points) ** 2):
+            plan = _plan(loop, region, length - done, rng)
         while len(plan):  # Alg. 1, lines 3-8
             pulled, came = yield Pull(plan, belief, region, belief.arms, best)
             inside = region.contains(pulled)
@@ -84,10 +89,11 @@ def shrink(loop: Elimination, box: Box, rng: Rng) -> Play:
         if first and not loop.resolved(belief):  # App. D.2
             done, length = length, length + loop.first_epoch
             continue
-        belief = belief if first else _learnt(loop, region, points, rewards, rng)  # line 9
-        best = _summit(loop, belief, region)
-        test = _test(loop, belief, region, best)
-        region = region.shrunk(test, _witnesses(belief, region, test, best), rng)  # line 10
+        with few_threads(PROPOSALS * len(points) ** 2):
+            belief = _learnt(loop, region, points, rewards, rng)  # line 9
+            best = _summit(loop, belief, region)
+            test = _test(loop, belief, region, best)
+            region = region.shrunk(test, _witnesses(belief, region, test, best), rng)  # line 10
         length, done, first = loop.lengths(length), 0, False  # line 11
         points, rewards = points[:0], rewards[:0]
 
