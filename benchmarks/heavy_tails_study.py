@@ -140,7 +140,7 @@ def covered(key: str, name: str, scale: str, rounds: int, trials: int) -> Iterat
         pull, held = next(play), True
         for _ in range(rounds):
             lower, upper = algorithm.bounds(pull.belief)
-            held = bool((lower <= problem.means).all() and (problem.means <= upper).all())
+            held = bool((lower <= problem.means + 1e-9).all() and (problem.means <= upper + 1e-9).all())
             if not held:
                 break
             pull = play.send((pull.arms, problem.rewards(pull.arms, world)))

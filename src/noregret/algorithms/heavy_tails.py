@@ -207,7 +207,7 @@ def ata_gp_ucb(
         q = 6 rho ln(4T/delta) / eps^2, rho = (1 + eps)/(1 - eps) in theory, which keeps every arm; ln(T) / eps^2 and
         one draw per distinct arm in the experiments. 5 to 10 makes a sketch.
     root : {"symmetric", "cholesky"}
-        The root of V whose directions are truncated: the paper's, or a faster one that Lemmas 12 and 13 also hold for.
+        The root of V whose directions are truncated: the paper's, or one that Lemmas 12 and 13 also hold for.
     """
     tail, constants = Tail(moment, alpha), known(constants)
     chosen = choose_features(kernel, features, order, oversampling, epsilon, delta, horizon, constants)

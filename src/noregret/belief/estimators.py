@@ -127,7 +127,7 @@ class TruncatedDirections(Estimator):
     One reward moves each r_i by at most b, hence the mean by at most b sqrt(m / ridge) s(x).
 
     ``root`` is the one of V: "symmetric", the paper's, or "cholesky", whose inverse also has rows of norm at most 1, so
-    that the theorems hold for it. It is the faster one, and another estimator.
+    that the theorems hold for it. It needs no eigenvalues, and is another estimator.
     """
 
     level: Level

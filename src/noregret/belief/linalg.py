@@ -6,15 +6,17 @@ from typing import TypeVar
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg.lapack import dpstrf, dtrtri
 
 from noregret.belief.posterior import Floats, Ints
 from noregret.belief.threads import SMALL, threads_for
 
 Array = TypeVar("Array", Floats, Ints)
 
-BLOCK = 128
+BLOCK = 32
 """Rows of a triangular system that are solved at once."""
+NARROW = 16
+"""Columns up to which blocks are not worth it."""
 
 
 def room(buffer: Array, size: int) -> Array:
@@ -38,18 +40,26 @@ def solve_lower(root: Floats, right: Floats) -> Floats:
     """root^-1 right, (r, r), (r, n) -> (r, n), written over ``right`` where it is contiguous.
 
     NumPy and SciPy each bring a BLAS with threads of its own, and the threads of one stay busy waiting for a while
-    after a large product and slow the other down. So SciPy's triangular solve is given blocks, and one thread; what is
-    large are NumPy's products between the blocks.
+    after a large product and slow the other down. So nearly all of it are NumPy's products, which are also faster than
+    a triangular solve: with the inverses of the blocks on the diagonal, and between the blocks.
     """
     right = np.ascontiguousarray(right, dtype=float)
-    if len(root) <= BLOCK or right.shape[1] <= BLOCK // 8:
+    if right.shape[1] <= NARROW:
         with threads_for(SMALL - 1):
             return np.asarray(dtrsm(1.0, root.T, right.T, side=1, overwrite_b=1)).T
-    half = len(root) // 2
-    solve_lower(root[:half, :half], right[:half])
-    right[half:] -= root[half:, :half] @ right[:half]
-    solve_lower(root[half:, half:], right[half:])
+    _solve_lower(root, right)
     return right
+
+
+def _solve_lower(root: Floats, right: Floats) -> None:
+    size = len(root)
+    if size <= BLOCK:
+        right[...] = dtrtri(root.T)[0].T @ right
+        return
+    half = -(-size // (2 * BLOCK)) * BLOCK
+    _solve_lower(root[:half, :half], right[:half])
+    right[half:] -= root[half:, :half] @ right[:half]
+    _solve_lower(root[half:, half:], right[half:])
 
 
 def pivoted_root(matrix: Floats) -> Floats:

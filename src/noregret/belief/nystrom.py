@@ -87,6 +87,7 @@ class NystromMap:
         self._features, self._arms, self._ridge, self._rng = features, arms, ridge, rng
         self._prior = features.kernel.diag(arms)
         self._prior_root: Floats | None = None
+        self._basis: Ints = self.members  # those of them that the features are made of
         self._whiten: Whiten = np.asarray
         # kernel columns of the arms that were ever in S, and where among them an arm's is
         self._columns, self._place, self._known = np.empty((0, len(arms))), np.full(len(arms), -1), 0
@@ -95,7 +96,7 @@ class NystromMap:
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         kernel = self._features.kernel
-        columns = kernel(self._arms[self.members], points) if self.members.size else np.empty((0, len(points)))
+        columns = kernel(self._arms[self._basis], points) if self.members.size else np.empty((0, len(points)))
         table = self._whiten(columns)
         return table, self._left(kernel.diag(points), table)
 
@@ -124,7 +125,7 @@ class NystromMap:
         draw = self._prior_root @ rng.standard_normal(self._prior_root.shape[1])
         if not self.members.size:
             return np.asarray(draw)
-        return np.asarray(draw - self._whiten(draw[self.members][:, None])[:, 0] @ self.table)
+        return np.asarray(draw - self._whiten(draw[self._basis][:, None])[:, 0] @ self.table)
 
     def move(self, arms: Floats, index: Ints) -> Self:
         other = type(self)(self._features, arms, self._ridge, self._rng)
@@ -154,20 +155,21 @@ class NystromMap:
         """Features of all arms from the dictionary, and the variance they leave."""
         size = self.members.size
         with threads_for(size * size * len(self._arms)):
-            columns = self._kernel_columns()
-            self._whiten = _WHITENERS[self._features.root](columns[:, self.members])
-            self.table = self._whiten(columns)
+            self._fetch()
+            corner = self._columns[np.ix_(self._place[self.members], self.members)]
+            kept, self._whiten = _WHITENERS[self._features.root](corner)
+            self._basis = self.members[kept]
+            self.table = self._whiten(self._columns[self._place[self._basis]])
             self.rest = self._left(self._prior, self.table)
 
-    def _kernel_columns(self) -> Floats:
-        """K(S, all arms), (s, N), as a copy."""
+    def _fetch(self) -> None:
+        """Compute the kernel columns of the members of the dictionary that were never in it before."""
         new = self.members[self._place[self.members] < 0]
         if new.size:
             start, self._known = self._known, self._known + new.size
             self._columns = room(self._columns, self._known)
             self._columns[start : self._known] = self._features.kernel(self._arms[new], self._arms)
             self._place[new] = np.arange(start, self._known)
-        return np.asarray(self._columns[self._place[self.members]])
 
     def _left(self, prior: Floats, table: Floats) -> Floats:
         """k(x, x) - phi'phi, (n,); nothing in the subset of regressors."""
@@ -176,22 +178,19 @@ class NystromMap:
         return np.asarray(np.maximum(prior - np.einsum("ij,ij->j", table, table), 0.0))
 
 
-def _symmetric(corner: Floats) -> Whiten:
+def _symmetric(corner: Floats) -> tuple[Ints, Whiten]:
     """Multiplication by the symmetric pseudo-inverse root of K_S."""
     values, vectors = np.linalg.eigh(corner)
     kept = values > values[-1] * len(values) * np.finfo(float).eps
     vectors = vectors[:, kept]
-    return partial(np.matmul, (vectors / np.sqrt(values[kept])) @ vectors.T)
+    return np.arange(len(values)), partial(np.matmul, (vectors / np.sqrt(values[kept])) @ vectors.T)
 
 
-def _cholesky(corner: Floats) -> Whiten:
+def _cholesky(corner: Floats) -> tuple[Ints, Whiten]:
     """Multiplication by the inverse of the pivoted Cholesky root of K_S, cut at its numerical rank."""
     factor, pivots, rank, _ = dpstrf(corner, lower=1)
-    return partial(_solve, np.ascontiguousarray(np.tril(factor)[:rank, :rank]), pivots[:rank] - 1)
+    return pivots[:rank] - 1, partial(solve_lower, np.ascontiguousarray(np.tril(factor)[:rank, :rank]))
 
 
-def _solve(root: Floats, pivots: Ints, columns: Floats) -> Floats:
-    return solve_lower(root, columns[pivots])
-
-
-_WHITENERS: dict[Root, Callable[[Floats], Whiten]] = {"symmetric": _symmetric, "cholesky": _cholesky}
+_WHITENERS: dict[Root, Callable[[Floats], tuple[Ints, Whiten]]] = {"symmetric": _symmetric, "cholesky": _cholesky}
+"""For each root: which members' kernel values it is applied to, in their order, and how; these may be written over."""

@@ -152,10 +152,10 @@ class _Ahead:
         arms = arms[self._place[arms] < 0]
         if not arms.size:
             return
-        border, corner = self._belief.covariance(self._pool, arms), self._belief.covariance(arms, arms)
-        self._place[arms] = len(self._pool) + np.arange(arms.size)
-        self._pool = np.concatenate([self._pool, arms])
-        self._start = np.block([[self._start, border], [border.T, corner]])
+        before, self._pool = len(self._pool), np.concatenate([self._pool, arms])
+        self._place[arms] = np.arange(before, len(self._pool))
+        columns = self._belief.covariance(self._pool, arms)
+        self._start = np.block([[self._start, columns[:before]], [columns.T]])
         self._counts = np.concatenate([self._counts, np.zeros(arms.size)])
         picked = self._counts > 0
         cross = self._start[picked]
