@@ -1,0 +1,144 @@
+"""noregret's Optimizer against the optimisers people use, on the same problems, noises and seeds.
+
+Install the others with ``pip install 'noregret[peers]'``, name the data folder for the tables (NOREGRET_DATA), and
+
+    python -m benchmarks.peers --peers noregret optuna-tpe --problems branin cloud --seeds 5 --budgets 50 200
+
+Every peer and problem runs in a process of its own on one thread. Finished runs are kept as JSON lines (``--out``) and
+not repeated, so the grid can be filled bit by bit; the table (``--table``) is made from all that is there. An
+optimiser does not know the budget: the run of the largest one is looked at on the way. The whole grid takes weeks of
+CPU time, most of it of others; a part of it, chosen by the options, is what one usually wants. Seconds are CPU seconds
+of asking, telling and recommending.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def main() -> None:
+    options = _options()
+    if options.worker:
+        work(options)
+        return
+    running: list[subprocess.Popen[bytes]] = []
+    for peer, problem in product(options.peers, options.problems):
+        while len(running) >= options.jobs:
+            running = [process for process in running if process.poll() is None]
+            time.sleep(0.2)
+        running.append(_started(options, peer, problem))
+    for process in running:
+        process.wait()
+    if options.table:
+        from benchmarks.peer_table import table
+
+        Path(options.table).write_text(table(read(options.out)), encoding="utf-8")
+
+
+def work(options: argparse.Namespace) -> None:
+    """All runs of one peer on one problem that are not done yet."""
+    from benchmarks.peer_worlds import noises_of
+
+    (peer,), (problem,) = options.peers, options.problems
+    done = {_cell(line) for line in read(options.out)}
+    for seed, noise in product(range(options.seeds), noises_of(problem, options.noises)):
+        if all((peer, problem, noise, seed, budget) in done for budget in options.budgets):
+            continue
+        lines = run(peer, problem, noise, seed, options.budgets)
+        with Path(options.out).open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def run(peer: str, problem: str, noise: str, seed: int, budgets: list[int]) -> list[dict[str, Any]]:
+    """One run, and what there is to say at every budget: mean regret, regret of what is recommended, CPU seconds."""
+    import numpy as np
+
+    from benchmarks.peer_adapters import PEERS
+    from benchmarks.peer_worlds import measured, world
+
+    warnings.simplefilter("ignore")
+    place, rng = world(problem, seed), np.random.default_rng([seed, 1])
+    lines, total, seconds = [], 0.0, 0.0
+    start = time.process_time()
+    optimiser = PEERS[peer](place, seed)
+    for evaluation in range(1, max(budgets) + 1):
+        where = optimiser.ask()
+        seconds += time.process_time() - start
+        total += place.regret(where)
+        value = measured(place, noise, where, rng)
+        start = time.process_time()
+        optimiser.tell(where, value)
+        if evaluation in budgets:
+            recommended = optimiser.best()
+            seconds, start = seconds + time.process_time() - start, time.process_time()
+            line = {"peer": peer, "problem": problem, "noise": noise, "seed": seed, "budget": evaluation}
+            regrets = {"recommended": place.regret(recommended), "cumulative": total / evaluation}
+            lines.append(line | regrets | {"seconds": seconds})
+    return lines
+
+
+def read(path: str) -> list[dict[str, Any]]:
+    """The finished runs; a line cut short by a crash is left out."""
+    if not os.path.exists(path):
+        return []
+    lines = []
+    for text in Path(path).read_text(encoding="utf-8").splitlines():
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError:
+            continue
+    return lines
+
+
+def _cell(line: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(line[name] for name in ("peer", "problem", "noise", "seed", "budget"))
+
+
+def _started(options: argparse.Namespace, peer: str, problem: str) -> subprocess.Popen[bytes]:
+    arguments = [
+        "--worker",
+        "--peers",
+        peer,
+        "--problems",
+        problem,
+        "--seeds",
+        str(options.seeds),
+        "--out",
+        options.out,
+    ]
+    arguments += ["--noises", *options.noises, "--budgets", *map(str, options.budgets)]
+    command = [sys.executable, "-m", "benchmarks.peers", *arguments]
+    return subprocess.Popen(command, env=os.environ | THREADS)
+
+
+def _options() -> argparse.Namespace:
+    from benchmarks.peer_worlds import NOISES, PROBLEMS
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    peers = ["noregret", "optuna-tpe", "optuna-gp", "bayesian-optimization", "scikit-optimize"]
+    peers += ["botorch-lognei", "botorch-ucb", "random"]
+    parser.add_argument("--peers", nargs="+", default=peers, choices=peers)
+    parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=PROBLEMS)
+    parser.add_argument("--noises", nargs="+", default=list(NOISES), choices=list(NOISES))
+    parser.add_argument("--budgets", nargs="+", type=int, default=[50, 200, 1000])
+    parser.add_argument("--seeds", type=int, default=10, help="seeds 0, 1, ... of this number")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    parser.add_argument("--out", default="peers.jsonl")
+    parser.add_argument("--table", help="Markdown file to write")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Asking: which point to measure next, with some answers still out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from noregret.belief.exact import ExactPosterior
+from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.candidates import sobol
+from noregret.optimizer.history import History
+from noregret.optimizer.tracker import Tracker, child
+
+PATIENCE = 10
+"""A trial is taken for lost when so many times more answers came since than trials were out with it."""
+
+TIE = 1e-9
+"""Scores that differ by a smaller part are equal: rounding must not choose."""
+
+
+class _Out(NamedTuple):
+    """A trial that is out: its point, and the number of arrivals after which it is taken for lost."""
+
+    number: int
+    lost_at: int
+
+
+class Asking:
+    """Chooses points, and keeps account of the trials that are out."""
+
+    def __init__(
+        self, history: History, tracker: Tracker, calibration: Calibration, seed: np.random.SeedSequence
+    ) -> None:
+        self._history, self._tracker, self._calibration, self._seed = history, tracker, calibration, seed
+        self._out: dict[int, _Out] = {}
+        self._ahead: ExactPosterior | None = None  # the belief as if those in _taken had been measured
+        self._ahead_of: tuple[ExactPosterior, int] | None = None
+        self._taken: list[int] = []
+
+    def sent(self, id: int, number: int) -> None:
+        """A trial at this point is out."""
+        with_it = len(self._outstanding()) + 1
+        self._out[id] = _Out(number, len(self._history.arrivals) + PATIENCE * with_it)
+
+    def back(self, id: int) -> None:
+        """An answer to this trial has come."""
+        self._out.pop(id, None)
+
+    def oldest(self, number: int) -> int | None:
+        """The first trial out at this point, None if there is none."""
+        return next((id for id, out in self._out.items() if out.number == number), None)
+
+    def next_point(self) -> int:
+        """The number of the point to measure next."""
+        out, arrivals = self._outstanding(), len(self._history.arrivals)
+        known, first = arrivals + len(out), self._calibration.first(self._history.space)
+        if self._history.measured < 2 or known < first:
+            return self._design(known)
+        return self._chosen(out)
+
+    def _outstanding(self) -> list[int]:
+        """Points of the trials that are out and not lost."""
+        arrivals = len(self._history.arrivals)
+        return [out.number for out in self._out.values() if arrivals < out.lost_at]
+
+    def _design(self, index: int) -> int:
+        """Point ``index`` of a Sobol sequence, or the next one that has not been met."""
+        space, seed = self._history.space, int(self._seed.generate_state(1)[0])
+        count = max(64, 2 << index.bit_length())  # few different lengths, each drawn once
+        points = space.snap(sobol(count, len(space.groups), seed))[index:]
+        for point, params in zip(points, space.decode(points), strict=True):
+            if self._history.number(params) is None:
+                return self._history.meet(params, point)
+        return self._history.meet(space.decode(points[:1])[0], points[0])
+
+    def _chosen(self, out: list[int]) -> int:
+        """The point that scores highest, as if all trials out had come back as expected."""
+        belief, hopeless = self._tracker.belief(), self._tracker.arms(self._history.hopeless)
+        for number in self._tracker.doubted():
+            if number not in out:
+                return number
+        rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(out)))
+        scores = np.array(self._calibration.rule(self._looked_ahead(belief, out), rng))
+        if len(hopeless) < len(scores):
+            scores[hopeless] = -np.inf
+        highest = scores.max()
+        return self._tracker.met(int(np.argmax(scores >= highest - TIE * abs(highest))))
+
+    def _looked_ahead(self, belief: ExactPosterior, out: list[int]) -> ExactPosterior:
+        """The belief as if these points had been measured and come back as expected."""
+        if not out:
+            return belief
+        if self._ahead_of != (belief, belief.rounds) or out[: len(self._taken)] != self._taken:
+            self._ahead, self._ahead_of, self._taken = belief.copy(), (belief, belief.rounds), []
+        assert self._ahead is not None
+        self._ahead.update(self._tracker.arms(out[len(self._taken) :]))
+        self._taken = out
+        return self._ahead

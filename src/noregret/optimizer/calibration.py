@@ -1,0 +1,158 @@
+"""Calibration: from measurements to a belief, in steps that can each be replaced. All of it is heuristic.
+
+Nobody gives the constants that the papers assume, so they are taken from the measurements themselves, and no theorem
+covers what comes out. The steps:
+
+1. ``scale``: a centre and a unit that a few absurd measurements cannot move;
+2. ``weighings``: views of the noise, from Gaussian to heavy-tailed; each says how far measurements are trusted;
+3. ``fit``: kernel, noise and prior mean, given that trust; 2 and 3 alternate, and of the views the one that explains
+   the measurements best is kept;
+4. ``candidates`` and ``rule``: what could be asked for next, and what is; ``caution``: how sure `best` wants to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from noregret.belief.posterior import Floats
+from noregret.belief.threads import SMALL, threads_for
+from noregret.decision.rules import Rule
+from noregret.decision.schedules import Constant, Schedule
+from noregret.optimizer.candidates import Candidates
+from noregret.optimizer.evidence import Evidence
+from noregret.optimizer.fit import Fit, FitMatern, log_likelihood
+from noregret.optimizer.improvement import SaturatedImprovement
+from noregret.optimizer.scaling import RobustScale, Scale
+from noregret.optimizer.space import Space
+from noregret.optimizer.weights import Equal, StudentT, Weighing, surprising
+
+MANY_SMALL_STEPS = SMALL / 2
+"""Work for `threads_for`: calibrating is made of many small steps, for which one BLAS thread is the fastest."""
+
+
+class View(NamedTuple):
+    """A view of the noise, and what is fitted under it."""
+
+    weighing: Weighing
+    fit: Fit
+
+    def explains(self, evidence: Evidence, trust: Floats) -> float:
+        """How well it explains standardised measurements: a lower bound on their log likelihood, less the oddity."""
+        return log_likelihood(evidence, trust, self.fit) - self.weighing.cost(evidence, trust) - self.fit.strange
+
+
+class Calibrated(NamedTuple):
+    """A scale, and the views of the noise in its units, the one that explains the measurements best first."""
+
+    scale: Scale
+    views: tuple[View, ...]
+
+    @property
+    def fit(self) -> Fit:
+        """What was fitted under the best view."""
+        return self.views[0].fit
+
+    @property
+    def weighing(self) -> Weighing:
+        """The best view."""
+        return self.views[0].weighing
+
+    def weighed(self, evidence: Evidence) -> tuple[Calibrated, Floats]:
+        """The same with the view first that explains these standardised measurements best, and the trust in each.
+
+        The first view stays without further ado, unless it is Gaussian and a measurement is out of the question then.
+        """
+        if self.weighing.heavy or not surprising(evidence, self.fit):
+            return self, self.weighing.trust(evidence, self.fit)
+        trusts = [view.weighing.trust(evidence, view.fit) for view in self.views]
+        scores = [view.explains(evidence, trust) for view, trust in zip(self.views, trusts, strict=True)]
+        best = int(np.argmax(scores))
+        return Calibrated(self.scale, (self.views[best], *self.views[:best], *self.views[best + 1 :])), trusts[best]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How an `Optimizer` gets from measurements to a belief and to the next question.
+
+    Parameters
+    ----------
+    scale : Evidence -> Scale
+    weighings : Weighings
+        Views of the noise to choose from, from light tails to heavy ones.
+    fit : (Evidence, trust, Fit or None) -> Fit
+        The last argument is where to start.
+    rule : Rule
+        Scores what could be asked for next.
+    caution : Schedule
+        `Optimizer.best` recommends the largest mean - caution * std, and its interval is mean +- caution * std.
+    candidates : Candidates
+    initial : int
+        So many Sobol points are asked for, and one per parameter, before anything is fitted.
+    refit, refresh : (int, float)
+        When to repeat fitting, and weighing and drawing candidates: see `milestone`.
+    alternations : int
+        How often trust and fit are improved in turn.
+    most : int
+        Points that are fitted to at most, since the cost of fitting grows with their cube.
+    """
+
+    scale: Callable[[Evidence], Scale] = field(default_factory=RobustScale)
+    weighings: tuple[Weighing, ...] = (Equal(), StudentT(4.0), StudentT(2.0))
+    fit: Callable[[Evidence, Floats, Fit | None], Fit] = field(default_factory=FitMatern)
+    rule: Rule = field(default_factory=SaturatedImprovement)
+    caution: Schedule = field(default=Constant(2.0))
+    candidates: Candidates = field(default_factory=Candidates)
+    initial: int = 3
+    refit: tuple[int, float] = (400, 2.0)
+    refresh: tuple[int, float] = (2000, 1.05)
+    alternations: int = 3
+    most: int = 400
+
+    def first(self, space: Space) -> int:
+        """How many answers, or trials out, the first fit waits for."""
+        return self.initial + max(space.groups) + 1
+
+    def calibrated(self, evidence: Evidence) -> Calibrated:
+        """Scale, fit and view of the noise."""
+        scale = self.scale(evidence)
+        evidence = scale.standardised(subset(evidence, self.most))
+        tried: list[tuple[float, View]] = []
+        with threads_for(MANY_SMALL_STEPS):
+            for weighing in self.weighings:
+                if len(tried) > 1 and tried[-1][0] <= tried[-2][0]:
+                    break  # heavier tails still would explain no more
+                tried.append(self._fitted(evidence, weighing))
+        tried.sort(key=lambda view: -view[0])
+        return Calibrated(scale, tuple(view for _, view in tried))
+
+    def _fitted(self, evidence: Evidence, weighing: Weighing) -> tuple[float, View]:
+        """The fit under one view of the noise, and how well it explains the measurements."""
+        trust = weighing.first(evidence)
+        fit = self.fit(evidence, trust, None)
+        for _ in range(self.alternations - 1 if weighing.heavy else 0):
+            trust = weighing.trust(evidence, fit)
+            fit = self.fit(evidence, trust, fit)
+        view = View(weighing, fit)
+        return view.explains(evidence, trust), view
+
+
+def subset(evidence: Evidence, most: int) -> Evidence:
+    """At most so many of the points, evenly spread over the order in which they were met."""
+    size = len(evidence.points)
+    if size <= most:
+        return evidence
+    kept = np.unique(np.linspace(0, size - 1, most).astype(np.intp))
+    rank = np.full(size, -1)
+    rank[kept] = np.arange(kept.size)
+    mine = rank[evidence.where] >= 0
+    return replace(
+        evidence,
+        points=evidence.points[kept],
+        where=rank[evidence.where[mine]],
+        values=evidence.values[mine],
+        noise=evidence.noise[mine],
+    )

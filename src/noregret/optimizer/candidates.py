@@ -1,0 +1,82 @@
+"""Candidates: where to look. All there is if that is little, else a cover of the cube refined where it looks good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.stats import qmc
+
+from noregret.belief.posterior import Floats, Ints, Posterior, Rng
+from noregret.optimizer.space import Space
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """A scrambled Sobol cover of the cube, and clouds around what scores best, drawn closer step by step.
+
+    Parameters
+    ----------
+    cover : int
+        Points of the cover.
+    cloud : int
+        Points drawn around the best in each step.
+    radii : floats
+        Size of the clouds, step by step, in lengthscales.
+    centres : int
+        How many of the best a cloud is drawn around.
+    few : int
+        A space of at most so many points is taken whole.
+    """
+
+    cover: int = 512
+    cloud: int = 128
+    radii: tuple[float, ...] = (0.5, 0.2, 0.1, 0.05, 0.02)
+    centres: int = 5
+    few: int = 1000
+
+    def __call__(self, space: Space, measured: Posterior, lengthscales: Floats, rng: Rng) -> Floats:
+        """Points of the space, (N, d), given the belief on what was measured and the lengthscale of each coordinate."""
+        if space.count <= self.few:
+            return space.everything()
+        known, groups = len(measured.arms), np.array(space.groups)
+        points = np.vstack([measured.arms, space.snap(shifted(sobol(self.cover, len(groups), 0), rng))])
+        mean, std = measured.predict(points)
+        for radius in self.radii:
+            best = points[np.union1d(top(mean + std, self.centres), top(mean, self.centres))]
+            cloud = space.snap(around(best, self.cloud, radius * lengthscales, groups, rng))
+            cloud_mean, cloud_std = measured.predict(cloud)
+            points = np.vstack([points, cloud])
+            mean, std = np.concatenate([mean, cloud_mean]), np.concatenate([std, cloud_std])
+        return points[known:]
+
+
+def top(scores: Floats, count: int) -> Ints:
+    """The highest scores' indices."""
+    return np.argsort(-scores, kind="stable")[:count]
+
+
+@lru_cache(maxsize=8)
+def sobol(count: int, dimension: int, seed: int) -> Floats:
+    """The first points of a scrambled Sobol sequence, (count, d)."""
+    power = int(np.ceil(np.log2(max(count, 1))))  # below: seed, not rng, is the name that older scipy knows
+    points = np.asarray(qmc.Sobol(dimension, seed=np.random.default_rng(seed)).random_base2(power))[:count]
+    points.setflags(write=False)
+    return points
+
+
+def shifted(points: Floats, rng: Rng) -> Floats:
+    """All points moved by one random step, around the edges of the cube: as even as before, and elsewhere."""
+    return np.asarray((points + rng.random(points.shape[1])) % 1.0)
+
+
+def around(centres: Floats, count: int, radii: Floats, groups: Ints, rng: Rng) -> Floats:
+    """Points near the centres, (count, d): Gaussian steps in some of the parameters, and now and then a leap in one."""
+    parameters = int(groups.max()) + 1
+    start = centres[np.arange(count) % len(centres)]
+    moved = rng.random((count, parameters)) < max(0.5, 2 / parameters)
+    moved[np.arange(count), rng.integers(parameters, size=count)] = True
+    stepped = start + moved[:, groups] * radii * rng.standard_normal(start.shape)
+    leaps = rng.random((count, parameters)) < 0.1 / parameters
+    return np.where(leaps[:, groups], rng.random(start.shape), np.clip(stepped, 0.0, 1.0))

@@ -1,0 +1,57 @@
+"""Evidence: what was measured where, in the form that the calibration works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from noregret.belief.posterior import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """n measurements at u distinct points, larger being better.
+
+    Parameters
+    ----------
+    points : (u, d) floats
+        The distinct points, in the unit cube.
+    where : (n,) ints
+        The point of each measurement.
+    values : (n,) floats
+    noise : (n,) floats
+        Standard deviation of each measurement, nan where nobody knows it.
+    groups : (d,) ints
+        The lengthscale that each coordinate has; coordinates of one parameter share theirs.
+    """
+
+    points: Floats
+    where: Ints
+    values: Floats
+    noise: Floats
+    groups: Ints
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def variance(self, default: float) -> Floats:
+        """Noise variance of each measurement, (n,), ``default`` where nobody knows it."""
+        return np.where(np.isnan(self.noise), default, self.noise**2)
+
+    def pooled(self, precision: Floats) -> tuple[Floats, Floats]:
+        """Weighted average and total precision of the measurements of each point, two (u,)."""
+        total = self.summed(precision)
+        return self.summed(precision * self.values) / total, total
+
+    def summed(self, numbers: Floats) -> Floats:
+        """Sum of a number per measurement over the measurements of each point, (n,) -> (u,)."""
+        return np.asarray(np.bincount(self.where, numbers, len(self.points)), dtype=float)
+
+    def medians(self) -> Floats:
+        """Median measurement of each point, (u,)."""
+        order = np.lexsort((self.values, self.where))
+        counts = np.bincount(self.where, minlength=len(self.points))
+        start = np.cumsum(counts) - counts
+        ranked = self.values[order]
+        return np.asarray(0.5 * (ranked[start + (counts - 1) // 2] + ranked[start + counts // 2]))

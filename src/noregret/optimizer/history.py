@@ -1,0 +1,94 @@
+"""History: the distinct points met, and in order of arrival what was measured there or failed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from noregret.belief.posterior import Floats, Ints
+from noregret.optimizer.evidence import Evidence
+from noregret.optimizer.space import Space
+
+UNKNOWN = float("nan")
+"""Stands for a noise that nobody knows, and for the value of a failure."""
+
+
+class Arrival(NamedTuple):
+    """One answer: the number of its point, its value (larger is better) and its noise."""
+
+    where: int
+    value: float
+    noise: float
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no value."""
+        return self.value != self.value
+
+
+class History:
+    """Everything that is known. Points are numbered as they are met; arrivals are kept in order."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.params: list[Any] = []  # of each point
+        self.arrivals: list[Arrival] = []
+        self.measured = 0  # arrivals that have a value
+        self.usable = 0  # arrivals up to the second of these
+        self._points: list[Floats] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._values: list[int] = []  # how many each point has
+        self._failures: set[int] = set()  # points that have failed
+
+    @property
+    def points(self) -> Floats:
+        """The points, (u, d)."""
+        return np.array(self._points).reshape(len(self._points), len(self.space.groups))
+
+    @property
+    def hopeless(self) -> Ints:
+        """Points that have failed and never given a value."""
+        return np.array([number for number in sorted(self._failures) if not self._values[number]], dtype=np.intp)
+
+    def number(self, params: Any) -> int | None:
+        """The number of the point with these params, None if it has not been met."""
+        return self._numbers.get(self.space.key(params))
+
+    def meet(self, params: Any, point: Floats | None = None) -> int:
+        """The number of the point with these params, the next one if it has not been met."""
+        number = self._numbers.setdefault(self.space.key(params), len(self._points))
+        if number == len(self._points):
+            self._points.append(self.space.encode([params])[0] if point is None else point)
+            self.params.append(params)
+            self._values.append(0)
+        return number
+
+    def add(self, arrival: Arrival) -> None:
+        """Take in a measurement or a failure."""
+        self.arrivals.append(arrival)
+        if arrival.failed:
+            self._failures.add(arrival.where)
+        else:
+            self._values[arrival.where] += 1
+            self.measured += 1
+            if self.measured <= 2:
+                self.usable = len(self.arrivals)
+
+    def evidence(self, stop: int) -> tuple[Evidence, Ints]:
+        """What the first ``stop`` arrivals say, and the number of each of its points.
+
+        The measurements come first, in their order. Heuristic: a point that has only ever failed counts as measured
+        once, as bad as the worst tenth of the measurements.
+        """
+        where, values, noise = (np.array(column) for column in zip(*self.arrivals[:stop], strict=True))
+        good = ~np.isnan(values)
+        failed = np.setdiff1d(where[~good], where[good])
+        where = np.concatenate([where[good], failed])
+        values = np.concatenate([values[good], np.full(failed.size, np.quantile(values[good], 0.1))])
+        noise = np.concatenate([noise[good], np.full(failed.size, UNKNOWN)])
+        numbers, first, inverse = np.unique(where, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # as they arrived, however they are numbered
+        points = np.array([self._points[number] for number in numbers[order]])
+        return Evidence(points, np.argsort(order)[inverse], values, noise, np.array(self.space.groups)), numbers[order]

@@ -1,0 +1,241 @@
+"""Optimizer: ask, measure, tell. No constants needed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal, NamedTuple, get_args, overload
+
+import numpy as np
+
+from noregret.decision.policy import seed_sequence
+from noregret.optimizer.asking import Asking
+from noregret.optimizer.calibration import Calibrated, Calibration
+from noregret.optimizer.history import UNKNOWN, Arrival, History
+from noregret.optimizer.space import as_space
+from noregret.optimizer.tracker import Tracker
+
+Goal = Literal["minimize", "maximize"]
+
+LARGEST = 1e300
+"""Larger values are taken for this one, so that differences of values are finite."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One thing to measure."""
+
+    id: int
+    params: Any
+
+
+class Estimate(NamedTuple):
+    """What is believed about some params: the expected value, and an interval that most likely contains it."""
+
+    params: Any
+    estimate: float
+    lower: float
+    upper: float
+
+
+class Measurement(NamedTuple):
+    """One value that was told, and how far it is trusted: about 1 if it fits the others, about 0 if it is absurd."""
+
+    params: Any
+    value: float
+    trust: float
+
+
+class Optimizer:
+    """Finds the best params from noisy measurements, when nobody knows the constants.
+
+    Parameters
+    ----------
+    space : dict, or table of candidates
+        ``{"rate": Float(1e-4, 1, log=True), "layers": Int(1, 8), "kind": Choice(["a", "b"])}``; or the rows to choose
+        from, as a DataFrame, a list of dicts or an (N, d) array.
+    goal : "minimize" or "maximize"
+    rng : None, int, SeedSequence or Generator
+        The same seed and the same answers give the same questions.
+    calibration : Calibration, optional
+        How constants are got from the measurements; every step can be replaced.
+
+    Examples
+    --------
+    >>> from noregret import Float, Optimizer
+    >>> opt = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, goal="minimize", rng=0)
+    >>> noise = np.random.default_rng(1)
+    >>> for _ in range(40):
+    ...     trial = opt.ask()
+    ...     value = (trial.params["x"] - 0.3) ** 2 + (trial.params["y"] - 0.6) ** 2
+    ...     opt.tell(trial, value + 0.01 * noise.standard_normal())
+    >>> best = opt.best()
+    >>> abs(best.params["x"] - 0.3) < 0.1, abs(best.params["y"] - 0.6) < 0.1
+    (True, True)
+    >>> best.lower <= best.estimate <= best.upper
+    True
+    """
+
+    def __init__(
+        self,
+        space: Any,
+        *,
+        goal: Goal = "minimize",
+        rng: Any = None,
+        calibration: Calibration | None = None,
+    ) -> None:
+        if goal not in get_args(Goal):
+            raise ValueError(f"goal must be 'minimize' or 'maximize', got {goal!r}")
+        self.space, self.goal = as_space(space), goal
+        self.calibration = calibration or Calibration()
+        self._sign = 1.0 if goal == "maximize" else -1.0
+        seed = seed_sequence(rng)
+        self._history = History(self.space)
+        self._tracker = Tracker(self._history, self.calibration, seed)
+        self._asking = Asking(self._history, self._tracker, self.calibration, seed)
+        self._trials: list[int] = []  # the point of each trial, by its id
+        self._answered: set[int] = set()
+        self._failed: set[int] = set()
+
+    @overload
+    def ask(self) -> Trial: ...
+    @overload
+    def ask(self, count: int) -> list[Trial]: ...
+
+    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+        """What to measure next; with a ``count``, that many things to measure at once.
+
+        Trials that are out are taken into account: they count as measured, with a value as expected. One that
+        stays out while ten times as many others are answered as were out with it is taken for lost.
+        """
+        if count is None:
+            return self._sent(self._asking.next_point())
+        if isinstance(count, bool) or int(count) != count or count < 1:
+            raise ValueError(f"count must be a whole number from 1, got {count!r}")
+        return [self.ask() for _ in range(count)]
+
+    def expect(self, params: Any) -> Trial:
+        """A trial with params of your own: a first guess, or what another process has begun to measure."""
+        return self._sent(self._history.meet(self.space.checked(params)))
+
+    def tell(self, trial: Trial | Any, value: float, noise: float | None = None) -> None:
+        """The value of a trial, or of params measured in the past. ValueError, and nothing changed, if it is bad.
+
+        Parameters
+        ----------
+        trial : Trial, or params
+            Params of a trial that is out answer that trial. Answers may come in any order, also after `fail`.
+        value : float
+            Values beyond 1e300 in size are taken for that.
+        noise : float, optional
+            Standard deviation of this value, if known; otherwise it is estimated.
+        """
+        value, noise = _checked_value(value), _checked_noise(noise)
+        number = self._resolved(trial, failing=False)
+        signed = self._sign * min(max(value, -LARGEST), LARGEST)
+        self._history.add(Arrival(number, signed, noise))
+
+    def fail(self, trial: Trial | Any) -> None:
+        """A trial, or params tried in the past, gave no value. Such params are not asked for again."""
+        if isinstance(trial, Trial) and trial.id in self._failed:
+            return
+        number = self._resolved(trial, failing=True)
+        self._history.add(Arrival(number, UNKNOWN, UNKNOWN))
+
+    def best(self) -> Estimate:
+        """The params with the largest lower confidence bound (upper, if minimising): not the luckiest measurement."""
+        if not self._history.measured:
+            raise ValueError("best() needs a value: none has been told yet")
+        if self._history.measured == 1:
+            only = next(arrival for arrival in self._history.arrivals if not arrival.failed)
+            return Estimate(self._params(only.where), self._sign * only.value, -math.inf, math.inf)
+        belief = self._tracker.belief()
+        lower = belief.mean - self.calibration.caution(belief) * belief.std
+        lower[self._tracker.arms(self._history.hopeless)] = -math.inf
+        return self.predict(self._tracker.params(int(np.argmax(lower))))
+
+    def predict(self, params: Any) -> Estimate:
+        """What is believed about these params."""
+        params = self.space.checked(params)
+        if self._history.measured < 2:
+            raise ValueError(f"predict() needs at least 2 values, {self._history.measured} told so far")
+        belief, scale, fit = self._tracker.belief(), self.calibrated.scale, self.calibrated.fit
+        mean, std = (float(number[0]) for number in belief.predict(self.space.encode([params])))
+        half = self.calibration.caution(belief) * std
+        ends = [self._sign * scale.original(fit.centre + mean + shift) for shift in (-half, half)]
+        return Estimate(params, self._sign * scale.original(fit.centre + mean), min(ends), max(ends))
+
+    @property
+    def calibrated(self) -> Calibrated:
+        """Scale, kernel, noise and view of the noise that the measurements led to, as of the last milestone."""
+        return self._tracker.calibrated
+
+    @property
+    def measurements(self) -> list[Measurement]:
+        """All values told, in order, and how far each is trusted."""
+        arrivals = self._history.arrivals
+        trust = self._tracker.trust if self._history.measured > 1 else np.ones(len(arrivals))
+        return [
+            Measurement(self._params(arrival.where), self._sign * arrival.value, float(t))
+            for arrival, t in zip(arrivals, trust, strict=True)
+            if not arrival.failed
+        ]
+
+    def _sent(self, number: int) -> Trial:
+        """A new trial at this point."""
+        self._trials.append(number)
+        trial = Trial(len(self._trials) - 1, self._params(number))
+        self._asking.sent(trial.id, number)
+        return trial
+
+    def _params(self, number: int) -> Any:
+        """The params of a point, as a copy that may be changed."""
+        return self.space.checked(self._history.params[number])
+
+    def _resolved(self, trial: Trial | Any, failing: bool) -> int:
+        """The point that an answer is about; the trial it answers is out no more."""
+        if not isinstance(trial, Trial):
+            number = self._history.meet(self.space.checked(trial))
+            self._close(self._asking.oldest(number), failing)
+            return number
+        if not 0 <= trial.id < len(self._trials):
+            raise ValueError(f"trial {trial.id} is not one of this optimizer's: tell its params instead")
+        if trial.id in self._answered:
+            raise ValueError(
+                f"trial {trial.id} has been told already: tell(trial.params, value) adds a second measurement"
+            )
+        self._close(trial.id, failing)
+        return self._trials[trial.id]
+
+    def _close(self, id: int | None, failing: bool) -> None:
+        if id is not None:
+            self._asking.back(id)
+            (self._failed if failing else self._answered).add(id)
+
+
+def _checked_value(value: Any) -> float:
+    number = _as_number(value)
+    if number is None:
+        raise ValueError(f"value must be a number, got {value!r}")
+    if not math.isfinite(number):
+        raise ValueError(f"value is {value}: pass a finite number, or fail(trial) if there is none")
+    return number
+
+
+def _checked_noise(noise: Any) -> float:
+    if noise is None:
+        return UNKNOWN
+    number = _as_number(noise)
+    if number is None or not 0 < number < math.inf:
+        raise ValueError(
+            f"noise must be the value's standard deviation, above 0, got {noise!r}: leave it out if unknown"
+        )
+    return number
+
+
+def _as_number(value: Any) -> float | None:
+    """A Python float from any kind of real number, None from anything else."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool | np.bool_) else None

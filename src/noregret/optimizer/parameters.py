@@ -1,0 +1,257 @@
+"""Parameters: how the values of one named thing to choose become coordinates in [0, 1], and back.
+
+A parameter takes ``width`` columns of the unit cube and one lengthscale. Numbers take one column; a choice of k > 2
+options takes k, so that any two options lie equally far apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from noregret.belief.posterior import Floats, Ints
+
+
+@runtime_checkable
+class Parameter(Protocol):
+    """One thing to choose."""
+
+    @property
+    def width(self) -> int:
+        """How many columns of the unit cube it takes."""
+        ...
+
+    @property
+    def count(self) -> float:
+        """How many values it has, infinite for real numbers."""
+        ...
+
+    def values(self) -> Sequence[Any]:
+        """All its values, where ``count`` is finite."""
+        ...
+
+    def checked(self, name: str, value: Any) -> Any:
+        """The value as this parameter returns it; ValueError, with the parameter's name, if it is none of its."""
+        ...
+
+    def key(self, value: Any) -> Hashable:
+        """Equal for equal values, and only for these."""
+        ...
+
+    def encode(self, values: Sequence[Any]) -> Floats:
+        """Coordinates of n values, (n, width), all in [0, 1]."""
+        ...
+
+    def decode(self, coordinates: Floats) -> list[Any]:
+        """The values nearest to these (n, width) coordinates."""
+        ...
+
+    def snap(self, coordinates: Floats) -> Floats:
+        """The coordinates of those values, (n, width)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Float:
+    """A real number from ``low`` to ``high``, both included; ``log`` for one whose size spans orders of magnitude.
+
+    >>> Float(0.001, 1000, log=True).decode(np.array([[0.0], [0.5], [1.0]]))
+    [0.001, 1.0, 1000.0]
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.low, self.high, self.log)
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def count(self) -> float:
+        return math.inf if self.low < self.high else 1
+
+    def values(self) -> Sequence[float]:
+        return [self.low]
+
+    def checked(self, name: str, value: Any) -> float:
+        return float(_inside(name, _number(name, value), self.low, self.high))
+
+    def key(self, value: Any) -> Hashable:
+        return float(value)
+
+    def encode(self, values: Sequence[Any]) -> Floats:
+        return _to_unit(np.asarray(values, dtype=float), self.low, self.high, self.log)
+
+    def decode(self, coordinates: Floats) -> list[float]:
+        numbers = _from_unit(coordinates[:, 0], self.low, self.high, self.log)
+        return [float(number) for number in np.clip(numbers, self.low, self.high)]
+
+    def snap(self, coordinates: Floats) -> Floats:
+        return np.clip(coordinates, 0.0, 1.0) if self.low < self.high else np.zeros_like(coordinates)
+
+
+@dataclass(frozen=True)
+class Int:
+    """A whole number from ``low`` to ``high``, both included; ``log`` as for `Float`.
+
+    >>> Int(1, 4).decode(np.array([[0.0], [0.3], [0.9], [1.0]]))
+    [1, 2, 4, 4]
+    """
+
+    low: int
+    high: int
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.low, self.high, self.log)
+        if self.low != int(self.low) or self.high != int(self.high):
+            raise ValueError(f"bounds of an Int must be whole numbers, got {self.low} and {self.high}: use Float")
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def count(self) -> float:
+        return int(self.high) - int(self.low) + 1
+
+    def values(self) -> Sequence[int]:
+        return range(int(self.low), int(self.high) + 1)
+
+    def checked(self, name: str, value: Any) -> int:
+        number = _number(name, value)
+        if number != int(number):
+            raise ValueError(f"{name} must be a whole number, got {value!r}")
+        return int(_inside(name, int(number), self.low, self.high))
+
+    def key(self, value: Any) -> Hashable:
+        return int(value)
+
+    def encode(self, values: Sequence[Any]) -> Floats:
+        return _to_unit(np.asarray(values, dtype=float), self.low, self.high, self.log)
+
+    def decode(self, coordinates: Floats) -> list[int]:
+        return [int(number) for number in self._nearest(coordinates)]
+
+    def snap(self, coordinates: Floats) -> Floats:
+        return _to_unit(self._nearest(coordinates), self.low, self.high, self.log)
+
+    def _nearest(self, coordinates: Floats) -> Floats:
+        column = coordinates[:, 0]
+        if not self.log:  # so that the two ends get as much of the cube as the others
+            column = (column * self.count - 0.5) / max(self.count - 1, 1)
+        return np.clip(np.rint(_from_unit(column, self.low, self.high, self.log)), self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several options without an order; numbers among them too are just names.
+
+    >>> Choice(["adam", "sgd"]).decode(np.array([[0.2], [0.9]]))
+    ['adam', 'sgd']
+    """
+
+    options: tuple[Any, ...]
+
+    def __init__(self, options: Sequence[Any]) -> None:
+        if isinstance(options, str | bytes) or not len(options):
+            raise ValueError(f"options of a Choice must be a list of at least one, got {options!r}")
+        object.__setattr__(self, "options", tuple(options))
+        twins = [a for i, a in enumerate(self.options) if any(_same(a, b) for b in self.options[:i])]
+        if twins:
+            raise ValueError(f"options of a Choice must differ, got {twins[0]!r} twice")
+
+    @property
+    def width(self) -> int:
+        return 1 if len(self.options) <= 2 else len(self.options)
+
+    @property
+    def count(self) -> float:
+        return len(self.options)
+
+    def values(self) -> Sequence[Any]:
+        return self.options
+
+    def checked(self, name: str, value: Any) -> Any:
+        return self.options[self._index(name, value)]
+
+    def key(self, value: Any) -> Hashable:
+        return self._index("value", value)
+
+    def encode(self, values: Sequence[Any]) -> Floats:
+        return self._corners(np.array([self._index("value", value) for value in values], dtype=np.intp))
+
+    def decode(self, coordinates: Floats) -> list[Any]:
+        return [self.options[i] for i in self._nearest(coordinates)]
+
+    def snap(self, coordinates: Floats) -> Floats:
+        return self._corners(self._nearest(coordinates))
+
+    def _corners(self, index: Ints) -> Floats:
+        if self.width == 1:
+            return index[:, None].astype(float)
+        return np.eye(self.width)[index] / math.sqrt(2)  # any two options at distance 1
+
+    def _nearest(self, coordinates: Floats) -> Ints:
+        if self.width > 1:
+            return np.asarray(np.argmax(coordinates, axis=1))
+        return np.asarray((coordinates[:, 0] >= 0.5) & (len(self.options) == 2), dtype=np.intp)
+
+    def _index(self, name: str, value: Any) -> int:
+        for i, option in enumerate(self.options):
+            if option is value or _same(option, value):
+                return i
+        raise ValueError(f"{name} must be one of {list(self.options)}, got {value!r}")
+
+
+def _check_bounds(low: Any, high: Any, log: bool) -> None:
+    for bound in (low, high):
+        if isinstance(bound, bool) or not isinstance(bound, Real) or not math.isfinite(bound):
+            raise ValueError(f"bounds must be finite numbers, got {low!r} and {high!r}")
+    if low > high:
+        raise ValueError(f"low must not be above high, got {low} and {high}: swap them")
+    if log and low <= 0:
+        raise ValueError(f"low must be above 0 on a log scale, got {low}")
+    if not math.isfinite(float(high) - float(low)):
+        raise ValueError(f"the range from {low} to {high} is too wide for floating point: narrow it")
+
+
+def _number(name: str, value: Any) -> Any:
+    if isinstance(value, np.bool_ | bool) or not isinstance(value, Real | Integral) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    return value
+
+
+def _inside(name: str, value: Any, low: float, high: float) -> Any:
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be from {low} to {high}, got {value}: widen the bounds or drop this measurement")
+    return value
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Equal and of one kind: True is not 1, but 1 is 1.0."""
+    return isinstance(first, bool) == isinstance(second, bool) and bool(first == second)
+
+
+def _to_unit(values: Floats, low: float, high: float, log: bool) -> Floats:
+    if low == high:
+        return np.zeros((len(values), 1))
+    if log:
+        values, low, high = np.log(values), math.log(low), math.log(high)
+    return np.clip((values - low) / (high - low), 0.0, 1.0)[:, None]
+
+
+def _from_unit(column: Floats, low: float, high: float, log: bool) -> Floats:
+    if log:
+        inside = np.exp(_from_unit(column, math.log(low), math.log(high), False))
+        return np.where(column <= 0, low, np.where(column >= 1, high, inside))  # the ends are exact
+    return np.asarray(low * (1 - column) + high * column)

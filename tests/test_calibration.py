@@ -1,0 +1,316 @@
+"""The steps from measurements to a belief, each by itself."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, norm
+from scipy.stats import t as student
+
+from noregret import Choice, ExactGP, ExpectedImprovement, Float, Int, Matern
+from noregret.optimizer.calibration import Calibration, subset
+from noregret.optimizer.candidates import Candidates, around, shifted, sobol
+from noregret.optimizer.evidence import Evidence
+from noregret.optimizer.fit import CENTRE, Fit, FitMatern, _Likelihood
+from noregret.optimizer.history import UNKNOWN, Arrival, History
+from noregret.optimizer.improvement import SaturatedImprovement
+from noregret.optimizer.scaling import RobustScale, Scale
+from noregret.optimizer.space import Product
+from noregret.optimizer.tracker import milestone
+from noregret.optimizer.weights import StudentT, smoothed
+from noregret.optimizer.widths import FittedWidth
+
+
+def evidence(points=30, measurements=45, dimension=3, seed=0, told=False, noise=None):
+    """Measurements of a smooth function, some points measured again, some with a noise that was told."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((points, dimension))
+    where = np.concatenate([np.arange(points), rng.integers(points, size=measurements - points)])
+    draws = rng.standard_normal(measurements) if noise is None else noise(rng, measurements)
+    known = np.where(rng.random(measurements) < 0.3, 0.2, np.nan) if told else np.full(measurements, np.nan)
+    values = np.sin(5 * X[where, 0]) + X[where, 1] + 0.2 * draws
+    return Evidence(X, where, values, known, np.arange(dimension))
+
+
+def test_medians_by_point():
+    data = Evidence(
+        np.zeros((3, 1)), np.array([0, 2, 0, 1, 0, 1]), np.array([5.0, 9, 1, 2, 3, 4]), np.full(6, np.nan), None
+    )
+    assert data.medians().tolist() == [3.0, 3.0, 9.0]
+
+
+# --- scaling -----------------------------------------------------------------------------------------------------
+
+
+def test_the_scale_of_gaussian_values_is_their_own():
+    values = 7 + 3 * np.random.default_rng(0).standard_normal(2000)
+    data = Evidence(np.zeros((2000, 1)), np.arange(2000), values, np.full(2000, np.nan), np.zeros(1, int))
+    scale = RobustScale()(data)
+    assert scale.centre == pytest.approx(7, abs=0.2)
+    assert scale.unit == pytest.approx(3, rel=0.05)
+
+
+@pytest.mark.parametrize("absurd", [1e9, -1e9, 1e300, -1e300])
+def test_absurd_values_do_not_move_the_scale(absurd):
+    values = np.random.default_rng(0).standard_normal(40)
+    data = lambda v: Evidence(np.zeros((40, 1)), np.arange(40), v, np.full(40, np.nan), np.zeros(1, int))  # noqa: E731
+    spoilt = np.where(np.arange(40) < 3, absurd, values)
+    before, after = RobustScale()(data(values)), RobustScale()(data(spoilt))
+    assert abs(after.centre - before.centre) < 0.3
+    assert 0.6 < after.unit / before.unit < 1.6
+    assert np.isfinite(after.standard(spoilt) ** 2).all()
+
+
+def test_where_nothing_spreads_the_unit_is_one():
+    data = Evidence(np.zeros((5, 1)), np.arange(5), np.full(5, 4.0), np.full(5, np.nan), np.zeros(1, int))
+    assert RobustScale()(data) == Scale(4.0, 1.0, RobustScale().bend)
+
+
+def test_where_only_a_few_differ_they_set_the_unit():
+    data = Evidence(np.zeros((21, 1)), np.arange(21), np.eye(1, 21)[0], np.full(21, np.nan), np.zeros(1, int))
+    assert RobustScale()(data).unit == pytest.approx(1 / 2.563)
+
+
+def test_a_scale_can_be_undone():
+    scale = Scale(10.0, 2.0, bend=2.0)
+    for value in (-50.0, 0.0, 5.9, 6.1, 10.0, 1e4):
+        assert scale.original(float(scale.standard(np.array(value)))) == pytest.approx(value)
+    assert scale.standard(np.array([6.0, 12.0])).tolist() == [-2.0, 1.0]
+    assert float(scale.standard(np.array(-190.0))) == pytest.approx(-2 - math.log(99))
+
+
+# --- fit ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_the_likelihood_is_that_of_all_measurements(told):
+    data = evidence(told=told)
+    if told:  # a point whose measurements are of both kinds is averaged approximately: keep to one kind each
+        known = np.where(data.where < 10, 0.2, np.nan)
+        data = Evidence(data.points, data.where, data.values, known, data.groups)
+    trust = np.random.default_rng(1).uniform(0.2, 1.2, len(data))
+    theta = np.log([0.4, 0.8, 1.5, 1.2, 0.2])
+    X = data.points[data.where]
+    covariance = 1.2**2 * Matern(2.5, (0.4, 0.8, 1.5))(X, X) + CENTRE**2 + np.diag(data.variance(0.2**2) / trust)
+    expected = multivariate_normal(np.zeros(len(data)), covariance).logpdf(data.values)
+    assert _Likelihood(data, trust)(theta)[0] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_the_gradient_is_that_of_the_likelihood(told):
+    data = evidence(told=told)
+    data = Evidence(data.points, data.where, data.values, data.noise, np.array([0, 1, 1]))
+    likelihood = _Likelihood(data, np.random.default_rng(1).uniform(0.2, 1.2, len(data)))
+    theta, step = np.log([0.4, 0.8, 1.2, 0.2]), 1e-5
+    numeric = [(likelihood(theta + h)[0] - likelihood(theta - h)[0]) / (2 * step) for h in step * np.eye(4)]
+    assert likelihood(theta)[1] == pytest.approx(numeric, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_fit_finds_noise_and_relevance(seed):
+    data = evidence(points=80, measurements=80, seed=seed)
+    fit = FitMatern()(data, np.ones(80))
+    assert 0.13 < fit.noise < 0.27, "true: 0.2"
+    assert 1.5 * fit.lengthscales[0] < min(fit.lengthscales[1:]), "the others do less"
+
+
+@pytest.mark.parametrize("values", [np.zeros(8), np.eye(1, 8)[0], np.full(8, 1e6), np.arange(8) * 1e-9])
+def test_degenerate_values_can_be_fitted(values):
+    data = Evidence(np.random.default_rng(0).random((8, 2)), np.arange(8), values, np.full(8, np.nan), np.arange(2))
+    fit = Calibration().calibrated(data).fit
+    assert np.isfinite([*fit.lengthscales, fit.amplitude, fit.noise, fit.centre]).all()
+    assert fit.noise > 0
+
+
+def test_the_same_point_many_times_can_be_fitted():
+    data = Evidence(np.full((1, 2), 0.5), np.zeros(50, int), np.arange(50.0), np.full(50, np.nan), np.arange(2))
+    assert Calibration().calibrated(data).fit.noise > 0
+
+
+# --- weights -----------------------------------------------------------------------------------------------------
+
+
+def test_the_cost_of_trust_makes_the_likelihood_students():
+    """With f known, the bound is the Student-t log density exactly."""
+    for dof in (2.0, 4.0, 7.5):
+        residuals = np.random.default_rng(0).standard_t(dof, 50)
+        trust = (dof + 1) / (dof + residuals**2)
+        gaussian = norm.logpdf(residuals, scale=1 / np.sqrt(trust)).sum()
+        alone = Evidence(np.zeros((50, 1)), np.arange(50), residuals, np.full(50, np.nan), np.zeros(1, int))
+        assert gaussian - StudentT(dof).cost(alone, trust) == pytest.approx(student.logpdf(residuals, dof).sum())
+
+
+def test_smoothing_is_the_posterior():
+    data, kernel = evidence(), Matern(2.5, 0.5)
+    precision = np.random.default_rng(1).uniform(1, 30, len(data))
+    mean, variance, _ = smoothed(kernel(data.points, data.points), data, precision, 0.3)
+    belief = ExactGP(kernel, 1.0).prior(data.points)
+    belief.update(data.where, data.values - 0.3, noise=1 / precision)
+    assert mean == pytest.approx(belief.mean + 0.3, abs=1e-8)
+    assert variance == pytest.approx(belief.std**2, abs=1e-8)
+
+
+def test_absurd_measurements_are_not_trusted():
+    data = evidence(points=40, measurements=40)
+    spoilt = np.where(np.arange(40) % 10 == 3, data.values + 30, data.values)
+    data = Evidence(data.points, data.where, spoilt, data.noise, data.groups)
+    trust = StudentT(4.0).trust(data, Fit((0.5, 0.5, 2.0), 1.0, 0.2))
+    assert (trust[np.arange(40) % 10 == 3] < 0.01).all()
+    assert np.median(trust[np.arange(40) % 10 != 3]) > 0.8
+
+
+@pytest.mark.parametrize("residual", [0.0, 0.5, 3.0, 50.0])
+def test_trust_on_arrival_is_the_trust_of_weighing(residual):
+    """One measurement of a point that nothing else tells about."""
+    fit, weighing = Fit((0.5,), 1.0, 0.2), StudentT(4.0, iterations=60)
+    data = Evidence(np.full((1, 1), 0.5), np.zeros(1, int), np.array([residual]), np.full(1, np.nan), np.zeros(1, int))
+    assert weighing.arriving(residual, 1.0, 0.2) == pytest.approx(float(weighing.trust(data, fit)[0]), rel=0.02)
+
+
+def test_repeats_move_the_estimate_to_the_mean():
+    """Exponential noise: the mean is 1, the median 0.69."""
+    values = np.random.default_rng(0).exponential(size=400)
+    fit = Fit((0.5,), 5.0, 0.7)
+    estimates = []
+    for growth in (0.0, 0.5):
+        data = Evidence(np.full((1, 1), 0.5), np.zeros(400, int), values, np.full(400, np.nan), np.zeros(1, int))
+        trust = StudentT(2.0, growth).trust(data, fit)
+        estimates.append(float(trust @ values / trust.sum()))
+    assert estimates[0] < 0.85
+    assert estimates[1] == pytest.approx(values.mean(), abs=0.03)
+
+
+def test_an_absurd_value_is_ignored_among_repeats_too():
+    values = np.append(np.random.default_rng(0).standard_normal(100), 1e4)
+    data = Evidence(np.full((1, 1), 0.5), np.zeros(101, int), values, np.full(101, np.nan), np.zeros(1, int))
+    trust = StudentT(2.0).trust(data, Fit((0.5,), 5.0, 1.0))
+    assert abs(trust @ values / trust.sum() - values[:-1].mean()) < 0.05
+
+
+def heavy(data):
+    return Calibration().calibrated(data).weighing.heavy
+
+
+@pytest.mark.parametrize("size", [10, 40])
+def test_gaussian_noise_is_taken_for_gaussian(size):
+    assert sum(heavy(evidence(size, size, seed=seed)) for seed in range(8)) <= 1
+
+
+def spike(rng, size):
+    return rng.standard_normal(size) + 200 * (np.arange(size) == size // 2)
+
+
+@pytest.mark.parametrize("size", [10, 40])
+def test_one_spike_is_enough(size):
+    assert all(heavy(evidence(size, size, seed=seed, noise=spike)) for seed in range(5))
+
+
+def test_heavy_tails_are_found_in_time():
+    draws = lambda rng, size: rng.standard_t(1.5, size)  # noqa: E731
+    assert sum(heavy(evidence(60, 60, seed=seed, noise=draws)) for seed in range(8)) >= 7
+
+
+# --- rules and widths --------------------------------------------------------------------------------------------
+
+
+def known(counts, means, noise=0.5):
+    """A belief about arms that have nothing to do with each other, each measured so often with this average."""
+    belief = ExactGP(Matern(2.5, 1e-3), noise**2).prior(np.arange(float(len(counts)))[:, None])
+    for arm, (count, mean) in enumerate(zip(counts, means, strict=True)):
+        belief.update([arm] * count, [mean] * count)
+    return belief
+
+
+def test_a_point_measured_enough_loses_its_appeal():
+    belief = known([200, 0], [1.5, 0.0])
+    plain, saturated = ExpectedImprovement()(belief, None), SaturatedImprovement()(belief, None)
+    assert saturated[1] == pytest.approx(plain[1]), "nothing is known: as it is"
+    assert saturated[0] == pytest.approx(plain[0] * 5 * belief.std[0] ** 2 / 0.5**2)
+    assert np.argmax(SaturatedImprovement()(known([40, 0], [1.0, 0.0]), None)) == 1
+
+
+def test_early_on_a_point_may_be_measured_more_often():
+    belief = known([8], [1.0])
+    assert SaturatedImprovement()(belief, None) == pytest.approx(ExpectedImprovement()(belief, None))
+    assert SaturatedImprovement(early=0)(belief, None) < ExpectedImprovement()(belief, None)
+
+
+def test_the_fitted_width_is_amm_with_a_norm_from_the_misfit():
+    belief = known([4, 4], [1.0, -1.0])
+    noise = belief.rounds - belief.effective_dimension
+    norm2 = max(0.0, belief.misfit - noise)
+    expected = 0.3 * math.sqrt(norm2 + 2 * (belief.information_gain + math.log(20)))
+    assert FittedWidth(0.3, delta=0.05)(belief) == pytest.approx(expected)
+    assert FittedWidth()(known([4, 4], [5.0, -5.0])) > FittedWidth()(belief), "it grows with what contradicts the fit"
+
+
+# --- candidates, milestones, history -----------------------------------------------------------------------------
+
+
+def test_candidates_close_in_on_the_best():
+    space = Product({"x": Float(0, 1), "y": Float(0, 1)})
+    belief = ExactGP(Matern(2.5, 0.3), 1e-4).prior(np.random.default_rng(0).random((30, 2)))
+    belief.update(np.arange(30), -((belief.arms - 0.4) ** 2).sum(axis=1))
+    points = Candidates()(space, belief, np.full(2, 0.3), np.random.default_rng(1))
+    assert ((points >= 0) & (points <= 1)).all()
+    peak = points[np.argmax(belief.predict(points)[0])]
+    fine = np.random.default_rng(2).random((20_000, 2))
+    assert belief.predict(peak[None])[0][0] >= belief.predict(fine)[0].max() - 1e-4
+
+
+def test_a_small_space_is_taken_whole():
+    space = Product({"a": Int(1, 20), "b": Choice(["x", "y", "z"])})
+    belief = ExactGP(Matern(2.5, 0.3), 1e-2).prior(space.everything()[:3])
+    assert len(Candidates()(space, belief, np.full(4, 0.3), np.random.default_rng(0))) == 60
+
+
+def test_candidates_belong_to_the_space():
+    space = Product({"a": Float(0, 1), "b": Int(1, 5), "c": Choice(["x", "y", "z"])})
+    belief = ExactGP(Matern(2.5, 0.3), 1e-2).prior(space.snap(sobol(8, 5, 0)))
+    belief.update(np.arange(8), np.arange(8.0))
+    points = Candidates()(space, belief, np.full(5, 0.3), np.random.default_rng(0))
+    assert np.array_equal(points, space.snap(points))
+    assert {(p["b"], p["c"]) for p in space.decode(points)} == {(b, c) for b in range(1, 6) for c in "xyz"}
+
+
+def test_sobol_points_are_nested_and_even():
+    assert np.array_equal(sobol(64, 3, 7)[:20], sobol(20, 3, 7))
+    moved = shifted(sobol(256, 2, 0), np.random.default_rng(0))
+    counts = np.histogram2d(moved[:, 0], moved[:, 1], bins=4, range=[[0, 1], [0, 1]])[0]
+    assert counts.min() > 8, "16 a cell on average"
+
+
+def test_steps_stay_near_but_for_a_leap_now_and_then():
+    centre = np.full((1, 4), 0.5)
+    cloud = around(centre, 1000, np.full(4, 0.01), np.arange(4), np.random.default_rng(0))
+    assert (np.abs(cloud - 0.5).max(axis=1) < 0.06).mean() > 0.85
+    assert (np.abs(cloud - 0.5).max(axis=1) > 0.1).any()
+    assert (cloud != 0.5).any(axis=1).all()
+
+
+def test_milestones_come_at_a_growing_distance():
+    reached = sorted({milestone(count, 5, 40, 2.0) for count in range(5, 200)})
+    assert reached == [5, 6, 7, 8, 9, 11, 14, 18, 26, 42, 84, 168]
+    assert milestone(3, 5, 40, 2.0) == 3
+
+
+def test_a_subset_spreads_over_time():
+    data = evidence(points=30, measurements=60)
+    part = subset(data, 10)
+    assert len(part.points) == 10
+    assert np.array_equal(part.points[0], data.points[0])
+    assert np.array_equal(part.points[-1], data.points[-1])
+    assert len(part) == np.isin(data.points[data.where], part.points).all(axis=1).sum()
+    assert subset(data, 30) is data
+
+
+def test_points_that_only_failed_count_as_bad():
+    history = History(Product({"x": Float(0, 1)}))
+    for i in range(11):
+        history.add(Arrival(history.meet({"x": i / 20}), float(i), UNKNOWN))
+    history.add(Arrival(history.meet({"x": 0.9}), UNKNOWN, UNKNOWN))
+    history.add(Arrival(history.meet({"x": 0.05}), UNKNOWN, UNKNOWN))  # has a value: its failure does not count
+    data, numbers = history.evidence(13)
+    assert len(data) == 12
+    assert (numbers[data.where[-1]], data.values[-1]) == (11, 1.0)
+    assert history.hopeless.tolist() == [11]

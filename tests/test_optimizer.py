@@ -1,0 +1,517 @@
+"""The optimizer as its users meet it: answers in any order, failures, nonsense, and results."""
+
+import copy
+import math
+import time
+
+import numpy as np
+import pytest
+
+from noregret import UCB, Choice, Float, Int, Optimizer
+from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.optimizer import Trial
+from noregret.optimizer.scaling import Scale
+from noregret.optimizer.weights import Equal
+from noregret.optimizer.widths import FittedWidth
+
+SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
+
+
+def bowl(params):
+    """0 at (0.3, 0.6), up to 0.85 elsewhere."""
+    return (params["x"] - 0.3) ** 2 + (params["y"] - 0.6) ** 2
+
+
+def gaussian(rng):
+    return 0.05 * rng.standard_normal()
+
+
+def spikes(rng):
+    return 0.02 * rng.standard_normal() + (rng.random() < 0.05) * rng.choice([-17, 17])
+
+
+def student(rng):
+    return 0.03 * rng.standard_t(1.5)
+
+
+def played(opt, rounds, function=bowl, noise=gaussian, seed=0):
+    rng, trials = np.random.default_rng(seed), []
+    for _ in range(rounds):
+        trials.append(opt.ask())
+        opt.tell(trials[-1], function(trials[-1].params) + noise(rng))
+    return trials
+
+
+def params(trials):
+    return [trial.params for trial in trials]
+
+
+# --- results -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [gaussian, spikes, student])
+def test_it_finds_the_bottom_of_a_bowl(noise):
+    """A random point has a value of 0.21 on average, the best of 35 random points about 0.015."""
+    regrets, total = [], []
+    for seed in range(4):
+        opt = Optimizer(SQUARE, goal="minimize", rng=seed)
+        trials = played(opt, 35, noise=noise, seed=seed)
+        regrets.append(bowl(opt.best().params))
+        total.append(np.mean([bowl(trial.params) for trial in trials]))
+    assert np.mean(regrets) < 0.02
+    assert np.mean(total) < 0.12
+
+
+def test_it_finds_the_right_option_and_number():
+    def cost(p):
+        return abs(math.log10(p["rate"]) + 2) + 0.1 * abs(p["layers"] - 5) + (p["kind"] != "b")
+
+    space = {"rate": Float(1e-5, 1, log=True), "layers": Int(1, 12), "kind": Choice(["a", "b", "c", "d"])}
+    for seed in range(3):
+        opt = Optimizer(space, rng=seed)
+        played(opt, 40, cost, seed=seed)
+        best = opt.best().params
+        assert best["kind"] == "b"
+        assert 10**-2.6 < best["rate"] < 10**-1.4
+        assert abs(best["layers"] - 5) <= 3
+
+
+def test_it_finds_the_best_row_of_a_table():
+    """Twelve machines without any feature but their name; the noise is as large as the gap."""
+    rows = [{"machine": f"m{i}"} for i in range(12)]
+    found = 0
+    for seed in range(4):
+        opt = Optimizer(rows, goal="maximize", rng=seed)
+        played(opt, 100, lambda p: 1.0 * (p["machine"] == "m7"), lambda rng: rng.standard_normal(), seed)
+        found += opt.best().params == rows[7]
+    assert found >= 3
+
+
+def test_precision_is_not_limited_by_a_grid():
+    opt = Optimizer(SQUARE, rng=0)
+    played(opt, 60, noise=lambda rng: 0.0)
+    assert bowl(opt.best().params) < 1e-4, "the nearest of 1000 random points is at about 3e-4"
+
+
+def test_best_is_not_the_luckiest_draw():
+    rows = [{"i": i} for i in range(4)]
+    opt = Optimizer(rows, goal="maximize", rng=0)
+    noise = 0.1 * np.random.default_rng(0).standard_normal((30, 4))
+    for draw in noise:
+        for row in rows:
+            opt.tell(row, row["i"] / 4 + draw[row["i"]])
+    opt.tell(rows[0], 100.0)
+    best = opt.best()
+    assert best.params == {"i": 3}
+    assert best.lower < 0.75 + noise[:, 3].mean() < best.upper
+    assert best.upper - best.lower < 0.3
+
+
+def test_intervals_hold_most_of_the_time():
+    held = 0
+    for seed in range(8):
+        opt = Optimizer(SQUARE, rng=seed)
+        played(opt, 20, seed=seed)
+        best = opt.best()
+        held += best.lower <= bowl(best.params) <= best.upper
+    assert held >= 6
+
+
+def test_minimising_is_maximising_the_negative():
+    low, high = Optimizer(SQUARE, goal="minimize", rng=3), Optimizer(SQUARE, goal="maximize", rng=3)
+    first = played(low, 15, noise=lambda rng: 0.0)
+    second = played(high, 15, lambda p: -bowl(p), noise=lambda rng: 0.0)
+    assert params(first) == params(second)
+    assert low.best().estimate == -high.best().estimate
+    assert (low.best().lower, low.best().upper) == (-high.best().upper, -high.best().lower)
+
+
+def test_every_step_can_be_replaced():
+    calibration = Calibration(
+        rule=UCB(FittedWidth()), weighings=(Equal(),), scale=lambda evidence: Scale(0.0, 1.0), initial=5
+    )
+    opt = Optimizer(SQUARE, rng=0, calibration=calibration)
+    played(opt, 30)
+    assert bowl(opt.best().params) < 0.05
+    assert opt.calibrated.scale == Scale(0.0, 1.0)
+    assert {m.trust for m in opt.measurements} == {1.0}
+
+
+# --- the same again ----------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_run():
+    runs = [played(Optimizer(SQUARE, rng=seed), 25, noise=spikes) for seed in (1, 1, 2)]
+    assert params(runs[0]) == params(runs[1])
+    assert params(runs[0]) != params(runs[2])
+
+
+@pytest.mark.parametrize("rounds", [2, 7, 20, 33])
+def test_a_history_told_anew_leads_to_the_same_question(rounds):
+    """After a crash: the answers in their order, then the trials that are out."""
+    lived = Optimizer(SQUARE, rng=5)
+    trials = played(lived, rounds, noise=spikes)
+    out = lived.ask(2)
+    told = Optimizer(SQUARE, rng=5)
+    for params_of, value, _ in lived.measurements:
+        told.tell(params_of, value)
+    for trial in out:
+        told.expect(trial.params)
+    assert len(trials) == rounds
+    first, second = lived.ask().params, told.ask().params
+    assert first == pytest.approx(second, abs=1e-6)
+    assert lived.best().estimate == pytest.approx(told.best().estimate, abs=1e-6)
+
+
+def test_looking_changes_nothing():
+    quiet, curious = Optimizer(SQUARE, rng=0), Optimizer(SQUARE, rng=0)
+    rng = [np.random.default_rng(0), np.random.default_rng(0)]
+    for _ in range(20):
+        first, second = quiet.ask(), curious.ask()
+        quiet.tell(first, bowl(first.params) + gaussian(rng[0]))
+        curious.tell(second, bowl(second.params) + gaussian(rng[1]))
+        curious.best()
+        curious.measurements  # noqa: B018
+    assert quiet.ask().params == curious.ask().params
+
+
+def test_params_given_away_may_be_changed():
+    one, other = Optimizer(SQUARE, rng=0), Optimizer(SQUARE, rng=0)
+    for _ in range(10):
+        first, second = one.ask(), other.ask()
+        value = bowl(first.params)
+        first.params["x"] = 99.0
+        one.tell(first, value)
+        other.tell(second, value)
+        one.best().params.clear()
+        one.measurements[0].params.clear()
+    assert one.ask().params == other.ask().params
+
+
+def test_an_optimizer_can_be_copied():
+    opt = Optimizer(SQUARE, rng=0)
+    played(opt, 12)
+    assert copy.deepcopy(opt).ask().params == opt.ask().params
+
+
+# --- many at once ------------------------------------------------------------------------------------------------
+
+
+def test_trials_that_are_out_are_taken_into_account():
+    opt = Optimizer(SQUARE, rng=0)
+    played(opt, 12, noise=lambda rng: 0.0)
+    trials = opt.ask(6)
+    points = np.array([[t.params["x"], t.params["y"]] for t in trials])
+    assert len({t.id for t in trials}) == 6
+    assert len(np.unique(points.round(6), axis=0)) >= 4, "six identical questions would be five wasted answers"
+
+
+def test_answers_in_any_order():
+    """Six workers, answers shuffled, one in ten trials lost."""
+    regrets = []
+    for seed in range(2):
+        opt, rng, out = Optimizer(SQUARE, rng=seed), np.random.default_rng(seed), []
+        for _ in range(40):
+            while len(out) < 6:
+                trial = opt.ask()
+                if rng.random() < 0.9:
+                    out.append(trial)
+            trial = out.pop(rng.integers(len(out)))
+            opt.tell(trial, bowl(trial.params) + gaussian(rng))
+        regrets.append(bowl(opt.best().params))
+    assert np.mean(regrets) < 0.02
+
+
+def test_a_trial_that_never_comes_back_is_forgotten():
+    """Of two arms, the better is out for ever: it must be asked for again."""
+    opt = Optimizer([{"i": 0}, {"i": 1}], goal="maximize", rng=0)
+    for value in (0.0, 0.1, -0.1, 0.05):
+        opt.tell({"i": 0}, value)
+        opt.tell({"i": 1}, 1 + value)
+    opt.expect({"i": 1})
+    for _ in range(20):
+        trial = opt.ask()
+        opt.tell(trial, trial.params["i"] + 0.05)
+    assert opt.ask().params == {"i": 1}
+
+
+def test_a_whole_design_can_be_out_before_the_first_answer():
+    opt = Optimizer(SQUARE, rng=0)
+    trials = opt.ask(20)
+    assert len({tuple(t.params.values()) for t in trials}) == 20
+    for trial in reversed(trials):
+        opt.tell(trial, bowl(trial.params))
+    assert bowl(opt.best().params) < 0.1
+
+
+# --- repeats, the past, told noise -------------------------------------------------------------------------------
+
+
+def test_repeated_measurements_are_pooled():
+    opt = Optimizer([{"i": i} for i in range(3)], goal="maximize", rng=0)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        for i in range(3):
+            opt.tell({"i": i}, i + rng.standard_normal())
+    best = opt.best()
+    assert best.params == {"i": 2}
+    assert 0.05 < (best.upper - best.lower) / 2 < 0.3, "200 measurements of noise 1: std about 0.07"
+
+
+def test_a_measurement_costs_the_same_however_many_there_were():
+    opt = Optimizer([{"i": i} for i in range(5)], goal="maximize", rng=0)
+    rng, seconds = np.random.default_rng(0), []
+    for _ in range(8):
+        start = time.process_time()
+        for _ in range(250):
+            trial = opt.ask()
+            opt.tell(trial, trial.params["i"] + rng.standard_normal())
+        seconds.append(time.process_time() - start)
+    assert min(seconds[4:]) < 3 * min(seconds[1:4]), seconds
+
+
+def test_the_past_counts():
+    rng = np.random.default_rng(0)
+    opt = Optimizer(SQUARE, rng=0)
+    for _ in range(40):
+        x, y = rng.random(2)
+        opt.tell({"x": x, "y": y}, bowl({"x": x, "y": y}))
+    assert bowl(opt.ask().params) < 0.05, "no need for a design"
+    assert len(opt.measurements) == 40
+
+
+def test_the_params_of_a_trial_answer_it():
+    one, other = Optimizer(SQUARE, rng=0), Optimizer(SQUARE, rng=0)
+    for _ in range(15):
+        first, second = one.ask(), other.ask()
+        one.tell(first, bowl(first.params))
+        other.tell(second.params, bowl(second.params))
+    assert one.ask().params == other.ask().params
+
+
+def test_a_sharp_measurement_counts_for_more():
+    opt = Optimizer([{"i": 0}, {"i": 1}], goal="maximize", rng=0)
+    for value in (-1.0, 1.0, -0.5, 0.5):
+        opt.tell({"i": 0}, value, noise=1.0)
+        opt.tell({"i": 1}, value, noise=1.0)
+    opt.tell({"i": 0}, 0.8, noise=0.01)
+    assert opt.predict({"i": 0}).estimate == pytest.approx(0.8, abs=0.05)
+    assert opt.predict({"i": 1}).upper - opt.predict({"i": 1}).lower > 10 * (
+        opt.predict({"i": 0}).upper - opt.predict({"i": 0}).lower
+    )
+
+
+def test_trust_tells_the_outliers():
+    opt = Optimizer(SQUARE, rng=0)
+    played(opt, 30)
+    trial = opt.ask()
+    opt.tell(trial, 50.0)
+    trust = [m.trust for m in opt.measurements]
+    assert trust[-1] < 0.05
+    assert opt.measurements[-1].value == 50.0
+    assert min(trust[:-1]) > 0.2
+
+
+def test_an_unbelievably_good_value_is_measured_again():
+    opt = Optimizer(SQUARE, rng=0)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        point = dict(zip("xy", rng.random(2), strict=True))
+        opt.tell(point, bowl(point) + 0.01 * rng.standard_normal())
+    opt.tell({"x": 0.9, "y": 0.1}, -20.0)
+    trial = opt.ask()
+    assert trial.params == {"x": 0.9, "y": 0.1}
+    opt.tell(trial, bowl(trial.params))
+    assert opt.ask().params != trial.params
+    assert bowl(opt.best().params) < 0.02
+
+
+# --- failures ----------------------------------------------------------------------------------------------------
+
+
+def test_what_fails_is_not_asked_for_again():
+    opt = Optimizer([{"i": i} for i in range(10)], goal="maximize", rng=0)
+    asked = []
+    for _ in range(40):
+        trial = opt.ask()
+        asked.append(trial.params["i"])
+        opt.fail(trial) if trial.params["i"] >= 7 else opt.tell(trial, float(trial.params["i"]))
+    assert all(asked.count(i) <= 1 for i in (7, 8, 9))
+    assert opt.best().params == {"i": 6}
+
+
+def test_a_region_that_fails_is_left():
+    rng, failures = np.random.default_rng(0), 0
+    opt = Optimizer(SQUARE, rng=0)
+    for _ in range(50):
+        trial = opt.ask()
+        if trial.params["x"] < 0.35:
+            failures += 1
+            opt.fail(trial)
+        else:
+            opt.tell(trial, bowl(trial.params) + 0.01 * rng.standard_normal())
+    assert failures < 25
+    assert opt.best().params["x"] >= 0.35
+    assert bowl(opt.best().params) < 0.03
+
+
+def test_everything_may_fail():
+    opt = Optimizer(SQUARE, rng=0)
+    for _ in range(80):
+        opt.fail(opt.ask())
+    with pytest.raises(ValueError, match="none has been told"):
+        opt.best()
+    table = Optimizer([{"i": 0}, {"i": 1}], rng=0)
+    for _ in range(10):
+        table.fail(table.ask())
+    table.tell({"i": 1}, 1.0)
+    table.tell({"i": 1}, 1.1)
+    assert table.ask().params == {"i": 1}
+
+
+def test_a_late_answer_is_welcome():
+    opt = Optimizer([{"i": 0}, {"i": 1}], goal="maximize", rng=0)
+    trials = opt.ask(2)
+    opt.fail(trials[1])
+    opt.fail(trials[1])
+    opt.tell(trials[0], 0.0)
+    opt.tell(trials[1], 1.0)
+    assert opt.best().params == trials[1].params
+
+
+def test_past_failures_may_be_told():
+    opt = Optimizer([{"i": 0}, {"i": 1}], rng=0)
+    opt.fail({"i": 0})
+    opt.tell({"i": 1}, 1.0)
+    opt.tell({"i": 1}, 2.0)
+    assert {opt.ask().params["i"] for _ in range(3)} == {1}
+
+
+# --- nonsense ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (math.nan, "value is nan: pass a finite number, or fail"),
+        (math.inf, "value is inf"),
+        (-math.inf, "value is -inf"),
+        (np.float64("nan"), "value is nan"),
+        ("12", "value must be a number, got '12'"),
+        (None, "value must be a number, got None"),
+        (True, "value must be a number, got True"),
+        ([1.0], "value must be a number"),
+        (1 + 2j, "value must be a number"),
+    ],
+)
+def test_a_bad_value_changes_nothing(value, message):
+    opt, twin = Optimizer(SQUARE, rng=0), Optimizer(SQUARE, rng=0)
+    played(opt, 10)
+    played(twin, 10)
+    trial, same = opt.ask(), twin.ask()
+    with pytest.raises(ValueError, match=message):
+        opt.tell(trial, value)
+    with pytest.raises(ValueError, match=message):
+        opt.tell({"x": 0.9, "y": 0.9}, value)
+    opt.tell(trial, 0.3)
+    twin.tell(same, 0.3)
+    assert opt.ask().params == twin.ask().params
+    assert len(opt.measurements) == 11
+
+
+@pytest.mark.parametrize("noise", [0, -1.0, math.nan, math.inf, "a", True])
+def test_a_bad_noise_is_refused(noise):
+    opt = Optimizer(SQUARE, rng=0)
+    with pytest.raises(ValueError, match="noise must be the value's standard deviation"):
+        opt.tell(opt.ask(), 1.0, noise=noise)
+    assert not opt.measurements
+
+
+@pytest.mark.parametrize("value", [np.float32(0.5), np.int64(2), np.array(0.5), 3])
+def test_any_real_number_is_a_value(value):
+    opt = Optimizer(SQUARE, rng=0)
+    opt.tell(opt.ask(), value)
+    assert opt.best().estimate == float(value)
+
+
+def test_answers_to_nothing_are_refused():
+    opt = Optimizer(SQUARE, rng=0)
+    trial = opt.ask()
+    opt.tell(trial, 1.0)
+    with pytest.raises(ValueError, match=r"trial 0 has been told already: tell\(trial.params, value\)"):
+        opt.tell(trial, 2.0)
+    with pytest.raises(ValueError, match="trial 0 has been told already"):
+        opt.fail(trial)
+    with pytest.raises(ValueError, match="trial 99 is not one of this optimizer's"):
+        opt.tell(Trial(99, trial.params), 2.0)
+    with pytest.raises(ValueError, match="y must be from 0 to 1, got 7"):
+        opt.tell({"x": 0.5, "y": 7}, 2.0)
+    assert len(opt.measurements) == 1
+
+
+def test_other_bad_arguments():
+    with pytest.raises(ValueError, match="goal must be 'minimize' or 'maximize', got 'min'"):
+        Optimizer(SQUARE, goal="min")
+    with pytest.raises(ValueError, match="rng must be"):
+        Optimizer(SQUARE, rng="seed")
+    opt = Optimizer(SQUARE, rng=0)
+    for count in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="count must be a whole number from 1"):
+            opt.ask(count)
+    with pytest.raises(ValueError, match=r"best\(\) needs a value"):
+        opt.best()
+    opt.tell(opt.ask(), 1.0)
+    with pytest.raises(ValueError, match="at least 2 values"):
+        opt.predict({"x": 0.5, "y": 0.5})
+
+
+@pytest.mark.parametrize("absurd", [1e300, -1e300, 1.7e308, -1.7e308, 1e12])
+def test_one_absurd_value_does_not_destroy_it(absurd):
+    regrets = []
+    for seed in range(2):
+        opt, rng = Optimizer(SQUARE, rng=seed), np.random.default_rng(seed)
+        for t in range(25):
+            trial = opt.ask()
+            opt.tell(trial, absurd if t == 4 else bowl(trial.params) + 0.01 * rng.standard_normal())
+        best = opt.best()
+        assert math.isfinite(best.estimate)
+        regrets.append(bowl(best.params))
+    assert np.mean(regrets) < 0.03
+
+
+@pytest.mark.parametrize("values", [(0.0,), (5.0,), (1e300,), (1e300, -1e300), (1e-300, 0.0), (0.0, 0.0, 0.0, 1.0)])
+def test_strange_values_are_survived(values):
+    opt = Optimizer(SQUARE, rng=0)
+    for t in range(20):
+        opt.tell(opt.ask(), values[t % len(values)])
+    best = opt.best()
+    assert best.lower <= best.estimate <= best.upper
+
+
+def test_one_value_is_little_but_something():
+    opt = Optimizer(SQUARE, rng=0)
+    trial = opt.ask()
+    opt.tell(trial, 2.5)
+    assert opt.best() == (trial.params, 2.5, -math.inf, math.inf)
+    opt.tell(opt.ask(), 2.0)
+    assert opt.best().lower <= 2.0 + 0.5
+
+
+def test_a_table_of_one_row():
+    opt = Optimizer([[3.0, 4.0]], rng=0)
+    for t in range(20):
+        trial = opt.ask()
+        assert trial.params.tolist() == [3.0, 4.0]
+        opt.tell(trial, float(t % 3))
+    assert opt.best().params.tolist() == [3.0, 4.0]
+    assert opt.best().estimate == pytest.approx(0.95, abs=0.3)
+
+
+def test_a_large_table():
+    rng = np.random.default_rng(0)
+    rows = rng.random((20_000, 3))
+    opt = Optimizer(rows, rng=0)
+    for _ in range(40):
+        trial = opt.ask()
+        opt.tell(trial, float(((trial.params - 0.5) ** 2).sum()))
+    assert ((opt.best().params - 0.5) ** 2).sum() < 0.01
