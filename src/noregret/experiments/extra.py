@@ -10,10 +10,10 @@ class MissingExtra(ImportError):
     """A package of the lab is not installed."""
 
 
-def extra(module: str) -> Any:
-    """Import a module of the lab's packages, or say how to install it."""
+def extra(module: str, name: str = "lab") -> Any:
+    """Import a module of an optional package, or say which extra of noregret installs it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         package = module.partition(".")[0]
-        raise MissingExtra(f"this needs {package}: pip install 'noregret[lab]'") from error
+        raise MissingExtra(f"this needs {package}: pip install 'noregret[{name}]'") from error

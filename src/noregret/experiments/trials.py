@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import inspect
-import signal
+import logging
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread, current_thread, main_thread
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from noregret.decision.loops import Algorithm
-from noregret.experiments.extra import extra
+from noregret.experiments.parallel import Engine
 from noregret.experiments.run import PROGRESS_SECONDS, World, run
-from noregret.experiments.trace import Trace
+from noregret.experiments.trace import Trace, set_aside
+
+_log = logging.getLogger(__name__)
 
 
 def children(seed: np.random.SeedSequence, count: int) -> list[np.random.SeedSequence]:
@@ -76,12 +78,17 @@ class Trial:
     seed: np.random.SeedSequence
     path: Path | None = None
     """Where the trace is kept, without ending."""
+    watch: Sequence[str] = ()
+    """What else the trace notes, as in `noregret.run`."""
 
     def kept(self) -> Trace | None:
-        """Return the trace of an earlier call, None if there is none or it is damaged."""
+        """Return the trace of an earlier call, None if there is none; a damaged one is set aside."""
         try:
             return Trace.load(self.path) if self.path else None
-        except (FileNotFoundError, ValueError):
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            _log.warning("%s; set aside as %s", error, ", ".join(file.name for file in set_aside(self.path or "")))
             return None
 
     def play(self, progress: Callable[[int], None] | None = None) -> Trace:
@@ -89,7 +96,8 @@ class Trial:
         instance, streams = children(self.seed, 2)
         with threadpool_limits(1, user_api="blas"):
             problem = self.problem(rng=instance)
-            trace = run(self.algorithm(problem), problem, self.horizon, rng=streams, progress=progress)
+            algorithm = self.algorithm(problem)
+            trace = run(algorithm, problem, self.horizon, rng=streams, progress=progress, watch=self.watch)
         if self.path:
             trace.save(self.path)
         return trace
@@ -117,34 +125,12 @@ def play_all(
     waiting = [i for i in range(len(trials)) if i not in kept]
     rounds = [trial.horizon if i in kept else 0 for i, trial in enumerate(trials)]
     with _watched(rounds, progress) as file:
-        played = _in_parallel([partial(_play, trials[i], i, file) for i in waiting], jobs)
-    traces = kept | dict(zip(waiting, played, strict=True))
+        played = Engine(jobs).each([partial(_play, trials[i], i, file) for i in waiting])
+        traces = kept | {waiting[place]: trace for place, trace in played}
     by_name: dict[str, list[Trace]] = {trial.name: [] for trial in trials}
     for i, trial in enumerate(trials):
         by_name[trial.name].append(traces[i])
     return by_name
-
-
-def _in_parallel(tasks: Sequence[Callable[[], Trace]], jobs: int | None) -> list[Trace]:
-    joblib = extra("joblib")
-    processes = max(1, min(jobs or joblib.cpu_count(), len(tasks)))
-    parallel = joblib.Parallel(processes, backend="loky", return_as="generator")
-    with _ctrl_c_ignored():
-        played = parallel(joblib.delayed(task)() for task in tasks)  # starts the processes, and returns at once
-    return list(played)
-
-
-@contextmanager
-def _ctrl_c_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C, and so let processes started meanwhile ignore it for good: their parent will stop them."""
-    if current_thread() is not main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _play(trial: Trial, index: int, file: Path | None) -> Trace:

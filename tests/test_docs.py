@@ -1,0 +1,88 @@
+"""The documentation: it builds without a warning and without the network, and what it shows was really run."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = {
+    "first_steps": ["first_steps.svg"],
+    "heavy_tails": ["heavy_tails.svg"],
+    "many_arms": ["many_arms.svg", "shrinking.svg"],
+    "own_kernel": ["own_kernel.svg"],
+    "compare_on_a_table": ["compare_on_a_table.svg"],
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built strictly; proxies that lead nowhere make sure that nothing is fetched."""
+    folder = tmp_path_factory.mktemp("site")
+    nowhere = {f"{kind}_proxy": "http://127.0.0.1:9" for kind in ("http", "https", "all")}
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env=os.environ | nowhere | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr, done.stderr
+    return folder
+
+
+def test_the_site_has_every_page_that_was_asked_for(site):
+    for page in (
+        *("index", "concepts", "guarantees", "lab", "gallery", "examples", "adding", "api/belief", "api/algorithms"),
+        *(f"papers/{paper}" for paper in ("kernelized", "heavy-tails", "bkb", "reds")),
+    ):
+        assert (site / f"{page}.html").stat().st_size > 5000, page
+    concepts = (site / "concepts.html").read_text()
+    for algorithm in ("GP-UCB, IGP-UCB", "ATA-GP-UCB", "BBKB", "GP-ThreDS"):
+        assert f"<td>{algorithm}</td>" in concepts
+
+
+def test_pages_load_nothing_from_elsewhere(site):
+    for page in site.rglob("*.html"):
+        text = page.read_text()
+        assert not re.search(r'<(?:script|img|iframe)[^>]+src="(?:https?:)?//', text), page
+        assert not re.search(r'<link[^>]+rel="(?:stylesheet|preconnect|preload)"[^>]+href="(?:https?:)?//', text), page
+
+
+def test_signatures_and_tables_come_from_the_docstrings(site):
+    text = (site / "api" / "algorithms.html").read_text()
+    for builder in ("igp_ucb", "ata_gp_ucb", "bkb", "reds"):
+        assert f'id="noregret.algorithms.{builder}"' in text or re.search(
+            rf'id="noregret\.algorithms\.\w+\.{builder}"', text
+        )
+    assert "====" not in re.sub(r"<[^>]+>", "", text)
+
+
+def test_tables_of_docstrings_become_markdown():
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    table = "Before.\n\n===  ======\na    b\n===  ======\nx    |y|\n     more\nz    1\n===  ======\n\nAfter."
+    assert module.converted(table) == "Before.\n\n| a | b |\n| --- | --- |\n| x | \\|y\\| more |\n| z | 1 |\n\nAfter."
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run_and_their_pictures_are_in_the_docs(name, tmp_path):
+    script = ROOT / "examples" / f"{name}.py"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script, tmp_path], capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") >= 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(EXAMPLES[name])
+    page = (ROOT / "docs" / "examples.md").read_text()
+    for picture in EXAMPLES[name]:
+        assert f"](pictures/{picture})" in page
+        assert (ROOT / "docs" / "pictures" / picture).stat().st_size > 5000
+    assert len(script.read_text().splitlines()) < 70

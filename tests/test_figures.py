@@ -1,0 +1,182 @@
+"""Every figure of the papers, at a tiny scale: it runs, is judged and drawn, and the page shows it in a browser."""
+
+import base64
+import os
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from noregret.experiments.command import chosen, missing
+from noregret.experiments.figures import FIGURES, PAPERS
+from noregret.experiments.parallel import Engine
+from noregret.experiments.progress import Lines
+from noregret.experiments.reproduce import Order, reproduce
+
+DATA = Path(os.environ.get("NOREGRET_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+ISSUE = (
+    "kernelized/fig1 kernelized/fig2 kernelized/fig3 kernelized/fig4 heavy-tails/fig1a heavy-tails/fig1b "
+    "heavy-tails/fig1c heavy-tails/fig1d heavy-tails/fig1e heavy-tails/fig1f bkb/fig1 bkb/scaling reds/fig1 "
+    "reds/table1 reds/random-exploration reds/noise-free"
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """All figures with 20 rounds and 2 trials: their reports by name, and the folder."""
+    assert DATA.is_dir(), f"the measured data must be in {DATA}"
+    out = tmp_path_factory.mktemp("reproduction")
+    order = Order(list(FIGURES.values()), out, rounds=20, trials=2, data=DATA, engine=Engine(2))
+    return {report.name: report for report in reproduce(order, Lines())}, out
+
+
+def test_the_figures_are_those_of_the_papers():
+    assert list(FIGURES) == ISSUE.split()
+    assert {name.partition("/")[0] for name in FIGURES} == set(PAPERS)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_runs_is_judged_and_drawn(run, name):
+    report, out = run[0][name], run[1]
+    assert not report.failure
+    assert report.verdicts
+    assert all(verdict.outcome == "not comparable" for verdict in report.verdicts)
+    assert report.pictures
+    for picture in report.pictures:
+        assert (out / name / f"{picture.file}.png").stat().st_size > 5000
+        assert b"<svg" in (out / name / f"{picture.file}.svg").read_bytes()
+    assert {curve.panel for curve in report.curves} == {panel.title for panel in FIGURES[name].panels}
+
+
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=list(FIGURES))
+def test_every_figure_says_what_it_is(figure):
+    assert len(figure.says) > 40
+    assert len(figure.how) > 80
+    assert figure.quick.rounds <= figure.scale.rounds
+    assert figure.quick.trials <= figure.scale.trials
+    assert 0 < figure.minutes < 10
+
+
+def test_keys_of_panels_are_unique_but_for_shared_trials():
+    panels = {id(panel): panel for figure in FIGURES.values() for panel in figure.panels}
+    keys = [panel.key for panel in panels.values()]
+    assert len(set(keys)) == len(keys)
+
+
+def test_figures_are_chosen_by_name_and_by_paper():
+    assert [figure.name for figure in chosen(["bkb", "kernelized/fig2"])] == [
+        "kernelized/fig2",
+        "bkb/fig1",
+        "bkb/scaling",
+    ]
+    assert len(chosen([])) == len(FIGURES)
+
+
+def test_missing_data_are_named(tmp_path):
+    figure = FIGURES["heavy-tails/fig1d"]
+    assert "stocks_dow29.csv" in missing(figure, None)
+    assert "NOREGRET_DATA" in missing(figure, None)
+    assert str(tmp_path) in missing(figure, tmp_path)
+    assert not missing(figure, DATA)
+    assert not missing(FIGURES["bkb/fig1"], None)
+
+
+class Page(HTMLParser):
+    """What a reader would see: images, links, ids; and what a page from a file must not have."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.images, self.links, self.ids, self.outside, self.open = [], [], set(), [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.ids.add(attributes.get("id"))
+        if tag == "img":
+            self.images.append(attributes)
+        if tag == "a":
+            self.links.append(attributes["href"])
+        if tag not in ("meta", "link", "img"):
+            self.open.append(tag)
+        for name in ("src", "href"):
+            if not attributes.get(name, "#").startswith(("#", "data:")):
+                self.outside.append(attributes[name])
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_nothing_else(run):
+    reports, out = run
+    text = (out / "index.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.open == []
+    assert page.outside == []
+    assert "url(" not in text
+    assert "@import" not in text
+    assert {link.removeprefix("#") for link in page.links} <= page.ids
+    assert len(page.images) == sum(len(report.pictures) for report in reports.values())
+    for image in page.images:
+        kind, _, content = image["src"].partition(";base64,")
+        assert kind == "data:image/svg+xml"
+        assert base64.b64decode(content).startswith(b"<?xml")
+        assert len(image["alt"]) > 10
+    for report in reports.values():
+        assert report.name.replace("/", "-") in page.ids
+    assert "20 rounds, 2 trials (the paper: 30,000 rounds, 25 trials)" in text
+    assert re.search(r"16 figures, \d+ trials run and 0 found from before, in .* on 2 of \d+ cores", text)
+
+
+PROBE = """
+<script>
+addEventListener("load", () => {
+  const images = [...document.images], main = document.querySelector("main");
+  document.title = JSON.stringify({
+    images: images.length,
+    shown: images.filter((i) => i.complete && i.naturalWidth > 200 && i.getBoundingClientRect().width > 200).length,
+    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    font: parseFloat(getComputedStyle(main).fontSize),
+  });
+  document.body.dataset.probe = document.title;
+});
+</script>
+"""
+
+
+def browser(page, folder, width, *flags):
+    """Open a page in headless chromium with a profile of its own; what it prints, and what it complains about."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        assert "CI" not in os.environ, "CI must have chromium: .ci/run installs it"
+        pytest.skip(
+            "chromium is not installed here, so the page was not opened in a browser (apt-get install chromium)"
+        )
+    quiet = "--headless --no-sandbox --disable-gpu --disable-background-networking --disable-component-update "
+    quiet += "--disable-sync --no-first-run --hide-scrollbars --enable-logging=stderr --v=0"
+    place = [f"--user-data-dir={folder / 'profile'}", f"--window-size={width},2000", *flags, page.as_uri()]
+    return subprocess.run([chromium, *quiet.split(), *place], capture_output=True, text=True, timeout=60, check=True)
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_a_browser_shows_every_picture_without_complaint(run, tmp_path, width):
+    reports, out = run
+    probed = tmp_path / "index.html"
+    probed.write_text((out / "index.html").read_text(encoding="utf-8") + PROBE, encoding="utf-8")
+    shown = browser(probed, tmp_path, width, "--dump-dom", "--virtual-time-budget=5000")
+    assert "CONSOLE" not in shown.stderr, shown.stderr
+    found = re.search(r'data-probe="([^"]*)"', shown.stdout)
+    assert found, shown.stdout[-500:]
+    probe = found.group(1).replace("&quot;", '"')
+    pictures = sum(len(report.pictures) for report in reports.values())
+    assert f'"images":{pictures},"shown":{pictures},"overflow":0,' in probe
+    assert '"font":16' in probe
+
+
+def test_a_browser_can_take_a_screenshot(run, tmp_path):
+    picture = tmp_path / "page.png"
+    browser(run[1] / "index.html", tmp_path, 1200, f"--screenshot={picture}")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size > 50_000
