@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from noregret import diagnose
+from noregret.cli import main
 from noregret.diagnosis import _gaussian_p, _tail, read_rewards
 
 SEEDS = range(20)
@@ -39,6 +40,22 @@ def test_light_tails_are_left_alone(draw):
     assert not any(d.heavy for d in verdicts)
     assert {d.alpha for d in verdicts} == {1.0}
     assert all("least squares" in str(d) for d in verdicts)
+
+
+def test_arms_that_switch_between_two_values_are_not_heavy_however_far_apart_these_are():
+    """In a fifth of them one value is rare, and so far out when measured by the quartiles; all are bounded."""
+    rare = np.where(np.arange(20) % 5 == 0, 0.1, 0.5)[:, None]
+    verdicts = found(lambda rng, size: 10.0 * (rng.random(size) < rare) + 0.1 * rng.standard_normal(size))
+    assert not any(d.heavy for d in verdicts)
+    assert all("not Gaussian, but their tails are not heavy" in str(d) for d in verdicts)
+
+
+def test_one_wild_arm_is_enough():
+    rng = np.random.default_rng(0)
+    arms = [rng.normal(i, 1, 200) for i in range(20)]
+    assert not diagnose(arms).heavy
+    arms[7][3] = 40.0
+    assert diagnose(arms).heavy
 
 
 @pytest.mark.parametrize("draw", HEAVY.values(), ids=HEAVY)
@@ -157,3 +174,16 @@ def test_reads_one_column_per_arm_or_one_row_per_reward(tmp_path):
     text.write_text("name\nfoo\n")
     with pytest.raises(ValueError, match="has no column of numbers under a header"):
         read_rewards(text)
+
+
+def test_on_the_command_line(tmp_path, capsys):
+    file, rng = tmp_path / "latency.csv", np.random.default_rng(0)
+    np.savetxt(file, 5 + rng.standard_t(1.5, (200, 4)), delimiter=",", header="a,b,c,d", comments="")
+    assert main(["diagnose", str(file)]) == 0
+    assert "800 rewards of 4 arms." in (said := capsys.readouterr().out)
+    assert "The tails are heavy" in said
+    file.write_text("a,b\n1,2\n")
+    assert main(["diagnose", str(file)]) == 2
+    assert "noregret: at least 20 rewards are needed, got 2" in capsys.readouterr().err
+    assert main(["diagnose", str(tmp_path / "none.csv")]) == 2
+    assert "none.csv" in capsys.readouterr().err

@@ -33,8 +33,11 @@ from noregret.decision.rules import (
 from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Scaled
 from noregret.decision.threshold_tree import ThresholdTree
 from noregret.diagnosis import Diagnosis, diagnose
+from noregret.experiments import plot
 from noregret.experiments.run import run
 from noregret.experiments.trace import Trace
+from noregret.optimizer.optimizer import Optimizer, Trial
+from noregret.optimizer.parameters import Choice, Float, Int
 
 __version__ = version("noregret")
 
@@ -43,6 +46,7 @@ __all__ = [
     "Batched",
     "Best",
     "Box",
+    "Choice",
     "ClippedResiduals",
     "Constant",
     "Diagnosis",
@@ -50,7 +54,9 @@ __all__ = [
     "Estimator",
     "ExactGP",
     "ExpectedImprovement",
+    "Float",
     "GreedyGain",
+    "Int",
     "Kernel",
     "LeastSquares",
     "Linear",
@@ -59,6 +65,7 @@ __all__ = [
     "MaxVarianceDesign",
     "MedianOfMeans",
     "Nystrom",
+    "Optimizer",
     "Policy",
     "ProbabilityOfImprovement",
     "Pull",
@@ -77,11 +84,13 @@ __all__ = [
     "Thompson",
     "ThresholdTree",
     "Trace",
+    "Trial",
     "TruncatedDirections",
     "TruncatedRewards",
     "Uniform",
     "algorithms",
     "diagnose",
+    "plot",
     "problems",
     "run",
 ]

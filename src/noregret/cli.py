@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 
 from noregret import algorithms, problems
+from noregret.diagnosis import diagnose, read_rewards
 from noregret.experiments import plot
+from noregret.experiments.command import Refused, add_reproduce
 from noregret.experiments.extra import MissingExtra, extra
 from noregret.experiments.summary import Row, summarise
 from noregret.experiments.trials import Trial, build, children, keywords, play_all
-
-
-class Refused(Exception):
-    """The command cannot be carried out; the message says why."""
+from noregret.tune.command import add_tune
+from noregret.tune.study import StudyError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,19 +36,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, 2 if the command is at fault, 130 if stopped by Ctrl-C.
+        0, 1 if a figure failed, 2 if the command is at fault, 130 if stopped by Ctrl-C.
     """
     args = _parser().parse_args(argv)
     try:
-        args.command(args)
-    except (Refused, MissingExtra) as error:
+        return int(args.command(args) or 0)
+    except (Refused, StudyError, MissingExtra) as error:
         print(f"noregret: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         kept = f"; finished trials are kept in {args.out}" if getattr(args, "out", None) else ""
         print(f"\nnoregret: stopped{kept}", file=sys.stderr)
         return 130
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,7 +56,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"noregret {version('noregret')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    add_reproduce(commands, _count, _seed)
+    add_tune(commands, _count)
     commands.add_parser("list", help="show algorithms and problems").set_defaults(command=_list)
+    diagnosis = commands.add_parser("diagnose", help="are rewards heavy-tailed, and what to do about it")
+    diagnosis.set_defaults(command=_diagnose)
+    diagnosis.add_argument(
+        "file", type=Path, metavar="FILE.csv", help="one column of rewards per arm, or columns named arm and reward"
+    )
     run = commands.add_parser("run", help="compare algorithms on a problem")
     run.set_defaults(command=_run)
     run.add_argument("algorithms", nargs="+", metavar="ALGORITHM", help="names as in 'noregret list'")
@@ -126,6 +132,13 @@ def _description(builder: Callable[..., Any]) -> str:
     settled = [getattr(value, "__name__", repr(value)) for value in builder.args]
     settled += [f"{key}={value!r}" for key, value in builder.keywords.items()]
     return f"{_description(builder.func).rstrip('.')} [{', '.join(settled)}]"
+
+
+def _diagnose(args: argparse.Namespace) -> None:
+    try:
+        print(diagnose(read_rewards(args.file)))
+    except (OSError, ValueError) as error:
+        raise Refused(str(error)) from error
 
 
 def _run(args: argparse.Namespace) -> None:

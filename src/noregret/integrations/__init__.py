@@ -1,0 +1,1 @@
+"""INTEGRATIONS: noregret inside tools that people already use."""

@@ -1,0 +1,162 @@
+"""Optuna: noregret as a sampler.
+
+>>> import optuna
+>>> from noregret.integrations.optuna import NoRegretSampler
+>>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+>>> study = optuna.create_study(sampler=NoRegretSampler(seed=0))
+>>> study.optimize(lambda trial: (trial.suggest_float("x", -1, 1) - 0.5) ** 2, n_trials=20)
+>>> abs(study.best_params["x"] - 0.5) < 0.1
+True
+
+Measurements may be noisy, and now and then wildly off: no option is needed for that. Optuna's own ``best_params`` are
+those of the luckiest measurement; `NoRegretSampler.best` is the recommendation that is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import IntersectionSearchSpace
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from noregret.integrations.replay import Remembering, replay
+from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.optimizer import Estimate, Optimizer
+from noregret.optimizer.parameters import Choice, Float, Int
+
+LARGEST = 1e100
+"""Results beyond this count as failures."""
+
+
+class NoRegretSampler(BaseSampler):
+    """Suggests what to try next from all that was measured, however noisy.
+
+    What it suggests is a function of the study's trials and the seed: it keeps no state between trials, so it works
+    the same with ``study.optimize``, with ask and tell, with ``n_jobs``, with several processes on one storage, and
+    after a restart. Trials that are running count as under way, failed ones as bad. Parameters that not all trials
+    have had are drawn at random, as Optuna's other samplers do.
+
+    Parameters
+    ----------
+    seed : int, optional
+        For suggestions that can be repeated.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
+        self._random = RandomSampler(seed=seed)
+        self._common = IntersectionSearchSpace()
+        self._calibration = Remembering()
+
+    def reseed_rng(self) -> None:
+        self._random.reseed_rng()
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        found = self._common.calculate(study)
+        return {name: distribution for name, distribution in found.items() if not distribution.single()}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        _check_one_goal(study)
+        if not search_space:
+            return {}
+        params = informed(study, search_space, self._seed, self._calibration, but=trial.number).ask().params
+        return {name: Parameter(search_space[name]).value(params[name]) for name in search_space}
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        _check_one_goal(study)
+        return self._random.sample_independent(study, trial, param_name, param_distribution)
+
+    def best(self, study: Study) -> Estimate:
+        """The params to recommend, and what is believed about them: not those of the luckiest measurement."""
+        _check_one_goal(study)
+        space = self._common.calculate(study)
+        if not space:
+            raise ValueError("the study must have a finished trial with a parameter that all have in common")
+        best = informed(study, space, self._seed, self._calibration).best()
+        return best._replace(params={name: Parameter(space[name]).value(best.params[name]) for name in space})
+
+
+def informed(
+    study: Study, space: dict[str, BaseDistribution], seed: int, calibration: Calibration, but: int | None = None
+) -> Optimizer:
+    """The optimizer that knows all of a study's trials, except one."""
+    parameters = {name: Parameter(distribution) for name, distribution in space.items()}
+    trials = [trial for trial in study.get_trials(deepcopy=False) if trial.number != but and _inside(trial, space)]
+    answers = [(_params(trial, parameters), _value(trial)) for trial in trials if trial.state.is_finished()]
+    pending = [_params(trial, parameters) for trial in trials if trial.state == TrialState.RUNNING]
+    goal: Literal["minimize", "maximize"] = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
+    return replay({name: p.parameter for name, p in parameters.items()}, goal, seed, answers, pending, calibration)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One of Optuna's distributions as a parameter of ours; those with steps become whole numbers of steps."""
+
+    distribution: BaseDistribution
+
+    @property
+    def parameter(self) -> Float | Int | Choice:
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return Choice(list(range(len(d.choices))))
+        assert isinstance(d, FloatDistribution | IntDistribution)
+        if self._step is not None:
+            return Int(0, round((d.high - d.low) / self._step))
+        return Float(d.low, d.high, d.log) if isinstance(d, FloatDistribution) else Int(d.low, d.high, d.log)
+
+    def value(self, ours: Any) -> Any:
+        """The value as Optuna has it."""
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return d.choices[ours]
+        assert isinstance(d, FloatDistribution | IntDistribution)
+        return ours if self._step is None else min(d.low + self._step * ours, d.high)
+
+    def ours(self, value: Any) -> Any:
+        """The value as the optimizer has it."""
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return int(d.to_internal_repr(value))
+        assert isinstance(d, FloatDistribution | IntDistribution)
+        return value if self._step is None else round((value - d.low) / self._step)
+
+    @property
+    def _step(self) -> float | None:
+        d = self.distribution
+        if isinstance(d, IntDistribution) and d.log:
+            return None
+        step = d.step if isinstance(d, FloatDistribution | IntDistribution) else None
+        return None if isinstance(d, IntDistribution) and step == 1 else step
+
+
+def _check_one_goal(study: Study) -> None:
+    if len(study.directions) != 1:
+        raise ValueError(f"NoRegretSampler is for studies with one objective, got {len(study.directions)}")
+
+
+def _inside(trial: FrozenTrial, space: dict[str, BaseDistribution]) -> bool:
+    """Whether a trial is one of this space, with values inside it: ranges may change from trial to trial."""
+    return trial.state != TrialState.WAITING and all(
+        name in trial.params and distribution._contains(distribution.to_internal_repr(trial.params[name]))
+        for name, distribution in space.items()
+    )
+
+
+def _params(trial: FrozenTrial, parameters: dict[str, Parameter]) -> dict[str, Any]:
+    return {name: parameter.ours(trial.params[name]) for name, parameter in parameters.items()}
+
+
+def _value(trial: FrozenTrial) -> float | None:
+    """The result, None for a failure; a pruned trial's last report stands for its result."""
+    if trial.state == TrialState.FAIL or trial.value is None or not abs(trial.value) <= LARGEST:
+        return None
+    return trial.value

@@ -1,0 +1,96 @@
+"""``noregret tune``, ``init``, ``report`` and ``watch``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from noregret.experiments.extra import extra
+from noregret.files import write_atomically
+from noregret.tune.reading import load
+from noregret.tune.study import Study, StudyError
+
+PORT = 8765
+
+
+def add_tune(commands: Any, count: Callable[[str], int]) -> None:
+    """Add the commands; ``count`` reads numbers."""
+    tune = _command(commands, "tune", _tune, "tune any command: measure, learn, suggest, until the budget is spent")
+    tune.add_argument("--dry-run", action="store_true", help="show one command and run nothing")
+    tune.add_argument("--workers", type=count, metavar="N", help="commands at a time (default: as the study says)")
+    init = commands.add_parser("init", help="write a study file to start from")
+    init.set_defaults(command=_init)
+    init.add_argument("study", nargs="?", type=Path, default=Path("study.toml"), metavar="FILE")
+    report = _command(commands, "report", _report, "write what a study has found as one HTML page")
+    report.add_argument("--out", dest="page", type=Path, metavar="FILE", help="default: beside the study, as .html")
+    watch = _command(commands, "watch", _watch, "show the report live, to this machine's browser only")
+    watch.add_argument("--port", type=_port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
+
+
+def _command(commands: Any, name: str, carry_out: Callable[[Any], int | None], help: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=help)
+    parser.set_defaults(command=carry_out)
+    parser.add_argument("study", type=Path, metavar="STUDY", help="a file as 'noregret init' writes it")
+    return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, got {text!r}")
+    return int(text)
+
+
+def _init(args: argparse.Namespace) -> None:
+    template = files("noregret.tune").joinpath("template.toml").read_text("utf-8")
+    try:
+        with open(args.study, "x", encoding="utf-8") as file:
+            file.write(template.replace("FILE", str(args.study), 1).replace("study.db", f"{args.study.stem}.db"))
+    except FileExistsError:
+        raise StudyError(f"{args.study} exists already: choose another name") from None
+    except OSError as error:
+        raise StudyError(f"{args.study} cannot be written: {error.strerror}") from error
+    print(f"wrote {args.study}: now try 'noregret tune {shlex.quote(str(args.study))}'")
+
+
+def _ready(args: argparse.Namespace) -> Study:
+    """The study, once everything that is needed to work on it is known to be there."""
+    study = load(args.study)
+    if os.name != "posix":
+        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
+    extra("optuna", "tune")
+    return study
+
+
+def _tune(args: argparse.Namespace) -> int | None:
+    study = _ready(args)
+    from noregret.tune.running import dry_run, tune
+
+    if args.dry_run:
+        print(dry_run(study))
+        return None
+    return tune(study, args.workers or study.workers)
+
+
+def _report(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.tune.running import report
+
+    path = args.page or args.study.with_suffix(".html")
+    text = report(study).encode()
+    try:
+        write_atomically(path, lambda file: file.write(text))
+    except OSError as error:
+        raise StudyError(f"{path} cannot be written: {error.strerror}") from error
+    print(path)
+
+
+def _watch(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.tune.watch import serve
+
+    serve(study, args.port, lambda address: print(f"{address}  (end with Ctrl-C)", flush=True))

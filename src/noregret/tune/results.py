@@ -1,0 +1,127 @@
+"""How the result is read from a finished run."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+LARGEST = 1e100
+"""No measurement is larger than this; programs print such numbers for 'no result'."""
+
+NUMBER = re.compile(
+    r"(?<![\w.])[-+]?(?:(?:\d+(?:,\d+)*\.?\d*|\.\d+)(?:e[-+]?\d+)?|(?:nan|inf(?:inity)?)\b)", re.IGNORECASE
+)
+
+
+class NoResult(ValueError):
+    """The run gave no result that can be used; the message says why."""
+
+
+class Output(Protocol):
+    """What a result is read from."""
+
+    @property
+    def stdout(self) -> str:
+        """What the command printed, the end of it if it was much."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """How long the command took."""
+        ...
+
+
+class Result(Protocol):
+    """How to read the result."""
+
+    def read(self, output: Output) -> float:
+        """The result; NoResult if there is none."""
+        ...
+
+
+@dataclass(frozen=True)
+class LastNumber:
+    """The last number on standard output."""
+
+    def read(self, output: Output) -> float:
+        found = [match[0] for match in NUMBER.finditer(output.stdout)]
+        if not found:
+            raise NoResult(f"no number on standard output, which was {_shown(output.stdout)}")
+        return usable(found[-1])
+
+
+@dataclass(frozen=True)
+class WallTime:
+    """How long the command took, in seconds."""
+
+    def read(self, output: Output) -> float:
+        return output.seconds
+
+
+@dataclass(frozen=True)
+class JsonField:
+    """A field of the last line of standard output that is a JSON object, or of all of it; dots lead inside."""
+
+    field: str
+
+    def read(self, output: Output) -> float:
+        value: Any = _last_object(output.stdout)
+        for part in self.field.split("."):
+            if not isinstance(value, dict) or part not in value:
+                raise NoResult(f"no field {self.field!r} in the JSON on standard output")
+            value = value[part]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise NoResult(f"field {self.field!r} must be a number, got {json.dumps(value)[:60]}")
+        return usable(value)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The group ``value``, else the first group, else all of the last match of a regular expression."""
+
+    regex: str
+
+    def read(self, output: Output) -> float:
+        matches = list(re.finditer(self.regex, output.stdout, re.MULTILINE))
+        if not matches:
+            raise NoResult(f"the regular expression {self.regex!r} does not match standard output")
+        last = matches[-1]
+        group: str | int = "value" if "value" in last.re.groupindex else min(last.re.groups, 1)
+        return usable(last[group] or "")
+
+
+def usable(number: Any) -> float:
+    """The number as a float; NoResult unless it is a finite one of a sane size.
+
+    >>> usable("12.5")
+    12.5
+    """
+    try:
+        value = float(number)
+    except ValueError:
+        comma = ": print it without commas" if "," in number else ""
+        raise NoResult(f"the result must be a number, got {number!r}{comma}") from None
+    except OverflowError:
+        value = math.inf
+    if not abs(value) <= LARGEST:
+        raise NoResult(f"the result must be a finite number between -1e100 and 1e100, got {str(number)[:40]}")
+    return value
+
+
+def _last_object(stdout: str) -> Any:
+    for candidate in (stdout, *reversed(stdout.splitlines())):
+        try:
+            value = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            return value
+    raise NoResult(f"no JSON object on standard output, which was {_shown(stdout)}")
+
+
+def _shown(stdout: str) -> str:
+    end = stdout.strip()[-60:]
+    return repr(end) if end else "empty"

@@ -1,0 +1,142 @@
+"""NoRegretSampler: Optuna's own conformance tests, and what it promises beyond them."""
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+
+from noregret.integrations.optuna import NoRegretSampler, Parameter
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+cases = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna's own tests come with version 5")
+
+
+class TestConformance(cases.BasicSamplerTestCase, cases.RelativeSamplerTestCase, cases.SingleOnlySamplerTestCase):
+    @pytest.fixture
+    def sampler(self):
+        return NoRegretSampler
+
+
+SPACE = {
+    "x": FloatDistribution(-1, 1),
+    "rate": FloatDistribution(1e-5, 1, log=True),
+    "n": IntDistribution(1, 1000, log=True),
+    "even": IntDistribution(0, 20, step=2),
+    "kind": CategoricalDistribution(["a", "b", None]),
+}
+
+
+def value(params):
+    far = abs(params["x"] - 0.3) + abs(np.log10(params["rate"]) + 3) / 3 + abs(params["even"] - 10) / 20
+    return far + 0.5 * (params["kind"] != "b") + 0.1 * np.log10(params["n"])
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_all_kinds_of_parameters_in_both_directions(direction):
+    sign = 1 if direction == "minimize" else -1
+    rng = np.random.default_rng(0)
+    study = optuna.create_study(direction=direction, sampler=NoRegretSampler(seed=0))
+    for _ in range(40):
+        trial = study.ask(SPACE)
+        study.tell(trial, sign * (value(trial.params) + 0.05 * rng.standard_normal()))
+    best = study.sampler.best(study)
+    assert set(best.params) == set(SPACE)
+    assert value(best.params) < 0.6
+    assert best.lower <= best.estimate <= best.upper
+    assert sign * best.estimate < 1
+
+
+def test_heavy_tails_need_no_option():
+    rng = np.random.default_rng(1)
+    study = optuna.create_study(sampler=NoRegretSampler(seed=0))
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        return 4 * (x - 0.7) ** 2 + 0.05 * rng.standard_t(1.2)
+
+    study.optimize(objective, n_trials=60)
+    assert abs(study.sampler.best(study).params["x"] - 0.7) < 0.15
+
+
+def test_suggestions_depend_on_the_trials_and_the_seed_alone(tmp_path):
+    """A study in memory, and one in a file that is opened anew for each trial."""
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    whole = optuna.create_study(sampler=NoRegretSampler(seed=3))
+    for _ in range(10):
+        trial = whole.ask(SPACE)
+        whole.tell(trial, value(trial.params))
+        storage = optuna.storages.RDBStorage(url)
+        pieces = optuna.create_study(
+            study_name="s", storage=storage, load_if_exists=True, sampler=NoRegretSampler(seed=3)
+        )
+        again = pieces.ask(SPACE)
+        assert again.params == trial.params
+        pieces.tell(again, value(again.params))
+        storage.engine.dispose()
+
+
+def test_parallel_threads_and_processes(tmp_path):
+    study = optuna.create_study(sampler=NoRegretSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=12, n_jobs=3)
+    assert len(study.trials) == 12
+    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 's.db'}")
+    first = optuna.create_study(study_name="s", storage=storage, sampler=NoRegretSampler(seed=0))
+    second = optuna.load_study(study_name="s", storage=storage, sampler=NoRegretSampler(seed=1))
+    for _ in range(4):
+        trials = [first.ask(SPACE), second.ask(SPACE)]
+        for study, trial in zip((first, second), reversed(trials), strict=True):
+            study.tell(trial.number, value(trial.params))
+    assert [trial.state for trial in first.trials] == [TrialState.COMPLETE] * 8
+    storage.engine.dispose()
+
+
+def test_trials_under_way_are_taken_into_account():
+    """Otherwise all suggestions would be the same, since they depend on nothing else."""
+    study = optuna.create_study(sampler=NoRegretSampler(seed=0))
+    space = {"x": FloatDistribution(0, 1)}
+    for x in np.linspace(0, 1, 8):
+        study.add_trial(optuna.create_trial(params={"x": float(x)}, distributions=space, value=(x - 0.4) ** 2))
+    several = [study.ask(space).params["x"] for _ in range(4)]
+    assert len(set(several)) > 1
+
+
+def test_failures_pruned_trials_and_absurd_values_do_no_harm():
+    study = optuna.create_study(sampler=NoRegretSampler(seed=0))
+    space = {"x": FloatDistribution(0, 1)}
+    states = [TrialState.FAIL, TrialState.PRUNED, TrialState.COMPLETE, TrialState.COMPLETE, TrialState.COMPLETE]
+    for state, told in zip(states, [None, None, 1e300, float("inf"), 0.5], strict=True):
+        study.add_trial(optuna.create_trial(state=state, params={"x": 0.5}, distributions=space, value=told))
+    for _ in range(5):
+        trial = study.ask(space)
+        study.tell(trial, trial.params["x"])
+    assert study.sampler.best(study).params["x"] < 0.3
+
+
+def test_best_before_anything_was_measured():
+    study = optuna.create_study(sampler=NoRegretSampler())
+    with pytest.raises(ValueError, match="must have a finished trial"):
+        study.sampler.best(study)
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [
+        FloatDistribution(-10.2, 10.2, step=0.1),
+        FloatDistribution(0, 0.9, step=0.3),
+        IntDistribution(3, 9, step=2),
+        IntDistribution(1, 100, log=True),
+        CategoricalDistribution([1, "1", None, 2.5]),
+        FloatDistribution(2.0, 2.0),
+    ],
+)
+def test_values_go_to_the_optimizer_and_back(distribution):
+    parameter = Parameter(distribution)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for _ in range(30):
+        found = study.ask({"x": distribution}).params["x"]
+        back = parameter.value(parameter.parameter.checked("x", parameter.ours(found)))
+        assert back == found
+        assert type(back) is type(found)

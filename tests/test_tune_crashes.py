@@ -1,0 +1,121 @@
+"""Workers that are killed at any moment: nothing acknowledged is lost, nothing counts twice, and the study goes on."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from noregret.cli import main
+from noregret.tune.reading import load
+from noregret.tune.records import arrived
+from noregret.tune.store import Store
+from noregret.tune.suggest import suggested_again
+
+KILLING = Path(__file__).with_name("killing.py")
+
+STUDY = """
+command = {command}
+storage = "{storage}"
+lease = 1
+[budget]
+rounds = {rounds}
+[parameters.x]
+type = "int"
+low = 0
+high = 999
+[parameters.y]
+type = "float"
+low = 0.0
+high = 1.0
+"""
+
+CLOCK = ["sh", "-c", "date +%N.$0", "{x}", "{y}"]
+"""Prints another number each time."""
+
+FORMULA = ["awk", "BEGIN { print ({x} - 300) ^ 2 / 1e5 + {y} }".replace("{ ", "{{ ").replace(" }", " }}")]
+"""Prints the same number each time."""
+
+
+def written(folder, command, rounds, storage="sqlite:///s.db"):
+    path = folder / "s.toml"
+    path.write_text(STUDY.format(command=command, rounds=rounds, storage=storage))
+    return path
+
+
+def kill(study, workers, kills, seed):
+    """Run workers, kill them, and return the lines that they have printed."""
+    output = study.with_suffix(".out")
+    subprocess.run([sys.executable, KILLING, study, output, *map(str, (workers, kills, seed))], check=True, timeout=300)
+    return output.read_text().splitlines()
+
+
+def acknowledged(lines):
+    found = [re.fullmatch(r"trial (\d+): (\S+) \(.*\)", line) for line in lines]
+    unexpected = [line for line, match in zip(lines, found, strict=True) if not match and "[not counted" not in line]
+    assert unexpected == []
+    return [(int(match[1]), float(match[2])) for match in found if match]
+
+
+def records_of(study):
+    with Store(load(study), readonly=True) as store:
+        return store.records()
+
+
+def finish(study, folder, command, storage="sqlite:///s.db"):
+    """Finish what was begun, and begin nothing new."""
+    rounds = len(records_of(study))
+    written(folder, command, rounds, storage)
+    assert main(["tune", str(study)]) == 0
+    return records_of(study)
+
+
+def check_everything(study, lines, records):
+    told = acknowledged(lines)
+    values = {record.number: record.value for record in records}
+    assert len({number for number, _ in told}) == len(told)  # acknowledged once
+    assert all(values[number] == value for number, value in told)  # and as it is in the store
+    assert [record.number for record in records] == list(range(len(records)))
+    assert all(record.state == "done" for record in records)
+    known, new = arrived(records)
+    assert sorted([*known, *new]) == list(range(len(records)))  # each answer was taken in once
+    loaded = load(study)
+    for record in records[:: max(1, len(records) // 25)]:
+        assert suggested_again(loaded, records, record.number).params == record.params
+
+
+def test_two_workers_killed_a_hundred_times_lose_nothing(tmp_path):
+    study = written(tmp_path, CLOCK, 10**6)
+    lines = kill(study, workers=2, kills=100, seed=0)
+    records = finish(study, tmp_path, CLOCK)
+    check_everything(study, lines, records)
+    assert len(acknowledged(lines)) > 50
+
+
+def test_two_workers_on_a_server_killed_lose_nothing(tmp_path, postgresql):
+    url = postgresql.new_database()
+    study = written(tmp_path, CLOCK, 10**6, url)
+    lines = kill(study, workers=2, kills=15, seed=1)
+    check_everything(study, lines, finish(study, tmp_path, CLOCK, url))
+
+
+def test_a_killed_study_makes_the_suggestions_of_one_that_was_not(tmp_path):
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "whole").mkdir()
+    study = written(tmp_path / "killed", FORMULA, 10**6)
+    kill(study, workers=1, kills=8, seed=2)
+    records = finish(study, tmp_path / "killed", FORMULA)
+    assert len(records) >= 3
+    assert main(["tune", str(written(tmp_path / "whole", FORMULA, len(records)))]) == 0
+    whole = records_of(tmp_path / "whole" / "s.toml")
+    assert [(record.params, record.value) for record in records] == [(record.params, record.value) for record in whole]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_every_suggestion_follows_from_what_the_store_says_was_known(tmp_path, workers):
+    study = written(tmp_path, FORMULA, 25)
+    assert main(["tune", str(study), "--workers", str(workers)]) == 0
+    records = records_of(study)
+    assert all(suggested_again(load(study), records, record.number).params == record.params for record in records)
+    assert len({record.value for record in records}) > 5

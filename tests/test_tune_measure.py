@@ -1,0 +1,193 @@
+"""One measurement: whatever the command does, its answer is read, it ends, and nothing of it is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Timer
+
+import pytest
+
+from noregret.optimizer.parameters import Float
+from noregret.tune.keeper import Keeper
+from noregret.tune.measure import KEPT, Stopped, measure, run_command
+from noregret.tune.results import WallTime
+from noregret.tune.study import Failure, Study, StudyError
+
+PYTHON = sys.executable
+
+
+@pytest.fixture(scope="module")
+def keeper():
+    with Keeper() as found:
+        yield found
+
+
+def study(folder, *command, **options):
+    return Study(folder / "s.toml", command, {"x": Float(0, 1)}, **options)
+
+
+def outcome(keeper, folder, *command, **options):
+    return measure(study(folder, *command, **options), {"x": 0.5}, keeper, Event())
+
+
+def alive(pid):
+    """Whether a process runs; one that has ended and waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for(condition, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_the_result_is_read(keeper, tmp_path):
+    found = outcome(keeper, tmp_path, "echo", "{x}")
+    assert (found.value, found.failure) == (0.5, "")
+    assert 0 < found.seconds < 5
+
+
+def test_it_runs_in_the_folder_of_the_study_without_input(keeper, tmp_path):
+    (tmp_path / "found").write_text("3")
+    assert outcome(keeper, tmp_path, "cat", "found", "-").value == 3.0
+
+
+def test_wall_time_is_that_of_the_command(keeper, tmp_path):
+    assert 0.2 <= outcome(keeper, tmp_path, "sleep", "0.2", result=WallTime()).value < 2
+
+
+@pytest.mark.parametrize(
+    ("command", "failure"),
+    [
+        (["true"], "no number on standard output, which was empty"),
+        (["echo", "nan"], "the result must be a finite number between -1e100 and 1e100, got nan"),
+        (["echo", "1e300"], "the result must be a finite number between -1e100 and 1e100, got 1e300"),
+        (["false"], "exit code 1"),
+        (["sh", "-c", "echo 1; kill -9 $$"], "killed by SIGKILL"),
+        (["sh", "-c", "echo 1; kill -SEGV $$"], "killed by SIGSEGV"),
+        (["sh", "-c", "echo 1; exit 7"], "exit code 7"),
+        (["sh", "-c", "echo 1; echo ERROR 12 >&2"], "its output has 'ERROR 12', which counts as a failure"),
+    ],
+)
+def test_failures_in_words(keeper, tmp_path, command, failure):
+    found = outcome(keeper, tmp_path, *command, failure=Failure(output=r"ERROR \d+"))
+    assert (found.value, found.failure) == (None, failure)
+
+
+def test_other_exit_codes_can_be_fine(keeper, tmp_path):
+    assert outcome(keeper, tmp_path, "sh", "-c", "echo 1; exit 7", failure=Failure((0, 7))).value == 1.0
+
+
+def test_the_end_of_the_error_output_is_kept(keeper, tmp_path):
+    found = outcome(keeper, tmp_path, "sh", "-c", "echo reason >&2; exit 1")
+    assert found.stderr == "reason\n"
+
+
+@pytest.mark.parametrize("name", ["no-such-program", "./missing", "./not-executable"])
+def test_a_command_that_cannot_be_started(keeper, tmp_path, name):
+    (tmp_path / "not-executable").write_text("echo 1")
+    with pytest.raises(StudyError, match=f"command: '{name}' cannot be started"):
+        outcome(keeper, tmp_path, name)
+
+
+def test_a_command_that_hangs_is_ended_with_all_its_children(keeper, tmp_path):
+    began = time.monotonic()
+    found = outcome(
+        keeper, tmp_path, "sh", "-c", "trap '' TERM; sleep 60 & echo $! > child; wait; sleep 60", timeout=0.3
+    )
+    assert found.failure == "still running after 0.3 s (timeout)"
+    assert time.monotonic() - began < 10
+    wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
+
+
+def test_what_a_command_leaves_behind_is_ended_and_not_waited_for(keeper, tmp_path):
+    began = time.monotonic()
+    found = outcome(keeper, tmp_path, "sh", "-c", "sleep 60 & echo $! > child; echo 4")
+    assert found.value == 4.0
+    assert time.monotonic() - began < 10
+    wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
+
+
+def test_a_process_that_has_left_the_group_is_not_waited_for(keeper, tmp_path):
+    began = time.monotonic()
+    leave = "import os, time; os.setsid(); open('child', 'w').write(str(os.getpid())); time.sleep(20)"
+    found = outcome(
+        keeper, tmp_path, "sh", "-c", f'{PYTHON} -S -c "{leave}" & while [ ! -s child ]; do :; done; echo 4'
+    )
+    assert found.value == 4.0
+    assert time.monotonic() - began < 10
+    os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
+
+
+def test_a_flood_is_ended(keeper, tmp_path):
+    found = outcome(keeper, tmp_path, "yes", "1")
+    assert found.failure == "printed more than 64 MiB"
+
+
+def test_of_much_output_the_end_is_kept(keeper, tmp_path):
+    run = run_command(["sh", "-c", "yes 1 | head -c 3000000; echo; echo 42"], tmp_path, 60, keeper, Event())
+    assert len(run.stdout) == KEPT
+    assert run.stdout.endswith("\n42\n")
+    assert outcome(keeper, tmp_path, "sh", "-c", "yes 1 | head -c 3000000; echo; echo 42").value == 42.0
+
+
+def test_bytes_that_are_not_text_do_no_harm(keeper, tmp_path):
+    assert outcome(keeper, tmp_path, "printf", r"\377\376 \0 5").value == 5.0
+
+
+def test_stopping_ends_the_command(keeper, tmp_path):
+    stop = Event()
+    Timer(0.2, stop.set).start()
+    with pytest.raises(Stopped):
+        measure(study(tmp_path, "sh", "-c", "echo $$ > child; sleep 60"), {}, keeper, stop)
+    wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
+
+
+def test_no_value_becomes_a_shell_word(keeper, tmp_path):
+    value = f"$(touch {tmp_path}/hit); touch {tmp_path}/hit `touch {tmp_path}/hit` & | > {tmp_path}/hit"
+    found = measure(Study(tmp_path / "s.toml", ("printf", "%s\n7", "{x}"), {}), {"x": value}, keeper, Event())
+    assert found.value == 7.0
+    assert not (tmp_path / "hit").exists()
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_commands_do_not_outlive_a_killed_process(tmp_path, announced):
+    program = f"""
+from pathlib import Path
+from threading import Event
+from noregret.tune.keeper import Keeper
+from noregret.tune.measure import run_command
+with Keeper() as keeper:
+    if not {announced}:
+        keeper.add = lambda group: None
+    run_command(["sh", "-c", "sleep 60 & echo $! > child; wait"], Path({str(tmp_path)!r}), 60, keeper, Event())
+"""
+    process = subprocess.Popen([PYTHON, "-c", program])
+    wait_for(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text(), 60)
+    process.kill()
+    process.wait()
+    wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
+
+
+def test_no_process_is_left_unreaped(keeper, tmp_path):
+    for command in (["true"], ["sh", "-c", "kill -9 $$"], ["sleep", "60"]):
+        outcome(keeper, tmp_path, *command, timeout=0.2)
+    assert not unreaped(os.getpid())
+
+
+def unreaped(parent):
+    """Children of a process that have ended and that it has not asked about."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, its_parent = path.read_text().rpartition(")")[2].split()[:2]
+            found += [path] if state == "Z" and int(its_parent) == parent else []
+    return found

@@ -1,0 +1,427 @@
+"""The store's contract, on a SQLite file and on a PostgreSQL server."""
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import sys
+import time
+from dataclasses import replace
+from threading import Barrier, Event, Thread
+
+import optuna
+import pytest
+
+from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.tune import identity
+from noregret.tune.locks import Interrupted
+from noregret.tune.measure import Outcome
+from noregret.tune.records import Suggestion, arrived
+from noregret.tune.store import Store
+from noregret.tune.study import Budget, Study, StudyError
+
+SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 1000, log=True), "mode": Choice(["a", 2, False])}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def study(request, tmp_path):
+    url = "sqlite:///s.db" if request.param == "sqlite" else request.getfixturevalue("postgresql").new_database()
+    return Study(tmp_path / "s.toml", ("m",), SPACE, storage=url, lease=1, budget=Budget(rounds=100))
+
+
+@pytest.fixture
+def file_study(tmp_path):
+    return Study(tmp_path / "s.toml", ("m",), SPACE, storage="sqlite:///s.db", lease=1, budget=Budget(rounds=100))
+
+
+def suggest(records):
+    number = len(records)
+    params = {"x": number / 1000 + 0.1, "n": number + 1, "mode": ["a", 2, False][number % 3]}
+    return Suggestion(params, arrived(records)[1])
+
+
+def done(value):
+    return Outcome(value, "", 0.5)
+
+
+FAILED = Outcome(None, "exit code 1", 0.25, "some\0 reason")
+
+
+def test_what_is_told_is_there_for_everybody(study):
+    with Store(study) as store:
+        first, second, third = (store.claim(suggest).trial for _ in range(3))
+        assert store.tell(first.number, done(0.1 + 0.2))
+        assert store.tell(second.number, FAILED)
+    with Store(study, readonly=True) as store:
+        records = store.records()
+    assert [record.number for record in records] == [0, 1, 2]
+    assert [record.state for record in records] == ["done", "failed", "running"]
+    assert [record.params for record in records] == [trial.params for trial in (first, second, third)]
+    assert records[0].value == 0.1 + 0.2
+    assert (records[1].failure, records[1].stderr, records[1].seconds) == ("exit code 1", "some reason", 0.25)
+
+
+def test_the_same_result_told_twice_counts_once_and_another_one_does_not(study):
+    with Store(study) as store:
+        trial = store.claim(suggest).trial
+        assert store.tell(trial.number, done(1.0))
+        assert store.tell(trial.number, done(1.0))
+        assert not store.tell(trial.number, done(2.0))
+        assert not store.tell(trial.number, FAILED)
+        assert [record.value for record in store.records()] == [1.0]
+
+
+def test_each_suggestion_records_what_was_newly_known(study):
+    with Store(study) as store:
+        trials = [store.claim(suggest).trial for _ in range(3)]
+        store.tell(trials[2].number, done(1.0))
+        store.tell(trials[0].number, FAILED)
+        assert store.claim(suggest).trial.told == (0, 2)
+        store.tell(trials[1].number, done(3.0))
+        assert store.claim(suggest).trial.told == (1,)
+        assert arrived(store.records()) == ([0, 2, 1], ())
+
+
+def test_a_trial_goes_to_another_worker_after_its_lease_and_not_before(study):
+    with Store(study) as dead, Store(study) as other:
+        trial = dead.claim(suggest).trial
+        assert other.claim(suggest).trial.number == 1
+        deadline = time.monotonic() + 10
+        while (found := other.claim(suggest).trial).number != trial.number:
+            assert time.monotonic() < deadline
+            other.tell(found.number, done(0.0))
+            time.sleep(0.2)
+        assert found.params == trial.params
+        assert other.tell(trial.number, done(1.0))
+        assert not dead.tell(trial.number, done(2.0))  # it was only slow; its answer comes too late
+
+
+def test_a_heartbeat_keeps_the_lease(study):
+    with Store(study) as slow, Store(study) as other:
+        number = slow.claim(suggest).trial.number
+        for _ in range(10):
+            time.sleep(0.3)
+            slow.beat([number])
+            assert other.claim(suggest).trial.number != number
+
+
+def test_an_answer_that_comes_between_lease_and_new_worker_counts(study):
+    with Store(study) as slow, Store(study) as other:
+        number = slow.claim(suggest).trial.number
+        slow.give_back(number)
+        assert slow.tell(number, done(1.0))
+        assert other.claim(suggest).trial.number == 1
+
+
+def test_given_back_is_taken_at_once_with_the_same_params(study):
+    with Store(study) as store:
+        trial = store.claim(suggest).trial
+        store.give_back(trial.number)
+        again = store.claim(suggest).trial
+        assert (again.number, again.params) == (trial.number, trial.params)
+        store.tell(again.number, done(1.0))
+        store.give_back(again.number)  # too late: nothing happens
+        assert store.records()[0].state == "done"
+
+
+def test_the_budget_is_kept_and_waits_for_what_is_out(study):
+    with Store(replace(study, budget=Budget(rounds=2))) as store:
+        first, second = store.claim(suggest), store.claim(suggest)
+        assert store.claim(suggest).trial is None
+        assert not store.claim(suggest).over
+        store.tell(first.trial.number, done(1.0))
+        store.tell(second.trial.number, FAILED)
+        assert store.claim(suggest).over
+
+
+def test_several_threads_and_stores_neither_lose_nor_duplicate(study):
+    study = replace(study, budget=Budget(rounds=24), lease=60)
+    told, barrier = [], Barrier(4)
+
+    def work():
+        with Store(study) as store:
+            barrier.wait()
+            while not (claim := store.claim(suggest)).over:
+                if claim.trial and store.tell(claim.trial.number, done(float(claim.trial.number))):
+                    told.append(claim.trial.number)
+            store.forget_thread()
+
+    threads = [Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(told) == list(range(24))
+    with Store(study, readonly=True) as store:
+        records = store.records()
+    assert [record.value for record in records] == [float(i) for i in range(24)]
+    assert sorted(number for record in records for number in record.told) == sorted(arrived(records)[0])
+    assert [record.params["n"] for record in records] == list(range(1, 25))  # each suggested once, in order
+
+
+def test_optuna_reads_the_study(study):
+    with Store(study) as store:
+        for value in (3.0, 1.0, 2.0):
+            store.tell(store.claim(suggest).trial.number, done(value))
+        store.tell(store.claim(suggest).trial.number, FAILED)
+        url = store._rdb.url
+    storage = optuna.storages.RDBStorage(url)
+    found = optuna.load_study(study_name=study.name, storage=storage)
+    assert (found.best_value, found.best_trial.number) == (1.0, 1)
+    assert found.best_params == {"x": 0.101, "n": 2, "mode": 2}
+    assert found.trials[3].state == optuna.trial.TrialState.FAIL
+    storage.engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"goal": "maximize"},
+        {"command": ("other",)},
+        {"seed": 1},
+        {"space": {**SPACE, "x": Float(0.0, 2.0)}},
+        {"space": {"x": Float(0.0, 1.0)}},
+    ],
+)
+def test_another_study_of_the_same_name_is_refused(study, change):
+    with Store(study) as store:
+        store.tell(store.claim(suggest).trial.number, done(1.0))
+    with pytest.raises(StudyError, match=r"s.toml: storage .* holds another study named 'study': .* was .*now it is"):
+        Store(replace(study, **change))
+    with Store(replace(study, **change, name="other")) as store:
+        assert store.records() == []
+    with Store(study) as store:
+        assert len(store.records()) == 1
+
+
+def test_what_does_not_change_the_measurements_may_change(study):
+    with Store(study):
+        pass
+    with Store(replace(study, budget=Budget(seconds=3.0), workers=3, timeout=1.0, lease=5)) as store:
+        assert store.records() == []
+
+
+def test_a_newer_format_is_refused(study, monkeypatch):
+    monkeypatch.setattr(identity, "FORMAT", 2)
+    with Store(study):
+        pass
+    monkeypatch.undo()
+    with pytest.raises(StudyError, match=r"written by a newer noregret \(.*format 2\).*reads up to format 1: upgrade"):
+        Store(study)
+
+
+def test_tables_of_a_newer_optuna_are_refused(study):
+    with Store(study) as store, store._rdb.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'v99.0.a'")
+    with pytest.raises(StudyError, match=r"its tables were made by another version of Optuna"):
+        Store(study)
+
+
+def test_an_optuna_study_that_is_not_ours_is_refused(study):
+    with Store(study) as store:
+        url = store._rdb.url
+    storage = optuna.storages.RDBStorage(url)
+    theirs = optuna.create_study(study_name="theirs", storage=storage)
+    theirs.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    storage.engine.dispose()
+    with pytest.raises(StudyError, match="'theirs' was not made by noregret"):
+        Store(replace(study, name="theirs"))
+
+
+def test_looking_at_what_is_not_there_creates_nothing(study, tmp_path):
+    with pytest.raises(StudyError, match="yet"):
+        Store(study, readonly=True)
+    assert list(tmp_path.iterdir()) == []
+    with Store(study):
+        pass
+    with pytest.raises(StudyError, match="has no study 'other' yet: it has 'study'"):
+        Store(replace(study, name="other"), readonly=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nonsense", "storage must be a URL such as sqlite:///study.db, got 'nonsense'"),
+        ("sqlite://", "storage must be sqlite:///FILE or postgresql"),
+        ("sqlite:///s.db?mode=ro", "storage must be sqlite:///FILE or postgresql"),
+        ("sqlite:///:memory:", "storage must be sqlite:///FILE or postgresql"),
+        ("mysql://u:secret@h/d", r"or postgresql://USER@HOST/DATABASE, got 'mysql://u:\*\*\*@h/d'"),
+        ("sqlite:///no/folder/s.db", "cannot be opened: does its folder exist"),
+        ("postgresql://u:secret@127.0.0.1:1/d", r"storage postgresql://u:\*\*\*@127.0.0.1:1/d: cannot be reached"),
+    ],
+)
+def test_storages_that_cannot_be(file_study, url, message):
+    with pytest.raises(StudyError, match=message) as caught:
+        Store(replace(file_study, storage=url))
+    assert "secret" not in str(caught.value)
+
+
+def test_a_server_without_its_driver(file_study, monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(StudyError, match=r"this needs psycopg: pip install 'noregret\[postgresql\]'"):
+        Store(replace(file_study, storage="postgresql://u@127.0.0.1/d"))
+
+
+def test_any_name_will_do_for_a_file(file_study):
+    study = replace(file_study, storage="sqlite:///a {b} 5% #1 é.db")
+    with Store(study) as store:
+        store.tell(store.claim(suggest).trial.number, done(1.0))
+    assert (study.folder / "a {b} 5% #1 é.db").exists()
+    with Store(study, readonly=True) as store:
+        assert store.records()[0].value == 1.0
+
+
+def test_a_database_that_is_missing_on_the_server(file_study, postgresql):
+    url = f"postgresql://noregret@127.0.0.1:{postgresql.port}/missing"
+    with pytest.raises(StudyError, match=r'cannot be reached or used: .*database "missing" does not exist'):
+        Store(replace(file_study, storage=url))
+
+
+def test_a_role_that_may_not_write(file_study, postgresql):
+    url = postgresql.new_database()
+    postgresql.execute("CREATE ROLE reader LOGIN")
+    with pytest.raises(StudyError, match=r"cannot be written: .*permission denied"):
+        Store(replace(file_study, storage=url.replace("noregret@", "reader@")))
+
+
+def test_a_server_that_restarts_loses_nothing(file_study, postgresql):
+    study = replace(file_study, storage=postgresql.new_database(), lease=60)
+    with Store(study) as store:
+        trial = store.claim(suggest).trial
+        postgresql.stop()
+        answer = []
+        teller = Thread(target=lambda: answer.append(store.tell(trial.number, done(4.0))))
+        teller.start()
+        time.sleep(0.7)
+        assert not answer
+        postgresql.start()
+        teller.join(30)
+        assert answer == [True]
+        assert store.records()[0].value == 4.0
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory):
+    """A folder with a study of 30 results."""
+    folder = tmp_path_factory.mktemp("example")
+    with Store(Study(folder / "s.toml", ("m",), SPACE, storage="sqlite:///s.db")) as store:
+        for i in range(30):
+            store.tell(store.claim(suggest).trial.number, done(float(i)))
+    return folder
+
+
+@pytest.fixture
+def filled(file_study, example):
+    shutil.copytree(example, file_study.folder, dirs_exist_ok=True)
+    return file_study
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"this is no database" * 100,
+        lambda data: data[:100],
+        lambda data: b"",
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:8192] + os.urandom(len(data) - 8192),
+        lambda data: b"\0" * len(data),
+    ],
+)
+def test_a_damaged_file_is_reported_left_alone_and_has_a_copy(filled, damage):
+    path = filled.folder / "s.db"
+    bad = damage(path.read_bytes())
+    path.write_bytes(bad)
+    for readonly in (False, True):
+        with pytest.raises(
+            StudyError, match=r"s.db: the file is damaged .* left as it is. The last good copy is .*s.db.bak"
+        ):
+            Store(filled, readonly=readonly)
+    assert path.read_bytes() == bad
+    (filled.folder / "s.db.bak").replace(path)
+    with Store(filled) as store:
+        assert [record.value for record in store.records()] == [float(i) for i in range(30)]
+
+
+def test_the_database_of_another_program_is_refused(file_study):
+    with sqlite3.connect(file_study.folder / "s.db") as connection:
+        connection.execute("CREATE TABLE mine (a)")
+    connection.close()
+    with pytest.raises(StudyError, match="is the database of another program"):
+        Store(file_study)
+
+
+def test_a_torn_log_costs_only_what_was_never_acknowledged(filled):
+    """What SQLite had not finished writing when the power failed is not there; everything before is."""
+    store = Store(filled)
+    store.tell(store.claim(suggest).trial.number, done(30.0))
+    log = filled.folder / "s.db-wal"
+    copy = filled.folder / "copy"
+    copy.mkdir()
+    torn = log.read_bytes() + os.urandom(3000)
+    for name, data in (("s.db", (filled.folder / "s.db").read_bytes()), ("s.db-wal", torn)):
+        (copy / name).write_bytes(data)
+    store.close()
+    with Store(replace(filled, path=copy / "s.toml")) as found:
+        assert [record.value for record in found.records()] == [float(i) for i in range(31)]
+
+
+def test_acknowledged_results_survive_kill_9_right_after_the_acknowledgement(study):
+    """The process is gone before anything but the commit itself can have happened."""
+    for i in range(3):
+        child = os.fork()
+        if not child:
+            store = Store(study)
+            store.tell(store.claim(suggest).trial.number, done(float(i)))
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(child, 0)
+    with Store(study) as store:
+        assert [record.value for record in store.records()] == [0.0, 1.0, 2.0]
+
+
+def test_a_process_killed_while_it_makes_the_study_leaves_one_that_works(study):
+    for delay in (0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8):
+        child = os.fork()
+        if not child:
+            Store(study)
+            os._exit(0)
+        time.sleep(delay)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    with Store(study) as store:
+        assert store.claim(suggest).trial.number == 0
+
+
+def test_a_full_disk_is_reported_and_what_was_told_stays(filled, in_child):
+    """A limit on file sizes stands for the full disk: writes fail in the same way, for this child alone."""
+
+    def fill():
+        told = []
+        store = Store(filled)
+        size = (filled.folder / "s.db").stat().st_size
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        try:
+            while True:
+                trial = store.claim(suggest).trial
+                store.tell(trial.number, done(float(trial.number)))
+                told.append(trial.number)
+        except StudyError as error:
+            return {"told": told, "error": str(error)}
+
+    report = in_child(fill)
+    assert "the disk is full or failing; the results so far are safe" in report["error"]
+    assert report["told"]
+    with Store(filled) as store:
+        values = {record.number: record.value for record in store.records() if record.state == "done"}
+        assert [values[number] for number in range(30)] == [float(i) for i in range(30)]
+        assert all(values[number] == number for number in report["told"])
+        assert store.tell(store.claim(suggest).trial.number, done(1.0))
+
+
+def test_waiting_for_the_lock_ends_when_everything_stops(study):
+    stop = Event()
+    with Store(study) as holder, Store(study, stop=stop) as waiter, holder.where.lock(study.name):
+        stop.set()
+        with pytest.raises(Interrupted):
+            waiter.claim(suggest)

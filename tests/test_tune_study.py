@@ -1,0 +1,231 @@
+"""Study files: what they say is read, and what is wrong in them is named with its line and key."""
+
+from pathlib import Path
+
+import pytest
+
+from noregret.cli import main
+from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.tune.reading import load
+from noregret.tune.results import JsonField, LastNumber, NoResult, Pattern, WallTime, usable
+from noregret.tune.study import Budget, Failure, StudyError
+
+GOOD = """\
+goal = "maximize"
+command = ["./measure", "--rate={rate}", "{size}", "{mode}", "{{literal}}"]
+result = {json = "score"}
+storage = "sqlite:///elsewhere.db"
+workers = 3
+timeout = 12.5
+
+[budget]
+rounds = 50
+seconds = 60
+
+[failure]
+ok_exit_codes = [0, 3]
+output = "ERROR"
+
+[parameters.rate]
+type = "float"
+low = 0.001
+high = 1
+log = true
+
+[parameters.size]
+type = "int"
+low = 1
+high = 64
+
+[parameters.mode]
+type = "choice"
+choices = ["fast", 2, true]
+"""
+
+
+def written(folder, text):
+    path = folder / "my.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_study_file_is_read(tmp_path):
+    study = load(written(tmp_path, GOOD))
+    assert (study.name, study.goal, study.workers, study.timeout) == ("my", "maximize", 3, 12.5)
+    assert study.result == JsonField("score")
+    assert study.budget == Budget(50, 60.0)
+    assert study.failure == Failure((0, 3), "ERROR", 10)
+    assert study.space == {"rate": Float(0.001, 1.0, True), "size": Int(1, 64), "mode": Choice(["fast", 2, True])}
+
+
+def test_defaults_are_the_plain_ones(tmp_path):
+    study = load(
+        written(tmp_path, 'command = ["m", "{x}"]\nbudget.rounds = 3\n[parameters.x]\ntype = "int"\nlow = 0\nhigh = 1')
+    )
+    assert (study.goal, study.result, study.storage) == ("minimize", LastNumber(), "sqlite:///my.db")
+    assert (study.workers, study.seed) == (1, 0)
+
+
+def test_values_become_words_of_the_command_and_nothing_else(tmp_path):
+    study = load(written(tmp_path, GOOD))
+    nasty = {"rate": 0.1, "size": 7, "mode": "; rm -rf / $(reboot) `x` 'y' \"z\" {size} \n"}
+    assert study.arguments(nasty) == ["./measure", "--rate=0.1", "7", nasty["mode"], "{literal}"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('goal = "maximize"', 'gaol = "maximize"', r"my.toml:1: gaol: unknown key: did you mean 'goal'"),
+        ('goal = "maximize"', 'goal = "up"', r"my.toml:1: goal: must be one of 'minimize', 'maximize', got 'up'"),
+        ("workers = 3", "workers = 0", r"my.toml:5: workers: must be a whole number from 1 to 256, got 0"),
+        ("workers = 3", 'workers = "3"', r"my.toml:5: workers: must be a whole number"),
+        ("workers = 3", "workers = true", r"my.toml:5: workers: must be a whole number"),
+        ("timeout = 12.5", "timeout = -1", r"my.toml:6: timeout: must be a number of seconds above 0, got -1"),
+        ("timeout = 12.5", "timeout = nan", r"my.toml:6: timeout: must be a finite number"),
+        ("rounds = 50", "round = 50", r"my.toml:9: \[budget\] round: unknown key: did you mean 'rounds'"),
+        ("rounds = 50\nseconds = 60\n", "", r"my.toml:8: \[budget\] must say when to stop"),
+        ("[budget]", "[budjet]", r"my.toml: \[budget\] must say when to stop"),
+        ("low = 0.001", "low = 10", r"my.toml:16: \[parameters.rate\] low must not be above high, got 10.0 and 1.0"),
+        ("low = 0.001", "low = 0", r"my.toml:16: \[parameters.rate\] low must be above 0 on a log scale"),
+        ("low = 0.001", 'low = "a"', r"my.toml:18: \[parameters.rate\] low: must be a finite number, got 'a'"),
+        ("low = 0.001\n", "", r"my.toml:16: \[parameters.rate\] 'low' is missing"),
+        ("low = 1\n", "low = 1.5\n", r"my.toml:24: \[parameters.size\] low: must be a whole number"),
+        ('type = "int"', 'type = "integer"', r"my.toml:23: \[parameters.size\] type: must be one of 'float', 'int'"),
+        ("high = 64", "high = 64\nstep = 2", r"my.toml:26: \[parameters.size\] step: unknown key: known are"),
+        ('["fast", 2, true]', '["fast", "fast"]', r"my.toml:29: \[parameters.mode\] choices: .* 'fast' comes twice"),
+        ('["fast", 2, true]', '[2, "2"]', r"choices: must differ from each other on the command line"),
+        ('["fast", 2, true]', "[1, true]", r"choices: must differ"),
+        ('["fast", 2, true]', "[]", r"choices: must be a list"),
+        ('["fast", 2, true]', '["a\\u0000b"]', r"choices: .* zero bytes"),
+        ("{size}", "{sise}", r"my.toml:2: command: \{sise\} is the placeholder of no parameter: .* rate, size, mode"),
+        (', "{size}"', "", r"my.toml:2: command: parameter 'size' is not in it and can have no effect"),
+        ('"./measure", ', '"", ', r"my.toml:2: command: must start with the program"),
+        ('["./measure",', '"./measure", [', r"is not valid TOML: .*line 2"),
+        ('{json = "score"}', '{xml = "score"}', r"my.toml:3: result: must be 'last-number', 'wall-time'"),
+        ('{json = "score"}', '{regex = "("}', r"my.toml:3: result: must be a regular expression"),
+        ("ok_exit_codes = [0, 3]", "ok_exit_codes = []", r"my.toml:13: \[failure\] ok_exit_codes: must be a list"),
+        ("[parameters.rate]", "[parameters.'a b']", r"\[parameters.a b\] a parameter's name must be a word"),
+        ("[failure]", "candidates = 'x.csv'\n[failure]", r"budget"),
+    ],
+)
+def test_what_is_wrong_is_named_with_line_and_key(tmp_path, capsys, old, new, message):
+    assert old in GOOD
+    path = written(tmp_path, GOOD.replace(old, new, 1))
+    with pytest.raises(StudyError, match=message):
+        load(path)
+    assert main(["tune", str(path)]) == 2
+    assert capsys.readouterr().err.startswith("noregret: ")
+    assert [file.name for file in tmp_path.iterdir()] == ["my.toml"]
+
+
+def test_missing_files_and_bytes_that_are_not_text(tmp_path):
+    with pytest.raises(StudyError, match=r"does not exist: 'noregret init .*none.toml'"):
+        load(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(StudyError, match="cannot be read"):
+        load(tmp_path / "bad.toml")
+    with pytest.raises(StudyError, match="cannot be read"):
+        load(tmp_path)
+
+
+TABLE = 'command = ["m", "{machine}", "{nodes}"]\ncandidates = "t.csv"\n[budget]\nrounds = 3\n'
+
+
+def test_a_table_of_candidates(tmp_path):
+    (tmp_path / "t.csv").write_text("machine,nodes,price\nsmall,4,0.5\nlarge,2,2\n")
+    study = load(written(tmp_path, TABLE))
+    assert study.space == [
+        {"machine": "small", "nodes": 4, "price": 0.5},
+        {"machine": "large", "nodes": 2, "price": 2.0},
+    ]
+    assert study.arguments(study.space[1]) == ["m", "large", "2"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "my.toml:2: candidates: .*t.csv cannot be read"),
+        ("", "must have a header and at least one row, got 0 lines"),
+        ("machine,nodes\n", "at least one row, got 1 lines"),
+        ("machine,nodes\na\n", "row 1 must have 2 fields, got 1"),
+        ("machine,nodes\na,\n", "row 1 has an empty field"),
+        ("machine,machine\na,b\n", "must be different words"),
+        ("machine,no des\na,b\n", "must be different words such as cache_size, got 'no des'"),
+        ("machine,node\na,1\n", r"my.toml:1: command: \{nodes\} is the placeholder of no parameter"),
+    ],
+)
+def test_tables_that_are_wrong(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "t.csv").write_text(content)
+    with pytest.raises(StudyError, match=message):
+        load(written(tmp_path, TABLE))
+
+
+class Printed:
+    seconds = 1.5
+
+    def __init__(self, stdout):
+        self.stdout = stdout
+
+
+@pytest.mark.parametrize(
+    ("result", "stdout", "value"),
+    [
+        (LastNumber(), "took 12.7ms\n", 12.7),
+        (LastNumber(), "1 2 3\nscore: -4.5e-3 at p99\n", -0.0045),
+        (LastNumber(), "v2 done in .5", 0.5),
+        (LastNumber(), "7.\n", 7.0),
+        (LastNumber(), "12, done", 12.0),
+        (LastNumber(), "1, 2,", 2.0),
+        (WallTime(), "nothing", 1.5),
+        (JsonField("a"), '{"a": 3}', 3.0),
+        (JsonField("a.b"), 'log line\n{"a": {"b": 0.25}}\nbye', 0.25),
+        (JsonField("a"), '{\n "a": 3\n}', 3.0),
+        (Pattern(r"score: (\S+)"), "score: 1\nscore: 2 end", 2.0),
+        (Pattern(r"(\w+): (?P<value>\S+)"), "score: 2.5", 2.5),
+        (Pattern(r"\d+$"), "a 1\nb 22\n", 22.0),
+    ],
+)
+def test_results_are_read(result, stdout, value):
+    assert result.read(Printed(stdout)) == value
+
+
+@pytest.mark.parametrize(
+    ("result", "stdout", "message"),
+    [
+        (LastNumber(), "", "no number on standard output, which was empty"),
+        (LastNumber(), "hello world", "no number on standard output, which was 'hello world'"),
+        (LastNumber(), "loss 3.5\nloss nan", "must be a finite number .*, got nan"),
+        (LastNumber(), "-inf", "must be a finite number .*, got -inf"),
+        (LastNumber(), "1e300", r"between -1e100 and 1e100, got 1e300"),
+        (LastNumber(), "total 1,234.5", "got '1,234.5': print it without commas"),
+        (JsonField("a"), "3", "no JSON object on standard output"),
+        (JsonField("a"), '{"b": 1}', "no field 'a'"),
+        (JsonField("a"), '{"a": "1"}', "field 'a' must be a number, got"),
+        (JsonField("a"), '{"a": true}', "must be a number, got true"),
+        (JsonField("a"), '{"a": NaN}', "finite number"),
+        (JsonField("a"), '{"a": 1' + "0" * 400 + "}", "finite number"),
+        (Pattern("x(.*)"), "y", "does not match"),
+        (Pattern("x(.*)"), "xy", "must be a number, got 'y'"),
+    ],
+)
+def test_results_that_are_none(result, stdout, message):
+    with pytest.raises(NoResult, match=message):
+        result.read(Printed(stdout))
+
+
+def test_usable_takes_the_largest_there_may_be():
+    assert usable("1e100") == 1e100
+
+
+def test_init_writes_a_file_that_can_be_read_and_spares_what_is_there(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "new.toml"]) == 0
+    study = load(Path("new.toml"))
+    assert set(study.space) == {"rate", "size", "mode"}
+    assert "noregret tune new.toml" in Path("new.toml").read_text()
+    Path("new.toml").write_text("mine")
+    assert main(["init", "new.toml"]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert Path("new.toml").read_text() == "mine"
+    assert main(["init", "no/folder.toml"]) == 2
