@@ -232,8 +232,9 @@ class BoTorch:
         self.values.append(value)
 
     def best(self):
+        model = self._model()
         with self.torch.no_grad():
-            return self.asked[int(self._model().posterior(self._inputs()).mean.argmax())]
+            return self.asked[int(model.posterior(self._inputs()).mean.argmax())]
 
 
 PEERS = {
