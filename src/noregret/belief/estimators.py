@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from scipy.linalg import qr
 from scipy.spatial.distance import cdist
 
 from noregret.belief.linalg import solve_lower
@@ -51,6 +50,11 @@ class Regression(Posterior, Protocol):
     @property
     def inverse(self) -> Floats:
         """V^-1, (m, m)."""
+        ...
+
+    @property
+    def span(self) -> Floats | None:
+        """Orthonormal basis of what all features span, (m, r); None if r is not well below m."""
         ...
 
 
@@ -137,36 +141,19 @@ class TruncatedDirections(Estimator):
         if self.root not in ("symmetric", "cholesky"):
             raise ValueError(f"root must be 'symmetric' or 'cholesky', got {self.root!r}")
 
-    def memory(self) -> _Directions:
-        return _Directions()
+    def memory(self) -> SortedRewards:
+        return SortedRewards()
 
-    def theta(self, belief: Regression, memory: _Directions) -> Floats:
-        level, basis = self.level(belief), memory.span(belief.seen, belief.ridge)
+    def theta(self, belief: Regression, memory: SortedRewards) -> Floats:
+        level, basis = self.level(belief), belief.span
         if self.root == "cholesky" or basis is None:
             root = (_cholesky if self.root == "cholesky" else _symmetric)(belief.gram)
             return np.asarray(root.T @ memory.kept(root @ belief.seen, level))
-        # off the span of the pulled arms' features V is the ridge, so the root is wanted on the span alone
+        # off the features' span V is the ridge, so the root is wanted on the span alone
         root, rest = _symmetric(basis.T @ belief.gram @ basis), 1 / math.sqrt(belief.ridge)
         sums = memory.kept(basis @ (root @ (basis.T @ belief.seen)), level)
         inside = basis.T @ sums
         return np.asarray(basis @ (root @ inside - rest * inside) + rest * sums)
-
-
-class _Directions(SortedRewards):
-    """The rewards, and an orthonormal basis of the span of the pulled arms' features, kept while these stay."""
-
-    _features: Floats | None = None
-    _basis: Floats | None = None
-
-    def span(self, features: Floats, ridge: float) -> Floats | None:
-        """The basis, (m, r), of features (m, u); None if r is not well below m, and nothing is to be gained."""
-        if features is not self._features:
-            q, upper, _ = qr(features, mode="economic", pivoting=True)
-            size = np.abs(upper.diagonal())
-            rank = np.count_nonzero(size > 1e-10 * min(1.0, math.sqrt(ridge)) * size.max())
-            self._features = features
-            self._basis = np.ascontiguousarray(q[:, :rank]) if rank < 0.7 * len(features) else None
-        return self._basis
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
+from scipy.linalg import qr
 from scipy.special import roots_hermite
 
 from noregret.belief.kernels import Matern, RationalQuadratic, SquaredExponential
@@ -28,6 +30,13 @@ MOST_FEATURES = 20_000
 """More Fourier features than this are refused: the belief's state has their number squared."""
 
 
+FEW = 0.7
+"""Features that span less than this share of their dimensions are worth a basis of their span."""
+
+ROUNDING = 1e-13
+"""What is smaller than this, compared to the largest, is taken for rounding."""
+
+
 class FeatureMap(Protocol):
     """Features at work on N arms."""
 
@@ -35,6 +44,11 @@ class FeatureMap(Protocol):
     """Features of every arm, (m, N); replaced, never written to, when they change."""
     rest: Floats
     """Prior variance of every arm that the features do not carry, (N,)."""
+
+    @property
+    def span(self) -> Floats | None:
+        """Orthonormal basis of what the features of all arms span, (m, r); None if r is not well below m."""
+        ...
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         """Features (m, n) of any (n, d) points, and the variance they do not carry, (n,)."""
@@ -176,6 +190,13 @@ class FourierMap:
     def __init__(self, arms: Floats, frequencies: Floats, weights: Floats, in_cube: bool = False) -> None:
         self._frequencies, self._weights, self._in_cube = frequencies, weights, in_cube
         self.table, self.rest = self.at(arms)
+
+    @cached_property
+    def span(self) -> Floats | None:
+        vectors, upper, _ = qr(self.table, mode="economic", pivoting=True)
+        size = np.abs(upper.diagonal())
+        rank = np.count_nonzero(size > ROUNDING * size.max())
+        return np.ascontiguousarray(vectors[:, :rank]) if rank < FEW * len(self.table) else None
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         if self._in_cube:

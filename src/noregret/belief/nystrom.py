@@ -15,6 +15,7 @@ from typing import Literal, Self, get_args
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
+from noregret.belief.features import FEW
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.linalg import pivoted_root, room, solve_lower
 from noregret.belief.posterior import Floats, Ints, Rng
@@ -89,6 +90,7 @@ class NystromMap:
         self._prior_root: Floats | None = None
         self._basis: Ints = self.members  # those of them that the features are made of
         self._whiten: Whiten = np.asarray
+        self.span: Floats | None = None
         # kernel columns of the arms that were ever in S, and where among them an arm's is
         self._columns, self._place, self._known = np.empty((0, len(arms))), np.full(len(arms), -1), 0
         self.table = np.empty((0, len(arms)))
@@ -157,7 +159,7 @@ class NystromMap:
         with threads_for(size * size * len(self._arms)):
             self._fetch()
             corner = self._columns[np.ix_(self._place[self.members], self.members)]
-            kept, self._whiten = _WHITENERS[self._features.root](corner)
+            kept, self._whiten, self.span = _WHITENERS[self._features.root](corner)
             self._basis = self.members[kept]
             self.table = self._whiten(self._columns[self._place[self._basis]])
             self.rest = self._left(self._prior, self.table)
@@ -178,19 +180,30 @@ class NystromMap:
         return np.asarray(np.maximum(prior - np.einsum("ij,ij->j", table, table), 0.0))
 
 
-def _symmetric(corner: Floats) -> tuple[Ints, Whiten]:
+def _symmetric(corner: Floats) -> tuple[Ints, Whiten, Floats | None]:
     """Multiplication by the symmetric pseudo-inverse root of K_S."""
-    values, vectors = np.linalg.eigh(corner)
-    kept = values > values[-1] * len(values) * np.finfo(float).eps
+    root = pivoted_root(corner)
+    few = root.shape[1] < FEW * len(corner)
+    if few:  # K_S = R R' with few columns: the eigenvalues of a small matrix will do
+        frame, upper = np.linalg.qr(root)
+        values, vectors = np.linalg.eigh(upper @ upper.T)
+        vectors = frame @ vectors
+    else:
+        values, vectors = np.linalg.eigh(corner)
+    kept = values > values[-1] * len(corner) * np.finfo(float).eps
     vectors = vectors[:, kept]
-    return np.arange(len(values)), partial(np.matmul, (vectors / np.sqrt(values[kept])) @ vectors.T)
+    whiten = partial(np.matmul, (vectors / np.sqrt(values[kept])) @ vectors.T)
+    return np.arange(len(corner)), whiten, vectors if few else None
 
 
-def _cholesky(corner: Floats) -> tuple[Ints, Whiten]:
+def _cholesky(corner: Floats) -> tuple[Ints, Whiten, None]:
     """Multiplication by the inverse of the pivoted Cholesky root of K_S, cut at its numerical rank."""
     factor, pivots, rank, _ = dpstrf(corner, lower=1)
-    return pivots[:rank] - 1, partial(solve_lower, np.ascontiguousarray(np.tril(factor)[:rank, :rank]))
+    return pivots[:rank] - 1, partial(solve_lower, np.ascontiguousarray(np.tril(factor)[:rank, :rank])), None
 
 
-_WHITENERS: dict[Root, Callable[[Floats], tuple[Ints, Whiten]]] = {"symmetric": _symmetric, "cholesky": _cholesky}
-"""For each root: which members' kernel values it is applied to, in their order, and how; these may be written over."""
+_WHITENERS: dict[Root, Callable[[Floats], tuple[Ints, Whiten, Floats | None]]] = {
+    "symmetric": _symmetric,
+    "cholesky": _cholesky,
+}
+"""For each root: which members' kernel values it is applied to, how (these may be written over), and the span."""

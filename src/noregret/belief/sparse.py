@@ -123,6 +123,11 @@ class SparsePosterior:
         return self._seen
 
     @property
+    def span(self) -> Floats | None:
+        """Orthonormal basis of what the features span, (m, r); None if r is not well below m."""
+        return self._map.span
+
+    @property
     def effective_dimension(self) -> float:
         """Sum of std(x_s)^2 / ridge over all pulls."""
         return float(self._precision[self._pulled] @ np.maximum(self._variance[self._pulled], 0.0)) / self.ridge

@@ -53,6 +53,8 @@ def threads_for(work: float) -> Iterator[None]:
 
 
 def _set(libraries: list[Any], counts: list[int]) -> None:
+    if max(_found, default=1) == 1:
+        return  # one thread was all there was, and is
     _free_to_all()
     for library, count in zip(libraries, counts, strict=True):
         library.set_num_threads(count)
