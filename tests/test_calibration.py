@@ -18,7 +18,7 @@ from noregret.optimizer.scaling import RobustScale, Scale
 from noregret.optimizer.space import Product
 from noregret.optimizer.tracker import milestone
 from noregret.optimizer.weights import StudentT, smoothed
-from noregret.optimizer.widths import FittedWidth
+from noregret.optimizer.widths import FittedWidth, SimultaneousWidth
 
 
 def evidence(points=30, measurements=45, dimension=3, seed=0, told=False, noise=None):
@@ -242,6 +242,15 @@ def test_the_fitted_width_is_amm_with_a_norm_from_the_misfit():
     expected = 0.3 * math.sqrt(norm2 + 2 * (belief.information_gain + math.log(20)))
     assert FittedWidth(0.3, delta=0.05)(belief) == pytest.approx(expected)
     assert FittedWidth()(known([4, 4], [5.0, -5.0])) > FittedWidth()(belief), "it grows with what contradicts the fit"
+
+
+def test_the_simultaneous_width_holds_for_all_of_several_gaussians_at_once():
+    belief = known([400, 400, 400, 400], [0.0] * 4)
+    assert SimultaneousWidth(0.1)(belief) == pytest.approx(math.sqrt(2 * math.log(belief.effective_dimension / 0.1)))
+    assert belief.effective_dimension == pytest.approx(4, abs=0.01)
+    outside = np.abs(np.random.default_rng(0).standard_normal((4000, 4))) > SimultaneousWidth(0.1)(belief)
+    assert outside.any(axis=1).mean() < 0.1
+    assert SimultaneousWidth(0.1)(known([0], [0.0])) == pytest.approx(math.sqrt(2 * math.log(10))), "never below one"
 
 
 # --- candidates, milestones, history -----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from noregret import UCB, Choice, Float, Int, Optimizer
+from noregret import UCB, Choice, Constant, Float, Int, Optimizer
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.optimizer import Trial
 from noregret.optimizer.scaling import Scale
@@ -135,6 +135,18 @@ def test_every_step_can_be_replaced():
     assert bowl(opt.best().params) < 0.05
     assert opt.calibrated.scale == Scale(0.0, 1.0)
     assert {m.trust for m in opt.measurements} == {1.0}
+
+
+def test_the_interval_has_a_width_of_its_own():
+    def best(**steps):
+        opt = Optimizer(SQUARE, rng=0, calibration=Calibration(**steps))
+        played(opt, 15)
+        return opt.best()
+
+    narrow, wide, usual = best(interval=Constant(1.0)), best(interval=Constant(3.0)), best()
+    assert wide.params == narrow.params == usual.params
+    assert wide.upper - wide.estimate == pytest.approx(3 * (narrow.upper - narrow.estimate))
+    assert usual.upper - usual.estimate > 2.4 * (narrow.upper - narrow.estimate), "more than one point's: sqrt(2 ln 20)"
 
 
 # --- the same again ----------------------------------------------------------------------------------------------
@@ -402,6 +414,7 @@ def test_past_failures_may_be_told():
         (True, "value must be a number, got True"),
         ([1.0], "value must be a number"),
         (1 + 2j, "value must be a number"),
+        (10**400, "pass a finite number, or fail"),
     ],
 )
 def test_a_bad_value_changes_nothing(value, message):
@@ -419,7 +432,7 @@ def test_a_bad_value_changes_nothing(value, message):
     assert len(opt.measurements) == 11
 
 
-@pytest.mark.parametrize("noise", [0, -1.0, math.nan, math.inf, "a", True])
+@pytest.mark.parametrize("noise", [0, -1.0, math.nan, math.inf, 10**400, "a", True])
 def test_a_bad_noise_is_refused(noise):
     opt = Optimizer(SQUARE, rng=0)
     with pytest.raises(ValueError, match="noise must be the value's standard deviation"):
@@ -452,10 +465,12 @@ def test_answers_to_nothing_are_refused():
 def test_other_bad_arguments():
     with pytest.raises(ValueError, match="goal must be 'minimize' or 'maximize', got 'min'"):
         Optimizer(SQUARE, goal="min")
+    with pytest.raises(ValueError, match="calibration must be a Calibration, got 5"):
+        Optimizer(SQUARE, calibration=5)
     with pytest.raises(ValueError, match="rng must be"):
         Optimizer(SQUARE, rng="seed")
     opt = Optimizer(SQUARE, rng=0)
-    for count in (0, -1, 1.5, True):
+    for count in (0, -1, 1.5, 2.0, True, "a", math.nan, [1]):
         with pytest.raises(ValueError, match="count must be a whole number from 1"):
             opt.ask(count)
     with pytest.raises(ValueError, match=r"best\(\) needs a value"):

@@ -92,6 +92,15 @@ def test_a_parameter_may_be_held_fixed():
     assert space.decode(np.full((1, 4), 0.7)) == [{"a": 2, "b": 3, "c": "only", "d": 0.7}]
 
 
+class Undecided:
+    """Like pandas.NA: not to be compared."""
+
+    __hash__ = object.__hash__
+
+    def __ne__(self, other):
+        raise TypeError("boolean value of NA is ambiguous")
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -100,10 +109,14 @@ def test_a_parameter_may_be_held_fixed():
         (lambda: Float(-1e308, 1e308), "too wide"),
         (lambda: Float(0, 1, log=True), "above 0 on a log scale, got 0"),
         (lambda: Float("a", 1), "finite numbers, got 'a'"),
+        (lambda: Float(0, 10**400), "finite numbers, got 0 and 10"),
         (lambda: Int(0, 1.5), "whole numbers, got 0 and 1.5"),
         (lambda: Int(5, 1), "swap them"),
         (lambda: Choice([]), "at least one"),
-        (lambda: Choice("abc"), "list"),
+        (lambda: Choice("abc"), "must be a list, got 'abc'"),
+        (lambda: Choice(5), "must be a list, got 5"),
+        (lambda: Choice({"a"}), "must be a list, got {'a'}"),
+        (lambda: Choice([[1], [2], [1]]), r"\[1\] twice"),
         (lambda: Choice(["a", "b", "a"]), "'a' twice"),
         (lambda: as_space({}), "at least one parameter"),
         (lambda: as_space({"x": (0, 1)}), "parameter 'x' must be a Float, Int or Choice"),
@@ -115,7 +128,17 @@ def test_a_parameter_may_be_held_fixed():
         (lambda: as_space([{"a": 1}, {"b": 1}]), "row 1 has"),
         (lambda: as_space([{"a": 1.0}, {"a": math.nan}]), "column 'a' of the table is missing in row 1"),
         (lambda: as_space(np.array([[1.0], [np.nan]])), "missing in row 1"),
-        (lambda: as_space(np.array([[1.0], [np.inf]])), "finite"),
+        (lambda: as_space(np.array([[1.0], [np.inf]])), "column 0 of the table must hold finite numbers, got inf"),
+        (lambda: as_space([{"a": 1}, {"a": 10**400}]), "column 'a' of the table must hold finite numbers"),
+        (
+            lambda: as_space([{"a": np.ones(2)}]),
+            r"column 'a' of the table must hold numbers, .* got array\(\[1., 1.\]\)",
+        ),
+        (lambda: as_space([{"a": 1}, {"a": Undecided()}]), "column 'a' of the table is missing in row 1"),
+        (
+            lambda: as_space([{"id": f"row {i}", "a": i} for i in range(1001)]),
+            "column 'id' .* at most 1000 .*: drop it",
+        ),
         (lambda: as_space([{"a": [1]}, {"a": [2]}]), r"column 'a' of the table must hold numbers, .* got \[1\]"),
     ],
 )
@@ -137,6 +160,8 @@ SPACE = Product({"x": Float(0, 1), "n": Int(1, 4), "c": Choice(["a", "b"])})
         ({"x": "0.5", "n": 2, "c": "a"}, "x must be a finite number, got '0.5'"),
         ({"x": 0.5, "n": 2.5, "c": "a"}, "n must be a whole number, got 2.5"),
         ({"x": 0.5, "n": 9, "c": "a"}, "n must be from 1 to 4"),
+        ({"x": 0.5, "n": 10**400, "c": "a"}, "n must be a finite number"),
+        ({"x": 0.5, "n": 2, "c": np.ones(2)}, r"c must be one of \['a', 'b'\], got array"),
         ({"x": 0.5, "n": 2, "c": "z"}, r"c must be one of \['a', 'b'\], got 'z'"),
         ([0.5, 2, "a"], "params must be a dict"),
     ],
@@ -196,6 +221,12 @@ def test_equal_rows_are_one():
 def test_points_snap_to_the_nearest_row():
     table = Table(np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 20.0]]))
     assert np.array_equal(table.decode(np.array([[0.9, 0.2], [0.3, 0.8]])), [[10, 0], [0, 20]])
+
+
+def test_an_option_that_is_near_comes_before_numbers_that_are():
+    """A point between belongs to the option with the highest coordinate, there to the row with the nearest number."""
+    table = Table([{"kind": kind, "size": size} for kind, size in [("a", 0.0), ("b", 0.4), ("b", 1.0), ("c", 0.1)]])
+    assert table.decode(np.array([[0.5, 0.6, 0.5, 0.0]])) == [{"kind": "b", "size": 0.4}]
 
 
 @pytest.mark.parametrize("params", [{"vm": "tiny", "nodes": 4}, {"vm": "small"}, 3, "small", None, {"vm": ["small"]}])

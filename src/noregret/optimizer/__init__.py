@@ -2,11 +2,14 @@
 
 =====================  ===========================================================================================
 `parameters`, `space`  what there is to choose from, as points of the unit cube
-`history`              what was asked for, measured, and has failed
+`history`, `evidence`  what was measured, and has failed; the same as the calibration works on it
 `calibration`          the replaceable steps, and their order: from measurements to a belief
 `scaling`, `fit`,      the steps: robust centre and unit; kernel and noise by marginal likelihood; how far each
-`weights`, `widths`    measurement is trusted; how far to look beyond the mean
-`candidates`           where to look
+`weights`,             measurement is trusted;
+`candidates`,          where to look;
+`improvement`,         what is worth measuring;
+`widths`               how far to look beyond the mean
+`tracker`, `asking`    the belief, kept up to date; the next point, with trials still out
 `optimizer`            `Optimizer`: ask, tell, fail, best
 =====================  ===========================================================================================
 """

@@ -7,7 +7,8 @@ covers what comes out. The steps:
 2. ``weighings``: views of the noise, from Gaussian to heavy-tailed; each says how far measurements are trusted;
 3. ``fit``: kernel, noise and prior mean, given that trust; 2 and 3 alternate, and of the views the one that explains
    the measurements best is kept;
-4. ``candidates`` and ``rule``: what could be asked for next, and what is; ``caution``: how sure `best` wants to be.
+4. ``candidates`` and ``rule``: what could be asked for next, and what is; ``caution``: how sure `best` wants to be;
+   ``interval``: how far off its estimate may be.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from noregret.optimizer.improvement import SaturatedImprovement
 from noregret.optimizer.scaling import RobustScale, Scale
 from noregret.optimizer.space import Space
 from noregret.optimizer.weights import Equal, StudentT, Weighing, surprising
+from noregret.optimizer.widths import SimultaneousWidth
 
 MANY_SMALL_STEPS = SMALL / 2
 """Work for `threads_for`: calibrating is made of many small steps, for which one BLAS thread is the fastest."""
@@ -88,7 +90,9 @@ class Calibration:
     rule : Rule
         Scores what could be asked for next.
     caution : Schedule
-        `Optimizer.best` recommends the largest mean - caution * std, and its interval is mean +- caution * std.
+        `Optimizer.best` recommends the largest mean - caution * std.
+    interval : Schedule
+        The interval of an `Estimate` is mean +- interval * std.
     candidates : Candidates
     initial : int
         So many Sobol points are asked for, and one per parameter, before anything is fitted.
@@ -105,6 +109,7 @@ class Calibration:
     fit: Callable[[Evidence, Floats, Fit | None], Fit] = field(default_factory=FitMatern)
     rule: Rule = field(default_factory=SaturatedImprovement)
     caution: Schedule = field(default=Constant(2.0))
+    interval: Schedule = field(default_factory=SimultaneousWidth)
     candidates: Candidates = field(default_factory=Candidates)
     initial: int = 3
     refit: tuple[int, float] = (400, 2.0)

@@ -155,4 +155,7 @@ def _with_diagonal(matrix: Floats, diagonal: Floats) -> Floats:
 
 
 def _symmetric(lower: Floats) -> Floats:
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+    """The symmetric matrix with this lower triangle, whose upper one is zero."""
+    full = lower + lower.T
+    full[np.diag_indices_from(full)] *= 0.5
+    return np.asarray(full)

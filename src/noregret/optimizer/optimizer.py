@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, get_args, overload
 
 import numpy as np
@@ -13,6 +13,7 @@ from noregret.decision.policy import seed_sequence
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
 from noregret.optimizer.history import UNKNOWN, Arrival, History
+from noregret.optimizer.parameters import finite
 from noregret.optimizer.space import as_space
 from noregret.optimizer.tracker import Tracker
 
@@ -31,7 +32,7 @@ class Trial:
 
 
 class Estimate(NamedTuple):
-    """What is believed about some params: the expected value, and an interval that most likely contains it."""
+    """What is believed about some params: the expected value, and an interval that likely contains the true one."""
 
     params: Any
     estimate: float
@@ -87,6 +88,8 @@ class Optimizer:
     ) -> None:
         if goal not in get_args(Goal):
             raise ValueError(f"goal must be 'minimize' or 'maximize', got {goal!r}")
+        if not isinstance(calibration, Calibration | None):
+            raise ValueError(f"calibration must be a Calibration, got {calibration!r}")
         self.space, self.goal = as_space(space), goal
         self.calibration = calibration or Calibration()
         self._sign = 1.0 if goal == "maximize" else -1.0
@@ -111,7 +114,7 @@ class Optimizer:
         """
         if count is None:
             return self._sent(self._asking.next_point())
-        if isinstance(count, bool) or int(count) != count or count < 1:
+        if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
             raise ValueError(f"count must be a whole number from 1, got {count!r}")
         return [self.ask() for _ in range(count)]
 
@@ -162,7 +165,7 @@ class Optimizer:
             raise ValueError(f"predict() needs at least 2 values, {self._history.measured} told so far")
         belief, scale, fit = self._tracker.belief(), self.calibrated.scale, self.calibrated.fit
         mean, std = (float(number[0]) for number in belief.predict(self.space.encode([params])))
-        half = self.calibration.caution(belief) * std
+        half = self.calibration.interval(belief) * std
         ends = [self._sign * scale.original(fit.centre + mean + shift) for shift in (-half, half)]
         return Estimate(params, self._sign * scale.original(fit.centre + mean), min(ends), max(ends))
 
@@ -215,27 +218,25 @@ class Optimizer:
 
 
 def _checked_value(value: Any) -> float:
-    number = _as_number(value)
-    if number is None:
+    value = _unwrapped(value)
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"value must be a number, got {value!r}")
-    if not math.isfinite(number):
+    if not finite(value):
         raise ValueError(f"value is {value}: pass a finite number, or fail(trial) if there is none")
-    return number
+    return float(value)
 
 
 def _checked_noise(noise: Any) -> float:
     if noise is None:
         return UNKNOWN
-    number = _as_number(noise)
-    if number is None or not 0 < number < math.inf:
+    noise = _unwrapped(noise)
+    if not finite(noise) or noise <= 0:
         raise ValueError(
             f"noise must be the value's standard deviation, above 0, got {noise!r}: leave it out if unknown"
         )
-    return number
+    return float(noise)
 
 
-def _as_number(value: Any) -> float | None:
-    """A Python float from any kind of real number, None from anything else."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    return float(value) if isinstance(value, Real) and not isinstance(value, bool | np.bool_) else None
+def _unwrapped(value: Any) -> Any:
+    """The number in an array of no dimensions."""
+    return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value

@@ -7,9 +7,11 @@ options takes k, so that any two options lie equally far apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
-from numbers import Integral, Real
+from functools import cached_property
+from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -163,12 +165,14 @@ class Choice:
     options: tuple[Any, ...]
 
     def __init__(self, options: Sequence[Any]) -> None:
-        if isinstance(options, str | bytes) or not len(options):
-            raise ValueError(f"options of a Choice must be a list of at least one, got {options!r}")
+        if isinstance(options, str | bytes | Set) or not isinstance(options, Iterable):
+            raise ValueError(f"options of a Choice must be a list, got {options!r}")
         object.__setattr__(self, "options", tuple(options))
-        twins = [a for i, a in enumerate(self.options) if any(_same(a, b) for b in self.options[:i])]
-        if twins:
-            raise ValueError(f"options of a Choice must differ, got {twins[0]!r} twice")
+        if not self.options:
+            raise ValueError("options of a Choice must be at least one, got none")
+        for i, option in enumerate(self.options):
+            if self._index("option", option) < i:
+                raise ValueError(f"options of a Choice must differ, got {option!r} twice")
 
     @property
     def width(self) -> int:
@@ -206,7 +210,18 @@ class Choice:
             return np.asarray(np.argmax(coordinates, axis=1))
         return np.asarray((coordinates[:, 0] >= 0.5) & (len(self.options) == 2), dtype=np.intp)
 
+    @cached_property
+    def _numbers(self) -> dict[Hashable, int]:
+        """The first number of each option that can be looked up."""
+        numbers: dict[Hashable, int] = {}
+        for i, option in enumerate(self.options):
+            with suppress(TypeError):
+                numbers.setdefault((isinstance(option, bool), option), i)
+        return numbers
+
     def _index(self, name: str, value: Any) -> int:
+        with suppress(TypeError, KeyError):
+            return self._numbers[isinstance(value, bool), value]
         for i, option in enumerate(self.options):
             if option is value or _same(option, value):
                 return i
@@ -215,7 +230,7 @@ class Choice:
 
 def _check_bounds(low: Any, high: Any, log: bool) -> None:
     for bound in (low, high):
-        if isinstance(bound, bool) or not isinstance(bound, Real) or not math.isfinite(bound):
+        if not finite(bound):
             raise ValueError(f"bounds must be finite numbers, got {low!r} and {high!r}")
     if low > high:
         raise ValueError(f"low must not be above high, got {low} and {high}: swap them")
@@ -225,8 +240,18 @@ def _check_bounds(low: Any, high: Any, log: bool) -> None:
         raise ValueError(f"the range from {low} to {high} is too wide for floating point: narrow it")
 
 
+def finite(value: Any) -> bool:
+    """Whether this is a real number that a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _number(name: str, value: Any) -> Any:
-    if isinstance(value, np.bool_ | bool) or not isinstance(value, Real | Integral) or not math.isfinite(value):
+    if not finite(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
     return value
 
@@ -238,8 +263,11 @@ def _inside(name: str, value: Any, low: float, high: float) -> Any:
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Equal and of one kind: True is not 1, but 1 is 1.0."""
-    return isinstance(first, bool) == isinstance(second, bool) and bool(first == second)
+    """Equal and of one kind: True is not 1, but 1 is 1.0. What compares to no yes or no, like an array, is not."""
+    try:
+        return isinstance(first, bool) == isinstance(second, bool) and bool(first == second)
+    except ValueError:
+        return False
 
 
 def _to_unit(values: Floats, low: float, high: float, log: bool) -> Floats:

@@ -17,7 +17,10 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.parameters import Choice, Float, Parameter
+from noregret.optimizer.parameters import Choice, Float, Parameter, finite
+
+MOST_OPTIONS = 1000
+"""Different options that a column of a table may have, since each takes a coordinate."""
 
 
 class Space(Protocol):
@@ -133,10 +136,9 @@ class Table:
 
     def __init__(self, rows: Any) -> None:
         self._rows, columns = _read(rows)
-        parameters = [_column(name, values) for name, values in columns.items()]
-        encoded = [parameter.encode(values) for parameter, values in zip(parameters, columns.values(), strict=True)]
-        self._points = np.hstack(encoded)
-        self.groups = tuple(i for i, parameter in enumerate(parameters) for _ in range(parameter.width))
+        self._columns = Product({name: _column(name, values) for name, values in columns.items()})
+        self._points = np.hstack([self._columns.parameters[name].encode(values) for name, values in columns.items()])
+        self.groups = self._columns.groups
         first: dict[Hashable, int] = {}
         for i, row in enumerate(self._rows):
             first.setdefault(_row_key(row), i)  # of equal rows the first stands for all
@@ -157,7 +159,9 @@ class Table:
         try:
             return self._first[_row_key(params)]
         except (KeyError, TypeError, ValueError):
-            raise ValueError(f"params must be a row of the table, got {params!r}") from None
+            raise ValueError(
+                f"params must be a row of the table, got {params!r}: give it in the form of ask()"
+            ) from None
 
     def encode(self, params: Sequence[Any]) -> Floats:
         return np.asarray(self._points[[self.key(p) for p in params]])
@@ -172,7 +176,7 @@ class Table:
         return np.asarray(self._points[self._kept])
 
     def _nearest(self, points: Floats) -> Ints:
-        return np.asarray(self._kept[self._tree.query(points)[1]])
+        return np.asarray(self._kept[self._tree.query(self._columns.snap(points))[1]])
 
     @cached_property
     def _tree(self) -> cKDTree:
@@ -212,16 +216,40 @@ def _read_dicts(rows: list[dict[Any, Any]]) -> tuple[list[Any], dict[Any, list[A
 
 def _column(name: Any, values: list[Any]) -> Parameter:
     """Numbers from the least to the largest, or a choice."""
-    if any(value is None or value != value for value in values):
-        row = next(i for i, value in enumerate(values) if value is None or value != value)
+    row = next((i for i, value in enumerate(values) if _missing(value)), None)
+    if row is not None:
         raise ValueError(f"column {name!r} of the table is missing in row {row}: fill it or drop the row")
-    numbers = [value for value in values if isinstance(value, int | float | np.number) and not isinstance(value, bool)]
-    odd = next((value for value in values if not isinstance(value, Hashable)), None)
-    if odd is not None:
-        raise ValueError(f"column {name!r} of the table must hold numbers, text or the like, got {odd!r}")
-    if len(numbers) < len(values):
-        return Choice(list(dict.fromkeys(values)))
-    return Float(float(min(numbers)), float(max(numbers)))
+    if not all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values):
+        return _choice(name, values)
+    ends = min(values), max(values)
+    for end in ends:
+        if not finite(end):
+            raise ValueError(f"column {name!r} of the table must hold finite numbers, got {end!r}")
+    return Float(float(ends[0]), float(ends[1]))
+
+
+def _missing(value: Any) -> bool:
+    """Whether this stands for no value, in whichever library's way."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA is neither equal to itself nor not
+        return True
+    except ValueError:  # an array
+        return False
+
+
+def _choice(name: Any, values: list[Any]) -> Choice:
+    try:
+        options = list(dict.fromkeys(values))
+    except TypeError:
+        odd = next((value for value in values if not isinstance(value, Hashable)), values[0])
+        raise ValueError(f"column {name!r} of the table must hold numbers, text or the like, got {odd!r}") from None
+    if len(options) > MOST_OPTIONS:
+        raise ValueError(
+            f"column {name!r} of the table must have at most {MOST_OPTIONS} different options, got {len(options)}: "
+            "drop it if it merely names the rows, or put numbers in its place"
+        )
+    return Choice(options)
 
 
 def _row_key(params: Any) -> Hashable:

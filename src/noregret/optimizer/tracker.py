@@ -91,7 +91,7 @@ class Tracker:
         return [number for number, value in self._suspects.items() if value > highest]
 
     def belief(self) -> ExactPosterior:
-        """What is believed after all arrivals, of which at least one must have a value."""
+        """What is believed after all arrivals, of which at least two must have a value."""
         arrivals, first = len(self._history.arrivals), self._calibration.first(self._history.space)
         first = max(first, self._history.usable)
         fit_at = milestone(arrivals, first, *self._calibration.refit)

@@ -144,7 +144,7 @@ def smoothed(kernel: Floats, evidence: Evidence, precision: Floats, centre: floa
     root, bad = dpotrf(matrix, lower=1, overwrite_a=1)
     if bad:
         raise ValueError(f"kernel matrix of {len(noise)} points is not positive definite: noise is too small for it")
-    inverse = np.tril(dtrtri(root, lower=1, overwrite_c=1)[0])
+    inverse = dtrtri(root, lower=1, overwrite_c=1)[0]  # dpotrf has put zeros above the diagonal
     solved = inverse.T @ (inverse @ (average - centre))
     diagonal = np.einsum("ij,ij->j", inverse, inverse)
     variance = np.maximum(noise - noise**2 * diagonal, 0.0)
