@@ -103,6 +103,20 @@ def test_trials_under_way_are_taken_into_account():
     assert len(set(several)) > 1
 
 
+def test_trials_asked_for_at_once_are_those_asked_for_one_after_another():
+    """As with n_jobs: a trial's params are in the storage only once its objective has asked for them."""
+    space, studies = {"x": FloatDistribution(0, 1)}, []
+    for _ in range(2):
+        studies.append(optuna.create_study(sampler=NoRegretSampler(seed=0)))
+        for x in np.linspace(0, 1, 8):
+            trial = optuna.create_trial(params={"x": float(x)}, distributions=space, value=(x - 0.4) ** 2)
+            studies[-1].add_trial(trial)
+    together = [studies[0].ask() for _ in range(4)]
+    assert [trial.suggest_float("x", 0, 1) for trial in together] == [
+        studies[1].ask(space).params["x"] for _ in range(4)
+    ]
+
+
 def test_failures_pruned_trials_and_absurd_values_do_no_harm():
     study = optuna.create_study(sampler=NoRegretSampler(seed=0))
     space = {"x": FloatDistribution(0, 1)}

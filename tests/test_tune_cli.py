@@ -122,7 +122,7 @@ def test_a_command_that_always_fails_is_given_up_and_the_failures_are_kept(tmp_p
     study = written(tmp_path, command, more="[failure]\nstop_after = 4", budget="rounds = 100")
     assert main(["tune", str(study)]) == 2
     error = capsys.readouterr().err
-    assert "command: has failed 4 times in a row, the last time with exit code 3 (no such table)" in error
+    assert "command: has failed 4 times in a row, the last time: exit code 3 (no such table)" in error
     records = records_of(study)
     assert [record.failure for record in records] == ["exit code 3"] * 4
     assert main(["report", str(study)]) == 0
@@ -192,7 +192,8 @@ def test_on_a_terminal_there_is_a_picture_of_it_all(tmp_path):
     os.close(main_end)
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode())
     assert process.wait() == 0
-    for words in ("6 of 6 done", "left", "best so far", "probably between", "trial", "0.25"):
+    assert re.search(r"about \d+ s left", text)
+    for words in ("6 of 6 done", "best so far", "probably between", "trial", "0.25"):
         assert words in text
 
 

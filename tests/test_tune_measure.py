@@ -143,6 +143,10 @@ def test_bytes_that_are_not_text_do_no_harm(keeper, tmp_path):
     assert outcome(keeper, tmp_path, "printf", r"\377\376 \0 5").value == 5.0
 
 
+def test_colours_are_not_read_as_numbers(keeper, tmp_path):
+    assert outcome(keeper, tmp_path, "printf", r"\033[1;32m12.5\033[0m\n").value == 12.5
+
+
 def test_stopping_ends_the_command(keeper, tmp_path):
     stop = Event()
     Timer(0.2, stop.set).start()

@@ -137,6 +137,22 @@ def test_a_table_of_candidates_is_ranked(tmp_path):
     assert "Of 8 candidates" in page
     first = re.search(r'id="candidates".*?<tbody><tr>(.*?)</tr>', page)[1]
     assert re.findall(r"<td>(.*?)</td>", first)[2:] == ["2", "large", "1"]
+    assert re.search(r"lower than the middle of all settings measured, 9.5", page)
+
+
+def test_a_few_settings_far_worse_than_the_others_do_not_flatten_the_charts(tmp_path):
+    study = Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, storage="sqlite:///s.db", goal="maximize")
+    with Store(study) as store:
+        for i in range(30):
+            trial = store.claim(lambda records, i=i: Suggestion({"x": i / 30}, arrived(records)[1])).trial
+            store.tell(trial.number, Outcome(-1e6 if i in (3, 4) else i / 30, "", 0.1))
+    history = re.search(r'id="history".*?</section>', report(study))[0]
+    assert history.count('beyond"') == 4  # two, on wide pages and on narrow ones
+    assert "Arrowheads are measurements beyond the edge." in history
+    assert ("Green" in history) == ('class="chosen' in history)
+    assert "Circles" not in history
+    ticks = re.findall(r'text-anchor="end">([^<]*)<', history)
+    assert all(abs(float(tick)) < 10 for tick in ticks)
 
 
 @pytest.fixture
@@ -171,7 +187,7 @@ def test_the_live_page_listens_on_loopback_only_and_changes_nothing(live):
     assert ask(found, path="/../s.db")[0].status == 404
     assert ask(found, path="/s.db")[0].status == 404
     assert ask(found, Host="evil.example:80")[0].status == 403
-    assert ask(found)[0].status == 200
+    assert ask(found)[0].status == ask(found, Host="localhost")[0].status == 200
     assert before == {path.name: path.read_bytes() for path in mine.folder.iterdir() if path.suffix in (".db", ".bak")}
 
 

@@ -247,6 +247,8 @@ def test_looking_at_what_is_not_there_creates_nothing(study, tmp_path):
         ("sqlite:///s.db?mode=ro", "storage must be sqlite:///FILE or postgresql"),
         ("sqlite:///:memory:", "storage must be sqlite:///FILE or postgresql"),
         ("mysql://u:secret@h/d", r"or postgresql://USER@HOST/DATABASE, got 'mysql://u:\*\*\*@h/d'"),
+        ("postgresql://u:secret@h:port/d", r"storage must be a URL such as postgresql://USER@HOST:5432/DATABASE"),
+        ("sqlite:///.", "is not a file: choose another name"),
         ("sqlite:///no/folder/s.db", "cannot be opened: does its folder exist"),
         ("postgresql://u:secret@127.0.0.1:1/d", r"storage postgresql://u:\*\*\*@127.0.0.1:1/d: cannot be reached"),
     ],
@@ -255,6 +257,7 @@ def test_storages_that_cannot_be(file_study, url, message):
     with pytest.raises(StudyError, match=message) as caught:
         Store(replace(file_study, storage=url))
     assert "secret" not in str(caught.value)
+    assert not file_study.folder.with_name(f"{file_study.folder.name}.lock").exists()
 
 
 def test_a_server_without_its_driver(file_study, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 
 from noregret.cli import main
 from noregret.optimizer.parameters import Choice, Float, Int
-from noregret.tune.reading import load
+from noregret.tune.reading import line_of, load
 from noregret.tune.results import JsonField, LastNumber, NoResult, Pattern, WallTime, usable
 from noregret.tune.study import Budget, Failure, StudyError
 
@@ -106,6 +106,13 @@ def test_values_become_words_of_the_command_and_nothing_else(tmp_path):
         ("ok_exit_codes = [0, 3]", "ok_exit_codes = []", r"my.toml:13: \[failure\] ok_exit_codes: must be a list"),
         ("[parameters.rate]", "[parameters.'a b']", r"\[parameters.a b\] a parameter's name must be a word"),
         ("[failure]", "candidates = 'x.csv'\n[failure]", r"budget"),
+        (
+            "low = 0.001",
+            f"low = -{10**400}",
+            r"my.toml:18: \[parameters.rate\] low: must be a finite number, got -1000",
+        ),
+        ("low = 0.001", f"low = {'1' * 5000}", r"is not valid TOML: .*digits"),
+        ("low = 0.001", "lwo = 0.001", r"my.toml:18: \[parameters.rate\] lwo: unknown key: did you mean 'low'"),
     ],
 )
 def test_what_is_wrong_is_named_with_line_and_key(tmp_path, capsys, old, new, message):
@@ -116,6 +123,18 @@ def test_what_is_wrong_is_named_with_line_and_key(tmp_path, capsys, old, new, me
     assert main(["tune", str(path)]) == 2
     assert capsys.readouterr().err.startswith("noregret: ")
     assert [file.name for file in tmp_path.iterdir()] == ["my.toml"]
+
+
+@pytest.mark.parametrize("quote", ['"""', "'''"])
+def test_lines_inside_of_texts_are_not_taken_for_keys(quote):
+    text = f"command = ['python', {quote}\nlow = 3\n[budget]\n{quote}]  # {quote}\n[budget]\nlow = 3\n"
+    assert line_of(text, ["budget", "low"]) == 6
+    assert line_of(text, ["budget"]) == 5
+
+
+def test_keys_with_dots_have_a_line():
+    assert line_of("goal = 'a'\nparameters.x.low = 3\n", ["parameters", "x", "low"]) == 2
+    assert line_of("goal = 'a'\nparameters.x.low = 3\n", ["parameters", "x"]) == 2
 
 
 def test_missing_files_and_bytes_that_are_not_text(tmp_path):
@@ -224,6 +243,9 @@ def test_init_writes_a_file_that_can_be_read_and_spares_what_is_there(tmp_path, 
     study = load(Path("new.toml"))
     assert set(study.space) == {"rate", "size", "mode"}
     assert "noregret tune new.toml" in Path("new.toml").read_text()
+    assert capsys.readouterr().out == "wrote new.toml; to try it:  noregret tune new.toml\n"
+    assert main(["init", "my study.toml"]) == 0
+    assert capsys.readouterr().out.endswith("noregret tune 'my study.toml'\n")
     Path("new.toml").write_text("mine")
     assert main(["init", "new.toml"]) == 2
     assert "exists already" in capsys.readouterr().err

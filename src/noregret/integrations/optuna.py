@@ -66,7 +66,8 @@ class NoRegretSampler(BaseSampler):
         _check_one_goal(study)
         if not search_space:
             return {}
-        params = informed(study, search_space, self._seed, self._calibration, but=trial.number).ask().params
+        optimizer = informed(study, search_space, self._seed, self._calibration, but=trial.number)
+        params = optimizer.ask(1 + _asking(study, trial))[-1].params  # after those that ask at the same time
         return {name: Parameter(search_space[name]).value(params[name]) for name in search_space}
 
     def sample_independent(
@@ -141,6 +142,12 @@ class Parameter:
 def _check_one_goal(study: Study) -> None:
     if len(study.directions) != 1:
         raise ValueError(f"NoRegretSampler is for studies with one objective, got {len(study.directions)}")
+
+
+def _asking(study: Study, trial: FrozenTrial) -> int:
+    """How many trials that began before this one have no params yet: threads and processes may ask all at once."""
+    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    return sum(not other.params and other.number < trial.number for other in running)
 
 
 def _inside(trial: FrozenTrial, space: dict[str, BaseDistribution]) -> bool:

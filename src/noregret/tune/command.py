@@ -47,14 +47,15 @@ def _port(text: str) -> int:
 
 def _init(args: argparse.Namespace) -> None:
     template = files("noregret.tune").joinpath("template.toml").read_text("utf-8")
+    tune = shlex.join(["noregret", "tune", str(args.study)])
     try:
         with open(args.study, "x", encoding="utf-8") as file:
-            file.write(template.replace("FILE", str(args.study), 1).replace("study.db", f"{args.study.stem}.db"))
+            file.write(template.replace("noregret tune FILE", tune).replace("study.db", f"{args.study.stem}.db"))
     except FileExistsError:
         raise StudyError(f"{args.study} exists already: choose another name") from None
     except OSError as error:
         raise StudyError(f"{args.study} cannot be written: {error.strerror}") from error
-    print(f"wrote {args.study}: now try 'noregret tune {shlex.quote(str(args.study))}'")
+    print(f"wrote {args.study}; to try it:  {tune}")
 
 
 def _ready(args: argparse.Namespace) -> Study:

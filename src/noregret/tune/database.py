@@ -31,8 +31,6 @@ BUSY_SECONDS = 60
 """How long to wait for another process that is writing."""
 OPTIONS: dict[str, Any] = {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10}}
 """A connection to a server is tried before it is used, and a server that does not answer is given up."""
-
-
 DURABLE = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
 """What makes a commit wait until it is on the disk, and readers and writers not wait for each other."""
 
@@ -61,12 +59,17 @@ def database(url: str, folder: Path) -> Database:
     """The database of a storage URL; relative paths start from ``folder``."""
     try:
         parsed = sqlalchemy.make_url(url)
+    except ValueError:  # of the port, say
+        raise StudyError("storage must be a URL such as postgresql://USER@HOST:5432/DATABASE") from None
     except sqlalchemy.exc.ArgumentError:
         raise StudyError(f"storage must be a URL such as sqlite:///study.db, got {url!r}") from None
     kind = parsed.get_backend_name()
     plain = parsed.database and not parsed.query and not parsed.database.startswith((":memory:", "file:"))
     if kind == "sqlite" and parsed.database and plain:
-        return SQLite(folder / parsed.database)
+        path = folder / parsed.database
+        if path.exists() and not path.is_file():
+            raise StudyError(f"storage {path}: is not a file: choose another name")
+        return SQLite(path)
     if kind == "postgresql":
         return PostgreSQL(parsed.set(drivername="postgresql+psycopg"))
     raise StudyError(

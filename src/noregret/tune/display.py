@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from threading import Lock
 from time import monotonic
@@ -85,9 +86,7 @@ class Live(Lines):
             self._last.append((trial, outcome))
 
     def refresh(self) -> None:
-        latest = self._suggester.latest
-        if latest is not self._findings:
-            self._findings = latest
+        self._findings = self._suggester.latest
         self._live.update(self._picture(), refresh=True)
 
     def _picture(self) -> Any:
@@ -105,7 +104,10 @@ class Live(Lines):
         left = self._left()
         grid = extra("rich.table", "tune").Table.grid(padding=(0, 2))
         grid.add_row(
-            f"[bold]{_plain(self.study.name)}[/]", bar, counts, f"about {words.duration(left)} left" if left else ""
+            f"[bold]{_plain(self.study.name)}[/]",
+            bar,
+            counts,
+            f"about {words.duration(math.ceil(left))} left" if left else "",
         )
         return grid
 
@@ -130,9 +132,10 @@ class Live(Lines):
         if self._findings is None or self._findings.best is None:
             return None
         best = self._findings.best
-        sure = words.likely(best.lower, best.upper)
+        unit = self._findings.unit
+        sure = words.likely(best.lower, best.upper, unit)
         return (
-            f"\nbest so far  [bold green]{words.number(best.estimate)}[/]  ({sure})\n"
+            f"\nbest so far  [bold green]{words.number(best.estimate)}{unit}[/]  ({sure})\n"
             f"             {_plain(words.params(best.params, '  '))}\n"
         )
 

@@ -28,6 +28,9 @@ KEPT = 1 << 18
 FLOOD = 1 << 26
 """Bytes of output after which a run is ended."""
 
+COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+"""What a terminal takes for colours and the like; the numbers in it are no results."""
+
 
 class Stopped(Exception):
     """The study was stopped while the command ran."""
@@ -181,4 +184,4 @@ class Tail:
     def text(self) -> str:
         """What was kept; a process that left the group can hold the output open, and is not waited for."""
         self._thread.join(timeout=1.0)
-        return self._kept.decode(errors="replace")
+        return COLOURS.sub("", self._kept.decode(errors="replace"))

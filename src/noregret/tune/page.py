@@ -17,6 +17,14 @@ from noregret.tune.records import Record
 MANY = 2000
 """Trials listed in the table at most, the last ones."""
 
+LEGEND = {
+    'class="chosen': 'Green <span class="key chosen"></span> is the best setting.',
+    'class="odd': 'Orange <span class="key odd"></span> is an outlying measurement.',
+    'class="failed': 'Circles <span class="key failed"></span> at the foot are failed runs.',
+    'beyond"': "Arrowheads are measurements beyond the edge.",
+}
+"""What marks in a chart mean."""
+
 
 def page(findings: Findings, *, script: str = "", nonce: str = "") -> str:
     """The whole page; ``script`` keeps a live one up to date."""
@@ -66,12 +74,11 @@ def _best(findings: Findings) -> str:
 
 
 def _history(findings: Findings) -> str:
-    failed = ' Circles at the foot are <span class="key failed"></span> failed runs.' if findings.failed else ""
+    picture = pictures.history(findings)
+    legend = " ".join(meaning for mark, meaning in LEGEND.items() if mark in picture)
     return (
-        f'<section id="history"><h2>Every measurement</h2><figure>{pictures.history(findings)}<figcaption>'
-        'Green <span class="key chosen"></span> is the best setting, orange <span class="key odd"></span> an outlying '
-        f"measurement; the band is where the best setting’s true value probably lies.{failed}</figcaption></figure>"
-        "</section>"
+        f'<section id="history"><h2>Every measurement</h2><figure>{picture}<figcaption>The band is where the best '
+        f"setting’s true value probably lies. {legend}</figcaption></figure></section>"
     )
 
 
@@ -85,8 +92,9 @@ def _effects(findings: Findings) -> str:
     )
     return (
         '<section id="effects"><h2>What each parameter does</h2><p>The line is the estimate when this parameter '
-        "changes and all others stay at their best values; the band is where the truth probably lies. Dots are all "
-        "measurements, wherever the others stood. The most important parameter comes first.</p>"
+        "changes and all others stay at their best values (the dashed line is its own best value); the band is where "
+        "the truth probably lies. Dots are all measurements, wherever the others stood. The most important parameter "
+        "comes first.</p>"
         f'<div class="effects">{charts}</div></section>'
     )
 

@@ -91,15 +91,22 @@ def _dots(chart: Chart, places: Iterable[tuple[float, Record]], kind: str) -> No
 
 
 def _results(findings: Findings, extra: Sequence[float] = ()) -> Axis:
-    """An axis for results: room for all that is not outlying, and for the middle of estimates that are given too."""
+    """An axis for results: room for all but the far-off ones, and for the middle of estimates that are given too."""
     odd = {record.number for record in findings.outliers}
-    usual = [record.value or 0.0 for record in findings.done if record.number not in odd]
+    usual = _near(findings, [record.value or 0.0 for record in findings.done if record.number not in odd])
     if findings.best:
         usual += [findings.best.lower, findings.best.upper]
     low, high = min(usual, default=0.0), max(usual, default=1.0)
     room = 0.3 * (high - low)
     usual += [float(value) for value in np.clip(extra, low - room, high + room)]
     return padded(usual, findings.label)
+
+
+def _near(findings: Findings, values: Sequence[float]) -> list[float]:
+    """The values, those of a few settings far worse than most moved closer: they would flatten all else into a line."""
+    low, high = np.quantile([np.median(point.values) for point in findings.points], [0.1, 0.9])
+    room = 3 * (high - low) or np.inf
+    return [float(value) for value in np.clip(values, low - room, high + room)]
 
 
 def _parameter_axis(findings: Findings, found: Effect) -> Axis:

@@ -52,14 +52,14 @@ def how_sure(findings: Findings) -> Iterator[str]:
     worse, close = findings.rivals
     if worse + close:
         yield _against_rivals(worse, close)
-    typical = float(np.median(findings.values))
+    typical = float(np.median([np.median(point.values) for point in findings.points]))
     gain = (typical - best.estimate) if findings.study.goal == "minimize" else (best.estimate - typical)
     if gain > 0 and typical:
         side = "lower" if findings.study.goal == "minimize" else "higher"
         share = words.number(100 * gain / abs(typical), 2)
         yield (
             f"It is about {words.number(gain, 2)}{findings.unit} ({share} %) {side} than the middle of all "
-            f"measurements, {words.number(typical, 3)}{findings.unit}."
+            f"settings measured, {words.number(typical, 3)}{findings.unit}."
         )
 
 
@@ -100,7 +100,7 @@ def noise(findings: Findings) -> Iterator[str]:
         return
     share = (
         f" ({words.number(100 * findings.spread / abs(best.estimate), 2)} % of the best result)"
-        if best.estimate
+        if findings.spread < abs(best.estimate)
         else ""
     )
     yield (

@@ -19,6 +19,9 @@ from noregret.tune.table import EXACT, WORD, read_table
 T = TypeVar("T")
 Space = Mapping[str, Float | Int | Choice] | list[Params]
 
+TEXT = re.compile(r"""("{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3})|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""", re.DOTALL)
+"""Texts and comments of a TOML file."""
+
 _LAST_NUMBER: Result = LastNumber()
 
 
@@ -52,9 +55,11 @@ def _parsed(path: Path) -> tuple[str, dict[str, Any]]:
         return source, tomllib.loads(source)
     except FileNotFoundError:
         raise StudyError(f"{path} does not exist: 'noregret init {path}' writes one to start from") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise StudyError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise StudyError(f"{path} cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also from numbers of thousands of digits
         raise StudyError(f"{path} is not valid TOML: {error}") from error
 
 
@@ -77,6 +82,8 @@ class Section:
             except ValueError as error:
                 self.refuse(key, str(error))
         if not default:
+            for typo in get_close_matches(key, self.content.keys() - set(self._known), 1):
+                self.refuse(typo, f"unknown key: did you mean {key!r}?")
             self.refuse("", f"{key!r} is missing")
         return default[0]
 
@@ -108,14 +115,21 @@ def line_of(source: str, key: list[str]) -> int | None:
     """
     table: list[str] = []
     lines: dict[tuple[str, ...], int] = {}
-    for number, line in enumerate(source.splitlines(), 1):
+    for number, line in enumerate(TEXT.sub(_emptied, source).split("\n"), 1):
+        found: list[str] = []
         if header := re.match(r"\s*\[+([^\]]+)\]", line):
-            table = _parts(header[1])
-            lines.setdefault(tuple(table), number)
+            found = table = _parts(header[1])
         elif entry := re.match(r"\s*([\w.\"' -]+?)\s*=", line):
-            lines.setdefault((*table, *_parts(entry[1])), number)
-    found = (lines.get(tuple(key[:length])) for length in range(len(key), 0, -1))
-    return next((number for number in found if number), None)
+            found = [*table, *_parts(entry[1])]
+        for length in range(1, len(found) + 1):
+            lines.setdefault(tuple(found[:length]), number)
+    places = (lines.get(tuple(key[:length])) for length in range(len(key), 0, -1))
+    return next((number for number in places if number), None)
+
+
+def _emptied(text: re.Match[str]) -> str:
+    """Text of several lines without what stands in it."""
+    return "\n" * text[0].count("\n") if text[0][:3] in ('"""', "'''") else text[0]
 
 
 def _parts(dotted: str) -> list[str]:

@@ -64,8 +64,8 @@ def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
     ([1, 0], (2,))
     """
     known = list(chain.from_iterable(record.told for record in records))
-    new = tuple(record.number for record in records if record.finished and record.number not in set(known))
-    return known, new
+    old = set(known)
+    return known, tuple(record.number for record in records if record.finished and record.number not in old)
 
 
 def record(trial: FrozenTrial) -> Record:

@@ -3,9 +3,8 @@
 The contract. What `Store.tell` has accepted survives the death of any process at any moment, and counts once however
 often it is told. A trial belongs to whoever has claimed it as long as its heartbeat goes on; one whose heartbeat has
 stopped for the length of the lease, or whose process is seen to have ended, goes to the next who asks, with the same
-params. Claims are made one at a time
-under a lock, so what is suggested depends on nothing but what is in the store, and each trial records what was known
-when it was suggested.
+params. Claims are made one at a time under a lock, so what is suggested depends on nothing but what is in the store,
+and each trial records what was known when it was suggested.
 
 A study is an Optuna study, with Optuna's heartbeats as leases, and Optuna's tools can read it.
 """

@@ -43,11 +43,3 @@ def believed(study: Study, records: Sequence[Record]) -> Optimizer:
     known, new = arrived(records)
     finished = [record for record in records if record.finished]
     return informed(study, finished, [*known, *new])
-
-
-def suggested_again(study: Study, records: Sequence[Record], number: int) -> Suggestion:
-    """What was suggested as trial ``number``, computed once more from what the store says was known then."""
-    earlier = [record for record in records if record.number < number]
-    told = next(record.told for record in records if record.number == number)
-    known = [trial for record in earlier for trial in record.told]
-    return Suggestion(informed(study, earlier, [*known, *told]).ask().params, told)

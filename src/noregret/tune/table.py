@@ -23,7 +23,7 @@ def read_table(path: Path) -> list[Params]:
         with open(path, encoding="utf-8-sig", newline="") as file:
             lines = [row for row in csv.reader(file, strict=True) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
+        raise ValueError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(lines) < 2:
         raise ValueError(f"{path} must have a header and at least one row, got {len(lines)} lines")
     header, *rows = lines

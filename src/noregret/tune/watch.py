@@ -81,7 +81,7 @@ def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
         server_version, sys_version = "noregret", ""
 
         def do_GET(self) -> None:
-            if self.headers.get("Host", "").rpartition(":")[0] not in (HOST, "localhost"):
+            if self.headers.get("Host", "").partition(":")[0] not in (HOST, "localhost"):
                 return self._answer(HTTPStatus.FORBIDDEN, "this page is for this machine only", "text/plain")
             if self.path not in ("/", "/content"):
                 return self._answer(HTTPStatus.NOT_FOUND, "there is only /", "text/plain")

@@ -55,14 +55,8 @@ class Crew:
     """The workers of one call: threads, for the work itself is done by other processes."""
 
     def __init__(self, study: Study, store: Store, suggest: Suggest, view: View, keeper: Keeper, stop: Event) -> None:
-        self.study, self.store, self.suggest, self.view, self.keeper, self.stop = (
-            study,
-            store,
-            suggest,
-            view,
-            keeper,
-            stop,
-        )
+        self.study, self.store, self.suggest = study, store, suggest
+        self.view, self.keeper, self.stop = view, keeper, stop
         self._deadline = monotonic() + (study.budget.seconds or float("inf"))
         self._running: set[int] = set()
         self._failures = 0
@@ -133,7 +127,7 @@ class Crew:
         if failures >= self.study.failure.stop_after:
             last = outcome.stderr.strip().rpartition("\n")[2]
             raise StudyError(
-                f"command: has failed {failures} times in a row, the last time with {outcome.failure}"
+                f"command: has failed {failures} times in a row, the last time: {outcome.failure}"
                 f"{f' ({last})' if last else ''}. Mend it and run the same command again; "
                 f"the failures count as such, unless you delete {self.store.where} or choose another name"
             )
