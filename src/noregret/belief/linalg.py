@@ -44,6 +44,8 @@ def solve_lower(root: Floats, right: Floats) -> Floats:
     a triangular solve: with the inverses of the blocks on the diagonal, and between the blocks.
     """
     right = np.ascontiguousarray(right, dtype=float)
+    if not right.size:
+        return right
     if right.shape[1] <= NARROW:
         with threads_for(SMALL - 1):
             return np.asarray(dtrsm(1.0, root.T, right.T, side=1, overwrite_b=1)).T
