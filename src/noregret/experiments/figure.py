@@ -153,7 +153,7 @@ def _verdict(claim: Claim, finding: Finding, small: bool) -> Verdict:
         return Verdict(claim.text, "not comparable", finding.numbers, f"it {outcome} at this small scale")
     if claim.unlike:
         return Verdict(claim.text, "not comparable", finding.numbers, f"it {outcome} here, but {claim.unlike}")
-    return Verdict(claim.text, outcome, finding.numbers, "" if finding.holds else claim.because)
+    return Verdict(claim.text, outcome, finding.numbers, "" if finding.holds else " ".join(claim.because.split()))
 
 
 def seeds(setting: Setting, count: int) -> list[np.random.SeedSequence]:

@@ -24,6 +24,6 @@ FIGURE = figure(
         overtakes TGP late.
     """,
     trials=20,
-    minutes=2.1,
+    minutes=3.7,
     quick=Scale(300, 3),
 )

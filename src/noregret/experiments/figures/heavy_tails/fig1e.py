@@ -40,6 +40,6 @@ FIGURE = figure(
         kurtosis of the test rows is -1.4.
     """,
     trials=10,
-    minutes=2.0,
+    minutes=2.8,
     quick=Scale(200, 2),
 )

@@ -17,6 +17,12 @@ PANELS = (
     Comparison("rkhs-matern", "(b) Matérn", partial(rkhs, Matern(2.5, 0.2)), ENTRANTS),
 )
 
+GREEDY = """
+    GP-EI, with its incumbent the best posterior mean, settles early. In most trials that is on a very good arm, and its
+    regret is then a fraction of IGP-UCB's; in a few it is not, and these make its mean uncertain. IGP-UCB's regret
+    has no such tail. The paper does not say what its GP-EI and GP-PI compare with.
+"""
+
 
 def claims(panel: Comparison) -> list[Claim]:
     """What the paper says of both panels."""
@@ -26,7 +32,7 @@ def claims(panel: Comparison) -> list[Claim]:
             f"{where}: IGP-UCB is a significant improvement over GP-UCB",
             Below(panel.key, "igp-ucb", ["gp-ucb"], 0.5),
         ),
-        Claim(f"{where}: IGP-UCB performs the best of all", Below(panel.key, "igp-ucb", others)),
+        Claim(f"{where}: IGP-UCB performs the best of all", Below(panel.key, "igp-ucb", others), because=GREEDY),
         Claim(f"{where}: GP-TS fares well compared to GP-UCB", Below(panel.key, "gp-ts", ["gp-ucb"])),
     ]
 
@@ -51,5 +57,5 @@ FIGURE = Figure(
     tabulate=regret_tables,
     scale=Scale(30_000, 25),
     quick=Scale(1000, 4),
-    minutes=3.5,
+    minutes=3.8,
 )

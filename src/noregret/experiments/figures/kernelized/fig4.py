@@ -25,6 +25,10 @@ LIGHT = Comparison(
     "light-snapshot", "(b) light", light_snapshot, ENTRANTS, files=("light_train.csv", "light_test.csv"), rows=192
 )
 OTHERS = [name for name in NAMES if name != "gp-ts"]
+WIDE = """
+    1,000 rounds are few for these widths: GP-EI and GP-PI have found a good sensor by then, the others still explore.
+    The paper gives neither the number of rounds nor what its GP-EI and GP-PI compare with.
+"""
 OTHER_DAYS = "the kernel is learnt from other days than the paper's, which are not to be had in full"
 
 FIGURE = Figure(
@@ -49,14 +53,16 @@ FIGURE = Figure(
             OTHER_DAYS,
         ),
         Claim("(a): GP-TS outperforms all its competitors", Below("intel", "gp-ts", OTHERS), OTHER_DAYS),
-        Claim("(b): GP-TS performs better than the others", Below("light-snapshot", "gp-ts", OTHERS)),
+        Claim("(b): GP-TS performs better than the others", Below("light-snapshot", "gp-ts", OTHERS), because=WIDE),
         Claim(
-            "(b): IGP-UCB performs better than GP-EI and GP-PI", Below("light-snapshot", "igp-ucb", ["gp-ei", "gp-pi"])
+            "(b): IGP-UCB performs better than GP-EI and GP-PI",
+            Below("light-snapshot", "igp-ucb", ["gp-ei", "gp-pi"]),
+            because=WIDE,
         ),
     ],
     draw=partial(regrets, log=True),
     tabulate=regret_tables,
     scale=Scale(1000, 240),
     quick=Scale(200, 6),
-    minutes=0.9,
+    minutes=1.4,
 )
