@@ -98,7 +98,7 @@ FIGURE = Figure(
         Claim(
             f"{panel.title}: the worst variance falls at the same rate",
             Below(panel.key, "random", ["largest variance"], 1.25, 0.75, of=decay, what="rate"),
-            because="The interval reaches beyond the margin: a slope over a four-fold of points measures a rate roughly.",
+            because="The interval reaches beyond the margin: a slope over a four-fold of points is a rough rate.",
         )
         for panel in PANELS
     ],
