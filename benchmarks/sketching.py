@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -84,15 +83,15 @@ class Watched:
 def measure(name: str, arms: int, rounds: int, dimension: int, lengthscale: float, **settings: Any) -> dict[str, Any]:
     """Seconds, memory, pulls and regret of one run, and how much dearer its second half of rounds was."""
     world = problem(arms, dimension, lengthscale)
-    before = _peak()
+    before = _megabytes("VmRSS")
     watched = Watched(build(name, world, **settings))
     trace = run(watched, world, rounds, rng=0)
     clock = np.interp([0.1 * rounds, 0.5 * rounds, rounds], watched.rounds, watched.seconds)
     return {
         "seconds": trace.seconds,
         "late": (clock[2] - clock[1]) / max((clock[1] - clock[0]) * 5 / 4, 1e-9),
-        "megabytes": _peak(),
-        "own": _peak() - before,
+        "megabytes": _megabytes("VmHWM"),
+        "own": _megabytes("VmHWM") - before,
         "pulls": watched.pulls,
         "rank": watched.belief.rank,
         "regret": trace.cumulative_regret[-1],
@@ -252,11 +251,13 @@ def curves(options: argparse.Namespace) -> None:
     axes[0, 1].legend(frameon=False)
     for panel in axes.flat:
         panel.grid(alpha=0.3)
-    figure.savefig(options.folder / "cost_curves.png", dpi=150)
+    figure.savefig(options.folder / "cost_curves.svg")
 
 
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def _megabytes(kind: str) -> float:
+    """Memory of this process: ``VmHWM``, the most it has had, or ``VmRSS``, what it has now (Linux)."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status[kind].split()[0]) / 1024
 
 
 if __name__ == "__main__":
