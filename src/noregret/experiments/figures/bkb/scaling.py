@@ -87,7 +87,7 @@ FIGURE = Figure(
         0.04; the width of the authors' code and q = 5; the exact GPs have the same width. 'Textbook GP-UCB'
         factorises the kernel matrix of the whole history in every round, as the paper counts; 'exact GP-UCB' is this
         library's, which appends a row to the factor: O(N u) for u distinct arms pulled. It beats BKB until u is of
-        the order of m^2, and what a sketch saves by then is memory.
+        the order of m^2.
     """,
     panels=PANELS,
     claims=[
