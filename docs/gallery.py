@@ -30,9 +30,10 @@ def introduction(reports: list[Report], folder: Path) -> str:
     runs = "\n".join(
         f"- {run['finished']}: {run['run']:,} trials in {duration(run['seconds'])} on {run['engine']}"
         for run in runs_in(folder)
+        if run["run"]
     )
     return (
-        f"# Gallery\n\nThe papers' figures and tables from one run of `noregret reproduce`, {scale}. Of "
+        f"# Gallery\n\nThe papers' figures and tables from `noregret reproduce`, {scale}. Of "
         f"{sum(total.values())} claims: {counts}. [How verdicts are computed](lab.md#verdicts).\n\n{runs}\n"
     )
 

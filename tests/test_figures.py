@@ -3,8 +3,6 @@
 import base64
 import os
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -146,26 +144,12 @@ addEventListener("load", () => {
 """
 
 
-def browser(page, folder, width, *flags):
-    """Open a page in headless chromium with a profile of its own; what it prints, and what it complains about."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        assert "CI" not in os.environ, "CI must have chromium: .ci/run installs it"
-        pytest.skip(
-            "chromium is not installed here, so the page was not opened in a browser (apt-get install chromium)"
-        )
-    quiet = "--headless --no-sandbox --disable-gpu --disable-background-networking --disable-component-update "
-    quiet += "--disable-sync --no-first-run --hide-scrollbars --enable-logging=stderr --v=0"
-    place = [f"--user-data-dir={folder / 'profile'}", f"--window-size={width},2000", *flags, page.as_uri()]
-    return subprocess.run([chromium, *quiet.split(), *place], capture_output=True, text=True, timeout=60, check=True)
-
-
 @pytest.mark.parametrize("width", [1200, 390])
-def test_a_browser_shows_every_picture_without_complaint(run, tmp_path, width):
+def test_a_browser_shows_every_picture_without_complaint(run, tmp_path, browser, width):
     reports, out = run
     probed = tmp_path / "index.html"
     probed.write_text((out / "index.html").read_text(encoding="utf-8") + PROBE, encoding="utf-8")
-    shown = browser(probed, tmp_path, width, "--dump-dom", "--virtual-time-budget=5000")
+    shown = browser(probed.as_uri(), "--dump-dom", "--virtual-time-budget=5000", width=width)
     assert "CONSOLE" not in shown.stderr, shown.stderr
     found = re.search(r'data-probe="([^"]*)"', shown.stdout)
     assert found, shown.stdout[-500:]
@@ -175,8 +159,8 @@ def test_a_browser_shows_every_picture_without_complaint(run, tmp_path, width):
     assert '"font":16' in probe
 
 
-def test_a_browser_can_take_a_screenshot(run, tmp_path):
+def test_a_browser_can_take_a_screenshot(run, tmp_path, browser):
     picture = tmp_path / "page.png"
-    browser(run[1] / "index.html", tmp_path, 1200, f"--screenshot={picture}")
+    browser((run[1] / "index.html").as_uri(), f"--screenshot={picture}")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 50_000

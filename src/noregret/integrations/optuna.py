@@ -24,13 +24,11 @@ from optuna.search_space import IntersectionSearchSpace
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from noregret.belief.posterior import HUGE
 from noregret.integrations.replay import Remembering, replay
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.optimizer import Estimate, Optimizer
 from noregret.optimizer.parameters import Choice, Float, Int
-
-LARGEST = 1e100
-"""Results beyond this count as failures."""
 
 
 class NoRegretSampler(BaseSampler):
@@ -164,6 +162,6 @@ def _params(trial: FrozenTrial, parameters: dict[str, Parameter]) -> dict[str, A
 
 def _value(trial: FrozenTrial) -> float | None:
     """The result, None for a failure; a pruned trial's last report stands for its result."""
-    if trial.state == TrialState.FAIL or trial.value is None or not abs(trial.value) <= LARGEST:
+    if trial.state == TrialState.FAIL or trial.value is None or not abs(trial.value) <= HUGE:
         return None
     return trial.value

@@ -8,8 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-LARGEST = 1e100
-"""No measurement is larger than this; programs print such numbers for 'no result'."""
+from noregret.belief.posterior import HUGE
 
 NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:(?:\d+(?:,\d+)*\.?\d*|\.\d+)(?:e[-+]?\d+)?|(?:nan|inf(?:inity)?)\b)", re.IGNORECASE
@@ -106,7 +105,7 @@ def usable(number: Any) -> float:
         raise NoResult(f"the result must be a number, got {number!r}{comma}") from None
     except OverflowError:
         value = math.inf
-    if not abs(value) <= LARGEST:
+    if not abs(value) <= HUGE:  # programs print larger numbers for 'no result'
         raise NoResult(f"the result must be a finite number between -1e100 and 1e100, got {str(number)[:40]}")
     return value
 
