@@ -84,7 +84,8 @@ def plain_round(problem: Problem, history: int, repeats: int = 5) -> float:
     arms = rng.integers(100, size=history)
     rewards = problem.rewards(arms, rng)
     features = algorithms.ata_gp_ucb(problem.kernel, features="qff", order=32, constants="experiment").model.features
-    table = features.on(problem.arms, 1.0, rng).table
+    at_work = features.on(problem.arms, 1.0, rng)
+    table = at_work.table if at_work.span is None else at_work.span @ at_work.table
     start = process_time()
     for _ in range(repeats):
         pulled = table[:, arms]

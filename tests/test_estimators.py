@@ -82,6 +82,7 @@ def told(estimator, features, pulls, rewards, noise=None, ridge=0.7, pieces=(5, 
 def plain_truncation(belief, pulls, rewards, noise, cut, root):
     """Alg. 2 of the heavy-tails paper, line by line, over every single reward."""
     phi = belief._map.at(GRID)[0]
+    phi = phi if belief.span is None else belief.span @ phi
     Phi, y = (phi[:, pulls] / np.sqrt(noise)).T, rewards / np.sqrt(noise)
     V = Phi.T @ Phi + belief.ridge * np.eye(len(phi))
     values, vectors = np.linalg.eigh(V)
@@ -114,6 +115,17 @@ def test_truncated_directions_equal_the_plain_sum_after_thousands_of_rounds(alph
     belief = told(TruncatedDirections(cut), QFF, pulls, rewards, pieces=range(1, 100))
     expected = plain_truncation(belief, pulls, rewards, np.ones(5000), cut(belief), "symmetric")
     np.testing.assert_allclose(belief.mean, expected, rtol=1e-8, atol=1e-8)
+
+
+@ALGEBRA
+@given(SEEDS, st.sampled_from(FEATURES))
+def test_no_direction_of_a_pulled_arm_is_longer_than_its_reach(seed, features):
+    """Arms whose largest reward times reach is within the level are not looked at: none of theirs may be cut."""
+    pulls, rewards, noise = data(seed)
+    belief = told(LeastSquares(), features, pulls, rewards, noise)
+    length = np.sqrt(np.einsum("ij,ij->j", belief.seen, np.linalg.solve(belief.gram, belief.seen)))
+    assert (belief.reach >= length).all()
+    np.testing.assert_allclose(belief.reach, length, rtol=1e-6, atol=1e-5)
 
 
 @ALGEBRA
@@ -153,8 +165,8 @@ def test_a_reward_exactly_at_the_level_is_kept():
         memory = SortedRewards()
         memory.take(np.zeros(4, int), np.array([reward, 3 * reward, reward, -7 * reward]))
         cut = abs(weight * reward)
-        assert memory.kept(np.array([[weight]]), cut)[0] == pytest.approx(2 * weight * reward)
-        assert memory.kept(np.array([[weight]]), np.nextafter(cut, 0))[0] == 0
+        assert memory.kept(np.array([0]), np.array([[weight]]), cut)[0] == pytest.approx(2 * weight * reward)
+        assert memory.kept(np.array([0]), np.array([[weight]]), np.nextafter(cut, 0))[0] == 0
     belief = SparseGP(QFF, 1.0, TruncatedRewards(Constant(2.0))).prior(GRID)
     belief.update([3, 9], [2.0, np.nextafter(2.0, 3)])
     assert belief._memory.total.tolist() == [2.0, 0.0]
@@ -169,7 +181,10 @@ def test_sorted_rewards_equal_sums_over_all():
     for cut in (0.0, 0.1, 1.0, 30.0, math.inf):
         products = weights[:, slots] * values
         expected = np.where(np.abs(products) <= cut, products, 0).sum(axis=1)
-        np.testing.assert_allclose(memory.kept(weights, cut), expected, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(memory.kept(np.arange(7), weights, cut), expected, rtol=1e-10, atol=1e-10)
+        some = np.array([4, 1])
+        expected = np.where((np.abs(products) <= cut) & np.isin(slots, some), products, 0).sum(axis=1)
+        np.testing.assert_allclose(memory.kept(some, weights[:, some], cut), expected, rtol=1e-10, atol=1e-10)
 
 
 def test_truncated_rewards_are_those_of_the_exact_model():

@@ -22,7 +22,8 @@ RNG = np.random.default_rng
 
 
 def table(features, points, rng=0):
-    return features.on(np.asarray(points, float), 1.0, RNG(rng)).table
+    at_work = features.on(np.asarray(points, float), 1.0, RNG(rng))
+    return at_work.table if at_work.span is None else at_work.span @ at_work.table
 
 
 def gap(features, points, rng=0):

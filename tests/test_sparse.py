@@ -254,3 +254,21 @@ def test_without_a_generator_the_draws_are_the_same_every_time():
 def test_says_what_it_needs(arguments, message):
     with pytest.raises(ValueError, match=message):
         SparseGP(*arguments)
+
+
+@pytest.mark.parametrize("features", [QuadratureFourier(SE, 32), RandomFourier(SE, 60)])
+def test_points_off_the_span_of_the_arms_features_are_predicted_by_the_whole_regression(features):
+    """On ten arms the features are kept in ten coordinates; elsewhere they have a part beyond these."""
+    arms, points = GRID[::4], np.random.default_rng(1).random((7, 1))
+    pulls, rewards = np.random.default_rng(2).integers(10, size=30), np.random.default_rng(3).standard_normal(30)
+    belief = SparseGP(features, 0.3).prior(arms, np.random.default_rng(0))
+    belief.update(pulls, rewards)
+    assert belief.gram.shape == (10, 10)
+    assert belief.rank > 30
+    everywhere = features.on(np.linspace(0, 1, 2000)[:, None], 0.3, np.random.default_rng(0))
+    lift = np.asarray if everywhere.span is None else everywhere.span.__matmul__
+    phi, new = (lift(everywhere.at(x)[0]) for x in (arms, points))
+    V = 0.3 * np.eye(len(phi)) + phi[:, pulls] @ phi[:, pulls].T
+    mean = new.T @ np.linalg.solve(V, phi[:, pulls] @ rewards)
+    std = np.sqrt(0.3 * np.einsum("ij,ij->j", new, np.linalg.solve(V, new)))
+    np.testing.assert_allclose(belief.predict(points), (mean, std), atol=1e-7)

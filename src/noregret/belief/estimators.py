@@ -39,22 +39,27 @@ class Regression(Posterior, Protocol):
 
     @property
     def seen(self) -> Floats:
-        """Features of the distinct arms pulled, (m, u), in the order of their first pull."""
+        """Features of the distinct arms pulled, (r, u), in the order of their first pull."""
         ...
 
     @property
     def gram(self) -> Floats:
-        """V = ridge I + seen diag(weights) seen', (m, m)."""
+        """V = ridge I + seen diag(weights) seen', (r, r)."""
         ...
 
     @property
     def inverse(self) -> Floats:
-        """V^-1, (m, m)."""
+        """V^-1, (r, r)."""
         ...
 
     @property
     def span(self) -> Floats | None:
-        """Orthonormal basis of what all features span, (m, r); None if r is not well below m."""
+        """The basis of the above in the m features, (m, r), orthonormal; None for the unit vectors."""
+        ...
+
+    @property
+    def reach(self) -> Floats:
+        """No less than the norm of V^-1/2 phi, for each column phi of ``seen``, (u,)."""
         ...
 
 
@@ -75,7 +80,7 @@ class Estimator(ABC):  # noqa: B024  everything has a default: that of least squ
         return Sums()
 
     def theta(self, belief: Regression, memory: Any) -> Floats:
-        """Coefficients of the mean on the features, (m,)."""
+        """Coefficients of the mean on the features, in the basis of their span, (r,)."""
         return np.asarray(belief.inverse @ (belief.seen @ memory.total))
 
 
@@ -145,15 +150,13 @@ class TruncatedDirections(Estimator):
         return SortedRewards()
 
     def theta(self, belief: Regression, memory: SortedRewards) -> Floats:
-        level, basis = self.level(belief), belief.span
-        if self.root == "cholesky" or basis is None:
-            root = (_cholesky if self.root == "cholesky" else _symmetric)(belief.gram)
-            return np.asarray(root.T @ memory.kept(root @ belief.seen, level))
-        # off the features' span V is the ridge, so the root is wanted on the span alone
-        root, rest = _symmetric(basis.T @ belief.gram @ basis), 1 / math.sqrt(belief.ridge)
-        sums = memory.kept(basis @ (root @ (basis.T @ belief.seen)), level)
-        inside = basis.T @ sums
-        return np.asarray(basis @ (root @ inside - rest * inside) + rest * sums)
+        level = self.level(belief)
+        near = memory.reaching(level / belief.reach)  # every other arm's rewards are all kept, in all directions
+        theta = belief.inverse @ (belief.seen @ memory.total(leave=near))
+        if near.size:
+            there, back = (_cholesky if self.root == "cholesky" else _symmetric)(belief)
+            theta += back(memory.kept(near, there(belief.seen[:, near]), level))
+        return np.asarray(theta)
 
 
 @dataclass(frozen=True)
@@ -184,12 +187,24 @@ class MedianOfMeans(Estimator):
         return np.asarray(np.linalg.solve(root.T, lifted[:, np.argmin(distance)]))
 
 
-def _symmetric(gram: Floats) -> Floats:
-    """V^-1/2, (m, m)."""
-    values, vectors = np.linalg.eigh(gram)
-    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+Product = Callable[[Floats], Floats]
 
 
-def _cholesky(gram: Floats) -> Floats:
-    """L^-1 with L L' = V, (m, m)."""
-    return solve_lower(np.asarray(np.linalg.cholesky(gram), dtype=float), np.eye(len(gram)))
+def _symmetric(belief: Regression) -> tuple[Product, Product]:
+    """Multiplication by V^-1/2 from the basis of the span to the unit vectors, (m, r), and by its transpose."""
+    values, vectors = np.linalg.eigh(belief.gram)
+    half, span = vectors / values**0.25, belief.span  # V^-1/2 = half half'
+    if span is None:
+        return lambda x: half @ (half.T @ x), lambda x: half @ (half.T @ x)
+    return lambda x: span @ (half @ (half.T @ x)), lambda x: half @ (half.T @ (span.T @ x))
+
+
+def _cholesky(belief: Regression) -> tuple[Product, Product]:
+    """The same with L^-1, L L' = V, where V is the ridge off the span."""
+    gram, span = belief.gram, belief.span
+    if span is not None:
+        ridge = belief.ridge
+        gram = ridge * np.eye(len(span)) + span @ (gram - ridge * np.eye(len(gram))) @ span.T
+    root = solve_lower(np.asarray(np.linalg.cholesky(gram), dtype=float), np.eye(len(gram)))
+    root = root if span is None else root @ span
+    return lambda x: root @ x, lambda x: root.T @ x

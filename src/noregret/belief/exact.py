@@ -5,11 +5,12 @@ The state is a Cholesky factor with one row per conditioning, the rows also carr
     root root' = K(rows, rows) + diag(noise),    whitened = root^-1 K(rows, arms),    scores = root^-1 y
     mean = scores' whitened,                     s^2 = k(x, x) - column sums of whitened^2
 
-A block of b distinct arms appends b rows at O(r b N), r the rows so far. A repeated arm appends a row too; once
-the rows far outnumber the u distinct arms, they are refactored into one row per distinct arm, its pulls pooled
-(n pulls with ridge l are one pull of their average with ridge l / n), at O(u^2 N). So r stays within 1.75 u + 32,
-however many the rounds, and rounding errors do not pile up. Where to refactor was measured: a row more costs every
-round to come, a factorisation more costs u / 3 rounds at once. Kernel columns are computed once per arm.
+A block of b distinct arms appends b rows at O(r b N), r the rows so far. An arm pulled again at once is pooled into
+its row, at O(N) (n pulls with ridge l are one pull of their average with ridge l / n). An arm that comes back later
+appends a row too; once the rows far outnumber the u distinct arms, they are refactored into one row per distinct arm,
+at O(u^2 N). So r stays within 1.75 u + 32, however many the rounds, and rounding errors do not pile up. Where to
+refactor was measured: a row more costs every round to come, a factorisation more costs u / 3 rounds at once. Kernel
+columns are computed once per arm.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 from scipy.linalg.blas import dger
 
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.linalg import cholesky, pivoted_root, room, solve_lower
+from noregret.belief.linalg import REFRESH, cholesky, pivoted_root, room, solve_lower
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
 from noregret.belief.threads import threads_for
 
@@ -100,6 +101,7 @@ class ExactPosterior:
         # per row of the factor
         self._rows, self._row_arms, self._noise, self._scores = 0, np.empty(0, np.intp), np.empty(0), np.empty(0)
         self._whitened, self._root = np.empty((0, n)), np.empty((0, 0))
+        self._repeats = 0  # pulls taken into a row that was there
 
     @property
     def arms(self) -> Floats:
@@ -144,7 +146,7 @@ class ExactPosterior:
         """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         arms = np.asarray(arms, dtype=np.intp).reshape(-1)
         values = self._mean[arms] if rewards is None else self._arrive(arms, np.asarray(rewards, float).reshape(-1))
-        ridges = self.ridge * (np.ones(arms.size) if noise is None else np.broadcast_to(noise, arms.shape))
+        ridges = np.full(arms.size, self.ridge) if noise is None else self.ridge * np.broadcast_to(noise, arms.shape)
         if not self._model.ridge:
             arms, values, ridges = self._news(arms, values, ridges)
         if arms.size > 1:
@@ -243,14 +245,42 @@ class ExactPosterior:
         return distinct[order], pooled[order], 1 / precision[order]
 
     def _learn(self, arms: Ints, values: Floats, ridges: Floats) -> None:
-        with threads_for((self._rows + arms.size) * arms.size * len(self._mean)):
-            columns = self._kernel_columns(arms)
-            while not self._condition(arms, columns, values, ridges):
-                ridges = ridges * self._raise_nugget()
+        if arms.size == 1 and self._rows and self._row_arms[self._rows - 1] == arms[0]:
+            self._learn_again(int(arms[0]), float(values[0]), float(ridges[0]))
+        else:
+            with threads_for((self._rows + arms.size) * arms.size * len(self._mean)):
+                columns = self._kernel_columns(arms)
+                while not self._condition(arms, columns, values, ridges):
+                    ridges = ridges * self._raise_nugget()
             self._precision[arms] += 1 / ridges
             self._weighted[arms] += values / ridges
-            if self._rows > 1.75 * self._distinct + 32:
+        if self._rows > 1.75 * self._distinct + 32 or self._repeats >= REFRESH:
+            with threads_for(self._distinct**2 * len(self._mean)):
                 self._refactor()
+
+    def _learn_again(self, arm: int, value: float, ridge: float) -> None:
+        """One more pull of the arm of the last row, pooled into it: O(N), and nothing grows."""
+        last = self._rows - 1
+        row, corner, noise = self._whitened[last], float(self._root[last, last]), float(self._noise[last])
+        own, left = max(float(row[arm]), 0.0), noise / corner  # left times the row is the covariance with the arm
+        pivot = left * own + ridge
+        score = (value - float(self._mean[arm])) / math.sqrt(pivot)
+        change = (left / math.sqrt(pivot)) * row
+        self._mean = self._mean + score * change
+        self._variance = self._variance - change * change
+        if self._spread is not None:
+            self._spread = _downdated(self._spread, arm, left * row, ridge)
+        self.information_gain += 0.5 * math.log(pivot / ridge)
+        self.misfit += score * score
+
+        pooled = noise * ridge / (noise + ridge)
+        pooled_corner = math.sqrt(corner * own + pooled)
+        self._scores[last] = (float(self._scores[last]) + score * left / math.sqrt(pivot)) * pooled_corner / corner
+        row *= corner / pooled_corner
+        self._root[last, last], self._noise[last] = pooled_corner, pooled
+        self._precision[arm] += 1 / ridge
+        self._weighted[arm] += value / ridge
+        self._std, self._repeats = None, self._repeats + 1
 
     def _kernel_columns(self, arms: Ints) -> Floats:
         """K(arms, all arms), (b, N), computed at an arm's first pull and kept."""
@@ -296,7 +326,10 @@ class ExactPosterior:
         """The same for one arm in scalars: a third of the time where the calls cost more than the arithmetic."""
         row = self._rows
         border = self._whitened[:row, arm].copy()  # read once: its elements lie a whole row apart
-        covariance = column - border @ self._whitened[:row]
+        if self._spread is None:
+            covariance = column - border @ self._whitened[:row]
+        else:
+            covariance = self._spread[:, arm] @ self._spread
         pivot = float(covariance[arm]) + ridge
         if not pivot >= 0.5 * ridge:
             return False
@@ -305,7 +338,7 @@ class ExactPosterior:
         score = (value - float(self._mean[arm])) / corner
 
         if self._spread is not None:
-            self._spread = _downdated(self._spread, arm, ridge)
+            self._spread = _downdated(self._spread, arm, covariance, ridge)
         self._makeroom(row + 1)
         self._whitened[row], self._scores[row] = whitened, score
         self._root[row, :row], self._root[row, row] = border, corner
@@ -324,7 +357,7 @@ class ExactPosterior:
         )  # an arm just being learnt comes last, without any
         arms, misfit = self._pulled[:known], self.misfit
         ridges = 1 / self._precision[arms]
-        self._rows, self.information_gain, self._spread = 0, 0.0, None
+        self._rows, self._repeats, self.information_gain, self._spread = 0, 0, 0.0, None
         self._mean, self._variance = np.zeros(len(self._mean)), self._prior_variance
         while not self._condition(arms, self._columns[:known], self._weighted[arms] * ridges, ridges):
             ridges = ridges * self._raise_ridge()
@@ -358,11 +391,10 @@ class ExactPosterior:
             self._root[:old, :old] = root
 
 
-def _downdated(spread: Floats, arm: int, ridge: float) -> Floats:
+def _downdated(spread: Floats, arm: int, covariance: Floats, ridge: float) -> Floats:
     """S' with S'^T S' = C - c c' / (c_a + ridge), c = C[a], for S^T S = C, (r, N); written over ``spread``."""
-    own = spread[:, arm].copy()
-    size = float(own @ own)
+    own, size = spread[:, arm].copy(), float(covariance[arm])
     if size <= 0:
         return spread
     shrink = (1 - math.sqrt(ridge / (size + ridge))) / size
-    return np.asarray(dger(-shrink, own @ spread, own, a=spread.T, overwrite_a=1)).T
+    return np.asarray(dger(-shrink, covariance, own, a=spread.T, overwrite_a=1)).T

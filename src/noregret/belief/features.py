@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
@@ -40,18 +39,15 @@ ROUNDING = 1e-13
 class FeatureMap(Protocol):
     """Features at work on N arms."""
 
+    span: Floats | None
+    """Orthonormal basis of what the features of all arms span, (m, r); None for the unit vectors."""
     table: Floats
-    """Features of every arm, (m, N); replaced, never written to, when they change."""
+    """Features of every arm in that basis, (r, N); replaced, never written to, when they change."""
     rest: Floats
     """Prior variance of every arm that the features do not carry, (N,)."""
 
-    @property
-    def span(self) -> Floats | None:
-        """Orthonormal basis of what the features of all arms span, (m, r); None if r is not well below m."""
-        ...
-
     def at(self, points: Floats) -> tuple[Floats, Floats]:
-        """Features (m, n) of any (n, d) points, and the variance they do not carry, (n,)."""
+        """Features (r, n) of any (n, d) points in the basis, and the variance they do not carry, (n,)."""
         ...
 
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
@@ -189,14 +185,10 @@ class FourierMap:
 
     def __init__(self, arms: Floats, frequencies: Floats, weights: Floats, in_cube: bool = False) -> None:
         self._frequencies, self._weights, self._in_cube = frequencies, weights, in_cube
-        self.table, self.rest = self.at(arms)
-
-    @cached_property
-    def span(self) -> Floats | None:
-        vectors, upper, _ = qr(self.table, mode="economic", pivoting=True)
-        size = np.abs(upper.diagonal())
-        rank = np.count_nonzero(size > ROUNDING * size.max())
-        return np.ascontiguousarray(vectors[:, :rank]) if rank < FEW * len(self.table) else None
+        self.span: Floats | None = None
+        self.span = _basis(self.at(arms)[0])
+        self.table, rest = self.at(arms)
+        self.rest = np.zeros_like(rest)  # but for rounding
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         if self._in_cube:
@@ -204,7 +196,10 @@ class FourierMap:
         angles, amplitudes = self._frequencies @ points.T, np.sqrt(self._weights)[:, None]
         moving = self._frequencies.any(axis=1)  # the sine of frequency 0 is 0
         table = np.concatenate([amplitudes * np.cos(angles), (amplitudes * np.sin(angles))[moving]])
-        return table, np.zeros(len(points))
+        if self.span is None:
+            return table, np.zeros(len(points))
+        inside = self.span.T @ table
+        return inside, np.maximum(np.einsum("ij,ij->j", table, table) - np.einsum("ij,ij->j", inside, inside), 0.0)
 
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
         return False
@@ -220,6 +215,14 @@ class FourierMap:
 
     def copy(self) -> Self:
         return self  # never changes
+
+
+def _basis(table: Floats) -> Floats | None:
+    """Orthonormal basis, (m, r), of the columns of an (m, N) table; None if r is not well below m."""
+    vectors, upper, _ = qr(table, mode="economic", pivoting=True)
+    size = np.abs(upper.diagonal())
+    rank = np.count_nonzero(size > ROUNDING * size.max())
+    return np.ascontiguousarray(vectors[:, :rank]) if rank < FEW * len(table) else None
 
 
 def quadrature_error(lengthscale: float, order: int) -> float:

@@ -17,6 +17,8 @@ BLOCK = 32
 """Rows of a triangular system that are solved at once."""
 NARROW = 16
 """Columns up to which blocks are not worth it."""
+REFRESH = 1000
+"""Changes in place after which a posterior is made afresh from its counts, so that rounding does not pile up."""
 
 
 def room(buffer: Array, size: int) -> Array:

@@ -83,30 +83,39 @@ class SortedRewards:
         for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
             self._insert(slot, value)
 
-    def kept(self, weights: Floats, level: float) -> Floats:
+    def reaching(self, bounds: Floats) -> Ints:
+        """The slots with a reward whose size is above the slot's bound, (u,)."""
+        return np.flatnonzero(self._largest > bounds)
+
+    def total(self, leave: Ints) -> Floats:
+        """The sum of each arm's rewards, (u,), 0 for the slots to leave out."""
+        total = self._total.copy()
+        total[leave] = 0.0
+        return total
+
+    def kept(self, slots: Ints, weights: Floats, level: float) -> Floats:
         """Truncated sums of weighted rewards, each |weight y| > level left out.
 
         Parameters
         ----------
-        weights : (m, u) floats
-            One weight per direction and arm.
+        slots : (n,) ints
+        weights : (m, n) floats
+            One weight per direction and slot.
         level : float
 
         Returns
         -------
         (m,) floats
-            sum over the arms a and their rewards y of weights[i, a] y 1{|weights[i, a] y| <= level}.
+            sum over the slots a and their rewards y of weights[i, a] y 1{|weights[i, a] y| <= level}.
         """
         size = np.abs(weights)
-        cut = size * self._largest > level
-        if not cut.any():
-            return np.asarray(weights @ self._total)
-        sums = np.where(cut, 0.0, self._total)
-        for slot in np.flatnonzero(cut.any(axis=0)):
-            rows = np.flatnonzero(cut[:, slot])
-            n = self._count[slot]
-            bound = _largest_kept(size[rows, slot], level)
-            sums[rows, slot] = self._sums[slot][self._sizes[slot][:n].searchsorted(bound, "right")]
+        cut = size * self._largest[slots] > level
+        sums = np.where(cut, 0.0, self._total[slots])
+        for place in np.flatnonzero(cut.any(axis=0)):
+            rows, slot = np.flatnonzero(cut[:, place]), slots[place]
+            bound = _largest_kept(size[rows, place], level)
+            found = self._sizes[slot][: self._count[slot]].searchsorted(bound, "right")
+            sums[rows, place] = self._sums[slot][found]
         return np.asarray(np.einsum("ij,ij->i", weights, sums))
 
     def copy(self) -> Self:

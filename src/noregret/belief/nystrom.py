@@ -180,11 +180,10 @@ class NystromMap:
         return np.asarray(np.maximum(prior - np.einsum("ij,ij->j", table, table), 0.0))
 
 
-def _symmetric(corner: Floats) -> tuple[Ints, Whiten, Floats | None]:
-    """Multiplication by the symmetric pseudo-inverse root of K_S."""
+def _symmetric(corner: Floats) -> tuple[Ints, Whiten, Floats]:
+    """Multiplication by the symmetric pseudo-inverse root of K_S = Q D Q', in the basis Q: by D^-1/2 Q'."""
     root = pivoted_root(corner)
-    few = root.shape[1] < FEW * len(corner)
-    if few:  # K_S = R R' with few columns: the eigenvalues of a small matrix will do
+    if root.shape[1] < FEW * len(corner):  # K_S = R R' with few columns: the eigenvalues of a small matrix will do
         frame, upper = np.linalg.qr(root)
         values, vectors = np.linalg.eigh(upper @ upper.T)
         vectors = frame @ vectors
@@ -192,8 +191,7 @@ def _symmetric(corner: Floats) -> tuple[Ints, Whiten, Floats | None]:
         values, vectors = np.linalg.eigh(corner)
     kept = values > values[-1] * len(corner) * np.finfo(float).eps
     vectors = vectors[:, kept]
-    whiten = partial(np.matmul, (vectors / np.sqrt(values[kept])) @ vectors.T)
-    return np.arange(len(corner)), whiten, vectors if few else None
+    return np.arange(len(corner)), partial(np.matmul, (vectors / np.sqrt(values[kept])).T), vectors
 
 
 def _cholesky(corner: Floats) -> tuple[Ints, Whiten, None]:
@@ -206,4 +204,4 @@ _WHITENERS: dict[Root, Callable[[Floats], tuple[Ints, Whiten, Floats | None]]] =
     "symmetric": _symmetric,
     "cholesky": _cholesky,
 }
-"""For each root: which members' kernel values it is applied to, how (these may be written over), and the span."""
+"""For each root: which members' kernel values it is applied to, how (these may be written over), and the basis."""

@@ -1,12 +1,13 @@
 """The Gaussian-process posterior on a few features.
 
-The state is small: with m features and the u distinct arms pulled so far,
+The state is small: with features that span r dimensions, and the u distinct arms pulled so far,
 
-    V = ridge I + seen diag(weights) seen',    (m, m), seen the features of these arms, (m, u)
+    V = ridge I + seen diag(weights) seen',    (r, r), seen the features of these arms, (r, u)
     mean = phi'theta,    s^2 = rest + ridge phi' V^-1 phi
 
-where the estimator says what theta is, and rest is the prior variance that the features do not carry. While they
-stay, a pull changes V^-1 and s^2 by a rank-one term, O(m N); when they change, all is made afresh, O(m^2 N).
+where the estimator says what theta is, and rest is the prior variance that the features do not carry. All of it is in
+coordinates of the span: the m features themselves, where they span as many dimensions. While they stay, a pull changes
+V^-1 and s^2 by a rank-one term, O(r N); when they change, all is made afresh, O(r^2 N).
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ import numpy as np
 
 from noregret.belief.estimators import Estimator, LeastSquares
 from noregret.belief.features import Features
-from noregret.belief.linalg import room, solve_lower
+from noregret.belief.linalg import REFRESH, room, solve_lower
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
 from noregret.belief.threads import threads_for
 
-REFRESH = 1000
-"""Rank-one changes after which V^-1 and the variance are made afresh from V, so that rounding does not pile up."""
+BLUR = 1e-12
+"""What rounding may have added to or taken from a variance, as a share of the largest."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class SparseGP:
 class SparsePosterior:
     """The belief of `SparseGP` (see `noregret.belief.posterior.Posterior` for the contract)."""
 
-    gram: Floats  # V, (m, m)
-    inverse: Floats  # V^-1, (m, m)
+    gram: Floats  # V, (r, r)
+    inverse: Floats  # V^-1, (r, r)
     information_gain: float  # that of the features' kernel, 1/2 ln det(V / ridge)
 
     def __init__(self, model: SparseGP, arms: Floats, rng: Rng) -> None:
@@ -85,7 +86,7 @@ class SparsePosterior:
         self._std: Floats | None = None
         self._theta: Floats | None = None
         self._seen: Floats | None = None
-        self._variance, self._changes = np.empty(0), 0
+        self._variance, self._blur, self._changes = np.empty(0), 0.0, 0
         self._rebuild()
 
     @property
@@ -109,23 +110,31 @@ class SparsePosterior:
 
     @property
     def theta(self) -> Floats:
-        """Coefficients of the mean on the features, (m,)."""
+        """Coefficients of the mean on the features, in the basis of their span, (r,)."""
         if self._theta is None:
-            with threads_for(len(self.gram) ** 3):
-                self._theta = self._estimator.theta(self, self._memory) if self._distinct else np.zeros(self.rank)
+            size = len(self.gram)
+            with threads_for(size**3):
+                self._theta = self._estimator.theta(self, self._memory) if self._distinct else np.zeros(size)
         return self._theta
 
     @property
     def seen(self) -> Floats:
-        """Features of the distinct points pulled, (m, u)."""
+        """Features of the distinct points pulled, in the basis of the span, (r, u)."""
         if self._seen is None:
             self._seen = np.asarray(self._map.table[:, self._pulled])
         return self._seen
 
     @property
     def span(self) -> Floats | None:
-        """Orthonormal basis of what the features span, (m, r); None if r is not well below m."""
+        """Orthonormal basis of what the features span, (m, r); None for the unit vectors."""
         return self._map.span
+
+    @property
+    def reach(self) -> Floats:
+        """No less than the norm of V^-1/2 phi, for the features of each distinct point pulled, (u,)."""
+        pulled = self._pulled
+        carried = np.maximum(self._variance[pulled] - self._map.rest[pulled], 0.0)
+        return np.sqrt((carried + self._blur) / self.ridge)
 
     @property
     def effective_dimension(self) -> float:
@@ -135,7 +144,7 @@ class SparsePosterior:
     @property
     def rank(self) -> int:
         """Number of features in use, m."""
-        return len(self._map.table)
+        return len(self._map.table if self._map.span is None else self._map.span)
 
     @property
     def largest_reward(self) -> float:
@@ -185,15 +194,16 @@ class SparsePosterior:
     def predict(self, points: Any) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points."""
         points = as_arms(points)
-        with threads_for(self.rank**2 * len(points)):
+        with threads_for(len(self.gram) ** 2 * len(points)):
             table, rest = self._map.at(points)
             variance = rest + self.ridge * np.einsum("ij,ij->j", table, self.inverse @ table)
             return np.asarray(self.theta @ table), np.sqrt(np.maximum(variance, 0.0))
 
     def sample(self, rng: Rng) -> Floats:
         """One joint draw on all arms, (N,): coefficients from N(theta, ridge V^-1), and the part without features."""
-        with threads_for(self.rank * (len(self._points) + self.rank**2)):
-            error = np.linalg.solve(np.linalg.cholesky(self.gram).T, rng.standard_normal(self.rank))
+        size = len(self.gram)
+        with threads_for(size * (len(self._points) + size**2)):
+            error = np.linalg.solve(np.linalg.cholesky(self.gram).T, rng.standard_normal(size))
             draw = math.sqrt(self.ridge) * (error @ self._map.table) + self._map.rest_draw(rng)
             return np.asarray(self.mean + draw[: self._shown])
 
@@ -247,11 +257,12 @@ class SparsePosterior:
 
     def _learn(self, arms: Ints, weights: Floats) -> None:
         """V and the variance after these pulls of distinct arms."""
-        with threads_for(self.rank * (self.rank + min(arms.size, self.rank) * len(self._points))):
+        size = len(self.gram)
+        with threads_for(size * (size + min(arms.size, size) * len(self._points))):
             features = self._map.table[:, arms]
             self.gram += (weights * features) @ features.T
             self._std = None
-            if 2 * arms.size > self.rank or self._changes >= REFRESH:
+            if 2 * arms.size > size or self._changes >= REFRESH:
                 self._refresh()
                 return
             for column, weight in zip(features.T, weights.tolist(), strict=True):
@@ -271,7 +282,7 @@ class SparsePosterior:
         return np.asarray(self._slot[arms])
 
     def _pull(self, features: Floats, weight: float) -> None:
-        """V^-1, the variance and the gain after one more pull of an arm with these features, (m,)."""
+        """V^-1, the variance and the gain after one more pull of an arm with these features, (r,)."""
         direction = self.inverse @ features
         pivot = 1 + weight * float(features @ direction)
         self.inverse -= np.outer(direction, (weight / pivot) * direction)
@@ -282,18 +293,20 @@ class SparsePosterior:
     def _rebuild(self) -> None:
         """V and all that follows, in features that are new."""
         self._seen = self._theta = self._mean = None
-        with threads_for(self.rank**2 * len(self._points)):
-            self.gram = self.ridge * np.eye(self.rank) + (self._precision[self._pulled] * self.seen) @ self.seen.T
+        size = len(self._map.table)
+        with threads_for(size**2 * len(self._points)):
+            self.gram = self.ridge * np.eye(size) + (self._precision[self._pulled] * self.seen) @ self.seen.T
             self._refresh()
 
     def _refresh(self) -> None:
         """V^-1, variance and gain afresh from V."""
-        root = np.asarray(np.linalg.cholesky(self.gram), dtype=float)
-        lower = solve_lower(root, np.eye(self.rank)) if self.rank else np.eye(0)
+        root, size = np.asarray(np.linalg.cholesky(self.gram), dtype=float), len(self.gram)
+        lower = solve_lower(root, np.eye(size)) if size else np.eye(0)
         lifted = lower @ self._map.table  # V is well-conditioned, and a product is faster than a solve
         self.inverse = lower.T @ lower
-        self._variance = self._map.rest + self.ridge * np.einsum("ij,ij->j", lifted, lifted)
-        self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * self.rank * math.log(self.ridge))
+        carried = self.ridge * np.einsum("ij,ij->j", lifted, lifted)
+        self._variance, self._blur = self._map.rest + carried, BLUR * float(carried.max())
+        self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self.ridge))
         self._changes, self._std = 0, None
 
 

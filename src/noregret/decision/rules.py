@@ -6,6 +6,7 @@ A rule is any callable (posterior, rng) -> (N,) scores. Rules that come with con
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -66,9 +67,8 @@ class ExpectedImprovement:
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
         gap, std = _gap(posterior, self.margin), posterior.std
-        z = np.divide(gap, std, out=np.zeros_like(gap), where=std > 0)
-        density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
-        return np.where(std > 0, gap * ndtr(z) + std * density, np.maximum(gap, 0))
+        z = gap / np.maximum(std, 1e-50)  # a std of 0 leaves max(gap, 0)
+        return np.asarray(gap * ndtr(z) + std * np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi))
 
 
 @dataclass(frozen=True)
