@@ -8,7 +8,10 @@ Every peer and problem runs in a process of its own on one thread. Finished runs
 not repeated, so the grid can be filled bit by bit; the table (``--table``) is made from all that is there. An
 optimiser does not know the budget: the run of the largest one is looked at on the way. The whole grid takes weeks of
 CPU time, most of it of others; a part of it, chosen by the options, is what one usually wants. Seconds are CPU seconds
-of asking, telling and recommending.
+of asking, telling and recommending. Runs of BoTorch to 1,000 evaluations take hours each; what one question costs it
+after so many random points is printed by
+
+    python -m benchmarks.peers --peers botorch-ucb --problems hartmann6 --question-after 50 200 500 1000
 """
 
 from __future__ import annotations
@@ -31,6 +34,10 @@ def main() -> None:
     options = _options()
     if options.worker:
         work(options)
+        return
+    if options.question_after:
+        for peer, problem, told in product(options.peers, options.problems, options.question_after):
+            print(f"{peer}, {problem}, after {told}: {question(peer, problem, told):.2f} CPU seconds", flush=True)
         return
     running: list[subprocess.Popen[bytes]] = []
     for peer, problem in product(options.peers, options.problems):
@@ -88,6 +95,24 @@ def run(peer: str, problem: str, noise: str, seed: int, budgets: list[int]) -> l
     return lines
 
 
+def question(peer: str, problem: str, told: int) -> float:
+    """CPU seconds of one question after so many random points, for optimisers that take points they did not ask for."""
+    os.environ.update(THREADS)
+    import numpy as np
+
+    from benchmarks.peer_adapters import PEERS
+    from benchmarks.peer_worlds import measured, world
+
+    place, rng = world(problem, 0), np.random.default_rng(0)
+    optimiser = PEERS[peer](place, 0)
+    for _ in range(told):
+        where = rng.random(place.dimension)
+        optimiser.tell(where, measured(place, "gaussian-0.5", where, rng))
+    start = time.process_time()
+    optimiser.ask()
+    return time.process_time() - start
+
+
 def read(path: str) -> list[dict[str, Any]]:
     """The finished runs; a line cut short by a crash is left out."""
     if not os.path.exists(path):
@@ -136,6 +161,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument("--out", default="peers.jsonl")
     parser.add_argument("--table", help="Markdown file to write")
+    parser.add_argument("--question-after", nargs="+", type=int, help="time one question after so many random points")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 

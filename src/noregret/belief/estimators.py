@@ -57,6 +57,10 @@ class Regression(Posterior, Protocol):
         """The basis of the above in the m features, (m, r), orthonormal; None for the unit vectors."""
         ...
 
+    def half(self, right: Floats) -> Floats:
+        """V^-1/2 times (r, n) or (r,), with the symmetric root."""
+        ...
+
     @property
     def reach(self) -> Floats:
         """No less than the norm of V^-1/2 phi, for each column phi of ``seen``, (u,)."""
@@ -192,11 +196,10 @@ Product = Callable[[Floats], Floats]
 
 def _symmetric(belief: Regression) -> tuple[Product, Product]:
     """Multiplication by V^-1/2 from the basis of the span to the unit vectors, (m, r), and by its transpose."""
-    values, vectors = np.linalg.eigh(belief.gram)
-    half, span = vectors / values**0.25, belief.span  # V^-1/2 = half half'
+    span = belief.span
     if span is None:
-        return lambda x: half @ (half.T @ x), lambda x: half @ (half.T @ x)
-    return lambda x: span @ (half @ (half.T @ x)), lambda x: half @ (half.T @ (span.T @ x))
+        return belief.half, belief.half
+    return lambda x: span @ belief.half(x), lambda x: belief.half(span.T @ x)
 
 
 def _cholesky(belief: Regression) -> tuple[Product, Product]:

@@ -23,6 +23,7 @@ from noregret.belief.estimators import Estimator, LeastSquares
 from noregret.belief.features import Features
 from noregret.belief.linalg import REFRESH, room, solve_lower
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
+from noregret.belief.roots import InverseRoot
 from noregret.belief.threads import threads_for
 
 BLUR = 1e-12
@@ -87,6 +88,7 @@ class SparsePosterior:
         self._theta: Floats | None = None
         self._seen: Floats | None = None
         self._variance, self._blur, self._changes = np.empty(0), 0.0, 0
+        self._half: InverseRoot | None = None  # of V, once somebody wants it
         self._rebuild()
 
     @property
@@ -135,6 +137,12 @@ class SparsePosterior:
         pulled = self._pulled
         carried = np.maximum(self._variance[pulled] - self._map.rest[pulled], 0.0)
         return np.sqrt((carried + self._blur) / self.ridge)
+
+    def half(self, right: Floats) -> Floats:
+        """V^-1/2 times (r, n) or (r,), with the symmetric root."""
+        if self._half is None:
+            self._half = InverseRoot(self.gram)
+        return self._half @ right
 
     @property
     def effective_dimension(self) -> float:
@@ -231,7 +239,7 @@ class SparsePosterior:
     def copy(self) -> Self:
         """An independent posterior with the same knowledge."""
         twin = copy.copy(self)
-        twin._map, twin._memory = self._map.copy(), self._memory.copy()
+        twin._map, twin._memory, twin._half = self._map.copy(), self._memory.copy(), None
         for name in ("gram", "inverse", "_precision", "_slot", "_order"):
             setattr(twin, name, getattr(self, name).copy())
         return twin
@@ -289,6 +297,8 @@ class SparsePosterior:
         self._variance = self._variance - (self.ridge * weight / pivot) * (direction @ self._map.table) ** 2
         self.information_gain += 0.5 * math.log(pivot)
         self._changes += 1
+        if self._half is not None and not self._half.add(math.sqrt(weight) * features):
+            self._half = None
 
     def _rebuild(self) -> None:
         """V and all that follows, in features that are new."""
@@ -307,7 +317,7 @@ class SparsePosterior:
         carried = self.ridge * np.einsum("ij,ij->j", lifted, lifted)
         self._variance, self._blur = self._map.rest + carried, BLUR * float(carried.max())
         self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self.ridge))
-        self._changes, self._std = 0, None
+        self._changes, self._std, self._half = 0, None, None
 
 
 def _places(points: Floats, arms: Floats) -> Ints:
