@@ -111,5 +111,5 @@ FIGURE = Figure(
     tabulate=regret_tables,
     scale=Scale(400, 4),
     quick=Scale(40, 2),
-    minutes=0.8,
+    minutes=0.9,
 )

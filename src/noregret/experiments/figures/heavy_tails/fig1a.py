@@ -24,6 +24,6 @@ FIGURE = figure(
         overtakes TGP late.
     """,
     trials=20,
-    minutes=3.7,
+    minutes=3.0,
     quick=Scale(300, 3),
 )

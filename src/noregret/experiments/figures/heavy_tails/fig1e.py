@@ -40,6 +40,6 @@ FIGURE = figure(
         kurtosis of the test rows is -1.4.
     """,
     trials=10,
-    minutes=2.8,
+    minutes=1.1,
     quick=Scale(200, 2),
 )

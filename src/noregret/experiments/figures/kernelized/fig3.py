@@ -43,5 +43,5 @@ FIGURE = Figure(
     tabulate=regret_tables,
     scale=Scale(30_000, 25),
     quick=Scale(500, 3),
-    minutes=6.4,
+    minutes=4.6,
 )

@@ -105,5 +105,5 @@ FIGURE = Figure(
     draw=draw,
     scale=Scale(1024, 40),
     quick=Scale(128, 3),
-    minutes=1.6,
+    minutes=1.9,
 )
