@@ -7,8 +7,7 @@ belongs to the whole process, so it is counted: the first to come in notes it, t
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -30,33 +29,38 @@ def _libraries() -> list[Any]:
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-@contextmanager
-def threads_for(work: float) -> Iterator[None]:
+def threads_for(work: float) -> AbstractContextManager[None]:
     """Run the body on one BLAS thread if it has few multiply-adds (``SMALL``)."""
-    global _inside, _found
-    if not TINY < work < SMALL:
-        yield
-        return
-    libraries = _libraries()
-    with _lock:
-        if _inside == 0:
-            _found = [library.get_num_threads() for library in libraries]
-            _set(libraries, [1] * len(libraries))
-        _inside += 1
-    try:
-        yield
-    finally:
+    return _ONE if TINY < work < SMALL else _ANY
+
+
+class _OneThread(AbstractContextManager[None]):
+    """One BLAS thread inside; all that are inside at once share the count, so one object will do."""
+
+    def __enter__(self) -> None:
+        global _inside, _found
+        with _lock:
+            if _inside == 0:
+                _found = [library.get_num_threads() for library in _libraries()]
+                _set([1] * len(_found))
+            _inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        global _inside
         with _lock:
             _inside -= 1
             if _inside == 0:
-                _set(libraries, _found)
+                _set(_found)
 
 
-def _set(libraries: list[Any], counts: list[int]) -> None:
+_ONE, _ANY = _OneThread(), nullcontext()
+
+
+def _set(counts: list[int]) -> None:
     if max(_found, default=1) == 1:
         return  # one thread was all there was, and is
     _free_to_all()
-    for library, count in zip(libraries, counts, strict=True):
+    for library, count in zip(_libraries(), counts, strict=True):
         library.set_num_threads(count)
     _free_to_all()
 
