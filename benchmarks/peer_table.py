@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,6 +22,8 @@ quarter of it, with 3 and 1.5 degrees of freedom; Pareto: the value is the mean 
 spikes: 20 times the function's range, up or down, in 2 % of the evaluations, on Gaussian noise of 0.1. The latencies
 come with their own measurements. Read [the summary](optimizer.md#against-others) first.
 """
+FEWEST = 10
+"""Ranks over fewer runs than this say nothing."""
 MEASURES = {"recommended": "regret of the recommended point", "cumulative": "mean regret of all evaluations"}
 
 
@@ -46,19 +48,22 @@ def _coverage(lines: list[Line]) -> str:
 
 
 def _ranks(lines: list[Line], measure: str) -> str:
-    """Mean rank by budget and kind of noise: of all optimisers where all have run, then of those that ran the most."""
+    """Mean rank by budget and kind of noise: of all optimisers where all have run, then of those that ran much more."""
     blocks = ["In brackets: runs (problem, noise, seed) that every optimiser of the table has done.\n"]
     for budget in _values(lines, "budget"):
         here = [line for line in lines if line["budget"] == budget]
-        peers = _values(here, "peer")
-        runs = {peer: sum(line["peer"] == peer for line in here) for peer in peers}
-        busy = [peer for peer in peers if runs[peer] >= 0.8 * max(runs.values())]
-        blocks += [_rank_table(here, group, measure, budget) for group in ([peers, busy] if busy != peers else [peers])]
-    return "\n".join(blocks)
+        runs = Counter(line["peer"] for line in here).most_common()
+        for i in reversed(range(1, len(runs))):
+            if i + 1 == len(runs) or runs[i + 1][1] < 0.8 * runs[i][1]:
+                group = [peer for peer in _values(here, "peer") if peer in dict(runs[: i + 1])]
+                blocks.append(_rank_table(here, group, measure, budget))
+    return "\n".join(block for block in blocks if block)
 
 
 def _rank_table(lines: list[Line], peers: list[str], measure: str, budget: int) -> str:
     cells = _complete([line for line in lines if line["peer"] in peers], peers, measure)
+    if len(cells) < FEWEST:
+        return ""
     groups = {noise: [c for c in cells if c[1] == noise] for noise in _values(lines, "noise")}
     groups |= {"heavy-tailed": [c for c in cells if c[1] in HEAVY], "all": list(cells)}
     groups = {name: members for name, members in groups.items() if members}
