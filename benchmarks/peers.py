@@ -97,7 +97,6 @@ def run(peer: str, problem: str, noise: str, seed: int, budgets: list[int]) -> l
 
 def question(peer: str, problem: str, told: int) -> float:
     """CPU seconds of one question after so many random points, for optimisers that take points they did not ask for."""
-    os.environ.update(THREADS)
     import numpy as np
 
     from benchmarks.peer_adapters import PEERS

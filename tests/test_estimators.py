@@ -18,6 +18,7 @@ from noregret import (
     ExactGP,
     ExpectedImprovement,
     LeastSquares,
+    Linear,
     MedianOfMeans,
     Nystrom,
     Policy,
@@ -115,6 +116,16 @@ def test_truncated_directions_equal_the_plain_sum_after_thousands_of_rounds(alph
     belief = told(TruncatedDirections(cut), QFF, pulls, rewards, pieces=range(1, 100))
     expected = plain_truncation(belief, pulls, rewards, np.ones(5000), cut(belief), "symmetric")
     np.testing.assert_allclose(belief.mean, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_an_arm_without_features_teaches_nothing_and_breaks_nothing():
+    """k(0, 0) = 0 under a linear kernel: the first dictionary has rank 0."""
+    model = SparseGP(Nystrom(Linear(), 5.0), 1.0, TruncatedDirections(Constant(0.8)))
+    belief = model.prior([[0.0], [1.0]])
+    belief.update(0, 7.0)
+    np.testing.assert_array_equal((belief.mean, belief.std), [[0, 0], [0, 1]])
+    belief.update(1, 1.0)
+    np.testing.assert_allclose((belief.mean, belief.std), [[0, 0.5], [0, math.sqrt(0.5)]], atol=1e-12)
 
 
 @ALGEBRA

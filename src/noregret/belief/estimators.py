@@ -32,6 +32,8 @@ from noregret.belief.posterior import Floats, Posterior
 
 Level = Callable[[Any], float]
 """A schedule: a number for the posterior's state."""
+Product = Callable[[Floats], Floats]
+"""Multiplication by a matrix from the left."""
 
 
 class Regression(Posterior, Protocol):
@@ -137,7 +139,8 @@ class TruncatedDirections(Estimator):
 
     The sum goes over all rewards with the level b of now, the rows of u being the directions. Each arm's rewards are
     kept sorted, so a round costs O(m u log n) for u distinct arms pulled n times each, however many rounds there were.
-    One reward moves each r_i by at most b, hence the mean by at most b sqrt(m / ridge) s(x).
+    One reward moves each r_i by at most b, hence the mean by at most b sqrt(m / ridge) s(x). What theta has outside the
+    span of the arms' features, which no arm sees, is dropped.
 
     ``root`` is the one of V: "symmetric", the paper's, or "cholesky", whose inverse also has rows of norm at most 1, so
     that the theorems hold for it. It needs no eigenvalues, and is another estimator.
@@ -155,7 +158,7 @@ class TruncatedDirections(Estimator):
 
     def theta(self, belief: Regression, memory: SortedRewards) -> Floats:
         level = self.level(belief)
-        near = memory.reaching(level / belief.reach)  # every other arm's rewards are all kept, in all directions
+        near = memory.reaching(belief.reach, level)  # every other arm's rewards are all kept, in all directions
         theta = belief.inverse @ (belief.seen @ memory.total(leave=near))
         if near.size:
             there, back = (_cholesky if self.root == "cholesky" else _symmetric)(belief)
@@ -189,9 +192,6 @@ class MedianOfMeans(Estimator):
         middle = self.groups // 2  # the lower median of the others' distances, its own 0 counted
         distance = np.partition(cdist(lifted.T, lifted.T), middle, axis=1)[:, middle]
         return np.asarray(np.linalg.solve(root.T, lifted[:, np.argmin(distance)]))
-
-
-Product = Callable[[Floats], Floats]
 
 
 def _symmetric(belief: Regression) -> tuple[Product, Product]:

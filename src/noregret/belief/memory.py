@@ -83,9 +83,9 @@ class SortedRewards:
         for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
             self._insert(slot, value)
 
-    def reaching(self, bounds: Floats) -> Ints:
-        """The slots with a reward whose size is above the slot's bound, (u,)."""
-        return np.flatnonzero(self._largest > bounds)
+    def reaching(self, weights: Floats, level: float) -> Ints:
+        """The slots with a reward y such that |weight y| > level, for one weight per slot, (u,)."""
+        return np.flatnonzero(weights * self._largest > level)
 
     def total(self, leave: Ints) -> Floats:
         """The sum of each arm's rewards, (u,), 0 for the slots to leave out."""

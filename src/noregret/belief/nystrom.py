@@ -189,7 +189,7 @@ def _symmetric(corner: Floats) -> tuple[Ints, Whiten, Floats]:
         vectors = frame @ vectors
     else:
         values, vectors = np.linalg.eigh(corner)
-    kept = values > values[-1] * len(corner) * np.finfo(float).eps
+    kept = values > values.max(initial=0.0) * len(corner) * np.finfo(float).eps
     vectors = vectors[:, kept]
     return np.arange(len(corner)), partial(np.matmul, (vectors / np.sqrt(values[kept])).T), vectors
 
