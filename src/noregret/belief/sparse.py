@@ -314,8 +314,8 @@ class SparsePosterior:
         lower = solve_lower(root, np.eye(size)) if size else np.eye(0)
         lifted = lower @ self._map.table  # V is well-conditioned, and a product is faster than a solve
         self.inverse = lower.T @ lower
-        carried = self.ridge * np.einsum("ij,ij->j", lifted, lifted)
-        self._variance, self._blur = self._map.rest + carried, BLUR * float(carried.max())
+        self._variance = self._map.rest + self.ridge * np.einsum("ij,ij->j", lifted, lifted)
+        self._blur = BLUR * float(self._variance.max())
         self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self.ridge))
         self._changes, self._std, self._half = 0, None, None
 
