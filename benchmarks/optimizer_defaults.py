@@ -41,6 +41,9 @@ VARIANTS = {
     "saturated-5": Calibration(rule=SaturatedImprovement(early=0.0)),
     "long-lengthscales": Calibration(fit=FitMatern(lengthscale=0.5, lengthscale_spread=0.8)),
     "no-bend": Calibration(scale=RobustScale(math.inf)),
+    "initial-3": Calibration(initial=3),
+    "initial-5": Calibration(initial=5),
+    "initial-12": Calibration(initial=12),
 }
 
 
@@ -105,12 +108,15 @@ def random_function(seed: int, dimension: int, lengthscale: float) -> Callable[[
 
 FUNCTIONS: dict[str, tuple[Callable[[Floats], Floats], int]] = {
     "gramacy": (gramacy, 1),
+    "random1": (random_function(5, 1, 0.1), 1),
     "camel": (camel, 2),
     "goldstein": (goldstein, 2),
     "levy2": (levy, 2),
     "random2": (random_function(1, 2, 0.2), 2),
+    "random2-long": (random_function(6, 2, 0.35), 2),
     "griewank": (griewank, 3),
     "dixon": (dixon, 3),
+    "random3": (random_function(7, 3, 0.3), 3),
     "styblinski4": (styblinski, 4),
     "random4": (random_function(2, 4, 0.5), 4),
     "levy5": (levy, 5),

@@ -50,7 +50,7 @@ class Server:
         self.start()
 
     def start(self):
-        options = ["-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder)]
+        options = ["-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder), "-F"]  # no fsync: power never fails
         with open(self.folder / "log", "a") as log:
             self.process = subprocess.Popen(
                 [_program("postgres"), "-D", self.data, *options], stdout=log, stderr=log, cwd="/", **self.user

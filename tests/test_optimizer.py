@@ -391,6 +391,29 @@ def test_a_late_answer_is_welcome():
     assert opt.best().params == trials[1].params
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_fails_is_not_asked_for_again_for_want_of_other_points(seed):
+    opt = Optimizer([{"i": i} for i in range(4)], rng=seed)
+    for i in (0, 1, 2):
+        opt.fail({"i": i})
+    assert {opt.ask().params["i"] for _ in range(6)} == {3}
+    opt.tell({"i": 3}, 1.0)
+    assert {opt.ask().params["i"] for _ in range(6)} == {3}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_table_shorter_than_the_design_is_measured_once_before_anything_twice(seed):
+    opt = Optimizer([{"i": i} for i in range(5)], goal="maximize", rng=seed)
+    asked = []
+    for _ in range(30):
+        trial = opt.ask()
+        asked.append(trial.params["i"])
+        opt.tell(trial, float(trial.params["i"] == 2))
+    assert sorted(asked[:5]) == [0, 1, 2, 3, 4]
+    assert opt.best().params == {"i": 2}
+    assert len(opt.measurements) == 30
+
+
 def test_past_failures_may_be_told():
     opt = Optimizer([{"i": 0}, {"i": 1}], rng=0)
     opt.fail({"i": 0})

@@ -53,26 +53,35 @@ class Asking:
 
     def next_point(self) -> int:
         """The number of the point to measure next."""
-        out, arrivals = self._outstanding(), len(self._history.arrivals)
-        known, first = arrivals + len(out), self._calibration.first(self._history.space)
-        if self._history.measured < 2 or known < first:
-            return self._design(known)
-        return self._chosen(out)
+        out, first = self._outstanding(), self._calibration.first(self._history.space)
+        known, measured = len(self._history.arrivals) + len(out), self._history.measured
+        if measured < 2 or known < first:
+            unmet = self._design(known)
+            if unmet is not None:
+                return unmet
+        return self._again(known) if measured < 2 else self._chosen(out)
 
     def _outstanding(self) -> list[int]:
         """Points of the trials that are out and not lost."""
         arrivals = len(self._history.arrivals)
         return [out.number for out in self._out.values() if arrivals < out.lost_at]
 
-    def _design(self, index: int) -> int:
-        """Point ``index`` of a Sobol sequence, or the next one that has not been met."""
+    def _design(self, index: int) -> int | None:
+        """Point ``index`` of a Sobol sequence, or the next one that has not been met, None if there is none."""
         space, seed = self._history.space, int(self._seed.generate_state(1)[0])
         count = max(64, 2 << index.bit_length())  # few different lengths, each drawn once
         points = space.snap(sobol(count, len(space.groups), seed))[index:]
         for point, params in zip(points, space.decode(points), strict=True):
             if self._history.number(params) is None:
                 return self._history.meet(params, point)
-        return self._history.meet(space.decode(points[:1])[0], points[0])
+        return None
+
+    def _again(self, index: int) -> int:
+        """One of the points met, in turn: of those that may give a value, if there are any."""
+        met = np.arange(len(self._history.params))
+        hopeful = np.setdiff1d(met, self._history.hopeless)
+        choices = hopeful if hopeful.size else met
+        return int(choices[index % choices.size])
 
     def _chosen(self, out: list[int]) -> int:
         """The point that scores highest, as if all trials out had come back as expected."""

@@ -111,7 +111,7 @@ class Calibration:
     caution: Schedule = field(default=Constant(2.0))
     interval: Schedule = field(default_factory=SimultaneousWidth)
     candidates: Candidates = field(default_factory=Candidates)
-    initial: int = 3
+    initial: int = 8
     refit: tuple[int, float] = (400, 2.0)
     refresh: tuple[int, float] = (2000, 1.05)
     alternations: int = 3
