@@ -352,9 +352,8 @@ class ExactPosterior:
 
     def _refactor(self) -> None:
         """One row per distinct arm, all its pulls pooled; mean, variance and gain afresh from it."""
-        known = np.count_nonzero(
-            self._precision[self._pulled[: self._distinct]]
-        )  # an arm just being learnt comes last, without any
+        precision = self._precision[self._pulled[: self._distinct]]
+        known = np.count_nonzero(precision)  # an arm just being learnt comes last, without any
         arms, misfit = self._pulled[:known], self.misfit
         ridges = 1 / self._precision[arms]
         self._rows, self._repeats, self.information_gain, self._spread = 0, 0, 0.0, None
