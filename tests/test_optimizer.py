@@ -411,7 +411,29 @@ def test_a_table_shorter_than_the_design_is_measured_once_before_anything_twice(
         opt.tell(trial, float(trial.params["i"] == 2))
     assert sorted(asked[:5]) == [0, 1, 2, 3, 4]
     assert opt.best().params == {"i": 2}
-    assert len(opt.measurements) == 30
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "space",
+    [
+        [{"a": 2**i} for i in range(13)],  # most of the good rows are nearest to hardly any point of the cube
+        {"a": Int(0, 9), "b": Choice(["x", "y", "z"])},
+        {"a": Int(0, 50), "b": Int(0, 50)},  # too many to be taken whole
+        {"a": Float(0, 10), "b": Float(0, 1)},  # the best is at an edge
+    ],
+)
+def test_nothing_that_failed_is_asked_for_twice_where_all_else_is_equal(space, seed):
+    opt, failed = Optimizer(space, goal="maximize", rng=seed), []
+    for _ in range(50):
+        trial = opt.ask()
+        if trial.params["a"] > 4:
+            failed.append(tuple(trial.params.values()))
+            opt.fail(trial)
+        else:
+            opt.tell(trial, 1.0)
+    assert len(failed) == len(set(failed))
+    assert tuple(opt.best().params.values()) not in failed
 
 
 def test_past_failures_may_be_told():

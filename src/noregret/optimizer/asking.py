@@ -67,10 +67,15 @@ class Asking:
         return [out.number for out in self._out.values() if arrivals < out.lost_at]
 
     def _design(self, index: int) -> int | None:
-        """Point ``index`` of a Sobol sequence, or the next one that has not been met, None if there is none."""
+        """Point ``index`` of a Sobol sequence, or the next one that has not been met, None if there is none.
+
+        Where there are few points in all, those come last that are nearest to none of the sequence.
+        """
         space, seed = self._history.space, int(self._seed.generate_state(1)[0])
         count = max(64, 2 << index.bit_length())  # few different lengths, each drawn once
         points = space.snap(sobol(count, len(space.groups), seed))[index:]
+        if space.count <= self._calibration.candidates.few:
+            points = np.vstack([points, space.everything()])
         for point, params in zip(points, space.decode(points), strict=True):
             if self._history.number(params) is None:
                 return self._history.meet(params, point)

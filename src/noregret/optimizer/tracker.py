@@ -127,11 +127,11 @@ class Tracker:
         self._build()
 
     def _build(self) -> None:
-        """The belief on all points met and all candidates, after the arrivals that were weighed together."""
+        """The belief on all points met and all other candidates, after the arrivals that were weighed together."""
         assert self._weighed is not None
         stop, numbers, values, noise, trust = self._weighed
         points = self._history.points
-        self._belief = self._model.prior(np.vstack([points, self._candidates]))
+        self._belief = self._model.prior(np.vstack([points, others(self._candidates, points)]))
         self._belief.update(numbers, values, noise=noise)
         self._arms = {number: number for number in range(len(points))}
         self._suspects = _suspects(numbers, values, trust)
@@ -163,6 +163,12 @@ def _suspects(numbers: Ints, values: Floats, trust: Floats) -> dict[int, float]:
     """The value of each point that was measured once, with hardly any trust."""
     single = np.bincount(numbers)[numbers] == 1
     return {int(numbers[i]): float(values[i]) for i in np.flatnonzero(single & (trust < HARDLY))}
+
+
+def others(candidates: Floats, points: Floats) -> Floats:
+    """The candidates that are none of the points, each once: what a point is known for, no copy of it escapes."""
+    first = np.unique(np.vstack([points, candidates]), axis=0, return_index=True)[1] - len(points)
+    return candidates[np.sort(first[first >= 0])]
 
 
 @lru_cache(maxsize=16)
