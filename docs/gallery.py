@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from noregret.experiments.figures import FIGURES, PAPERS
-from noregret.experiments.report import Report, duration, found_in, runs_in
+from noregret.experiments.page.report import Report, duration, found_in, runs_in
 
 DOCS = Path(__file__).parent
 MARKS = {"held": "held", "did not hold": "**did not hold**", "not comparable": "not comparable"}

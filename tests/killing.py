@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from noregret import cli
-from noregret.tune.reading import load
-from noregret.tune.store import Store
+from noregret.tune.store.store import Store
+from noregret.tune.study.reading import load
 
 
 def start(study: str, acknowledged: str) -> int:

@@ -8,7 +8,7 @@ from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 
 from noregret import Trace
-from noregret.experiments.claims import Below, Fraction, MeanBelow, Ratio, final_regret, ratio_of_means, seconds
+from noregret.experiments.judging.claims import Below, Fraction, MeanBelow, Ratio, final_regret, ratio_of_means, seconds
 
 
 def trace(regret, time=1.0):

@@ -11,11 +11,11 @@ import pytest
 
 from noregret import Trace
 from noregret.cli import main
-from noregret.experiments import parallel
-from noregret.experiments.extra import MissingExtra
-from noregret.experiments.figure import Scale, Setting
 from noregret.experiments.figures import FIGURES
-from noregret.experiments.parallel import Engine, EngineFailed
+from noregret.experiments.judging.figure import Scale, Setting
+from noregret.experiments.running import parallel
+from noregret.experiments.running.parallel import Engine, EngineFailed
+from noregret.extra import MissingExtra
 
 FIGURE = ["kernelized/fig2", "--rounds", "800", "--trials", "3"]
 TRIALS = 30

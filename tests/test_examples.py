@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from noregret.cli import main
-from noregret.tune.reading import load
+from noregret.tune.study.reading import load
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -16,7 +16,7 @@ from noregret import (
     SquaredExponential,
     Tabular,
 )
-from noregret.belief.features import quadrature_error, sufficient_order
+from noregret.belief.features.fourier import quadrature_error, sufficient_order
 
 RNG = np.random.default_rng
 

@@ -10,9 +10,9 @@ import pytest
 
 from noregret.experiments.command import chosen, missing
 from noregret.experiments.figures import FIGURES, PAPERS
-from noregret.experiments.parallel import Engine
 from noregret.experiments.progress import Lines
 from noregret.experiments.reproduce import Order, reproduce
+from noregret.experiments.running.parallel import Engine
 
 DATA = Path(os.environ.get("NOREGRET_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 ISSUE = (

@@ -28,7 +28,7 @@ from noregret import (
 from noregret.algorithms import NAMES, ata_gp_ucb, hvt_ucb, igp_ucb, mom_gp_ucb, tgp_ucb
 from noregret.algorithms.heavy_tails import ATALevel, ATAWidth, LogEvents, Tail, TGPLevel, TGPWidth
 from noregret.algorithms.robust_bandits import HvtLevel, HvtWidth, MoMWidth
-from noregret.belief.features import quadrature_error
+from noregret.belief.features.fourier import quadrature_error
 from noregret.decision.designs import RandomDesign
 from noregret.decision.elimination import Elimination
 from noregret.testing import check_schedule

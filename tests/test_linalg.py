@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
 
-from noregret.belief.linalg import BLOCK, NARROW, solve_lower
+from noregret.belief.numerics.linalg import BLOCK, NARROW, solve_lower
 
 
 @pytest.mark.parametrize("columns", [1, NARROW, NARROW + 1, 200])

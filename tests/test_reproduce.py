@@ -10,14 +10,15 @@ import pytest
 
 from noregret import algorithms
 from noregret.belief.kernels import SquaredExponential
-from noregret.experiments import figures, parallel
-from noregret.experiments.claims import Below
-from noregret.experiments.drawing import regret_tables, regrets
-from noregret.experiments.figure import Claim, Figure, Scale, Setting
-from noregret.experiments.panels import Comparison, Entrant, Study
-from noregret.experiments.parallel import Engine, EngineFailed
-from noregret.experiments.report import Report, found_in, runs_in
+from noregret.experiments import figures
+from noregret.experiments.drawing.panels import regret_tables, regrets
+from noregret.experiments.judging.claims import Below
+from noregret.experiments.judging.figure import Claim, Figure, Scale, Setting
+from noregret.experiments.judging.panels import Comparison, Entrant, Study
+from noregret.experiments.page.report import Report, found_in, runs_in
 from noregret.experiments.reproduce import Order, reproduce
+from noregret.experiments.running import parallel
+from noregret.experiments.running.parallel import Engine, EngineFailed
 from noregret.problems import rkhs
 
 ENTRANTS = {name: Entrant(algorithms.NAMES[name], {"constants": "experiment"}) for name in ("igp-ucb", "random")}

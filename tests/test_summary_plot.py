@@ -8,9 +8,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from noregret import ExactGP, SquaredExponential, Trace
-from noregret.experiments import plot
-from noregret.experiments.extra import MissingExtra
-from noregret.experiments.summary import Row, summarise
+from noregret.experiments.drawing import plot
+from noregret.experiments.running.summary import Row, summarise
+from noregret.extra import MissingExtra
 
 NAMES = (
     "igp-ucb gp-ucb gp-ts gp-ei gp-pi ay-ucb amm-ucb dmm-ucb tgp-ucb ata-gp-ucb bkb bbkb mini-gp-ucb bpe reds "

@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from noregret import ExactGP, Policy, SquaredExponential, algorithms
-from noregret.belief.threads import SMALL, TINY, threads_for
+from noregret.belief.numerics.threads import SMALL, TINY, threads_for
 
 WORK = (TINY + SMALL) // 2  # small enough for one thread, large enough to matter
 

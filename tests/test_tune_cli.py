@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from noregret.cli import main
-from noregret.tune.reading import load
-from noregret.tune.store import Store
+from noregret.tune.store.store import Store
+from noregret.tune.study.reading import load
 
 STUDY = """
 command = {command}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from noregret.cli import main
-from noregret.tune.reading import load
-from noregret.tune.records import arrived
-from noregret.tune.store import Store
-from noregret.tune.suggest import informed
+from noregret.tune.learning.suggest import informed
+from noregret.tune.store.records import arrived
+from noregret.tune.store.store import Store
+from noregret.tune.study.reading import load
 
 KILLING = Path(__file__).with_name("killing.py")
 

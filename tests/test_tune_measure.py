@@ -12,10 +12,10 @@ from threading import Event, Timer
 import pytest
 
 from noregret.optimizer.parameters import Float
-from noregret.tune.keeper import Keeper
-from noregret.tune.measure import KEPT, Stopped, measure, run_command
-from noregret.tune.results import WallTime
-from noregret.tune.study import Failure, Study, StudyError
+from noregret.tune.measuring.keeper import Keeper
+from noregret.tune.measuring.measure import KEPT, Stopped, measure, run_command
+from noregret.tune.study.results import WallTime
+from noregret.tune.study.study import Failure, Study, StudyError
 
 PYTHON = sys.executable
 
@@ -167,8 +167,8 @@ def test_commands_do_not_outlive_a_killed_process(tmp_path, announced):
     program = f"""
 from pathlib import Path
 from threading import Event
-from noregret.tune.keeper import Keeper
-from noregret.tune.measure import run_command
+from noregret.tune.measuring.keeper import Keeper
+from noregret.tune.measuring.measure import run_command
 with Keeper() as keeper:
     if not {announced}:
         keeper.add = lambda group: None

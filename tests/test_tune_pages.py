@@ -16,13 +16,13 @@ import pytest
 
 from noregret.cli import main
 from noregret.optimizer.parameters import Choice, Float, Int
-from noregret.tune.measure import Outcome
-from noregret.tune.records import Suggestion, arrived
-from noregret.tune.results import WallTime
-from noregret.tune.running import report
-from noregret.tune.store import Store
-from noregret.tune.study import Budget, Study
-from noregret.tune.watch import server
+from noregret.tune.measuring.measure import Outcome
+from noregret.tune.page.watch import server
+from noregret.tune.store.records import Suggestion, arrived
+from noregret.tune.store.store import Store
+from noregret.tune.study.results import WallTime
+from noregret.tune.study.study import Budget, Study
+from noregret.tune.work.running import report
 
 NASTY = '<script>alert(1)</script> & "quotes" \'n all'
 

@@ -14,12 +14,12 @@ import optuna
 import pytest
 
 from noregret.optimizer.parameters import Choice, Float, Int
-from noregret.tune import identity
-from noregret.tune.locks import Interrupted
-from noregret.tune.measure import Outcome
-from noregret.tune.records import Suggestion, arrived
-from noregret.tune.store import Store
-from noregret.tune.study import Budget, Study, StudyError
+from noregret.tune.measuring.measure import Outcome
+from noregret.tune.store import identity
+from noregret.tune.store.locks import Interrupted
+from noregret.tune.store.records import Suggestion, arrived
+from noregret.tune.store.store import Store
+from noregret.tune.study.study import Budget, Study, StudyError
 
 SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 1000, log=True), "mode": Choice(["a", 2, False])}
 

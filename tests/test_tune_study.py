@@ -6,9 +6,9 @@ import pytest
 
 from noregret.cli import main
 from noregret.optimizer.parameters import Choice, Float, Int
-from noregret.tune.reading import line_of, load
-from noregret.tune.results import JsonField, LastNumber, NoResult, Pattern, WallTime, usable
-from noregret.tune.study import Budget, Failure, StudyError
+from noregret.tune.study.reading import line_of, load
+from noregret.tune.study.results import JsonField, LastNumber, NoResult, Pattern, WallTime, usable
+from noregret.tune.study.study import Budget, Failure, StudyError
 
 GOOD = """\
 goal = "maximize"

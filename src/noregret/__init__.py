@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 from noregret import algorithms, problems
 from noregret.belief.box import Box
-from noregret.belief.estimators import (
+from noregret.belief.estimators.estimators import (
     ClippedResiduals,
     Estimator,
     LeastSquares,
@@ -13,9 +13,9 @@ from noregret.belief.estimators import (
     TruncatedRewards,
 )
 from noregret.belief.exact import ExactGP
-from noregret.belief.features import QuadratureFourier, RandomFourier
+from noregret.belief.features.fourier import QuadratureFourier, RandomFourier
+from noregret.belief.features.nystrom import Nystrom
 from noregret.belief.kernels import Kernel, Linear, Matern, RationalQuadratic, SquaredExponential, Tabular
-from noregret.belief.nystrom import Nystrom
 from noregret.belief.sparse import SparseGP
 from noregret.decision.batches import Batched, Repeated
 from noregret.decision.designs import MaxVarianceDesign, RandomDesign
@@ -33,9 +33,9 @@ from noregret.decision.rules import (
 from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Scaled
 from noregret.decision.threshold_tree import ThresholdTree
 from noregret.diagnosis import Diagnosis, diagnose
-from noregret.experiments import plot
-from noregret.experiments.run import run
-from noregret.experiments.trace import Trace
+from noregret.experiments.drawing import plot
+from noregret.experiments.running.run import run
+from noregret.experiments.running.trace import Trace
 from noregret.optimizer.optimizer import Optimizer, Trial
 from noregret.optimizer.parameters import Choice, Float, Int
 

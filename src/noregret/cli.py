@@ -21,13 +21,13 @@ import numpy as np
 
 from noregret import algorithms, problems
 from noregret.diagnosis import diagnose, read_rewards
-from noregret.experiments import plot
 from noregret.experiments.command import Refused, add_reproduce
-from noregret.experiments.extra import MissingExtra, extra
-from noregret.experiments.summary import Row, summarise
-from noregret.experiments.trials import Trial, build, children, keywords, play_all
+from noregret.experiments.drawing import plot
+from noregret.experiments.running.summary import Row, summarise
+from noregret.experiments.running.trials import Trial, build, children, keywords, play_all
+from noregret.extra import MissingExtra, extra
 from noregret.tune.command import add_tune
-from noregret.tune.study import StudyError
+from noregret.tune.study.study import StudyError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -29,11 +29,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from noregret.belief.estimators import TruncatedDirections
+from noregret.belief.estimators.estimators import TruncatedDirections
 from noregret.belief.exact import ExactGP
-from noregret.belief.features import Features, QuadratureFourier, sufficient_order
+from noregret.belief.features.fourier import Features, QuadratureFourier, sufficient_order
+from noregret.belief.features.nystrom import Nystrom
 from noregret.belief.kernels import KernelLike, SquaredExponential
-from noregret.belief.nystrom import Nystrom
 from noregret.belief.posterior import Posterior
 from noregret.belief.sparse import SparseGP
 from noregret.decision.loops import Sequential

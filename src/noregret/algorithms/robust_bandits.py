@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 
 from noregret.algorithms.heavy_tails import Constants, FeatureChoice, Tail, choose_features, known
-from noregret.belief.estimators import ClippedResiduals, MedianOfMeans
+from noregret.belief.estimators.estimators import ClippedResiduals, MedianOfMeans
 from noregret.belief.kernels import KernelLike
 from noregret.belief.posterior import Posterior
 from noregret.belief.sparse import SparseGP

@@ -32,8 +32,8 @@ from typing import Any, Literal
 
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.exact import ExactGP
+from noregret.belief.features.nystrom import Counting, Nystrom
 from noregret.belief.kernels import KernelLike
-from noregret.belief.nystrom import Counting, Nystrom
 from noregret.belief.posterior import Posterior
 from noregret.belief.sparse import SparseGP
 from noregret.decision.batches import Batched, Repeated

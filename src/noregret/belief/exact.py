@@ -24,9 +24,9 @@ import numpy as np
 from scipy.linalg.blas import dger
 
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.linalg import REFRESH, cholesky, pivoted_root, room, solve_lower
+from noregret.belief.numerics.linalg import REFRESH, cholesky, pivoted_root, room, solve_lower
+from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
-from noregret.belief.threads import threads_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

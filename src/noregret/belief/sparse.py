@@ -19,12 +19,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from noregret.belief.estimators import Estimator, LeastSquares
-from noregret.belief.features import Features
-from noregret.belief.linalg import REFRESH, room, solve_lower
+from noregret.belief.estimators.estimators import Estimator, LeastSquares
+from noregret.belief.estimators.roots import InverseRoot
+from noregret.belief.features.fourier import Features
+from noregret.belief.numerics.linalg import REFRESH, room, solve_lower
+from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
-from noregret.belief.roots import InverseRoot
-from noregret.belief.threads import threads_for
 
 BLUR = 1e-12
 """What rounding may have added to or taken from a variance, as a share of the largest."""

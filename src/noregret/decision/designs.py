@@ -15,8 +15,8 @@ from typing import Protocol
 
 import numpy as np
 
+from noregret.belief.numerics.threads import SMALL, threads_for
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
-from noregret.belief.threads import SMALL, threads_for
 
 WORTH = 1_000_000_000
 """Multiply-adds of an epoch below which it stays on one BLAS thread: some 50 ms of one core's work.

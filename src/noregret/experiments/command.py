@@ -9,12 +9,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from noregret.experiments.figure import Figure
-from noregret.experiments.page import NAME
-from noregret.experiments.parallel import Engine, EngineFailed
+from noregret.experiments.judging.figure import Figure
+from noregret.experiments.page.page import NAME
+from noregret.experiments.page.report import Report
 from noregret.experiments.progress import Lines, watcher
-from noregret.experiments.report import Report
 from noregret.experiments.reproduce import Order, reproduce
+from noregret.experiments.running.parallel import Engine, EngineFailed
 
 OUT = Path("reproduction")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any, Self
 
-from noregret.experiments.extra import extra
-from noregret.experiments.figure import Figure
-from noregret.experiments.report import Report
+from noregret.experiments.judging.figure import Figure
+from noregret.experiments.page.report import Report
+from noregret.extra import extra
 
 WINDOW = 300.0
 """Seconds over which speed is measured, for the time left."""

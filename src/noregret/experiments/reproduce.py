@@ -14,13 +14,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
-from noregret.experiments.extra import extra
-from noregret.experiments.figure import Figure, Results, Scale, Setting, Task
-from noregret.experiments.measurement import Measurement
-from noregret.experiments.page import write_page
-from noregret.experiments.parallel import Engine
-from noregret.experiments.report import Illustration, Report, curves_of, described, log_run
-from noregret.experiments.trace import Trace, set_aside
+from noregret.experiments.judging.figure import Figure, Results, Scale, Setting, Task
+from noregret.experiments.page.page import write_page
+from noregret.experiments.page.report import Illustration, Report, curves_of, described, log_run
+from noregret.experiments.running.measurement import Measurement
+from noregret.experiments.running.parallel import Engine
+from noregret.experiments.running.trace import Trace, set_aside
+from noregret.extra import extra
 
 
 @dataclass(frozen=True)

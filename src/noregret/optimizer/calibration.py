@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from noregret.belief.numerics.threads import SMALL, threads_for
 from noregret.belief.posterior import Floats
-from noregret.belief.threads import SMALL, threads_for
 from noregret.decision.rules import Rule
 from noregret.decision.schedules import Constant, Schedule
 from noregret.optimizer.candidates import Candidates

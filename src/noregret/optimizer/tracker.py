@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret.belief.exact import ExactGP, ExactPosterior
+from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints
-from noregret.belief.threads import threads_for
 from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated, Calibration
 from noregret.optimizer.history import UNKNOWN, History
 

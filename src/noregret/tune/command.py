@@ -10,10 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from noregret.experiments.extra import extra
+from noregret.extra import extra
 from noregret.files import write_atomically
-from noregret.tune.reading import load
-from noregret.tune.study import Study, StudyError
+from noregret.tune.study.reading import load
+from noregret.tune.study.study import Study, StudyError
 
 PORT = 8765
 
@@ -46,7 +46,7 @@ def _port(text: str) -> int:
 
 
 def _init(args: argparse.Namespace) -> None:
-    template = files("noregret.tune").joinpath("template.toml").read_text("utf-8")
+    template = files("noregret.tune.study").joinpath("template.toml").read_text("utf-8")
     tune = shlex.join(["noregret", "tune", str(args.study)])
     try:
         with open(args.study, "x", encoding="utf-8") as file:
@@ -69,7 +69,7 @@ def _ready(args: argparse.Namespace) -> Study:
 
 def _tune(args: argparse.Namespace) -> int | None:
     study = _ready(args)
-    from noregret.tune.running import dry_run, tune
+    from noregret.tune.work.running import dry_run, tune
 
     if args.dry_run:
         print(dry_run(study))
@@ -79,7 +79,7 @@ def _tune(args: argparse.Namespace) -> int | None:
 
 def _report(args: argparse.Namespace) -> None:
     study = _ready(args)
-    from noregret.tune.running import report
+    from noregret.tune.work.running import report
 
     path = args.page or args.study.with_suffix(".html")
     text = report(study).encode()
@@ -92,6 +92,6 @@ def _report(args: argparse.Namespace) -> None:
 
 def _watch(args: argparse.Namespace) -> None:
     study = _ready(args)
-    from noregret.tune.watch import serve
+    from noregret.tune.page.watch import serve
 
     serve(study, args.port, lambda address: print(f"{address}  (end with Ctrl-C)", flush=True))

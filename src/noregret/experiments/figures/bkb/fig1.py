@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noregret.belief.exact import ExactGP
-from noregret.belief.features import RandomFourier
+from noregret.belief.features.fourier import RandomFourier
+from noregret.belief.features.nystrom import Nystrom
 from noregret.belief.kernels import SquaredExponential
-from noregret.belief.nystrom import Nystrom
 from noregret.belief.posterior import Floats, Model, Rng
 from noregret.belief.sparse import SparseGP
-from noregret.experiments import plot
-from noregret.experiments.claims import Fraction, MeanBelow
-from noregret.experiments.drawing import axes, picture
-from noregret.experiments.figure import Claim, Figure, Results, Scale
-from noregret.experiments.panels import Study
-from noregret.experiments.styles import BLACK, BLUE, GREEN, ORANGE, PURPLE
+from noregret.experiments.drawing import plot
+from noregret.experiments.drawing.panels import axes, picture
+from noregret.experiments.drawing.styles import BLACK, BLUE, GREEN, ORANGE, PURPLE
+from noregret.experiments.judging.claims import Fraction, MeanBelow
+from noregret.experiments.judging.figure import Claim, Figure, Results, Scale
+from noregret.experiments.judging.panels import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

@@ -12,13 +12,13 @@ from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Kernel, SquaredExponential
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
-from noregret.experiments import plot
-from noregret.experiments.claims import Below, seconds
-from noregret.experiments.drawing import axes, picture, regret_tables
-from noregret.experiments.figure import Claim, Figure, Results, Scale
+from noregret.experiments.drawing import plot
+from noregret.experiments.drawing.panels import axes, picture, regret_tables
+from noregret.experiments.drawing.styles import style
 from noregret.experiments.figures.bkb.textbook import TextbookGP
-from noregret.experiments.panels import Comparison, Entrant
-from noregret.experiments.styles import style
+from noregret.experiments.judging.claims import Below, seconds
+from noregret.experiments.judging.figure import Claim, Figure, Results, Scale
+from noregret.experiments.judging.panels import Comparison, Entrant
 from noregret.problems import branin, standard
 
 if TYPE_CHECKING:

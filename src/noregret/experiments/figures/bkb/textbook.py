@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from noregret.belief.kernels import Kernel
-from noregret.belief.linalg import solve_lower
+from noregret.belief.numerics.linalg import solve_lower
 from noregret.belief.posterior import Floats, Ints, Rng
 
 

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from noregret.algorithms.heavy_tails import ata_gp_ucb, tgp_ucb
-from noregret.experiments.claims import Below
-from noregret.experiments.drawing import regret_tables, regrets
-from noregret.experiments.figure import Claim, Figure, Scale
-from noregret.experiments.panels import Comparison, Entrant
+from noregret.experiments.drawing.panels import regret_tables, regrets
+from noregret.experiments.judging.claims import Below
+from noregret.experiments.judging.figure import Claim, Figure, Scale
+from noregret.experiments.judging.panels import Comparison, Entrant
 
 SETTINGS: dict[str, Any] = {"constants": "experiment"}
 TGP = Entrant(tgp_ucb, SETTINGS)

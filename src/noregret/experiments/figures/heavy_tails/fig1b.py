@@ -3,9 +3,9 @@
 from functools import partial
 
 from noregret.belief.kernels import SquaredExponential
-from noregret.experiments.figure import Scale
 from noregret.experiments.figures.heavy_tails import ENTRANTS, QFF, figure
-from noregret.experiments.panels import Comparison
+from noregret.experiments.judging.figure import Scale
+from noregret.experiments.judging.panels import Comparison
 from noregret.problems import Pareto, rkhs_sum
 
 FIGURE = figure(

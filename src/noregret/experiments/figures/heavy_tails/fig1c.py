@@ -3,9 +3,9 @@
 from functools import partial
 
 from noregret.belief.kernels import Matern
-from noregret.experiments.figure import Scale
 from noregret.experiments.figures.heavy_tails import ENTRANTS, figure
-from noregret.experiments.panels import Comparison
+from noregret.experiments.judging.figure import Scale
+from noregret.experiments.judging.panels import Comparison
 from noregret.problems import StudentT, rkhs_sum
 
 FIGURE = figure(

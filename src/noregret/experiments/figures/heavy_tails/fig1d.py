@@ -1,8 +1,8 @@
 """Fig. 1 (d): which stock has the largest mean price."""
 
-from noregret.experiments.figure import Scale
 from noregret.experiments.figures.heavy_tails import ENTRANTS, figure
-from noregret.experiments.panels import Comparison
+from noregret.experiments.judging.figure import Scale
+from noregret.experiments.judging.panels import Comparison
 from noregret.problems import Problem, stocks
 from noregret.problems.problem import Seed
 from noregret.problems.tables import Folder

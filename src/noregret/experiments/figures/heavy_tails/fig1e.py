@@ -4,11 +4,11 @@ import math
 from functools import partial
 
 from noregret.algorithms.heavy_tails import ata_gp_ucb
-from noregret.belief.features import QuadratureFourier
+from noregret.belief.features.fourier import QuadratureFourier
 from noregret.belief.kernels import SquaredExponential
-from noregret.experiments.figure import Scale
 from noregret.experiments.figures.heavy_tails import ENTRANTS, SETTINGS, figure
-from noregret.experiments.panels import Comparison, Entrant
+from noregret.experiments.judging.figure import Scale
+from noregret.experiments.judging.panels import Comparison, Entrant
 from noregret.problems import Problem, light_sensors
 from noregret.problems.problem import Seed
 from noregret.problems.tables import Folder

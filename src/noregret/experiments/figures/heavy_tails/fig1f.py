@@ -15,12 +15,12 @@ from noregret.belief.kernels import SquaredExponential
 from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
-from noregret.experiments import plot
-from noregret.experiments.claims import Below, MeanBelow
-from noregret.experiments.drawing import axes, picture
-from noregret.experiments.figure import Claim, Figure, Results, Scale
-from noregret.experiments.panels import Study
-from noregret.experiments.styles import BLACK, DASHED, GREEN, SKY
+from noregret.experiments.drawing import plot
+from noregret.experiments.drawing.panels import axes, picture
+from noregret.experiments.drawing.styles import BLACK, DASHED, GREEN, SKY
+from noregret.experiments.judging.claims import Below, MeanBelow
+from noregret.experiments.judging.figure import Claim, Figure, Results, Scale
+from noregret.experiments.judging.panels import Study
 from noregret.problems import Glitch, Problem, rkhs_sum
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from noregret.belief.kernels import Matern, SquaredExponential
-from noregret.experiments.claims import Below
-from noregret.experiments.drawing import regret_tables, regrets
-from noregret.experiments.figure import Claim, Figure, Scale
+from noregret.experiments.drawing.panels import regret_tables, regrets
 from noregret.experiments.figures.kernelized import ENTRANTS, NAMES
-from noregret.experiments.panels import Comparison
+from noregret.experiments.judging.claims import Below
+from noregret.experiments.judging.figure import Claim, Figure, Scale
+from noregret.experiments.judging.panels import Comparison
 from noregret.problems import rkhs
 
 PANELS = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from noregret.belief.kernels import Matern, SquaredExponential
-from noregret.experiments.drawing import regret_tables, regrets
-from noregret.experiments.figure import Figure, Scale
+from noregret.experiments.drawing.panels import regret_tables, regrets
 from noregret.experiments.figures.kernelized import ENTRANTS
 from noregret.experiments.figures.kernelized.fig1 import claims
-from noregret.experiments.panels import Comparison
+from noregret.experiments.judging.figure import Figure, Scale
+from noregret.experiments.judging.panels import Comparison
 from noregret.problems import gp_draw
 
 PANELS = (

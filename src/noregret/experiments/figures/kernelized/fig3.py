@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from noregret.experiments.claims import Below
-from noregret.experiments.drawing import regret_tables, regrets
-from noregret.experiments.figure import Claim, Figure, Scale
+from noregret.experiments.drawing.panels import regret_tables, regrets
 from noregret.experiments.figures.kernelized import ENTRANTS
-from noregret.experiments.panels import Comparison
+from noregret.experiments.judging.claims import Below
+from noregret.experiments.judging.figure import Claim, Figure, Scale
+from noregret.experiments.judging.panels import Comparison
 from noregret.problems import hartmann3, rosenbrock, standard
 
 PANELS = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from noregret import algorithms
-from noregret.experiments.claims import Below
-from noregret.experiments.drawing import regret_tables, regrets
-from noregret.experiments.figure import Claim, Figure, Scale
+from noregret.experiments.drawing.panels import regret_tables, regrets
 from noregret.experiments.figures.kernelized import NAMES, SETTINGS
-from noregret.experiments.panels import Comparison, Entrant
+from noregret.experiments.judging.claims import Below
+from noregret.experiments.judging.figure import Claim, Figure, Scale
+from noregret.experiments.judging.panels import Comparison, Entrant
 from noregret.problems import intel_temperature, light_snapshot
 
 ENTRANTS = {name: Entrant(algorithms.NAMES[name], SETTINGS | {"gain": 1.0}) for name in NAMES}

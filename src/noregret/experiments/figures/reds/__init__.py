@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from noregret.algorithms.domain_shrinking import bpe, gp_threds, reds
-from noregret.experiments.panels import Comparison, Entrant
+from noregret.experiments.judging.panels import Comparison, Entrant
 from noregret.problems import branin, hartmann4, hartmann6, standard
 from noregret.problems.functions import Function
 

@@ -14,13 +14,13 @@ from noregret.algorithms.domain_shrinking import reds
 from noregret.belief.box import Box
 from noregret.belief.kernels import Matern
 from noregret.belief.posterior import Floats, Rng
-from noregret.experiments import plot
-from noregret.experiments.claims import MeanBelow
-from noregret.experiments.drawing import axes, picture
-from noregret.experiments.figure import Claim, Figure, Results, Scale
-from noregret.experiments.panels import Study
-from noregret.experiments.run import run
-from noregret.experiments.styles import style
+from noregret.experiments.drawing import plot
+from noregret.experiments.drawing.panels import axes, picture
+from noregret.experiments.drawing.styles import style
+from noregret.experiments.judging.claims import MeanBelow
+from noregret.experiments.judging.figure import Claim, Figure, Results, Scale
+from noregret.experiments.judging.panels import Study
+from noregret.experiments.running.run import run
 from noregret.problems import Gaussian
 from noregret.problems.continuous import Continuous
 

@@ -12,12 +12,12 @@ from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
 from noregret.belief.posterior import Floats, Rng
 from noregret.decision.designs import MaxVarianceDesign, RandomDesign
-from noregret.experiments import plot
-from noregret.experiments.claims import Below
-from noregret.experiments.drawing import axes, picture
-from noregret.experiments.figure import Claim, Figure, Results, Scale
-from noregret.experiments.panels import Study
-from noregret.experiments.styles import BLUE, ORANGE
+from noregret.experiments.drawing import plot
+from noregret.experiments.drawing.panels import axes, picture
+from noregret.experiments.drawing.styles import BLUE, ORANGE
+from noregret.experiments.judging.claims import Below
+from noregret.experiments.judging.figure import Claim, Figure, Results, Scale
+from noregret.experiments.judging.panels import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

@@ -1,0 +1,1 @@
+"""How rewards become a mean."""

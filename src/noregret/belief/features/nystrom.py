@@ -1,0 +1,207 @@
+"""Nystrom features: any kernel, seen from a dictionary of the pulled arms.
+
+Kernel columns are computed once per arm, when it first enters the dictionary. The embedding of all arms, the one
+step of size m^2 N, is made anew only when the dictionary has changed.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, Self, get_args
+
+import numpy as np
+from scipy.linalg.lapack import dpstrf
+
+from noregret.belief.features.fourier import FEW
+from noregret.belief.kernels import Kernel, KernelLike, as_kernel
+from noregret.belief.numerics.linalg import pivoted_root, room, solve_lower
+from noregret.belief.numerics.threads import threads_for
+from noregret.belief.posterior import Floats, Ints, Rng
+
+Counting = Literal["each", "sum", "once"]
+Root = Literal["symmetric", "cholesky"]
+Variance = Literal["full", "subset-of-regressors"]
+Whiten = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Nystrom:
+    """phi(x) = K_S^-1/2 k_S(x), S a dictionary of pulled arms drawn anew after every round by their ridge leverage.
+
+    An arm of variance s^2 before the round is drawn with probability p = min(1, q s^2 / ridge) at each of its pulls,
+    q the ``oversampling`` (BKB paper, Alg. 1; heavy-tails paper, Sec. 5 (b), which prints q s^2). S is never empty: it
+    then holds the arm pulled last. A block of rewards taken in at once is one round.
+
+    Parameters
+    ----------
+    kernel : Kernel, or any callable (n, d), (m, d) -> (n, m)
+    oversampling : float
+        q. The theorems' q keeps every arm on problems of usual size; 5 to 10 makes a sketch; infinity keeps every
+        arm, and the belief is then that of `ExactGP`.
+    counting : {"each", "sum", "once"}
+        An arm pulled n times is kept with probability 1 - (1 - p)^n, or min(1, n p), or p.
+    root : {"symmetric", "cholesky"}
+        K_S^-1/2 by eigenvalues, those below their rounding error dropped (m is the size of S), or the inverse of a
+        pivoted Cholesky root (m is the rank of K_S). Mean and variance are the same under least squares, and the
+        second takes a fraction of the time; truncation per direction depends on the basis, and takes the first.
+    variance : {"full", "subset-of-regressors"}
+        k(x, x) - phi'phi + ridge phi' V^-1 phi, or its last term alone, which starves away from S: there to show it.
+    """
+
+    kernel: Kernel
+    oversampling: float
+    counting: Counting = "each"
+    root: Root = "symmetric"
+    variance: Variance = "full"
+
+    def __init__(
+        self,
+        kernel: KernelLike,
+        oversampling: float,
+        counting: Counting = "each",
+        root: Root = "symmetric",
+        variance: Variance = "full",
+    ) -> None:
+        if not oversampling > 0:
+            raise ValueError(f"oversampling must be positive, got {oversampling}")
+        given = {"counting": counting, "root": root, "variance": variance}
+        for (name, value), options in zip(given.items(), (Counting, Root, Variance), strict=True):
+            if value not in get_args(options):
+                raise ValueError(f"{name} must be one of {', '.join(get_args(options))}, got {value!r}")
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "kernel", as_kernel(kernel))
+        object.__setattr__(self, "oversampling", float(oversampling))
+
+    def on(self, arms: Floats, ridge: float, rng: Rng) -> NystromMap:
+        """No features yet: the dictionary is empty before the first pull."""
+        return NystromMap(self, arms, ridge, rng)
+
+
+class NystromMap:
+    """The features of `Nystrom` with the dictionary of now."""
+
+    def __init__(self, features: Nystrom, arms: Floats, ridge: float, rng: Rng) -> None:
+        self.members = np.empty(0, np.intp)  # the dictionary S, as arms
+        self._features, self._arms, self._ridge, self._rng = features, arms, ridge, rng
+        self._prior = features.kernel.diag(arms)
+        self._prior_root: Floats | None = None
+        self._basis: Ints = self.members  # those of them that the features are made of
+        self._whiten: Whiten = np.asarray
+        self.span: Floats | None = None
+        # kernel columns of the arms that were ever in S, and where among them an arm's is
+        self._columns, self._place, self._known = np.empty((0, len(arms))), np.full(len(arms), -1), 0
+        self.table = np.empty((0, len(arms)))
+        self.rest = self._left(self._prior, self.table)
+
+    def at(self, points: Floats) -> tuple[Floats, Floats]:
+        kernel = self._features.kernel
+        columns = kernel(self._arms[self._basis], points) if self.members.size else np.empty((0, len(points)))
+        table = self._whiten(columns)
+        return table, self._left(kernel.diag(points), table)
+
+    def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
+        drawn = pulled[self._rng.random(pulled.size) < self._chance(precision, variance)]
+        if not drawn.size:
+            drawn = np.array([last], np.intp)
+        if np.array_equal(drawn, self.members):
+            return False
+        self.members = drawn
+        self._embed()
+        return True
+
+    def rest_covariance(self, first: Ints, second: Ints) -> Floats:
+        if self._features.variance != "full":
+            return np.zeros((len(first), len(second)))
+        kernel = self._features.kernel(self._arms[first], self._arms[second])
+        return np.asarray(kernel - self.table[:, first].T @ self.table[:, second])
+
+    def rest_draw(self, rng: Rng) -> Floats:
+        """A prior draw g less what the features carry of it, phi'(K_S^-1/2 g_S): of covariance k - phi'phi."""
+        if self._features.variance != "full":
+            return self.rest
+        if self._prior_root is None:
+            self._prior_root = pivoted_root(self._features.kernel(self._arms, self._arms))
+        draw = self._prior_root @ rng.standard_normal(self._prior_root.shape[1])
+        if not self.members.size:
+            return np.asarray(draw)
+        return np.asarray(draw - self._whiten(draw[self._basis][:, None])[:, 0] @ self.table)
+
+    def move(self, arms: Floats, index: Ints) -> Self:
+        other = type(self)(self._features, arms, self._ridge, self._rng)
+        other.members = index[self.members]
+        if other.members.size:
+            other._embed()
+        return other
+
+    def copy(self) -> Self:
+        twin = copy.copy(self)
+        twin._rng, twin._place = copy.deepcopy(self._rng), self._place.copy()
+        twin._columns = self._columns[: self._known]  # full, so whatever the twin adds goes to a buffer of its own
+        return twin
+
+    def _chance(self, precision: Floats, variance: Floats) -> Floats:
+        """Probability that each pulled arm is kept, (u,)."""
+        tiny = np.finfo(float).tiny  # an infinite oversampling keeps arms of variance 0 too
+        p = np.minimum(1.0, self._features.oversampling * np.maximum(variance, tiny) / self._ridge)
+        match self._features.counting:
+            case "each":
+                return np.asarray(1 - (1 - p) ** precision)
+            case "sum":
+                return np.minimum(1.0, precision * p)
+        return p
+
+    def _embed(self) -> None:
+        """Features of all arms from the dictionary, and the variance they leave."""
+        size = self.members.size
+        with threads_for(size * size * len(self._arms)):
+            self._fetch()
+            corner = self._columns[np.ix_(self._place[self.members], self.members)]
+            kept, self._whiten, self.span = _WHITENERS[self._features.root](corner)
+            self._basis = self.members[kept]
+            self.table = self._whiten(self._columns[self._place[self._basis]])
+            self.rest = self._left(self._prior, self.table)
+
+    def _fetch(self) -> None:
+        """Compute the kernel columns of the members of the dictionary that were never in it before."""
+        new = self.members[self._place[self.members] < 0]
+        if new.size:
+            start, self._known = self._known, self._known + new.size
+            self._columns = room(self._columns, self._known)
+            self._columns[start : self._known] = self._features.kernel(self._arms[new], self._arms)
+            self._place[new] = np.arange(start, self._known)
+
+    def _left(self, prior: Floats, table: Floats) -> Floats:
+        """k(x, x) - phi'phi, (n,); nothing in the subset of regressors."""
+        if self._features.variance != "full":
+            return np.zeros(len(prior))
+        return np.asarray(np.maximum(prior - np.einsum("ij,ij->j", table, table), 0.0))
+
+
+def _symmetric(corner: Floats) -> tuple[Ints, Whiten, Floats]:
+    """Multiplication by the symmetric pseudo-inverse root of K_S = Q D Q', in the basis Q: by D^-1/2 Q'."""
+    root = pivoted_root(corner)
+    if root.shape[1] < FEW * len(corner):  # K_S = R R' with few columns: the eigenvalues of a small matrix will do
+        frame, upper = np.linalg.qr(root)
+        values, vectors = np.linalg.eigh(upper @ upper.T)
+        vectors = frame @ vectors
+    else:
+        values, vectors = np.linalg.eigh(corner)
+    kept = values > values.max(initial=0.0) * len(corner) * np.finfo(float).eps
+    vectors = vectors[:, kept]
+    return np.arange(len(corner)), partial(np.matmul, (vectors / np.sqrt(values[kept])).T), vectors
+
+
+def _cholesky(corner: Floats) -> tuple[Ints, Whiten, None]:
+    """Multiplication by the inverse of the pivoted Cholesky root of K_S, cut at its numerical rank."""
+    factor, pivots, rank, _ = dpstrf(corner, lower=1)
+    return pivots[:rank] - 1, partial(solve_lower, np.ascontiguousarray(np.tril(factor)[:rank, :rank])), None
+
+
+_WHITENERS: dict[Root, Callable[[Floats], tuple[Ints, Whiten, Floats | None]]] = {
+    "symmetric": _symmetric,
+    "cholesky": _cholesky,
+}
+"""For each root: which members' kernel values it is applied to, how (these may be written over), and the basis."""

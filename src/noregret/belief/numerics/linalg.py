@@ -1,0 +1,74 @@
+"""The few matrix operations that the posteriors share."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpstrf, dtrtri
+
+from noregret.belief.numerics.threads import SMALL, threads_for
+from noregret.belief.posterior import Floats, Ints
+
+Array = TypeVar("Array", Floats, Ints)
+
+BLOCK = 32
+"""Rows of a triangular system that are solved at once."""
+NARROW = 16
+"""Columns up to which blocks are not worth it."""
+REFRESH = 1000
+"""Changes in place after which a posterior is made afresh from its counts, so that rounding does not pile up."""
+
+
+def room(buffer: Array, size: int) -> Array:
+    """The buffer with room for at least ``size`` rows, twice as many as before when it must grow."""
+    if size <= len(buffer):
+        return buffer
+    grown = np.empty((max(size, 2 * len(buffer)), *buffer.shape[1:]), buffer.dtype)
+    grown[: len(buffer)] = buffer
+    return grown
+
+
+def cholesky(matrix: Floats) -> Floats | None:
+    """Lower root, or None where there is none."""
+    try:
+        return np.asarray(np.linalg.cholesky(matrix), dtype=float)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def solve_lower(root: Floats, right: Floats) -> Floats:
+    """root^-1 right, (r, r), (r, n) -> (r, n), written over ``right`` where it is contiguous.
+
+    NumPy and SciPy each bring a BLAS with threads of its own, and the threads of one stay busy waiting for a while
+    after a large product and slow the other down. So nearly all of it are NumPy's products, which are also faster than
+    a triangular solve: with the inverses of the blocks on the diagonal, and between the blocks.
+    """
+    right = np.ascontiguousarray(right, dtype=float)
+    if not right.size:
+        return right
+    if right.shape[1] <= NARROW:
+        with threads_for(SMALL - 1):
+            return np.asarray(dtrsm(1.0, root.T, right.T, side=1, overwrite_b=1)).T
+    _solve_lower(root, right)
+    return right
+
+
+def _solve_lower(root: Floats, right: Floats) -> None:
+    size = len(root)
+    if size <= BLOCK:
+        right[...] = dtrtri(root.T)[0].T @ right
+        return
+    half = -(-size // (2 * BLOCK)) * BLOCK
+    _solve_lower(root[:half, :half], right[:half])
+    right[half:] -= root[half:, :half] @ right[:half]
+    _solve_lower(root[half:, half:], right[half:])
+
+
+def pivoted_root(matrix: Floats) -> Floats:
+    """(N, rank) root R with R R' = matrix up to rounding, by pivoted Cholesky; singular matrices are fine."""
+    factor, pivots, rank, _ = dpstrf(matrix, lower=1)
+    root = np.zeros((len(matrix), rank))
+    root[pivots - 1] = np.tril(factor)[:, :rank]
+    return root

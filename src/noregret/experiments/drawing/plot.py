@@ -1,0 +1,257 @@
+"""Pictures of runs and of beliefs: ``noregret.plot``.
+
+Every function takes traces by the name that the legend shall show, draws on ``ax`` or on a figure of its own, saves
+the picture if ``path`` is given, and returns the axes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from noregret.belief.posterior import Floats, Ints, Posterior
+from noregret.experiments.drawing.styles import BLACK, BLUE, DASHED, RED, STYLES, style
+from noregret.experiments.running.summary import summarise
+from noregret.experiments.running.trace import Trace
+from noregret.extra import extra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["STYLES", "active_arms", "band", "dictionary_size", "regret", "style"]
+
+Path = str | os.PathLike[str]
+Legend = Literal["right", "below"]
+
+POINTS = 500
+"""Points drawn of a curve, at most."""
+
+
+def regret(
+    traces_by_name: Mapping[str, Sequence[Trace]],
+    *,
+    path: Path | None = None,
+    log: bool = False,
+    ax: Axes | None = None,
+    average: bool = False,
+    rates: bool = False,
+    legend: Legend = "right",
+) -> Axes:
+    """Draw the mean cumulative regret of every algorithm, with a band of one standard deviation over the trials.
+
+    Parameters
+    ----------
+    traces_by_name : mapping of str to sequence of Trace
+    path : str or path, optional
+        Save the picture here; the ending says how (.png, .pdf, .svg).
+    log : bool
+        Logarithmic axes, on which a regret of order T^p is a line of slope p.
+    ax : Axes, optional
+        Draw here rather than on a figure of its own.
+    average : bool
+        Draw regret divided by rounds.
+    rates : bool
+        Write the slope p of every curve's last ten-fold of rounds into the legend.
+    legend : 'right' or 'below'
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import noregret
+    >>> problem = noregret.problems.NAMES["rkhs-se"](rng=0)
+    >>> algorithm = noregret.algorithms.amm_ucb(problem.kernel, **{"norm": problem.norm, "noise": 0.1})
+    >>> traces = [noregret.run(algorithm, problem, 50, rng=seed) for seed in range(2)]
+    >>> noregret.plot.regret({"amm-ucb": traces}).get_ylabel()
+    'cumulative regret'
+    """
+    if not traces_by_name:
+        raise ValueError("traces of at least one algorithm must be given, got none")
+    ax = ax or new_axes()
+    for row in reversed(summarise(traces_by_name)):  # the legend in the order in which the curves end
+        name, traces = row.algorithm, traces_by_name[row.algorithm]
+        rounds = _thinned(_length(name, traces), log)
+        curves = np.array([trace.cumulative_regret[rounds - 1] for trace in traces])
+        label = f"{name} ~ T^{_slope(rounds, curves.mean(axis=0)):.2f}" if rates else name
+        _curve(ax, name, rounds, curves / rounds if average else curves, label)
+    if log:
+        ax.set(ylim=_log_limits(ax), xscale="log", yscale="log")
+    else:
+        ax.set_ylim(bottom=0)
+    ax.set(xlabel="round", ylabel="average regret" if average else "cumulative regret")
+    finish(ax, _note(traces_by_name), path, legend)
+    return ax
+
+
+def dictionary_size(
+    traces_by_name: Mapping[str, Sequence[Trace]],
+    *,
+    path: Path | None = None,
+    ax: Axes | None = None,
+    legend: Legend = "right",
+) -> Axes:
+    """Draw how many features every algorithm uses: the size of its dictionary, or the arms pulled for an exact one.
+
+    The traces must have noted it: ``noregret.run(..., watch=["rank"])``. The other arguments are as in `regret`.
+    """
+    return _watched(traces_by_name, "rank", "features in use", False, path, ax, legend)
+
+
+def active_arms(
+    traces_by_name: Mapping[str, Sequence[Trace]],
+    *,
+    path: Path | None = None,
+    ax: Axes | None = None,
+    legend: Legend = "right",
+) -> Axes:
+    """Draw how many arms are still in play, for algorithms that eliminate arms.
+
+    The traces must have noted it: ``noregret.run(..., watch=["active"])``. The other arguments are as in `regret`.
+    """
+    return _watched(traces_by_name, "active", "arms still in play", True, path, ax, legend)
+
+
+def band(
+    belief: Posterior,
+    arms: Any,
+    *,
+    width: float = 2.0,
+    truth: Any = None,
+    path: Path | None = None,
+    ax: Axes | None = None,
+    legend: Legend = "right",
+) -> Axes:
+    """Draw a belief about a function of one variable: its mean, its band, and which arms were pulled.
+
+    Parameters
+    ----------
+    belief : Posterior
+    arms : (n, 1) array
+        The points to draw it at.
+    width : float
+        The band is mean ± width · std.
+    truth : (n,) array, optional
+        The true f at these points.
+    path : str or path, optional
+        Save the picture here.
+    ax : Axes, optional
+        Draw here rather than on a figure of its own.
+    legend : 'right' or 'below'
+
+    Returns
+    -------
+    Axes
+    """
+    points = np.asarray(arms, dtype=float)
+    if points.ndim != 2 or points.shape[1] != 1:
+        raise ValueError(f"arms must be an (n, 1) array, got shape {points.shape}: band draws one variable only")
+    ax = ax or new_axes()
+    order = np.argsort(points[:, 0])
+    x, (mean, std) = points[order, 0], belief.predict(points[order])
+    ax.fill_between(x, mean - width * std, mean + width * std, color=BLUE, alpha=0.2, lw=0, label=f"± {width:g} std")
+    ax.plot(x, mean, color=BLUE, label="mean")
+    if truth is not None:
+        ax.plot(x, np.asarray(truth)[order], color=BLACK, ls=DASHED, label="true f")
+    pulled = belief.arms[belief.pulled, 0]
+    ax.plot(
+        pulled, np.zeros(len(pulled)), "|", color=RED, ms=9, transform=ax.get_xaxis_transform(), label="pulled arms"
+    )
+    ax.set(xlabel="x", ylabel="f(x)")
+    finish(ax, None, path, legend)
+    return ax
+
+
+def _watched(
+    traces_by_name: Mapping[str, Sequence[Trace]],
+    what: str,
+    title: str,
+    log: bool,
+    path: Path | None,
+    ax: Axes | None,
+    legend: Legend,
+) -> Axes:
+    ax = ax or new_axes()
+    for name, traces in traces_by_name.items():
+        if any(what not in trace.watched for trace in traces):
+            raise ValueError(f"traces of {name} must have noted {what!r}: make them with run(..., watch=[{what!r}])")
+        rounds = _thinned(_length(name, traces), log=False)
+        _curve(ax, name, rounds, np.array([trace.watched[what][rounds - 1] for trace in traces]), name)
+    ax.set(xlabel="round", ylabel=title, yscale="log" if log else "linear")
+    if not log:
+        ax.set_ylim(bottom=0)
+    finish(ax, _note(traces_by_name), path, legend)
+    return ax
+
+
+def _length(name: str, traces: Sequence[Trace]) -> int:
+    lengths = sorted({len(trace.regret) for trace in traces})
+    if len(lengths) > 1:
+        raise ValueError(f"traces of {name} must be equally long, got {lengths[0]} and {lengths[-1]} rounds")
+    return lengths[0]
+
+
+def _curve(ax: Axes, name: str, rounds: Ints, curves: Floats, label: str) -> None:
+    """Mean, and band of one standard deviation, of (trials, points) curves."""
+    mean, (colour, line) = curves.mean(axis=0), style(name)
+    if len(curves) > 1:
+        sd = curves.std(axis=0, ddof=1)
+        ax.fill_between(rounds, mean - sd, mean + sd, color=colour, alpha=0.15, lw=0)
+    ax.plot(rounds, mean, color=colour, ls=line, label=label)
+
+
+def _log_limits(ax: Axes) -> tuple[float, float]:
+    """Room for all lines; bands may reach down to 0, and are cut."""
+    values = np.concatenate([np.asarray(line.get_ydata(), float) for line in ax.get_lines()])
+    positive = values[values > 0]
+    return (0.5 * positive.min(), 2 * positive.max()) if positive.size else (0.5, 2.0)
+
+
+def _slope(rounds: Ints, curve: Floats) -> float:
+    """Slope of a curve on logarithmic axes over its last ten-fold of rounds."""
+    late = (rounds >= rounds[-1] / 10) & (curve > 0)
+    if late.sum() < 2:
+        return 0.0
+    return float(np.polyfit(np.log(rounds[late]), np.log(curve[late]), 1)[0])
+
+
+def _thinned(horizon: int, log: bool) -> Ints:
+    spaced: Floats = (np.geomspace if log else np.linspace)(1, horizon, min(horizon, POINTS))
+    return np.unique(spaced.round().astype(np.intp))
+
+
+def _note(traces_by_name: Mapping[str, Sequence[Trace]]) -> str:
+    trials = max(map(len, traces_by_name.values()))
+    return f"mean ± 1 sd,\n{trials} trials" if trials > 1 else "1 trial"
+
+
+def new_axes(width: float = 6.4, height: float = 4.0) -> Axes:
+    """Axes on a figure of their own, in inches, that no window shows."""
+    figure = extra("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
+    axes: Axes = figure.add_subplot()
+    return axes
+
+
+def finish(ax: Axes, note: str | None, path: Path | None = None, legend: Legend = "right") -> None:
+    """Add a light frame, a legend that covers no curve, and save."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color="0.9", lw=0.6)
+    ax.set_axisbelow(True)
+    ax.margins(x=0)
+    _show_legend(ax, note, legend)
+    if path is not None:
+        ax.figure.canvas.figure.savefig(path, dpi=200, bbox_inches="tight")
+
+
+def _show_legend(ax: Axes, note: str | None, legend: Legend) -> None:
+    """Put the legend beside the axes, or below them."""
+    keywords: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.04, 1)}
+    if legend == "below":
+        columns = 1 if max(map(len, ax.get_legend_handles_labels()[1])) > 24 else 2
+        keywords = {"loc": "upper left", "bbox_to_anchor": (-0.02, -0.16), "ncols": columns, "columnspacing": 1.2}
+        note = note and note.replace("\n", " ")
+    ax.legend(title=note, frameon=False, alignment="left", handlelength=2.8, **keywords)

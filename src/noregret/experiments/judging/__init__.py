@@ -1,0 +1,1 @@
+"""Figures, their panels, and how the claims of a paper are decided."""

@@ -1,0 +1,140 @@
+"""How claims are decided: ratios of mean regrets over paired trials, with their confidence intervals.
+
+A claim "A below B" holds if the whole 95 % interval of the ratio mean regret of A / mean regret of B lies below the
+bound; "A no worse than B" if it lies below a bound a little above 1. The trials are paired, A and B having met the same
+problem and the same noise, and the interval is Fieller's: the ratios r for which a paired t test does not reject that A
+- r B has mean 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import beta
+from scipy.stats import t as student
+
+from noregret.belief.posterior import Floats
+from noregret.experiments.judging.figure import Finding, Results
+
+Number = Callable[[Any], float]
+"""From a finished trial to the number that is compared."""
+
+
+class Ratio(NamedTuple):
+    """A ratio of two means, and its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
+def ratio_of_means(first: ArrayLike, second: ArrayLike, confidence: float = 0.95) -> Ratio:
+    """Ratio of the means of paired numbers that are not negative, with Fieller's interval.
+
+    Where the second mean may be 0 for all that is known, the interval goes to infinity.
+
+    Examples
+    --------
+    >>> str(ratio_of_means([1.0, 2.0, 3.0, 4.0], [2.1, 3.9, 6.2, 7.8]))
+    '0.5 [0.423, 0.53]'
+    """
+    x, y = np.asarray(first, float), np.asarray(second, float)
+    value = float(x.mean() / y.mean()) if y.mean() else math.inf
+    if len(x) < 2:
+        return Ratio(value, 0.0, math.inf)
+    k = float(student.ppf((1 + confidence) / 2, len(x) - 1)) ** 2 / len(x)
+    (vx, cxy), (_, vy) = np.cov(x, y)
+    # r with (mx - r my)^2 <= k var(x - r y): a quadratic in r
+    a, b, c = y.mean() ** 2 - k * vy, x.mean() * y.mean() - k * cxy, x.mean() ** 2 - k * vx
+    if a <= 0:
+        return Ratio(value, 0.0, math.inf)
+    half = math.sqrt(max(b * b - a * c, 0.0))
+    return Ratio(value, max(float((b - half) / a), 0.0), float((b + half) / a))
+
+
+def final_regret(trace: Any) -> float:
+    """Regret of the whole run."""
+    return float(trace.regret.sum())
+
+
+def seconds(trial: Any) -> float:
+    """Time spent in the algorithm."""
+    return float(trial.seconds)
+
+
+@dataclass(frozen=True)
+class Below:
+    """The first algorithm has less of something (regret unless said otherwise) than each of the others.
+
+    Holds if the interval of every ratio lies below ``bound``, and above ``above``.
+    """
+
+    panel: str
+    first: str
+    others: Sequence[str]
+    bound: float = 1.0
+    above: float = 0.0
+    of: Number = final_regret
+    what: str = "regret"
+
+    def __call__(self, results: Results) -> Finding:
+        """Ratios of the first to each of the others."""
+        first = self._numbers(results, self.first)
+        ratios = {other: ratio_of_means(first, self._numbers(results, other)) for other in self.others}
+        text = "; ".join(f"{self.first} / {other} = {ratio}" for other, ratio in ratios.items())
+        holds = all(self.above <= ratio.low and ratio.high < self.bound for ratio in ratios.values())
+        return Finding(holds, f"{self.what}: {text}; {self._needed()} needed")
+
+    def _numbers(self, results: Results, label: str) -> Floats:
+        return np.array([self.of(trial) for trial in results[self.panel][label]])
+
+    def _needed(self) -> str:
+        return f"below {self.bound:.3g}" if not self.above else f"{self.above:.3g} to {self.bound:.3g}"
+
+
+@dataclass(frozen=True)
+class MeanBelow:
+    """A number of every trial: holds if the 95 % interval (Student's) of its mean lies below ``bound``."""
+
+    panel: str
+    label: str
+    of: Number
+    bound: float
+    what: str
+
+    def __call__(self, results: Results) -> Finding:
+        """The mean and its interval."""
+        values = np.array([self.of(trial) for trial in results[self.panel][self.label]])
+        mean, n = float(values.mean()), len(values)
+        half = math.inf if n < 2 else float(student.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
+        interval = f"{mean:.3g} [{mean - half:.3g}, {mean + half:.3g}]"
+        return Finding(mean + half < self.bound, f"{self.what} = {interval}; below {self.bound:.3g} needed")
+
+
+@dataclass(frozen=True)
+class Fraction:
+    """A yes or no in every trial: holds if it is yes in more than ``bound`` of them, with 95 % confidence.
+
+    ``label`` is the curve whose trials are asked. The interval is that of Clopper and Pearson.
+    """
+
+    panel: str
+    label: str
+    true: Callable[[Any], bool]
+    bound: float
+    what: str
+
+    def __call__(self, results: Results) -> Finding:
+        """How often, and the lower end of the one-sided interval."""
+        answers = [bool(self.true(trial)) for trial in results[self.panel][self.label]]
+        n, yes = len(answers), sum(answers)
+        low = float(beta.ppf(0.05, yes, n - yes + 1)) if yes else 0.0
+        return Finding(low > self.bound, f"{self.what}: {yes} of {n} trials, at least {low:.0%} with 95 % confidence")

@@ -1,0 +1,161 @@
+"""The contract of a figure: what a paper claims, the trials that test it, and how their numbers decide.
+
+A figure is one `Figure` in one short file of `noregret.experiments.figures`. Its panels say which trials there are; its
+claims turn the finished trials into verdicts; its drawing turns them into pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from noregret.experiments.running.measurement import Measurement
+from noregret.experiments.running.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
+Results = Mapping[str, Mapping[str, Sequence[Any]]]
+"""The finished trials: by the panel's key, then by the label of the curve, in the order of the trials."""
+
+Outcome = Literal["held", "did not hold", "not comparable"]
+
+
+class Scale(NamedTuple):
+    """How large an experiment is."""
+
+    rounds: int
+    trials: int
+
+
+class Setting(NamedTuple):
+    """What a figure is run with."""
+
+    scale: Scale
+    seed: int = 0
+    data: Path | None = None
+    """The folder of the measured data."""
+
+
+class Task(NamedTuple):
+    """One trial to be made."""
+
+    label: str
+    """The curve it belongs to."""
+    path: Path
+    """Where its result is kept, below the folder of all trials and without ending."""
+    work: Callable[[], Trace | Measurement]
+    """Makes it, in whatever process."""
+    kind: type[Trace] | type[Measurement] = Trace
+    """What ``work`` returns."""
+
+
+class Panel(Protocol):
+    """One set of axes, and the trials behind it."""
+
+    @property
+    def key(self) -> str:
+        """A short name, unique among all panels; panels of two figures that share trials have the same."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What stands above the axes."""
+        ...
+
+    @property
+    def files(self) -> Sequence[str]:
+        """The data files it needs."""
+        ...
+
+    def tasks(self, setting: Setting) -> Sequence[Task]:
+        """Its trials; all curves of one trial next to each other, so that those that belong together end together."""
+        ...
+
+
+class Finding(NamedTuple):
+    """What the numbers say about a claim."""
+
+    holds: bool
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper, and the test that decides it."""
+
+    text: str
+    judge: Callable[[Results], Finding]
+    unlike: str = ""
+    """Why our experiment cannot decide what the paper says, if that is so."""
+    because: str = ""
+    """Why it does not hold here, if that is known."""
+
+
+class Table(NamedTuple):
+    """Numbers beside a picture."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Verdict(NamedTuple):
+    """What became of a claim."""
+
+    claim: str
+    outcome: Outcome
+    numbers: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure or table of a paper."""
+
+    name: str
+    """As on the command line: ``paper/figure``."""
+    title: str
+    says: str
+    """What the paper shows there, in a sentence or two."""
+    how: str
+    """How it is run here, and where that departs from the paper."""
+    panels: Sequence[Panel]
+    claims: Sequence[Claim]
+    draw: Callable[[Figure, Results], Mapping[str, Picture]]
+    """Pictures by the key of their panel, or by another short name."""
+    scale: Scale
+    """The paper's."""
+    quick: Scale
+    minutes: float
+    """About how long it takes on two cores."""
+    tabulate: Callable[[Figure, Results], Sequence[Table]] = lambda figure, results: ()
+    """Tables of the numbers."""
+
+    @property
+    def files(self) -> list[str]:
+        """The data files it needs."""
+        return sorted({file for panel in self.panels for file in panel.files})
+
+    def judge(self, results: Results, scale: Scale) -> list[Verdict]:
+        """Decide every claim. At less than the paper's scale no claim is decided, but its numbers are shown."""
+        small = scale.rounds < self.scale.rounds or scale.trials < self.scale.trials
+        return [_verdict(claim, claim.judge(results), small) for claim in self.claims]
+
+
+def _verdict(claim: Claim, finding: Finding, small: bool) -> Verdict:
+    outcome: Outcome = "held" if finding.holds else "did not hold"
+    if small:
+        return Verdict(claim.text, "not comparable", finding.numbers, f"it {outcome} at this small scale")
+    if claim.unlike:
+        return Verdict(claim.text, "not comparable", finding.numbers, f"it {outcome} here, but {claim.unlike}")
+    return Verdict(claim.text, outcome, finding.numbers, "" if finding.holds else " ".join(claim.because.split()))
+
+
+def seeds(setting: Setting, count: int) -> list[np.random.SeedSequence]:
+    """One seed per trial; the first ones stay the same when there are more trials."""
+    return np.random.SeedSequence(setting.seed).spawn(count)

@@ -1,0 +1,1 @@
+"""What came out, as files and as one page."""

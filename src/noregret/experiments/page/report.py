@@ -1,0 +1,159 @@
+"""Report: what came out of a figure, as a file, so that pages and galleries can be made from a folder of them."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from noregret.experiments.judging.figure import Figure, Results, Setting, Table, Verdict
+from noregret.files import write_atomically
+
+NAME = "report.json"
+RUNS = "runs.json"
+
+
+class Illustration(NamedTuple):
+    """A picture: its file name without ending, there as .svg and .png, and what stands below it."""
+
+    file: str
+    caption: str
+
+
+class Curve(NamedTuple):
+    """One line of the settings: who played, as its own record has it."""
+
+    panel: str
+    label: str
+    record: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that the page shows of a figure."""
+
+    name: str
+    title: str
+    says: str
+    how: str
+    rounds: int
+    trials: int
+    paper_rounds: int
+    paper_trials: int
+    seed: int
+    verdicts: Sequence[Verdict] = ()
+    pictures: Sequence[Illustration] = ()
+    tables: Sequence[Table] = ()
+    curves: Sequence[Curve] = ()
+    seconds: float = 0.0
+    """Time of all trials together, one after another."""
+    failure: str = ""
+    """Why there are no verdicts, if there are none."""
+    versions: Mapping[str, str] = field(default_factory=lambda: installed())
+    finished: str = field(default_factory=lambda: now())
+
+    @property
+    def paper(self) -> str:
+        """The first part of the name."""
+        return self.name.partition("/")[0]
+
+    @property
+    def small(self) -> bool:
+        """Whether it was run at less than the paper's scale."""
+        return self.rounds < self.paper_rounds or self.trials < self.paper_trials
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        """How many claims had each outcome."""
+        return Counter(verdict.outcome for verdict in self.verdicts)
+
+    def summary(self) -> str:
+        """One line: what became of the claims."""
+        if self.failure:
+            return f"failed: {self.failure}"
+        words = [f"{count} {outcome}" for outcome, count in self.outcomes.items()]
+        return f"claims: {', '.join(words)}"
+
+    def save(self, folder: Path) -> None:
+        """Write it into the figure's own folder below ``folder``."""
+        text = json.dumps(asdict(self) | {"pictures": list(self.pictures)}, indent=1)
+        write_atomically(folder / self.name / NAME, lambda file: file.write(text.encode()))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read one back."""
+        fields = json.loads(path.read_bytes())
+        for name, kind in (("verdicts", Verdict), ("pictures", Illustration), ("tables", Table), ("curves", Curve)):
+            fields[name] = [kind(*item) for item in fields[name]]
+        return cls(**fields)
+
+
+def described(figure: Figure, setting: Setting, **found: Any) -> Report:
+    """A report of a figure run in this setting, with what was found."""
+    says, how = " ".join(figure.says.split()), " ".join(figure.how.split())
+    return Report(figure.name, figure.title, says, how, *setting.scale, *figure.scale, setting.seed, **found)
+
+
+def curves_of(figure: Figure, results: Results) -> list[Curve]:
+    """Who played in every panel, from the record of its first trial."""
+    return [
+        Curve(panel.title, label, getattr(trials[0], "algorithm", "") or getattr(trials[0], "about", ""))
+        for panel in figure.panels
+        for label, trials in results[panel.key].items()
+    ]
+
+
+def found_in(folder: Path, order: Sequence[str]) -> list[Report]:
+    """All reports below a folder, in this order of their names; what cannot be read is left out."""
+    reports = []
+    for name in order:
+        try:
+            reports.append(Report.load(folder / name / NAME))
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
+            continue
+    return reports
+
+
+def log_run(folder: Path, **entry: Any) -> None:
+    """Add a line to the folder's list of runs."""
+    runs = [*runs_in(folder), {"finished": now(), **entry}]
+    write_atomically(folder / RUNS, lambda file: file.write(json.dumps(runs, indent=1).encode()))
+
+
+def runs_in(folder: Path) -> list[dict[str, Any]]:
+    """The folder's list of runs; empty if there is none that can be read."""
+    try:
+        return list(json.loads((folder / RUNS).read_bytes()))
+    except (FileNotFoundError, ValueError):
+        return []
+
+
+def installed() -> dict[str, str]:
+    """What the numbers depend on."""
+    found = {name: version(name) for name in ("noregret", "numpy", "scipy")}
+    return found | {"python": platform.python_version(), "machine": platform.platform(terse=True)}
+
+
+def now() -> str:
+    """The time, to the second, in UTC."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def duration(seconds: float) -> str:
+    """A time for people.
+
+    Examples
+    --------
+    >>> duration(8.24), duration(75), duration(4020)
+    ('8.2 s', '1 min 15 s', '1 h 7 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

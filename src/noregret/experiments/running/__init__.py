@@ -1,0 +1,1 @@
+"""Runs of algorithms on problems: one, or many in parallel, and what is kept of them."""

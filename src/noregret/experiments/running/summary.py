@@ -1,0 +1,47 @@
+"""Summary: many traces as one small table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from noregret.experiments.running.trace import Trace
+
+
+class Row(NamedTuple):
+    """How one algorithm did."""
+
+    algorithm: str
+    trials: int
+    regret: float
+    """Cumulative regret at the end, mean over the trials."""
+    sd: float
+    """Its standard deviation over the trials; nan if there is only one."""
+    microseconds: float
+    """Time in the algorithm per round."""
+
+
+def summarise(traces_by_name: Mapping[str, Sequence[Trace]]) -> list[Row]:
+    """Return one row per algorithm, the smallest regret first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from noregret.experiments.running.trace import Trace
+    >>> def trace(*regret):
+    ...     return Trace(np.zeros(2, int), np.zeros(2), np.array(regret), 1e-5, "mine", "toy", {})
+    >>> summarise({"mine": [trace(1.0, 0.0), trace(1.0, 2.0)]})
+    [Row(algorithm='mine', trials=2, regret=2.0, sd=1.4142135623730951, microseconds=5.0)]
+    """
+    return sorted((_row(*item) for item in traces_by_name.items()), key=lambda row: (row.regret, row.algorithm))
+
+
+def _row(name: str, traces: Sequence[Trace]) -> Row:
+    if not traces:
+        raise ValueError(f"every algorithm needs at least one trace, {name} has none")
+    regret = np.array([trace.regret.sum() for trace in traces])
+    sd = float(regret.std(ddof=1)) if len(traces) > 1 else float("nan")
+    microseconds = 1e6 * sum(t.seconds for t in traces) / sum(len(t.regret) for t in traces)
+    return Row(name, len(traces), float(regret.mean()), sd, microseconds)

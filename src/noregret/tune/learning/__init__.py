@@ -1,0 +1,1 @@
+"""What the measurements say, and what to try next."""

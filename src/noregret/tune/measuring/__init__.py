@@ -1,0 +1,1 @@
+"""One run of the command, and the result read from it."""

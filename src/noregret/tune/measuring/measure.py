@@ -1,0 +1,187 @@
+"""One measurement: the command run safely, and its result read.
+
+The command is an argument list and never meets a shell. It runs in a process group of its own, which is killed as a
+whole when the time is up, when the output is a flood, when the study is stopped, and when the command has ended and
+left something behind. Of what it prints only the end is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
+from typing import IO, Any
+
+from noregret.tune.measuring.keeper import Keeper
+from noregret.tune.study.results import NoResult
+from noregret.tune.study.study import Study, StudyError
+
+KEPT = 1 << 18
+"""Bytes kept of each output."""
+FLOOD = 1 << 26
+"""Bytes of output after which a run is ended."""
+
+COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+"""What a terminal takes for colours and the like; the numbers in it are no results."""
+
+
+class Stopped(Exception):
+    """The study was stopped while the command ran."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of the command that has come to its end, or was brought to it."""
+
+    stdout: str
+    stderr: str
+    exit_code: int | None
+    """None if the run was ended from here."""
+    seconds: float
+    ended: str = ""
+    """Why the run was ended from here."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a trial: a value, or the reason why there is none."""
+
+    value: float | None
+    failure: str
+    seconds: float
+    """How long the command ran."""
+    stderr: str = ""
+    """The end of what a failed run wrote there."""
+
+
+def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
+    """Run the command once.
+
+    Raises
+    ------
+    StudyError
+        If the command cannot be started at all.
+    Stopped
+        If ``stop`` was set before the end.
+    """
+    run = run_command(study.arguments(params), study.folder, study.timeout, keeper, stop)
+    try:
+        return Outcome(_value(study, run), "", run.seconds)
+    except NoResult as error:
+        return Outcome(None, str(error), run.seconds, run.stderr[-2000:])
+
+
+def _value(study: Study, run: Run) -> float:
+    if run.ended:
+        raise NoResult(run.ended)
+    if run.exit_code is None or run.exit_code < 0:
+        raise NoResult(f"killed by {_signal(-(run.exit_code or 0))}")
+    if run.exit_code not in study.failure.ok_exit_codes:
+        raise NoResult(f"exit code {run.exit_code}")
+    pattern = study.failure.output
+    if pattern and (found := re.search(pattern, f"{run.stdout}\n{run.stderr}", re.MULTILINE)):
+        raise NoResult(f"its output has {found[0]!r}, which counts as a failure")
+    return study.result.read(run)
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def run_command(command: list[str], folder: Path, timeout: float, keeper: Keeper, stop: Event) -> Run:
+    """Run a command to its end, or to ours, and leave nothing of it behind."""
+    start = monotonic()
+    process = _started(command, folder, keeper.environment())
+    keeper.add(process.pid)
+    flood = Event()
+    outputs = [Tail(process.stdout, flood), Tail(process.stderr, flood)]
+    waiter = Waiter(process, keeper)
+    ended = _awaited(waiter, start + timeout, timeout, flood, stop)
+    stdout, stderr = (tail.text() for tail in outputs)
+    if stop.is_set() and ended:
+        raise Stopped
+    return Run(stdout, stderr, None if ended else process.returncode, waiter.end - start, ended)
+
+
+def _started(command: list[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    try:
+        return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **streams)
+    except OSError as error:
+        raise StudyError(f"command: {command[0]!r} cannot be started in {folder}: {error.strerror}") from error
+
+
+class Waiter:
+    """Waits for a process without polling, so that its time is exact, then kills what is left of its group."""
+
+    def __init__(self, process: subprocess.Popen[bytes], keeper: Keeper) -> None:
+        self.process, self.keeper = process, keeper
+        self.over, self.end = Event(), 0.0
+        Thread(target=self._wait, daemon=True).start()
+
+    def _wait(self) -> None:
+        if hasattr(os, "waitid"):  # the process is not reaped yet, so its number cannot belong to another one
+            os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+        else:
+            self.process.wait()
+        self.end = monotonic()
+        self.keeper.remove(self.process.pid)
+        self.kill()
+        self.process.wait()
+        self.over.set()
+
+    def kill(self) -> None:
+        """Kill the whole group."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def _awaited(waiter: Waiter, deadline: float, timeout: float, flood: Event, stop: Event) -> str:
+    """Wait for the end; why it was brought about from here, empty if it was not."""
+    ended = ""
+    while not waiter.over.wait(min(0.05, max(deadline - monotonic(), 0.001))):
+        if stop.is_set():
+            ended = "stopped"
+        elif flood.is_set():
+            ended = f"printed more than {FLOOD >> 20} MiB"
+        elif monotonic() >= deadline:
+            ended = f"still running after {timeout:g} s (timeout)"
+        if ended:
+            waiter.kill()
+            waiter.over.wait()
+            return ended
+    return ended
+
+
+class Tail:
+    """Reads an output to its end in a thread, and keeps the last part."""
+
+    def __init__(self, stream: IO[bytes] | None, flood: Event) -> None:
+        assert stream
+        self._stream, self._flood = stream, flood
+        self._kept, self._total = b"", 0
+        self._thread = Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._stream:
+            while chunk := os.read(self._stream.fileno(), 1 << 16):
+                self._kept = (self._kept + chunk)[-KEPT:]
+                self._total += len(chunk)
+                if self._total > FLOOD:
+                    self._flood.set()
+
+    def text(self) -> str:
+        """What was kept; a process that left the group can hold the output open, and is not waited for."""
+        self._thread.join(timeout=1.0)
+        return COLOURS.sub("", self._kept.decode(errors="replace"))

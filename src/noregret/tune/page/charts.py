@@ -1,0 +1,190 @@
+"""Small charts as SVG, drawn by hand: they need no package, scale with the page and follow its colours.
+
+What lies outside a chart's range is drawn at its edge as an arrowhead, so that one absurd measurement does not squeeze
+everything else into a line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from noregret.tune.page.words import number
+
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 40
+"""Room around the plot for labels."""
+TEXT_WIDTH = 6.6
+"""About the width of a digit."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Numbers from ``low`` to ``high``, or names, along one side of a chart."""
+
+    low: float
+    high: float
+    label: str = ""
+    log: bool = False
+    names: tuple[str, ...] = ()
+    whole: bool = False
+
+    def share(self, value: float) -> float:
+        """Where a value lies, 0 at the low end and 1 at the high end."""
+        low, high, value = (math.log(v) if self.log else v for v in (self.low, self.high, value))
+        return (value - low) / (high - low) if high > low else 0.5
+
+    def ticks(self, most: int) -> list[tuple[float, str]]:
+        """Values to label, at most so many, and their labels."""
+        if self.names:
+            return [(float(i), name) for i, name in enumerate(self.names)]
+        if self.log and self.high / self.low >= 100:
+            return _powers(self.low, self.high, most)
+        return _round_numbers(self.low, self.high, most, self.whole)
+
+
+def named_axis(names: Sequence[str], label: str = "") -> Axis:
+    """An axis of names, each in the middle of its share."""
+    return Axis(-0.5, len(names) - 0.5, label, names=tuple(names))
+
+
+def padded(values: Iterable[float], label: str = "", whole: bool = False) -> Axis:
+    """An axis on which all values have room."""
+    found = list(values) or [0.0, 1.0]
+    low, high = min(found), max(found)
+    room = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
+    return Axis(low - room, high + room, label, whole=whole)
+
+
+def _powers(low: float, high: float, most: int) -> list[tuple[float, str]]:
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    step = max(1, math.ceil((last - first + 1) / most))
+    return [(10.0**power, number(10.0**power)) for power in range(first, last + 1, step)]
+
+
+def _round_numbers(low: float, high: float, most: int, whole: bool) -> list[tuple[float, str]]:
+    if not high > low:
+        return [(low, number(low))]
+    rough = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough)
+    step = max(1.0, math.ceil(step)) if whole else step
+    first = math.ceil(low / step - 1e-9)
+    return [(step * i, _tick(step * i, step)) for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _tick(value: float, step: float) -> str:
+    if not 1e-4 <= max(abs(value), step) < 1e7:
+        return f"{value:.3g}" if value else "0"
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    decimals += decimals > 0 and round(step * 10**decimals, 6) != round(step * 10**decimals)
+    decimals = max(decimals, 1) if step == 2.5 else decimals
+    return f"{value:,.{decimals}f}"
+
+
+class Chart:
+    """One chart: marks on two axes.
+
+    Parameters
+    ----------
+    x, y : Axis
+    width, height : int
+        In units of the page's pixels at full size.
+    label : str
+        What it shows, for those who do not see it.
+    """
+
+    def __init__(self, x: Axis, y: Axis, width: int, height: int, label: str) -> None:
+        self.x, self.y, self.width, self.height, self.label = x, y, width, height, label
+        self._marks: list[str] = []
+
+    def across(self, value: float) -> float:
+        return LEFT + self.x.share(value) * (self.width - LEFT - RIGHT)
+
+    def up(self, value: float) -> float:
+        return self.height - BOTTOM - self.y.share(value) * (self.height - TOP - BOTTOM)
+
+    def dots(self, points: Iterable[tuple[float, float]], titles: Iterable[str], kind: str = "dot") -> None:
+        """A dot for each point, with what a pointer on it shows."""
+        for (x, y), title in zip(points, titles, strict=True):
+            self._marks.append(self._dot(x, y, f"<title>{escape(title)}</title>", kind))
+
+    def _dot(self, x: float, y: float, title: str, kind: str) -> str:
+        left, share = self.across(x), self.y.share(y)
+        if 0 <= share <= 1:
+            return f'<circle class="{kind}" cx="{left:.1f}" cy="{self.up(y):.1f}" r="3.2">{title}</circle>'
+        edge, tip = (TOP, -7) if share > 1 else (self.height - BOTTOM, 7)
+        path = f"M{left - 4.5:.1f} {edge - tip / 7:.1f}h9l-4.5 {tip}z"
+        return f'<path class="{kind} beyond" d="{path}">{title}</path>'
+
+    def line(self, xs: Sequence[float], ys: Sequence[float], kind: str = "line") -> None:
+        """A line through points, kept inside the plot."""
+        points = " ".join(f"{self.across(x):.1f},{self._inside(y):.1f}" for x, y in zip(xs, ys, strict=True))
+        self._marks.append(f'<polyline class="{kind}" points="{points}"/>')
+
+    def band(self, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> None:
+        """The area between two lines."""
+        corners = [*zip(xs, highs, strict=True), *reversed(list(zip(xs, lows, strict=True)))]
+        points = " ".join(f"{self.across(x):.1f},{self._inside(y):.1f}" for x, y in corners)
+        self._marks.append(f'<polygon class="band" points="{points}"/>')
+
+    def interval(self, x: float, low: float, high: float) -> None:
+        """An upright bar from low to high."""
+        left, top, bottom = self.across(x), self._inside(high), self._inside(low)
+        self._marks.append(
+            f'<rect class="band" x="{left - 7:.1f}" y="{top:.1f}" width="14" height="{max(bottom - top, 1):.1f}"/>'
+        )
+
+    def level(self, x: float, y: float) -> None:
+        """A short level line, for an estimate."""
+        left, height = self.across(x), self._inside(y)
+        self._marks.append(f'<path class="line" d="M{left - 9:.1f} {height:.1f}h18"/>')
+
+    def mark(self, x: float) -> None:
+        """An upright line through the whole plot."""
+        left = self.across(x)
+        self._marks.append(f'<path class="mark" d="M{left:.1f} {TOP}V{self.height - BOTTOM}"/>')
+
+    def svg(self, kind: str = "") -> str:
+        """The chart."""
+        inside = "".join([self._upright(), self._level(), *self._marks])
+        return (
+            f'<svg class="chart {kind}" viewBox="0 0 {self.width} {self.height}" role="img" '
+            f'aria-label="{escape(self.label, quote=True)}">{inside}</svg>'
+        )
+
+    def _inside(self, y: float) -> float:
+        return min(max(self.up(y), TOP), self.height - BOTTOM)
+
+    def _upright(self) -> str:
+        ticks = self.y.ticks(max(2, (self.height - TOP - BOTTOM) // 40))
+        lines = "".join(
+            f'<path class="grid" d="M{LEFT} {self.up(v):.1f}H{self.width - RIGHT}"/>'
+            f'<text x="{LEFT - 6}" y="{self.up(v) + 4:.1f}" text-anchor="end">{escape(name)}</text>'
+            for v, name in ticks
+        )
+        middle = (TOP + self.height - BOTTOM) / 2
+        turned = f'transform="translate(11 {middle:.0f}) rotate(-90)" text-anchor="middle"'
+        label = f'<text class="label" {turned}>{escape(self.y.label)}</text>'
+        return lines + label
+
+    def _level(self) -> str:
+        room = self.width - LEFT - RIGHT
+        ticks = self.x.ticks(max(2, room // 70))
+        longest = max((len(name) for _, name in ticks), default=0)
+        fits = int(room / max(len(ticks), 1) / TEXT_WIDTH)
+        foot = self.height - BOTTOM
+        shown = [(v, name if longest <= fits else _cut(name, fits)) for v, name in ticks]
+        labels = "".join(
+            f'<text x="{self.across(v):.1f}" y="{foot + 15}" text-anchor="middle">{escape(name)}</text>'
+            for v, name in shown
+        )
+        middle = (LEFT + self.width - RIGHT) / 2
+        place = f'x="{middle:.0f}" y="{self.height - 6}" text-anchor="middle"'
+        label = f'<text class="label" {place}>{escape(self.x.label)}</text>'
+        return f'<path class="axis" d="M{LEFT} {foot}H{self.width - RIGHT}"/>{labels}{label}'
+
+
+def _cut(name: str, length: int) -> str:
+    return name if len(name) <= length else name[: max(length - 1, 1)] + "…"

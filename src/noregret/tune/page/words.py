@@ -1,0 +1,84 @@
+"""Numbers, times and params in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from noregret.tune.study.study import text
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number with so many digits that matter.
+
+    >>> number(1234567.0), number(0.000123456), number(12.0), number(1e-12)
+    ('1,235,000', '0.0001235', '12', '1e-12')
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    size = math.floor(math.log10(abs(value)))
+    if not -5 <= size < 9:
+        return f"{value:.{digits}g}"
+    decimals = digits - 1 - size
+    written = f"{round(value, decimals):,.{max(decimals, 0)}f}"
+    return written.rstrip("0").rstrip(".") if decimals > 0 else written
+
+
+def between(lower: float, upper: float, digits: int = 3) -> tuple[str, str]:
+    """Two ends of an interval, with decimals enough to tell them apart.
+
+    >>> between(12.3456, 12.3466)
+    ('12.3456', '12.3466')
+    """
+    for more in range(digits, 12):
+        low, high = number(lower, more), number(upper, more)
+        if low != high and abs(_read(low) - lower) + abs(_read(high) - upper) < 0.05 * (upper - lower):
+            break
+    return low, high
+
+
+def likely(lower: float, upper: float, unit: str = "") -> str:
+    """Where a value lies.
+
+    >>> likely(1.0, 2.0, " s")
+    'probably between 1 and 2 s'
+    """
+    if not math.isfinite(upper - lower):
+        return "measured once, so nobody knows how sure this is"
+    low, high = between(lower, upper)
+    return f"probably between {low} and {high}{unit}"
+
+
+def _read(written: str) -> float:
+    return float(written.replace(",", ""))
+
+
+def params(values: Mapping[str, Any], separator: str = ", ") -> str:
+    """Params in one line.
+
+    >>> params({"rate": 0.123456789, "mode": "wal"})
+    'rate=0.1235, mode=wal'
+    """
+    return separator.join(f"{name}={value(found)}" for name, found in values.items())
+
+
+def value(found: Any) -> str:
+    """One parameter's value."""
+    return number(found) if isinstance(found, float) else text(found)
+
+
+def duration(seconds: float) -> str:
+    """A time in its two largest units.
+
+    >>> duration(0.0123), duration(12.34), duration(75), duration(7300)
+    ('12.3 ms', '12.3 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 1:
+        return f"{1000 * seconds:.3g} ms"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

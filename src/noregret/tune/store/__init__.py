@@ -1,0 +1,1 @@
+"""Every trial, durable and shared: Optuna's tables on SQLite or PostgreSQL."""

@@ -1,0 +1,87 @@
+"""What went wrong with a storage, in words."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import sqlalchemy
+
+from noregret.tune.store.database import Database, SQLite
+from noregret.tune.study.study import StudyError
+
+SAFE = "the results so far are safe"
+
+
+def explained(error: BaseException, where: Database) -> StudyError:
+    """What must be done about an error of the storage."""
+    causes = list(_causes(error))
+    found = next((cause for cause in causes if isinstance(cause, StudyError)), None)
+    if found:
+        return found
+    if isinstance(where, SQLite):
+        return StudyError(f"storage {where}: {_of_a_file(causes, where)}")
+    return StudyError(f"storage {where}: {_of_a_server(causes)}")
+
+
+def passing(error: BaseException) -> bool:
+    """Whether it may be over soon: a server that restarts, a file that somebody else is writing."""
+    return any(
+        (isinstance(cause, sqlite3.OperationalError) and "locked" in str(cause))
+        or (isinstance(cause, sqlalchemy.exc.DBAPIError) and cause.connection_invalidated)
+        or (
+            type(cause).__module__.startswith("psycopg")
+            and type(cause).__name__ in ("OperationalError", "AdminShutdown")
+        )
+        for cause in _causes(error)
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = getattr(error, "orig", None) or error.__cause__ or error.__context__
+
+
+def _of_a_file(causes: list[BaseException], where: SQLite) -> str:
+    said = " ".join(map(str, causes))
+    if "not a database" in said or "malformed" in said:
+        copy = (
+            f" The last good copy is {where.backup}: to go on from it, put it in its place."
+            if where.backup.exists()
+            else ""
+        )
+        return f"the file is damaged or is no SQLite database. It is left as it is.{copy}"
+    if "disk is full" in said or "disk I/O error" in said or "No space left" in said:
+        return f"the disk is full or failing; {SAFE}: make room and run the same command again"
+    if "readonly" in said or "Read-only" in said or "Permission denied" in said:
+        return "cannot be written: allow writing to the file and its folder, or choose another storage"
+    if "unable to open" in said or "No such file" in said:
+        return "cannot be opened: does its folder exist, and may you read and write there?"
+    if "locked" in said:
+        return f"another program has kept it locked for a minute; {SAFE}: run the same command again"
+    return _other(causes)
+
+
+def _of_a_server(causes: list[BaseException]) -> str:
+    said = " ".join(map(str, causes))
+    if any(isinstance(cause, ImportError) for cause in causes):
+        return "this needs psycopg: pip install 'noregret[postgresql]'"
+    if "table schema" in said:
+        return _other(causes)
+    if "relation" in said and "does not exist" in said:
+        return "has no study yet: 'noregret tune' makes it"
+    if "read-only" in said or "permission denied" in said:
+        return f"cannot be written: {_first_line(causes)}"
+    return f"cannot be reached or used: {_first_line(causes)}"
+
+
+def _other(causes: list[BaseException]) -> str:
+    said = " ".join(map(str, causes))
+    if "table schema" in said:
+        return "its tables were made by another version of Optuna: install that one, or run 'optuna storage upgrade'"
+    return _first_line(causes)
+
+
+def _first_line(causes: list[BaseException]) -> str:
+    return str(causes[-1]).strip().partition("\n")[0]

@@ -1,0 +1,113 @@
+"""What is kept of each trial, and how it goes into Optuna's tables and comes out again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from typing import Any, Literal
+
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.tune.measuring.measure import Outcome
+from noregret.tune.study.study import Params
+
+TOLD, RUN = "noregret:told", "noregret:run"
+"""What was newly known when a trial was suggested; how its run went."""
+
+State = Literal["waiting", "running", "done", "failed"]
+STATES: dict[TrialState, State] = {
+    TrialState.WAITING: "waiting",
+    TrialState.RUNNING: "running",
+    TrialState.COMPLETE: "done",
+    TrialState.FAIL: "failed",
+}
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Params to try next, and the trials whose results were new when they were chosen."""
+
+    params: Params
+    told: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One trial."""
+
+    number: int
+    params: Params
+    state: State
+    value: float | None = None
+    failure: str = ""
+    seconds: float = 0.0
+    stderr: str = ""
+    told: tuple[int, ...] = ()
+    started: datetime | None = None
+    ended: datetime | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is an answer, be it a failure."""
+        return self.state in ("done", "failed")
+
+
+def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
+    """The trials with answers in the order in which suggestions knew of them, and those no suggestion knows yet.
+
+    >>> first, second = Record(0, {}, "done"), Record(1, {}, "done")
+    >>> arrived([first, second, Record(2, {}, "done", told=(1, 0)), Record(3, {}, "running")])
+    ([1, 0], (2,))
+    """
+    known = list(chain.from_iterable(record.told for record in records))
+    old = set(known)
+    return known, tuple(record.number for record in records if record.finished and record.number not in old)
+
+
+def record(trial: FrozenTrial) -> Record:
+    """A trial out of Optuna's tables."""
+    run = trial.user_attrs.get(RUN, {})
+    return Record(
+        number=trial.number,
+        params=dict(trial.params),
+        state=STATES[trial.state],
+        value=trial.value if trial.state == TrialState.COMPLETE else None,
+        failure=run.get("failure", "") if trial.state == TrialState.FAIL else "",
+        seconds=run.get("seconds", 0.0),
+        stderr=run.get("stderr", ""),
+        told=tuple(trial.user_attrs.get(TOLD, ())),
+        started=trial.datetime_start,
+        ended=trial.datetime_complete,
+    )
+
+
+def run_attribute(outcome: Outcome) -> dict[str, Any]:
+    """How a run went, as JSON."""
+    return {"seconds": outcome.seconds, "failure": outcome.failure, "stderr": outcome.stderr.replace("\0", "")}
+
+
+def distributions(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) -> dict[str, BaseDistribution]:
+    """Optuna's words for a space; for a table, the ranges of its columns."""
+    if isinstance(space, Mapping):
+        return {name: _distribution(parameter) for name, parameter in space.items()}
+    return {name: _column([row[name] for row in space]) for name in space[0]}
+
+
+def _distribution(parameter: Float | Int | Choice) -> BaseDistribution:
+    if isinstance(parameter, Choice):
+        return CategoricalDistribution(parameter.options)
+    if isinstance(parameter, Float):
+        return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
+    return IntDistribution(parameter.low, parameter.high, log=parameter.log)
+
+
+def _column(values: list[Any]) -> BaseDistribution:
+    if all(isinstance(value, int) for value in values):
+        return IntDistribution(min(values), max(values))
+    if all(isinstance(value, float) for value in values):
+        return FloatDistribution(min(values), max(values))
+    return CategoricalDistribution(list(dict.fromkeys(values)))

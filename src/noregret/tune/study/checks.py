@@ -1,0 +1,126 @@
+"""Checks of single values of a study file: each returns the value, or raises ValueError with what must hold."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from noregret.tune.study.results import JsonField, LastNumber, Pattern, Result, WallTime
+from noregret.tune.study.study import text
+
+
+def words(value: Any) -> str:
+    """Text that is not empty."""
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ValueError(f"must be text, got {value!r}")
+    return value
+
+
+def title(value: Any) -> str:
+    """A name."""
+    if len(words(value)) > 200 or not value.isprintable():
+        raise ValueError(f"must be at most 200 printable characters, got {value!r}")
+    return str(value)
+
+
+def table(value: Any) -> dict[str, Any]:
+    """A table."""
+    if not isinstance(value, dict):
+        raise ValueError(f"must be a table, got {value!r}")
+    return value
+
+
+def flag(value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, got {value!r}")
+    return value
+
+
+def number(value: Any) -> float:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        raise ValueError(f"must be a finite number, got {repr(value)[:60]}")
+    return float(value)
+
+
+def seconds(value: Any) -> float:
+    """A time."""
+    if not number(value) > 0:
+        raise ValueError(f"must be a number of seconds above 0, got {value!r}")
+    return float(value)
+
+
+def whole(least: int, most: int) -> Callable[[Any], int]:
+    """A whole number in these bounds."""
+
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}, got {value!r}")
+        return value
+
+    return check
+
+
+def one_of(*options: Any) -> Callable[[Any], Any]:
+    """One of these."""
+
+    def check(value: Any) -> Any:
+        if value not in options:
+            raise ValueError(f"must be one of {', '.join(map(repr, options))}, got {value!r}")
+        return value
+
+    return check
+
+
+def command(value: Any) -> tuple[str, ...]:
+    """An argument list."""
+    if not isinstance(value, list) or not all(isinstance(word, str) and "\0" not in word for word in value):
+        raise ValueError(f"must be a list of words, such as ['./measure', '--size', '{{size}}'], got {value!r}")
+    if not value or not value[0]:
+        raise ValueError(f"must start with the program to run, got {value!r}")
+    return tuple(value)
+
+
+def regex(value: Any) -> str:
+    """A regular expression."""
+    try:
+        re.compile(words(value))
+    except re.error as error:
+        raise ValueError(f"must be a regular expression, got {value!r}: {error}") from error
+    return str(value)
+
+
+def exit_codes(value: Any) -> tuple[int, ...]:
+    """Exit codes."""
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"must be a list of exit codes, such as [0], got {value!r}")
+    return tuple(map(whole(0, 255), value))
+
+
+def choices(value: Any) -> list[Any]:
+    """Values that differ from each other, also as words of a command."""
+    if not isinstance(value, list) or not value or not all(isinstance(v, str | int | float | bool) for v in value):
+        raise ValueError(f"must be a list of texts, numbers, or true and false, got {value!r}")
+    shown = list(map(text, value))
+    if any("\0" in word for word in shown) or not all(math.isfinite(v) for v in value if isinstance(v, float)):
+        raise ValueError(f"must have no nan, inf or zero bytes in it, got {value!r}")
+    for i, word in enumerate(shown):
+        if word in shown[:i] or value[i] in value[:i]:
+            raise ValueError(f"must differ from each other on the command line, but {value[i]!r} comes twice")
+    return value
+
+
+def result(value: Any) -> Result:
+    """How to read the result."""
+    plain: dict[str, Result] = {"last-number": LastNumber(), "wall-time": WallTime()}
+    if isinstance(value, str) and value in plain:
+        return plain[value]
+    if isinstance(value, dict) and list(value) == ["json"]:
+        return JsonField(words(value["json"]))
+    if isinstance(value, dict) and list(value) == ["regex"]:
+        return Pattern(regex(value["regex"]))
+    raise ValueError(f"must be 'last-number', 'wall-time', {{json = 'field'}} or {{regex = '...'}}, got {value!r}")

@@ -1,0 +1,200 @@
+"""Reading study files: every error names the file, the line and the key."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.tune.study import checks
+from noregret.tune.study.results import LastNumber, Result
+from noregret.tune.study.study import Budget, Failure, Params, Study, StudyError, placeholders
+from noregret.tune.study.table import EXACT, WORD, read_table
+
+T = TypeVar("T")
+Space = Mapping[str, Float | Int | Choice] | list[Params]
+
+TEXT = re.compile(r"""("{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3})|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""", re.DOTALL)
+"""Texts and comments of a TOML file."""
+
+_LAST_NUMBER: Result = LastNumber()
+
+
+def load(path: Path) -> Study:
+    """Read a study file; StudyError with the line and key at fault."""
+    source, content = _parsed(path)
+    top = Section(path, source, "", content)
+    study = Study(
+        path=path,
+        name=top.get("name", checks.title, path.stem),
+        goal=top.get("goal", checks.one_of("minimize", "maximize"), "minimize"),
+        command=top.get("command", checks.command),
+        result=top.get("result", checks.result, _LAST_NUMBER),
+        storage=top.get("storage", checks.words, f"sqlite:///{path.stem}.db"),
+        workers=top.get("workers", checks.whole(1, 256), 1),
+        timeout=top.get("timeout", checks.seconds, 3600.0),
+        lease=top.get("lease", checks.whole(1, 86400), 60),
+        seed=top.get("seed", checks.whole(0, EXACT), 0),
+        budget=_budget(top.section("budget")),
+        failure=_failure(top.section("failure")),
+        space=_space(top),
+    )
+    top.nothing_else()
+    _check_placeholders(study, top)
+    return study
+
+
+def _parsed(path: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        source = path.read_text("utf-8")
+        return source, tomllib.loads(source)
+    except FileNotFoundError:
+        raise StudyError(f"{path} does not exist: 'noregret init {path}' writes one to start from") from None
+    except OSError as error:
+        raise StudyError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise StudyError(f"{path} cannot be read: {error}") from error
+    except (ValueError, RecursionError) as error:  # also from numbers of thousands of digits
+        raise StudyError(f"{path} is not valid TOML: {error}") from error
+
+
+@dataclass
+class Section:
+    """A table of the file, whose keys are taken one by one."""
+
+    path: Path
+    source: str
+    name: str
+    content: dict[str, Any]
+    _known: list[str] = field(default_factory=list)
+
+    def get(self, key: str, check: Callable[[Any], T], *default: T) -> T:
+        """The checked value of a key, which must be there unless it has a default."""
+        self._known.append(key)
+        if key in self.content:
+            try:
+                return check(self.content[key])
+            except ValueError as error:
+                self.refuse(key, str(error))
+        if not default:
+            for typo in get_close_matches(key, self.content.keys() - set(self._known), 1):
+                self.refuse(typo, f"unknown key: did you mean {key!r}?")
+            self.refuse("", f"{key!r} is missing")
+        return default[0]
+
+    def section(self, key: str) -> Section:
+        """A table inside this one, empty if it is not there."""
+        return Section(self.path, self.source, f"{self.name}.{key}".lstrip("."), self.get(key, checks.table, {}))
+
+    def nothing_else(self) -> None:
+        """Refuse keys that nobody has taken."""
+        for key in self.content:
+            if key not in self._known:
+                close = get_close_matches(key, self._known, 1)
+                hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(self._known))}"
+                self.refuse(key, f"unknown key: {hint}")
+
+    def refuse(self, key: str, reason: str) -> NoReturn:
+        """Raise StudyError that names the place of a key, or of the table itself."""
+        line = line_of(self.source, [*filter(None, self.name.split(".")), *filter(None, [key])])
+        place = f"{self.path}:{line}" if line else str(self.path)
+        table = f"[{self.name}] " if self.name else ""
+        raise StudyError(f"{place}: {table}{key}{': ' if key else ''}{reason}")
+
+
+def line_of(source: str, key: list[str]) -> int | None:
+    r"""The line where a key or table stands, else the one its table starts in; None if neither is found.
+
+    >>> line_of('[parameters.x]\ntype = "int"\nlow = 3', ["parameters", "x", "low"])
+    3
+    """
+    table: list[str] = []
+    lines: dict[tuple[str, ...], int] = {}
+    for number, line in enumerate(TEXT.sub(_emptied, source).split("\n"), 1):
+        found: list[str] = []
+        if header := re.match(r"\s*\[+([^\]]+)\]", line):
+            found = table = _parts(header[1])
+        elif entry := re.match(r"\s*([\w.\"' -]+?)\s*=", line):
+            found = [*table, *_parts(entry[1])]
+        for length in range(1, len(found) + 1):
+            lines.setdefault(tuple(found[:length]), number)
+    places = (lines.get(tuple(key[:length])) for length in range(len(key), 0, -1))
+    return next((number for number in places if number), None)
+
+
+def _emptied(text: re.Match[str]) -> str:
+    """Text of several lines without what stands in it."""
+    return "\n" * text[0].count("\n") if text[0][:3] in ('"""', "'''") else text[0]
+
+
+def _parts(dotted: str) -> list[str]:
+    return [part.strip().strip("\"'") for part in dotted.split(".")]
+
+
+def _budget(section: Section) -> Budget:
+    budget = Budget(
+        rounds=section.get("rounds", checks.whole(1, 10**7), None),
+        seconds=section.get("seconds", checks.seconds, None),
+    )
+    section.nothing_else()
+    if budget == Budget():
+        section.refuse("", "must say when to stop: rounds = 100, or seconds = 600, or both")
+    return budget
+
+
+def _failure(section: Section) -> Failure:
+    usual = Failure()
+    failure = Failure(
+        ok_exit_codes=section.get("ok_exit_codes", checks.exit_codes, usual.ok_exit_codes),
+        output=section.get("output", checks.regex, usual.output),
+        stop_after=section.get("stop_after", checks.whole(1, 10**7), usual.stop_after),
+    )
+    section.nothing_else()
+    return failure
+
+
+def _space(top: Section) -> Space:
+    table = top.section("parameters")
+    none: list[Params] = []
+    rows = top.get("candidates", lambda value: read_table(top.path.parent / checks.words(value)), none)
+    if bool(rows) == bool(table.content):
+        top.refuse("", "say what to tune: either [parameters.NAME] tables, or candidates = 'file.csv'")
+    return rows or {name: _parameter(table.section(name), name) for name in table.content}
+
+
+def _parameter(section: Section, name: str) -> Float | Int | Choice:
+    if not re.fullmatch(WORD, name):
+        section.refuse("", f"a parameter's name must be a word such as cache_size, got {name!r}")
+    kind = section.get("type", checks.one_of("float", "int", "choice"))
+    try:
+        parameter = Choice(section.get("choices", checks.choices)) if kind == "choice" else _range(section, kind)
+    except StudyError:
+        raise
+    except ValueError as error:
+        section.refuse("", str(error))
+    section.nothing_else()
+    return parameter
+
+
+def _range(section: Section, kind: str) -> Float | Int:
+    log = section.get("log", checks.flag, False)
+    if kind == "float":
+        return Float(section.get("low", checks.number), section.get("high", checks.number), log)
+    bound = checks.whole(-EXACT, EXACT)
+    return Int(section.get("low", bound), section.get("high", bound), log)
+
+
+def _check_placeholders(study: Study, top: Section) -> None:
+    used = [name for argument in study.command for name in placeholders(argument)]
+    for name in used:
+        if name not in study.names:
+            known = f"parameters are {', '.join(study.names)}; write {{{{{name}}}}} for the text itself"
+            top.refuse("command", f"{{{name}}} is the placeholder of no parameter: {known}")
+    for name in study.names if isinstance(study.space, Mapping) else []:
+        if name not in used:
+            top.refuse("command", f"parameter {name!r} is not in it and can have no effect: add {{{name}}}")

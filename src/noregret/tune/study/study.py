@@ -1,0 +1,127 @@
+"""A study: what to tune, the command that measures it, and when to stop."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.tune.study.results import LastNumber, Result
+
+Params = dict[str, Any]
+Goal = Literal["minimize", "maximize"]
+
+PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
+"""``{name}``, or a doubled brace, which stands for itself."""
+
+
+class StudyError(ValueError):
+    """The study cannot go on; the message says what must hold, what came, and what to do."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When to stop: after so many results in all, or so many seconds of this call; at least one of them."""
+
+    rounds: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What counts as a failed run, besides one without a readable result."""
+
+    ok_exit_codes: tuple[int, ...] = (0,)
+    output: str | None = None
+    """A regular expression; a run whose output matches it has failed."""
+    stop_after: int = 10
+    """So many failures in a row end the call."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a study file says.
+
+    >>> study = Study(Path("study.toml"), ("sleep", "{seconds}"), {"seconds": Float(0.0, 0.1)})
+    >>> study.arguments({"seconds": 0.05})
+    ['sleep', '0.05']
+    """
+
+    path: Path
+    command: tuple[str, ...]
+    space: Mapping[str, Float | Int | Choice] | Sequence[Params]
+    """Named parameters, or the rows of a table of candidates."""
+    name: str = "study"
+    goal: Goal = "minimize"
+    result: Result = field(default_factory=LastNumber)
+    storage: str = "sqlite:///study.db"
+    workers: int = 1
+    timeout: float = 3600.0
+    lease: int = 60
+    seed: int = 0
+    budget: Budget = field(default_factory=lambda: Budget(rounds=100))
+    failure: Failure = field(default_factory=Failure)
+
+    @property
+    def folder(self) -> Path:
+        """Where the command runs, and what relative paths start from."""
+        return self.path.resolve().parent
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters."""
+        return list(self.space) if isinstance(self.space, Mapping) else list(self.space[0])
+
+    def arguments(self, params: Mapping[str, Any]) -> list[str]:
+        """The command with its placeholders filled in: an argument list, which no shell ever sees."""
+        return [filled(argument, params) for argument in self.command]
+
+    def identity(self) -> dict[str, Any]:
+        """What must stay as it is for measurements to belong together, as JSON."""
+        return {
+            "goal": self.goal,
+            "command": list(self.command),
+            "result": repr(self.result),
+            "seed": self.seed,
+            **{f"parameters.{name}": repr(parameter) for name, parameter in self._described()},
+        }
+
+    def _described(self) -> list[tuple[str, Any]]:
+        if isinstance(self.space, Mapping):
+            return list(self.space.items())
+        rows = json.dumps(list(self.space), sort_keys=True)
+        return [("candidates", f"{len(self.space)} rows, {hashlib.sha256(rows.encode()).hexdigest()[:16]}")]
+
+
+def placeholders(argument: str) -> list[str]:
+    """The names in braces.
+
+    >>> placeholders("--size={size},{{literal}},{unit}")
+    ['size', 'unit']
+    """
+    return [found[1] for found in PLACEHOLDER.finditer(argument) if found[1]]
+
+
+def filled(argument: str, params: Mapping[str, Any]) -> str:
+    """The argument with a value for each placeholder.
+
+    >>> filled("--size={size}{{kb}}", {"size": 8})
+    '--size=8{kb}'
+    """
+    return PLACEHOLDER.sub(lambda found: text(params[found[1]]) if found[1] else found[0][0], argument)
+
+
+def text(value: Any) -> str:
+    """A value as the command gets it: numbers so that they read back exactly, true and false in small letters.
+
+    >>> text(0.1), text(3), text(True), text("a b")
+    ('0.1', '3', 'true', 'a b')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, int | float) else str(value)

@@ -1,0 +1,164 @@
+"""What is seen while a study runs: a live picture on a terminal, a line per answer elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from threading import Lock
+from time import monotonic
+from typing import Any, Self
+
+from noregret.extra import extra
+from noregret.tune.learning.findings import OUTLYING, Findings
+from noregret.tune.learning.suggest import Suggester
+from noregret.tune.measuring.measure import Outcome
+from noregret.tune.page import words
+from noregret.tune.store.records import Record
+from noregret.tune.study.study import Study
+
+LAST = 8
+"""Answers shown."""
+
+
+def view(study: Study, records: list[Record], suggester: Suggester) -> Lines:
+    """The one for where the output goes."""
+    console = extra("rich.console", "tune").Console()
+    return Live(study, records, suggester, console) if console.is_terminal else Lines(study, records)
+
+
+class Lines:
+    """A line per answer, written once the answer is in the store."""
+
+    def __init__(self, study: Study, records: list[Record]) -> None:
+        self.study = study
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def started(self, trial: Record) -> None:
+        pass
+
+    def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
+        what = f"failed: {outcome.failure}" if outcome.value is None else repr(outcome.value)
+        late = "" if counted else " [not counted: another worker has answered]"
+        print(f"trial {trial.number}: {what} ({words.params(trial.params)}){late}", flush=True)
+
+    def refresh(self) -> None:
+        pass
+
+
+class Live(Lines):
+    """Progress, the best so far, the last answers, the time left."""
+
+    def __init__(self, study: Study, records: list[Record], suggester: Suggester, console: Any) -> None:
+        super().__init__(study, records)
+        self._suggester, self._console = suggester, console
+        self._finished = sum(record.finished for record in records)
+        self._failed = sum(record.state == "failed" for record in records)
+        self._begun, self._at_start = monotonic(), self._finished
+        self._last: deque[tuple[Record, Outcome]] = deque(maxlen=LAST)
+        self._running: dict[int, Record] = {}
+        self._findings: Findings | None = None
+        self._lock = Lock()
+        self._live = extra("rich.live", "tune").Live(console=console, auto_refresh=False, transient=False)
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._running.clear()
+        self.refresh()
+        self._live.__exit__(None, None, None)
+
+    def started(self, trial: Record) -> None:
+        with self._lock:
+            self._running[trial.number] = trial
+
+    def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
+        with self._lock:
+            self._running.pop(trial.number, None)
+            self._finished += counted
+            self._failed += counted and outcome.value is None
+            self._last.append((trial, outcome))
+
+    def refresh(self) -> None:
+        self._findings = self._suggester.latest
+        self._live.update(self._picture(), refresh=True)
+
+    def _picture(self) -> Any:
+        with self._lock:
+            last, running = list(self._last), list(self._running.values())
+        parts = [self._progress(len(running)), self._best(), self._answers(last)]
+        return extra("rich.console", "tune").Group(*filter(None, parts))
+
+    def _progress(self, running: int) -> Any:
+        rounds = self.study.budget.rounds
+        bar = extra("rich.progress_bar", "tune").ProgressBar(total=1.0, completed=self._share(), width=40)
+        counts = f"{self._finished}{f' of {rounds}' if rounds else ''} done"
+        counts += f", {self._failed} failed" if self._failed else ""
+        counts += f", {running} running" if running else ""
+        left = self._left()
+        grid = extra("rich.table", "tune").Table.grid(padding=(0, 2))
+        grid.add_row(
+            f"[bold]{_plain(self.study.name)}[/]",
+            bar,
+            counts,
+            f"about {words.duration(math.ceil(left))} left" if left else "",
+        )
+        return grid
+
+    def _share(self) -> float:
+        """How much of the budget is spent, by rounds or seconds, whichever is ahead."""
+        rounds, seconds = self.study.budget.rounds, self.study.budget.seconds
+        shares = [self._finished / rounds] if rounds else []
+        shares += [(monotonic() - self._begun) / seconds] if seconds else []
+        return min(max(shares), 1.0)
+
+    def _left(self) -> float:
+        """Seconds left, 0 if nobody can say."""
+        spent, done = monotonic() - self._begun, self._finished - self._at_start
+        times = []
+        if self.study.budget.rounds and done:
+            times.append(max(self.study.budget.rounds - self._finished, 0) * spent / done)
+        if self.study.budget.seconds:
+            times.append(max(self.study.budget.seconds - spent, 0.0))
+        return min(times, default=0.0)
+
+    def _best(self) -> Any:
+        if self._findings is None or self._findings.best is None:
+            return None
+        best = self._findings.best
+        unit = self._findings.unit
+        sure = words.likely(best.lower, best.upper, unit)
+        return (
+            f"\nbest so far  [bold green]{words.number(best.estimate)}{unit}[/]  ({sure})\n"
+            f"             {_plain(words.params(best.params, '  '))}\n"
+        )
+
+    def _answers(self, last: list[tuple[Record, Outcome]]) -> Any:
+        if not last:
+            return None
+        table = extra("rich.table", "tune").Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column("trial", justify="right", style="dim")
+        table.add_column("result", justify="right")
+        table.add_column("")
+        for name in self.study.names:
+            table.add_column(name, justify="right", style="dim", no_wrap=True)
+        for trial, outcome in reversed(last):
+            table.add_row(str(trial.number), *self._answer(outcome, trial), *map(words.value, trial.params.values()))
+        return table
+
+    def _answer(self, outcome: Outcome, trial: Record) -> tuple[str, str]:
+        if outcome.value is None:
+            return "[red]failed[/]", f"[red]{_plain(outcome.failure[:40])}[/]"
+        odd = self._findings is not None and self._findings.weights.get(trial.number, 1.0) < OUTLYING
+        return words.number(outcome.value), "[yellow]outlying[/]" if odd else ""
+
+
+def _plain(words_of_others: str) -> str:
+    """Text that is not read as markup."""
+    return words_of_others.replace("[", r"\[")

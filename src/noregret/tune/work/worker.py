@@ -1,0 +1,154 @@
+"""The work: ask for a trial, run the command, keep the answer, until the budget is spent."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Lock, Thread, current_thread, main_thread
+from time import monotonic
+from typing import Protocol
+
+from noregret.tune.measuring.keeper import Keeper
+from noregret.tune.measuring.measure import Outcome, Stopped, measure
+from noregret.tune.store.locks import Interrupted
+from noregret.tune.store.records import Record
+from noregret.tune.store.store import Store, Suggest
+from noregret.tune.study.study import Study, StudyError
+
+IDLE_SECONDS = 0.3
+"""How often a worker without a trial looks whether there is one."""
+
+
+class View(Protocol):
+    """Whoever looks on; called from any thread."""
+
+    def started(self, trial: Record) -> None:
+        """The command of a trial is about to run."""
+        ...
+
+    def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
+        """An answer is in the store; not ``counted`` if the trial has had another answer before."""
+        ...
+
+    def refresh(self) -> None:
+        """Some time has passed."""
+        ...
+
+
+def work(study: Study, store: Store, suggest: Suggest, view: View, stop: Event) -> None:
+    """Work on a study until its budget is spent.
+
+    Raises
+    ------
+    StudyError
+        If the study cannot go on. What was told before is in the store.
+    KeyboardInterrupt
+        On Ctrl-C or SIGTERM, after the running commands were ended and their trials given back.
+    """
+    with Keeper() as keeper, _interruptible():
+        Crew(study, store, suggest, view, keeper, stop).work()
+
+
+class Crew:
+    """The workers of one call: threads, for the work itself is done by other processes."""
+
+    def __init__(self, study: Study, store: Store, suggest: Suggest, view: View, keeper: Keeper, stop: Event) -> None:
+        self.study, self.store, self.suggest = study, store, suggest
+        self.view, self.keeper, self.stop = view, keeper, stop
+        self._deadline = monotonic() + (study.budget.seconds or float("inf"))
+        self._running: set[int] = set()
+        self._failures = 0
+        self._error: BaseException | None = None
+        self._lock = Lock()
+
+    def work(self) -> None:
+        """Start all workers and wait for them, by events: an interrupted Thread.join may take a thread for ended."""
+        over = Event()
+        ended: list[Event] = []
+        heart = Thread(target=self._beat, args=(over,), daemon=True)
+        heart.start()
+        try:
+            for _ in range(self.study.workers):
+                mine = Event()
+                Thread(target=self._worker, args=(mine,), daemon=True).start()
+                ended.append(mine)
+            while not all(mine.wait(0.1) for mine in ended):
+                self.view.refresh()
+        finally:
+            self.stop.set()
+            over.set()
+            for mine in ended:
+                mine.wait()
+            heart.join()
+        if self._error:
+            raise self._error
+
+    def _worker(self, ended: Event) -> None:
+        try:
+            while not self.stop.is_set() and monotonic() < self._deadline:
+                claim = self.store.claim(self.suggest)
+                if claim.over:
+                    return
+                if claim.trial:
+                    self._run(claim.trial)
+                else:
+                    self.stop.wait(IDLE_SECONDS)
+        except (Stopped, Interrupted):
+            pass
+        except BaseException as error:
+            self._error = self._error or error
+            self.stop.set()
+        finally:
+            self.store.forget_thread()
+            ended.set()
+
+    def _run(self, trial: Record) -> None:
+        self._running.add(trial.number)
+        try:
+            self.view.started(trial)
+            outcome = measure(self.study, trial.params, self.keeper, self.stop)
+            counted = self.store.tell(trial.number, outcome)
+        except BaseException:
+            with suppress(StudyError):
+                self.store.give_back(trial.number)
+            raise
+        finally:
+            self._running.discard(trial.number)
+        self.view.told(trial, outcome, counted)
+        self.store.back_up()
+        self._count_failures(trial, outcome)
+
+    def _count_failures(self, trial: Record, outcome: Outcome) -> None:
+        with self._lock:
+            self._failures = self._failures + 1 if outcome.failure else 0
+            failures = self._failures
+        if failures >= self.study.failure.stop_after:
+            last = outcome.stderr.strip().rpartition("\n")[2]
+            raise StudyError(
+                f"command: has failed {failures} times in a row, the last time: {outcome.failure}"
+                f"{f' ({last})' if last else ''}. Mend it and run the same command again; "
+                f"the failures count as such, unless you delete {self.store.where} or choose another name"
+            )
+
+    def _beat(self, over: Event) -> None:
+        while not over.wait(self.study.lease / 3):
+            with suppress(StudyError, RuntimeError):  # telling will say what is wrong, if it lasts
+                self.store.beat(list(self._running))
+        self.store.forget_thread()
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the work as Ctrl-C does."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    signals = [signal.SIGTERM, signal.SIGHUP] if sys.platform != "win32" else [signal.SIGTERM]
+    before = {number: signal.signal(number, signal.default_int_handler) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
