@@ -1,0 +1,71 @@
+"""How a true value becomes a measurement. The draws are the same whatever is measured, so runs on a seed are paired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from numpy.random import Generator
+
+from benchmarks.development.problems import Problem
+
+STALLS = 0.03
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A measurement of a regret in a problem, None where it failed, and its mean: what an estimate should contain."""
+
+    measured: Callable[[Problem, float, Generator], float | None]
+    expected: Callable[[Problem, float], float]
+    goal: Literal["maximize", "minimize"] = "maximize"
+
+
+def true_value(problem: Problem, regret: float) -> float:
+    return problem.top - regret * (problem.top - problem.mean)
+
+
+def additive(draw: Callable[[Generator], float], failing: float = 0.0) -> Noise:
+    """Noise in units of the 5 % to 95 % range of the values; a share of the measurements fails."""
+
+    def measured(problem: Problem, regret: float, rng: Generator) -> float | None:
+        value = true_value(problem, regret) + problem.spread * draw(rng)
+        return None if failing and rng.random() < failing else value
+
+    return Noise(measured, true_value)
+
+
+def spike(rng: Generator) -> float:
+    return 0.05 * rng.standard_normal() + (rng.random() < 0.02) * rng.choice([-20.0, 20.0])
+
+
+def duration(problem: Problem, regret: float) -> float:
+    """A quarter for the best params, 1.25 for random ones."""
+    return 0.25 + regret
+
+
+def timed(problem: Problem, regret: float, rng: Generator) -> float:
+    """A duration to be made small: it never comes out shorter than it is, and now and then it stalls."""
+    slower, stall, stalled = rng.exponential(), rng.exponential(), rng.random() < STALLS
+    return duration(problem, regret) * (1 + 0.15 * slower + 10 * stall * stalled)
+
+
+NOISES: dict[str, Noise] = {
+    "none": additive(lambda rng: 0.0),
+    "gaussian-0.02": additive(lambda rng: 0.02 * rng.standard_normal()),
+    "gaussian-0.15": additive(lambda rng: 0.15 * rng.standard_normal()),
+    "student-3": additive(lambda rng: 0.1 * rng.standard_t(3)),
+    "student-1.5": additive(lambda rng: 0.1 * rng.standard_t(1.5)),
+    "spikes": additive(spike),
+    "timings": Noise(timed, lambda problem, regret: duration(problem, regret) * (1.15 + 10 * STALLS), "minimize"),
+    "failures": additive(lambda rng: 0.05 * rng.standard_normal(), failing=0.15),
+}
+
+
+def named(beginnings: list[str]) -> list[str]:
+    """The noises whose names begin so, in their order: ``student`` is both Student-t noises."""
+    unknown = [word for word in beginnings if not any(name.startswith(word) for name in NOISES)]
+    if unknown:
+        raise ValueError(f"noises must begin like one of {', '.join(NOISES)}, got {', '.join(unknown)}")
+    return [name for name in NOISES if name.startswith(tuple(beginnings))]
