@@ -1,4 +1,4 @@
-"""The optimisers that `benchmarks.peers` compares, each behind ask / tell / best, with the settings people use.
+"""The optimisers that the comparisons are with, each behind ask / tell / best, with the settings people use.
 
 A point of a cube is an array; a row of a table is its number. Optimisers that know no tables search the box of the
 rows' features and measure the nearest row; names without features are a categorical parameter (one-hot rows for
@@ -9,16 +9,27 @@ from __future__ import annotations
 
 import logging
 import warnings
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from benchmarks.peer_worlds import World
+
+class Space(Protocol):
+    """What an optimiser knows of a world: a cube (``rows`` None) or a table, and whether values are to be large."""
+
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def rows(self) -> Any: ...
+    @property
+    def named(self) -> bool: ...
+    @property
+    def goal(self) -> Literal["maximize", "minimize"]: ...
 
 
 class Peer(Protocol):
-    """An optimiser that maximises."""
+    """An optimiser of measured values towards the goal of its space."""
 
     def ask(self) -> Any: ...
     def tell(self, where: Any, value: float) -> None: ...
@@ -28,7 +39,7 @@ class Peer(Protocol):
 class NoRegret:
     """noregret.Optimizer with its defaults."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: Space, seed: int) -> None:
         from noregret import Choice, Float, Optimizer
 
         self.world = world
@@ -38,7 +49,7 @@ class NoRegret:
             space = world.rows
         else:
             space = {f"x{i}": Float(0, 1) for i in range(world.dimension)}
-        self.opt = Optimizer(space, goal="maximize", rng=seed)
+        self.opt = Optimizer(space, goal=world.goal, rng=seed)
 
     def ask(self):
         self.trial = self.opt.ask()
@@ -61,8 +72,9 @@ class NoRegret:
 class Random:
     """Uniform points; the luckiest measurement is recommended."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: Space, seed: int) -> None:
         self.world, self.rng, self.seen = world, np.random.default_rng([seed, 99]), []
+        self.luckiest = max if world.goal == "maximize" else min
 
     def ask(self):
         rows = self.world.rows
@@ -72,13 +84,13 @@ class Random:
         self.seen.append((value, where))
 
     def best(self):
-        return max(self.seen, key=lambda pair: pair[0])[1]
+        return self.luckiest(self.seen, key=lambda pair: pair[0])[1]
 
 
 class Box:
     """For optimisers of boxes: how their parameters become points or rows."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Space) -> None:
         self.world = world
         self.names = ["row"] if world.named else [f"x{i}" for i in range(world.dimension)]
         self.rows = [str(i) for i in range(len(world.rows))] if world.named else None
@@ -94,13 +106,13 @@ class Box:
 class Optuna:
     """A sampler with its defaults; the luckiest trial is recommended."""
 
-    def __init__(self, world: World, seed: int, sampler: str) -> None:
+    def __init__(self, world: Space, seed: int, sampler: str) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         self.box = Box(world)
-        self.study = optuna.create_study(direction="maximize", sampler=getattr(optuna.samplers, sampler)(seed=seed))
+        self.study = optuna.create_study(direction=world.goal, sampler=getattr(optuna.samplers, sampler)(seed=seed))
 
     def ask(self):
         self.trial = self.study.ask()
@@ -119,9 +131,9 @@ class Optuna:
 
 
 class BayesianOptimization:
-    """Five random points, then its defaults; the luckiest measurement is recommended."""
+    """Five random points, then its defaults; the luckiest measurement is recommended. Maximises only."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: Space, seed: int) -> None:
         from bayes_opt import BayesianOptimization as Reference
 
         self.box = Box(world)
@@ -147,9 +159,9 @@ class BayesianOptimization:
 
 
 class Skopt:
-    """A Gaussian process, gp_hedge, ten initial points; the luckiest measurement is recommended."""
+    """A Gaussian process, gp_hedge, ten initial points; the luckiest measurement is recommended. Maximises only."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: Space, seed: int) -> None:
         from skopt import Optimizer
 
         self.box = Box(world)
@@ -173,13 +185,14 @@ class Skopt:
 class BoTorch:
     """SingleTaskGP, refitted before every question as in its tutorials; the largest posterior mean is recommended."""
 
-    def __init__(self, world: World, seed: int, acquisition: str) -> None:
+    def __init__(self, world: Space, seed: int, acquisition: str) -> None:
         import torch
 
         torch.set_num_threads(1)
         torch.manual_seed(seed)
         logging.getLogger("botorch").setLevel(logging.ERROR)
         self.torch, self.world, self.acquisition = torch, world, acquisition
+        self.sign = 1.0 if world.goal == "maximize" else -1.0
         self.rows = np.eye(len(world.rows)) if world.named else world.rows
         self.dimension = world.dimension if self.rows is None else self.rows.shape[1]
         start = 2 * (world.dimension + 1)
@@ -229,7 +242,7 @@ class BoTorch:
     def tell(self, where, value):
         self.asked.append(where)
         self.points.append(where if self.rows is None else self.rows[where])
-        self.values.append(value)
+        self.values.append(self.sign * value)
 
     def best(self):
         model = self._model()

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
+from benchmarks import markdown
 from benchmarks.peer_worlds import HEAVY
 
 Line = dict[str, Any]
@@ -44,7 +45,7 @@ def _coverage(lines: list[Line]) -> str:
         own = [line for line in lines if line["peer"] == peer]
         runs = ", ".join(f"{sum(line['budget'] == b for line in own)} of {b}" for b in _values(own, "budget"))
         rows.append([peer, runs, ", ".join(_values(own, "problem")), str(len(_values(own, "seed")))])
-    return "## What was run\n\n" + _markdown(["optimiser", "runs, by evaluations", "problems", "seeds"], rows)
+    return "## What was run\n\n" + markdown.table(["optimiser", "runs, by evaluations", "problems", "seeds"], rows)
 
 
 def _ranks(lines: list[Line], measure: str) -> str:
@@ -70,7 +71,7 @@ def _rank_table(lines: list[Line], peers: list[str], measure: str, budget: int) 
     ranks = {cell: rankdata([_rounded(x) for x in values]) for cell, values in cells.items()}
     head = [f"{budget} evaluations", *(f"{name} ({len(members)})" for name, members in groups.items())]
     means = [[np.mean([ranks[cell][i] for cell in members]) for members in groups.values()] for i in range(len(peers))]
-    return _markdown(head, [[peer, *(f"{m:.2f}" for m in mean)] for peer, mean in zip(peers, means, strict=True)])
+    return markdown.table(head, [[peer, *(f"{m:.2f}" for m in mean)] for peer, mean in zip(peers, means, strict=True)])
 
 
 def _complete(lines: list[Line], peers: list[str], measure: str) -> dict[tuple[Any, ...], list[float]]:
@@ -106,7 +107,7 @@ def _grid(lines: list[Line], column: str, show: Callable[[list[Line]], str]) -> 
     for peer in _values(lines, "peer"):
         groups = [[line for line in lines if line["peer"] == peer and line[column] == head] for head in heads]
         rows.append([peer, *(show(group) if group else "" for group in groups)])
-    return _markdown([column, *map(str, heads)], rows)
+    return markdown.table([column, *map(str, heads)], rows)
 
 
 def _values(lines: Iterable[Line], name: str) -> list[Any]:
@@ -118,8 +119,3 @@ def _values(lines: Iterable[Line], name: str) -> list[Any]:
 def _rounded(value: float) -> float:
     """Regrets that differ by less than one part in a million of the problem's gap are ties."""
     return round(value, 6)
-
-
-def _markdown(head: list[str], rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows]]
-    return "\n".join(lines) + "\n"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class World:
     rows: Floats | None = None  # (N, d) features
     named: bool = False  # rows are names without features
     draw: Callable[[Any, Rng], float] | None = field(default=None, repr=False)  # a measurement, where noise is given
+    goal: Literal["maximize", "minimize"] = "maximize"
 
     def regret(self, where: Any) -> float:
         """How far from the best, in units of the gap to the mean."""

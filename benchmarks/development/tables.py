@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks import markdown
 from benchmarks.development.playing import Reading, Run
 
 Readings = dict[Run, list[Reading]]
@@ -24,15 +25,15 @@ MEASURES: dict[str, Callable[[Reading], float]] = {
 def table(this: Readings, other: Readings | None, part: Callable[[Run], str], head: str) -> str:
     """A row per part of the runs and budget, and one of all: means of every measure, or this tree against the other."""
     cells = [f"{name}: this, other, difference" if other else name for name in MEASURES]
-    lines = [[head, "evaluations", "runs", *cells], ["---"] * (3 + len(cells))]
+    rows = []
     parts = list(dict.fromkeys(map(part, this)))
     budgets = [reading.evaluations for reading in next(iter(this.values()))]
     for number, budget in enumerate(budgets):
         for name in [*parts, "all"] if len(parts) > 1 else parts:
             runs = [run for run in this if name in (part(run), "all")]
             row = [_cell(this, other, runs, number, measure) for measure in MEASURES.values()]
-            lines.append([name, str(budget), str(len(runs)), *row])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+            rows.append([name, str(budget), str(len(runs)), *row])
+    return markdown.table([head, "evaluations", "runs", *cells], rows)
 
 
 def _cell(
