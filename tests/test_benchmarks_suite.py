@@ -14,6 +14,14 @@ from benchmarks.development.playing import Reading, Run, play  # noqa: E402
 from benchmarks.development.problems import GROUPS, problem, random_params  # noqa: E402
 from benchmarks.development.tables import table  # noqa: E402
 from benchmarks.development.trees import Kept, Tree  # noqa: E402
+from benchmarks.noisy.checking import SuiteDraws  # noqa: E402
+from benchmarks.noisy.functions import FUNCTIONS, KINDS, NoisyFunction  # noqa: E402
+from benchmarks.noisy.functions import NOISES as SUITE_NOISES  # noqa: E402
+from benchmarks.noisy.optimisers import AskTell  # noqa: E402
+from benchmarks.noisy.page import write  # noqa: E402
+from benchmarks.noisy.ranks import mean_ranks, shares_reached  # noqa: E402
+from benchmarks.noisy.running import Cell, Recorder, Spent  # noqa: E402
+from benchmarks.peer_adapters import Random  # noqa: E402
 
 QUICK = [name for names in GROUPS.values() for name in names if not name.startswith(("random", "bumps", "hidden30"))]
 
@@ -85,3 +93,103 @@ def test_differences_are_paired():
     assert row.startswith(
         "| spikes | 50 | 3 | 0.080, 0.100, -0.020 ± 0.000 | 0.500, 0.500, +0.000 ± 0.000 | 0.667, 0.667"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("gauss", [6.80868821853107, 1.3575925405454212, 5.100517668458845, 15.486103253768002]),
+        ("uniform", [402.1079802032907, 40.21748151779179, 22487919.63685703, 2493378.101665492]),
+        ("cauchy", [1005.21009408, 1005.21009408, 1005.21009408, 1003.8381878998756]),
+    ],
+)
+def test_the_noise_is_that_of_bbob_noisy(kind, values):
+    """Its first values of f107, f108 and f109 at (1, 1) in 2 dimensions, instance 1, where f - f* is 5.21009408."""
+    draws = SuiteDraws()
+    assert [SUITE_NOISES[kind](5.21009408, 2, True, draws) for _ in values] == pytest.approx(values, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("severe", [False, True])
+def test_all_optimisers_meet_the_same_draws(kind, severe):
+    near, far = (np.random.default_rng(0) for _ in range(2))
+    for _ in range(50):
+        SUITE_NOISES[kind](1e-3, 5, severe, near)
+        SUITE_NOISES[kind](1e3, 5, severe, far)
+    assert near.random() == far.random()
+
+
+def test_kinds_of_noise_alternate_and_ten_functions_have_each():
+    functions = [NoisyFunction(number, 2, 1) for number in FUNCTIONS]
+    assert [sum(function.kind == kind for function in functions) for kind in KINDS] == [10, 10, 10]
+    assert sum(function.severe for function in functions) == 24
+    assert (functions[15].family, functions[29].family, functions[29].kind) == ("ellipsoid", "Gallagher", "cauchy")
+
+
+class Line(NoisyFunction):
+    """The distance from the lower end, as a function of the suite."""
+
+    least = 0.0
+
+    def gap(self, point):
+        return float(point.sum())
+
+
+def test_a_recorder_notes_true_values_at_its_readings_and_then_stops():
+    function = Line(109, 2, 1)
+    optimiser = AskTell(Random(function, 3))
+    recorder = Recorder(function, optimiser, [2, 6], np.random.default_rng(0))
+    with pytest.raises(Spent):
+        optimiser.optimise(recorder)
+    early, late = recorder.notes
+    assert (early["evaluations"], late["evaluations"]) == (2, 6)
+    points = [point for _, point in optimiser.peer.seen]
+    assert late["evaluated"] == min(point.sum() for point in points)
+    assert late["recommended"] == min(optimiser.peer.seen)[1].sum()
+    assert early["evaluated"] == min(point.sum() for point in points[:2])
+
+
+def test_slow_optimisers_are_run_on_the_stated_part():
+    assert Cell("noregret", 101, 10, 1).readings(100)[-1] == 100
+    assert Cell("botorch-ucb", 101, 2, 1).readings(100)[-1] == 50
+    assert Cell("botorch-ucb", 101, 5, 1).readings(100)[-1] == 10
+    assert Cell("botorch-ucb", 101, 10, 1).readings(100) == []
+
+
+def reading(optimiser, number, instance, recommended, evaluations=20):
+    function = NoisyFunction(number, 2, instance)
+    facts = {"optimiser": optimiser, "number": number, "dimension": 2, "instance": instance, "kind": function.kind}
+    values = {"recommended": recommended, "evaluated": recommended, "seconds": 1.0, "evaluations": evaluations}
+    return facts | values | {"severe": function.severe}
+
+
+def test_ranks_are_of_what_all_have_run_and_their_intervals_are_over_functions():
+    lines = [reading("noregret", number, i, 0.1) for number in (101, 104, 107) for i in (1, 2)]
+    lines += [reading("random", number, i, gap) for number, gap in ((101, 1.0), (104, 0.01)) for i in (1, 2)]
+    ranks, runs = mean_ranks(lines, ["noregret", "random"], "recommended")
+    assert runs == 4
+    assert [rank.mean for rank in ranks] == [1.5, 1.5]
+    assert (ranks[0].low, ranks[0].high) == (1.0, 2.0)
+    assert mean_ranks(lines, ["noregret", "cma-es"], "recommended") == ([], 0)
+
+
+def test_values_below_cocos_precision_are_ties():
+    lines = [reading("noregret", 101, 1, 1e-12), reading("random", 101, 1, 1e-10)]
+    assert [rank.mean for rank in mean_ranks(lines, ["noregret", "random"], "recommended")[0]] == [1.5, 1.5]
+
+
+def test_the_share_of_targets_counts_gaps_from_a_hundred_to_cocos_precision():
+    lines = [reading("noregret", 101, 1, gap, evaluations) for gap, evaluations in ((200.0, 2), (1e-3, 20), (0.0, 40))]
+    moments, shares = shares_reached(lines, "recommended")
+    assert moments == [1, 10, 20]
+    assert shares == pytest.approx([0, 26 / 51, 1])
+
+
+def test_the_page_has_a_table_per_budget_and_its_pictures(tmp_path):
+    names = ("noregret", "random", "botorch-ucb")
+    lines = [reading(name, n, 1, gap) for gap, name in enumerate(names, 1) for n in (101, 102, 103)]
+    write(lines, tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "| 10 d evaluations | gauss (1 runs) | uniform (1 runs) | cauchy (1 runs) | all (3 runs) |" in text
+    assert "| random | 2.00 [2.00, 2.00] |" in text
+    assert {file.name for file in (tmp_path / "pictures").iterdir()} == {"noisy_suite.svg", "noisy_suite_part.svg"}
