@@ -103,9 +103,11 @@ def test_the_shrinking_ladder_by_hand():
     ladder = a_gp_ucb(SquaredExponential(0.8), norm=2.0, lengthscale_power=0.5, norm_power=0.25).ladder
     (rung,) = ladder(0, 2)
     assert (rung.model.kernel.lengthscale, rung.width.norm) == pytest.approx((0.8, 2.0))
+    assert rung.width.delta == pytest.approx(0.1 * 6 / math.pi**2)
     (rung,) = ladder(10_000, 2)  # g = 100, rounded down to 1.1^48; b = 10, to 1.1^24
     assert rung.model.kernel.lengthscale == pytest.approx(0.8 / 1.1**48)
     assert rung.width.norm == pytest.approx(2.0 * 1.1**24 * 1.1**96)
+    assert rung.width.delta == pytest.approx(0.1 * 6 / (49 * math.pi) ** 2)
     assert 100 / 1.1 < 1.1**48 <= 100
     assert 10 / 1.1 < 1.1**24 <= 10
 

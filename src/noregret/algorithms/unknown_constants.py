@@ -58,8 +58,9 @@ class SuspectedRegret:
     norm: float
 
     def __call__(self, rounds: int, dimension: int) -> float:
-        cells = 1 / float(np.prod(np.broadcast_to(self.kernel.lengthscale, dimension)))
-        gain = cells * self.kernel.gain_rate(rounds, dimension)
+        lengthscale = self.kernel.lengthscale
+        cell = math.prod(lengthscale) if isinstance(lengthscale, tuple) else lengthscale**dimension
+        gain = self.kernel.gain_rate(rounds, dimension) / cell
         return math.sqrt(rounds) * (self.norm * math.sqrt(gain) + gain)
 
 
@@ -84,7 +85,10 @@ class Rungs:
 
 @dataclass(frozen=True)
 class ShrinkingLadder:
-    """A-GP-UCB: one rung at a time, lengthscale l_0 / g(t) and norm B_0 b(t) g(t)^d, g rounded down (see `STEP`)."""
+    """A-GP-UCB: one rung at a time, lengthscale l_0 / g(t) and norm B_0 b(t) g(t)^d, g and b rounded down (see `STEP`).
+
+    On the i-th lengthscale 6 delta / (pi i)^2 is spent, so that the bands of all of them hold together.
+    """
 
     rungs: Rungs
     norm: float
@@ -93,9 +97,10 @@ class ShrinkingLadder:
 
     def __call__(self, rounds: int, dimension: int) -> tuple[Rung, ...]:
         shrunk, grown = (
-            _rounded(power * math.log(max(rounds, 1))) for power in (self.lengthscale_power, self.norm_power)
+            _steps(power * math.log(max(rounds, 1))) for power in (self.lengthscale_power, self.norm_power)
         )
-        return (self.rungs.at(shrunk, self.norm * grown * shrunk**dimension),)
+        rungs = replace(self.rungs, delta=6 * self.rungs.delta / (math.pi * (shrunk + 1)) ** 2)
+        return (rungs.at(STEP**shrunk, self.norm * STEP ** (grown + shrunk * dimension)),)
 
 
 @dataclass(frozen=True)
@@ -134,9 +139,9 @@ def _product(
     )
 
 
-def _rounded(log: float) -> float:
-    """e^log rounded down to a power of `STEP`."""
-    return float(STEP ** math.floor(log / math.log(STEP) + 1e-9))
+def _steps(log: float) -> int:
+    """The power of `STEP` that e^log is rounded down to."""
+    return math.floor(log / math.log(STEP) + 1e-9)
 
 
 def a_gp_ucb(

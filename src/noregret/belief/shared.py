@@ -14,8 +14,8 @@ class SharedPosterior:
     """One posterior per model, all on the same rewards; that of the ``leader`` answers all that is asked.
 
     ``members`` maps each name to its posterior, and the leader is one of the names. Names with equal models share one
-    posterior. A model that is admitted late is fitted to all that was learnt before: per arm, n rewards are one of their
-    average with ridge / n, so a fit costs O(u^2 N) with u the distinct arms pulled, however many the rewards.
+    posterior. A model that is admitted late is fitted to all that was learnt before: n rewards of an arm are one of
+    their average with ridge / n, so a fit costs O(u^2 N) with u the distinct arms pulled, however many the rewards.
     """
 
     def __init__(self, arms: Any) -> None:

@@ -78,8 +78,11 @@ class Balanced:
     def play(self, arms: Floats, rng: Rng) -> Play:
         """Pick the rung, then its arm; pull, learn in every rung, drop the refuted; for ever."""
         belief, active, own = SharedPosterior(arms), np.arange(len(arms)), dict[Any, _OwnRounds]()
+        rungs: tuple[Rung, ...] = ()
         while True:
-            self._enter(belief, own, rng)
+            before, rungs = rungs, self.ladder(belief.rounds, arms.shape[1])
+            if rungs != before:
+                self._enter(rungs, belief, own, rng)
             rung: Any = min(belief.members, key=lambda each: each.regret(own[each].rounds + 1, arms.shape[1]))
             belief.leader = rung
             half_width = rung.width(belief) * belief.std
@@ -95,9 +98,8 @@ class Balanced:
         lower, upper = zip(*(UCB(rung.width).bounds(fit) for rung, fit in belief.members.items()), strict=True)
         return np.min(lower, axis=0), np.max(upper, axis=0)
 
-    def _enter(self, belief: SharedPosterior, own: dict[Any, _OwnRounds], rng: Rng) -> None:
+    def _enter(self, rungs: tuple[Rung, ...], belief: SharedPosterior, own: dict[Any, _OwnRounds], rng: Rng) -> None:
         """Admit the rungs that are new, and let go of those that the ladder no longer has."""
-        rungs = self.ladder(belief.rounds, belief.arms.shape[1])
         for rung in rungs:
             if rung not in own:
                 own[rung] = _OwnRounds()
