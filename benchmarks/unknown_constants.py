@@ -1,13 +1,13 @@
 """Regret when constants are unknown, as Markdown: ``python -m benchmarks.unknown_constants``.
 
-1. valley: a broad hill, and a narrow higher one in a broad valley. A lengthscale four times too long hides the narrow
-   one. ``ordinary``: sums of kernels with the true lengthscale, where it does no harm. The oracle knows lengthscale and
-   norm; the ladders start from the lengthscale that is four times too long, and with a norm from which the right rung
-   gets the oracle's; with norms, from a quarter of that norm.
-2. corrupted: a share of the rewards is off by 30 either way.
+- valley: a broad hill, and a narrow higher one in a broad valley. A lengthscale four times too long hides the narrow
+  one.
+- rough and smooth: sums of kernels with lengthscale 0.03 and 0.1.
+- corrupted: a sum of kernels, 3% of whose rewards are off by 30 either way.
 
-A run is stuck if its last 200 rounds have a mean regret above 0.2, half of what the broad hill is lower. The runs of
-all rows meet the same functions and noise.
+The oracle knows lengthscale and norm. The ladders start from a lengthscale four times too long, and from a norm that
+gives the right rung the oracle's; with norms, from a quarter of that norm. A run is stuck if its last 200 rounds have a
+mean regret above 0.2, half of what the broad hill is lower. The runs of all rows meet the same functions and noise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from noregret.problems import Gaussian, Problem
 from noregret.problems.problem import rkhs_norm
 
 ARMS = np.linspace(0, 1, 200)[:, None]
-TRUE, LONG = 0.03, 0.12
 LAST, STUCK = 200, 0.2
 
 
@@ -37,9 +36,9 @@ def main() -> None:
     parser.add_argument("--horizon", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=-1)
-    parser.add_argument("--part", choices=["valley", "ordinary", "corrupted"], help="one of the three")
+    parser.add_argument("--part", choices=PROBLEMS, help="one of the four")
     options = parser.parse_args()
-    for part in [options.part] if options.part else ["valley", "ordinary", "corrupted"]:
+    for part in [options.part] if options.part else PROBLEMS:
         names = CORRUPTED if part == "corrupted" else UNKNOWN
         scales = (1.0, 0.2)
         print(f"\n{part}, T = {options.horizon}, {options.runs} runs\n")
@@ -59,7 +58,7 @@ def cell(part: str, name: str, scale: float, options: argparse.Namespace) -> str
 
 def outcome(part: str, name: str, scale: float, seed: int, horizon: int) -> tuple[float, bool]:
     """Cumulative regret of one run, and whether it is stuck."""
-    problem = {"valley": valley, "ordinary": ordinary, "corrupted": corrupted}[part](seed)
+    problem = PROBLEMS[part](seed)
     build = (CORRUPTED if part == "corrupted" else UNKNOWN)[name]
     with threadpool_limits(1, user_api="blas"):
         trace = run(build(problem, scale), problem, horizon, rng=seed)
@@ -70,28 +69,31 @@ def valley(seed: int) -> Problem:
     """A hill of height 0.6, 4 times as broad as one of height 1 which stands in a valley as broad."""
     rng = np.random.default_rng(seed)
     broad, narrow = rng.uniform(0.1, 0.3), rng.uniform(0.65, 0.9)
-    means = 0.6 * bump(broad, LONG) - bump(narrow, LONG) + 2 * bump(narrow, TRUE)
-    return problem_of("valley", means if rng.random() < 0.5 else means[::-1])
+    means = 0.6 * bump(broad, 0.12) - bump(narrow, 0.12) + 2 * bump(narrow, 0.03)
+    return problem_of("valley", means if rng.random() < 0.5 else means[::-1], 0.03)
 
 
-def ordinary(seed: int) -> Problem:
-    """A sum of 30 kernels with coefficients uniform on [-1, 1], scaled so that the best arm is 1 above the mean arm."""
-    rng = np.random.default_rng(seed)
-    means = sum(
-        weight * bump(centre, TRUE) for weight, centre in zip(rng.uniform(-1, 1, 30), rng.random(30), strict=True)
-    )
-    return problem_of("ordinary", means / (means.max() - means.mean()))
+def rough(seed: int) -> Problem:
+    return problem_of("rough", hills(seed, 0.03), 0.03)
+
+
+def smooth(seed: int) -> Problem:
+    return problem_of("smooth", hills(seed, 0.1), 0.1)
 
 
 def corrupted(seed: int) -> Problem:
-    """A sum of kernels with lengthscale 0.12 under noise of deviation 0.1, 3% of the rewards off by 30 either way."""
+    clean = problem_of("clean", hills(seed, 0.1), 0.1, noise=0.1)
+    return Spiked("corrupted", ARMS, clean.means, clean.kernel, clean.payoff, clean.norm)
+
+
+def hills(seed: int, lengthscale: float) -> Floats:
+    """A sum of 30 kernels with coefficients uniform on [-1, 1], scaled so that the best arm is 1 above the mean arm."""
     rng = np.random.default_rng(seed)
-    means = sum(
-        weight * bump(centre, LONG) for weight, centre in zip(rng.uniform(-1, 1, 30), rng.random(30), strict=True)
+    weights, centres = rng.uniform(-1, 1, 30), rng.random(30)
+    means = np.sum(
+        [weight * bump(centre, lengthscale) for weight, centre in zip(weights, centres, strict=True)], axis=0
     )
-    means = means / (means.max() - means.mean())
-    kernel = SquaredExponential(LONG)
-    return Spiked("corrupted", ARMS, means, kernel, Gaussian(0.1), rkhs_norm(kernel(ARMS, ARMS), means))
+    return np.asarray(means / (means.max() - means.mean()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +114,9 @@ def bump(centre: float, width: float) -> Floats:
     return np.asarray(np.exp(-0.5 * ((ARMS[:, 0] - centre) / width) ** 2))
 
 
-def problem_of(name: str, means: Floats) -> Problem:
-    kernel = SquaredExponential(TRUE)
-    return Problem(name, ARMS, means, kernel, Gaussian(0.03), rkhs_norm(kernel(ARMS, ARMS), means))
+def problem_of(name: str, means: Floats, lengthscale: float, noise: float = 0.03) -> Problem:
+    kernel = SquaredExponential(lengthscale)
+    return Problem(name, ARMS, means, kernel, Gaussian(noise), rkhs_norm(kernel(ARMS, ARMS), means))
 
 
 def facts(problem: Problem, scale: float, share: float = 1.0) -> dict[str, float]:
@@ -122,24 +124,28 @@ def facts(problem: Problem, scale: float, share: float = 1.0) -> dict[str, float
     return {"noise": problem.facts["noise"], "scale": scale, "norm": share * float(problem.norm or 0)}
 
 
-def igp(lengthscale: float) -> Callable[[Problem, float], Algorithm]:
-    """IGP-UCB with ridge R^2, the width of the rungs."""
+def igp(factor: float) -> Callable[[Problem, float], Algorithm]:
+    """IGP-UCB with ridge R^2, the width of the rungs, and a lengthscale so many times too long."""
 
     def build(problem: Problem, scale: float) -> Algorithm:
         known = facts(problem, scale)
-        return algorithms.igp_ucb(SquaredExponential(lengthscale), ridge=known["noise"] ** 2, **known)
+        return algorithms.igp_ucb(longer(problem, factor), ridge=known["noise"] ** 2, **known)
 
     return build
 
 
+def longer(problem: Any, factor: float = 4.0) -> SquaredExponential:
+    return SquaredExponential(factor * problem.kernel.lengthscale)
+
+
+PROBLEMS = {"valley": valley, "rough": rough, "smooth": smooth, "corrupted": corrupted}
+
 UNKNOWN: dict[str, Callable[[Problem, float], Algorithm]] = {
-    "IGP-UCB, all known (the oracle)": igp(TRUE),
-    "IGP-UCB, 4 times too long": igp(LONG),
-    "LB-GP-UCB": lambda p, scale: algorithms.lb_gp_ucb(SquaredExponential(LONG), **facts(p, scale, 1 / 2)),
-    "LB-GP-UCB with norms": lambda p, scale: algorithms.lb_gp_ucb(
-        SquaredExponential(LONG), norms=True, **facts(p, scale, 1 / 8)
-    ),
-    "A-GP-UCB": lambda p, scale: algorithms.a_gp_ucb(SquaredExponential(LONG), **facts(p, scale, 1 / 4)),
+    "IGP-UCB, all known (the oracle)": igp(1.0),
+    "IGP-UCB, 4 times too long": igp(4.0),
+    "LB-GP-UCB": lambda p, scale: algorithms.lb_gp_ucb(longer(p), **facts(p, scale, 1 / 2)),
+    "LB-GP-UCB with norms": lambda p, scale: algorithms.lb_gp_ucb(longer(p), norms=True, **facts(p, scale, 1 / 8)),
+    "A-GP-UCB": lambda p, scale: algorithms.a_gp_ucb(longer(p), **facts(p, scale, 1 / 4)),
     "random": lambda p, scale: algorithms.random(p.kernel, noise=p.facts["noise"]),
 }
 
