@@ -53,6 +53,11 @@ def test_the_ladder_has_lengthscales_a_factor_e_apart_down_to_the_growing_depth(
     assert [rung.width.norm for rung in in_the_plane] == pytest.approx([2.0 * math.exp(i / 2) for i in range(4)])
 
 
+@pytest.mark.parametrize("builder", [a_gp_ucb, lb_gp_ucb])
+def test_the_model_is_that_of_the_lengthscale_that_was_given(builder):
+    assert builder(SquaredExponential(0.8), noise=0.2).model == ExactGP(SquaredExponential(0.8), 0.2**2)
+
+
 def test_a_matern_ladder_has_finer_steps():
     rungs = lb_gp_ucb(Matern(1.5, 0.5), start=2.0).ladder(0, 1)
     assert lengthscales(rungs) == pytest.approx([0.5 * math.exp(-i / 4) for i in range(3)])  # 4 ln 2 = 2.8

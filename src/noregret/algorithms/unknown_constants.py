@@ -156,7 +156,7 @@ def a_gp_ucb(
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Balanced:
-    """A-GP-UCB: GP-UCB whose lengthscale shrinks as l_0 / g(t), g(t) = t^lengthscale_power, and whose norm grows.
+    """Adaptive GP-UCB (Berkenkamp et al. 2019): the lengthscale shrinks as l_0 / g(t), g(t) = t^lengthscale_power.
 
     The norm is B_0 b(t) g(t)^d, b(t) = t^norm_power: 0 if the norm under l_0 is known.
     """
@@ -179,7 +179,9 @@ def lb_gp_ucb(
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Balanced:
-    """LB-GP-UCB: a ladder of lengthscales that share all data, each played as its suspected regret allows.
+    """Lengthscale balancing (Ziomek et al. 2024): a ladder of lengthscales, each played as its regret bound allows.
+
+    All share all rewards, and one that its own rewards refute is dropped (see `Balanced`).
 
     ``norms=True`` takes a ladder of norms too, N 2^j up to N max(2, t^norm_power), and all pairs of both.
     """
@@ -204,7 +206,7 @@ def rcgp_ucb(
     softness: float = 1.0,
     scale: float = 1.0,
 ) -> Sequential:
-    """RCGP-UCB: UCB on the robust and conjugate GP, exactly the GP while all residuals are within ``threshold``.
+    """Robust conjugate GP-UCB (Ezzerg et al. 2025): exactly the GP while all residuals are within ``threshold``.
 
     The width is that of `ay_ucb`, B + (R / sqrt(ridge)) sqrt(2 (gain + ln(1/delta))), and does not grow with the number
     of corruptions, which is not known; ridge R^2 unless given. The paper's bound is cited and was not checked here.

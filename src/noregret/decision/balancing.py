@@ -75,6 +75,11 @@ class Balanced:
     def __post_init__(self) -> None:
         check_constants(self.delta, noise=self.noise, allowance=self.allowance)
 
+    @property
+    def model(self) -> Model:
+        """The model of the first rung, before any reward."""
+        return self.ladder(0, 1)[0].model
+
     def play(self, arms: Floats, rng: Rng) -> Play:
         """Pick the rung, then its arm; pull, learn in every rung, drop the refuted; for ever."""
         belief, active, own = SharedPosterior(arms), np.arange(len(arms)), dict[Any, _OwnRounds]()
