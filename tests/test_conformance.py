@@ -77,7 +77,11 @@ def table():
 
 PROBLEMS = {"smooth": smooth(), "table": table()}
 MARGINS = {"smooth": 0.3, "table": 0.6}
-NEEDS_COORDINATES = {"gp-threds"}  # it cuts the unit cube into cells
+NEEDS_COORDINATES = {
+    "gp-threds",
+    "a-gp-ucb",
+    "lb-gp-ucb",
+}  # they cut the unit cube into cells, or shorten a lengthscale
 SPECIAL = {
     "gp-ucb": {"scale": 0.01},  # its constant of 300 leaves nothing to learn in a few hundred rounds
     # nor do widths that allow for heavy tails

@@ -6,6 +6,7 @@ from noregret.algorithms.kernelized_bandits import gp_ei, gp_pi, gp_ts, gp_ucb, 
 from noregret.algorithms.robust_bandits import hvt_ucb, mom_gp_ucb
 from noregret.algorithms.sketching import bbkb, bkb, mini_bkb, mini_gp_ucb
 from noregret.algorithms.tighter_widths import amm_ucb, ay_ucb, dmm_ucb
+from noregret.algorithms.unknown_constants import a_gp_ucb, lb_gp_ucb, rcgp_ucb
 
 _BUILDERS = (
     gp_ucb,
@@ -20,6 +21,9 @@ _BUILDERS = (
     ata_gp_ucb,
     mom_gp_ucb,
     hvt_ucb,
+    rcgp_ucb,
+    a_gp_ucb,
+    lb_gp_ucb,
     bkb,
     bbkb,
     mini_gp_ucb,

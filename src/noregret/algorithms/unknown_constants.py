@@ -1,0 +1,233 @@
+"""Algorithms with a guarantee when constants are unknown: the lengthscale, the norm, which rewards are corrupted.
+
+F. Berkenkamp, A. P. Schoellig, A. Krause. No-regret Bayesian optimization with unknown hyperparameters. JMLR 2019
+(A-GP-UCB).
+J. Ziomek, M. Adachi, M. A. Osborne. Bayesian optimisation with unknown hyperparameters: regret bounds logarithmically
+closer to optimal. NeurIPS 2024 (LB-GP-UCB).
+A. Ezzerg, I. Bogunovic, J. Knoblauch. Robust Bayesian optimisation with unbounded corruptions. 2025 (RCGP-UCB).
+
+=================  =======================================================================================
+the papers'        here
+=================  =======================================================================================
+l_0                the lengthscale of ``kernel``: the longest one that is tried
+B_0, N             ``norm``: a bound on the norm of f under l_0 if f has one, see `LengthscaleLadder`
+R, delta, lambda   ``noise``, ``delta``, ``ridge``
+g(t), b(t)         t^``lengthscale_power`` and t^``norm_power``, both at least 1
+q(i)               l_0 e^(-i/d) for the squared exponential, l_0 e^(-i/(d + 2 nu)) for Matern kernels
+xi, L              in `noregret.decision.balancing.Balanced`
+=================  =======================================================================================
+
+The ridge is R^2 unless given. ``constants="theory"`` takes the width of `IGPWidth` with R / sqrt(ridge) for R, which is
+valid for a rung that explains f. ``constants="experiment"`` takes R itself, which is narrower, and half the allowance
+before a rung is dropped, as the authors' code does: heuristics. ``scale`` multiplies the noise part of every width.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from noregret.algorithms.kernelized_bandits import Constants, IGPWidth
+from noregret.algorithms.tighter_widths import AYWidth
+from noregret.belief.conjugate import ConjugateGP
+from noregret.belief.exact import ExactGP
+from noregret.belief.kernels import KernelLike, Matern, SquaredExponential
+from noregret.decision.balancing import Balanced, Rung
+from noregret.decision.loops import Sequential
+from noregret.decision.rules import UCB
+from noregret.decision.schedules import RealisedGain, check_constants
+
+STEP = 1.1
+"""A-GP-UCB's g(t) is rounded down to a power of this, so that all data are refitted some ln(g) / ln(1.1) times in all.
+The rounded g grows without bound as well, so the theorem holds for it."""
+
+Stationary = SquaredExponential | Matern
+
+
+@dataclass(frozen=True)
+class SuspectedRegret:
+    """sqrt(n) (B sqrt(g_n) + g_n), g_n = l^-d times the kernel's gain rate: (ln n)^(d+1) for the squared exponential.
+
+    Arms are meant to fill the unit cube: l^-d counts the cells of side l.
+    """
+
+    kernel: Stationary
+    norm: float
+
+    def __call__(self, rounds: int, dimension: int) -> float:
+        lengthscale = self.kernel.lengthscale
+        cell = math.prod(lengthscale) if isinstance(lengthscale, tuple) else lengthscale**dimension
+        gain = self.kernel.gain_rate(rounds, dimension) / cell
+        return math.sqrt(rounds) * (self.norm * math.sqrt(gain) + gain)
+
+
+@dataclass(frozen=True)
+class Rungs:
+    """What all rungs have in common; `at` gives the one with a lengthscale so many times shorter, and a norm."""
+
+    kernel: Stationary
+    ridge: float
+    noise: float
+    delta: float
+    scale: float = 1.0
+    corrected: bool = True
+
+    def at(self, factor: float, norm: float) -> Rung:
+        """The rung with lengthscale l_0 / factor and width norm + R sqrt(2 (gain + 1 + ln(1/delta)))."""
+        lengthscale = np.asarray(self.kernel.lengthscale) / factor
+        kernel = replace(self.kernel, lengthscale=tuple(lengthscale) if lengthscale.ndim else float(lengthscale))
+        width = IGPWidth(norm, self.noise, self.delta, RealisedGain(), self.scale, self.corrected)
+        return Rung(ExactGP(kernel, self.ridge), width, SuspectedRegret(kernel, norm))
+
+
+@dataclass(frozen=True)
+class ShrinkingLadder:
+    """A-GP-UCB: one rung at a time, lengthscale l_0 / g(t) and norm B_0 b(t) g(t)^d, g and b rounded down (see `STEP`).
+
+    On the i-th lengthscale 6 delta / (pi i)^2 is spent, so that the bands of all of them hold together.
+    """
+
+    rungs: Rungs
+    norm: float
+    lengthscale_power: float
+    norm_power: float
+
+    def __call__(self, rounds: int, dimension: int) -> tuple[Rung, ...]:
+        shrunk, grown = (
+            _steps(power * math.log(max(rounds, 1))) for power in (self.lengthscale_power, self.norm_power)
+        )
+        rungs = replace(self.rungs, delta=6 * self.rungs.delta / (math.pi * (shrunk + 1)) ** 2)
+        return (rungs.at(STEP**shrunk, self.norm * STEP ** (grown + shrunk * dimension)),)
+
+
+@dataclass(frozen=True)
+class LengthscaleLadder:
+    """LB-GP-UCB: rungs q(i) = l_0 e^(-i/d), all above l_0 / g(t), with norm B(l) = N (l_0 / l)^(d/2).
+
+    g(t) = max(start, t^lengthscale_power). With ``norm_power`` above 0 the norm is a ladder too, N 2^j up to N max(2,
+    t^norm_power), and the rungs are the pairs. f is explained by the rung l if its norm under l is at most B(l): then
+    by all shorter ones too.
+    """
+
+    rungs: Rungs
+    norm: float
+    start: float
+    lengthscale_power: float
+    norm_power: float = 0.0
+
+    def __call__(self, rounds: int, dimension: int) -> tuple[Rung, ...]:
+        log, kernel = math.log(max(rounds, 1)), self.rungs.kernel
+        steps = dimension + (2 * kernel.nu if isinstance(kernel, Matern) else 0)  # per factor e
+        lengthscales = math.ceil(steps * max(math.log(self.start), self.lengthscale_power * log))
+        norms = 1 + math.floor(max(1.0, self.norm_power * log / math.log(2))) if self.norm_power else 1
+        return _product(self, max(lengthscales, 1), norms, steps, dimension)
+
+
+@lru_cache(maxsize=256)
+def _product(
+    ladder: LengthscaleLadder, lengthscales: int, norms: int, steps: float, dimension: int
+) -> tuple[Rung, ...]:
+    """Cached, since a ladder is asked for its rungs in every round and has new ones in few."""
+    factors = [math.exp(i / steps) for i in range(lengthscales)]
+    return tuple(
+        ladder.rungs.at(factor, ladder.norm * factor ** (dimension / 2) * 2**j)
+        for factor in factors
+        for j in range(norms)
+    )
+
+
+def _steps(log: float) -> int:
+    """The power of `STEP` that e^log is rounded down to."""
+    return math.floor(log / math.log(STEP) + 1e-9)
+
+
+def a_gp_ucb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    lengthscale_power: float = 0.25,
+    norm_power: float = 0.0,
+    constants: Constants = "theory",
+    scale: float = 1.0,
+) -> Balanced:
+    """Adaptive GP-UCB (Berkenkamp et al. 2019): the lengthscale shrinks as l_0 / g(t), g(t) = t^lengthscale_power.
+
+    The norm is B_0 b(t) g(t)^d, b(t) = t^norm_power: 0 if the norm under l_0 is known.
+    """
+    rungs = _rungs(kernel, noise, delta, ridge, constants, scale)
+    check_constants(delta, norm=norm, lengthscale_power=lengthscale_power, norm_power=norm_power)
+    return Balanced(ShrinkingLadder(rungs, norm, lengthscale_power, norm_power), noise, delta)
+
+
+def lb_gp_ucb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    norms: bool = False,
+    start: float = 20.0,
+    lengthscale_power: float = 0.5,
+    norm_power: float = 0.5,
+    constants: Constants = "theory",
+    scale: float = 1.0,
+) -> Balanced:
+    """Lengthscale balancing (Ziomek et al. 2024): a ladder of lengthscales, each played as its regret bound allows.
+
+    All share all rewards, and one that its own rewards refute is dropped (see `Balanced`).
+
+    ``norms=True`` takes a ladder of norms too, N 2^j up to N max(2, t^norm_power), and all pairs of both.
+    """
+    rungs = _rungs(kernel, noise, delta / 2, ridge, constants, scale)
+    check_constants(delta, norm=norm, lengthscale_power=lengthscale_power, norm_power=norm_power)
+    if not start >= 1:
+        raise ValueError(
+            f"start must be at least 1, got {start}: rungs down to l_0 / start are in from the first round"
+        )
+    ladder = LengthscaleLadder(rungs, norm, start, lengthscale_power, norm_power if norms else 0.0)
+    return Balanced(ladder, noise, delta, 2.0 if constants == "theory" else 1.0)
+
+
+def rcgp_ucb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    threshold: float = 1.96,
+    softness: float = 1.0,
+    scale: float = 1.0,
+) -> Sequential:
+    """Robust conjugate GP-UCB (Ezzerg et al. 2025): exactly the GP while all residuals are within ``threshold``.
+
+    The width is that of `ay_ucb`, B + (R / sqrt(ridge)) sqrt(2 (gain + ln(1/delta))), and does not grow with the number
+    of corruptions, which is not known; ridge R^2 unless given. The paper's bound is cited and was not checked here.
+    """
+    model = ConjugateGP(kernel, noise**2 if ridge is None else ridge, threshold, softness)
+    return Sequential(model, UCB(AYWidth(norm, noise, delta, scale)))
+
+
+def _rungs(
+    kernel: KernelLike,
+    noise: float,
+    delta: float,
+    ridge: float | None,
+    constants: Constants,
+    scale: float,
+) -> Rungs:
+    if constants not in ("theory", "experiment"):
+        raise ValueError(f"constants must be 'theory' or 'experiment', got {constants!r}")
+    if not isinstance(kernel, SquaredExponential | Matern):
+        raise ValueError(
+            f"kernel must be SquaredExponential or Matern, to have a lengthscale to shorten, got {kernel!r}: for c * k "
+            "pass k, and sqrt(c) times the norm"
+        )
+    return Rungs(kernel, noise**2 if ridge is None else ridge, noise, delta, scale, constants == "theory")

@@ -1,0 +1,111 @@
+"""The robust and conjugate Gaussian process: closed-form weights against corrupted rewards.
+
+M. Altamirano, F.-X. Briol, J. Knoblauch. Robust and conjugate Gaussian process regression. ICML 2024.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from noregret.belief.exact import ExactGP, ExactPosterior
+from noregret.belief.kernels import Kernel, KernelLike, as_kernel
+from noregret.belief.posterior import HUGE, Rng
+
+
+@dataclass(frozen=True)
+class ConjugateGP:
+    """Gaussian process that trusts a reward the less, the farther it lies from the mean before it.
+
+    With r the residual in units of sqrt(std^2 + ridge) and w^2 = (ridge / 2) / (1 + u^2), u = max(|r| - threshold, 0) /
+    softness,
+
+        mean = k' (K + J)^-1 (y - ridge d/dy ln w^2),    J = diag(ridge^2 / (2 w^2)) = ridge diag(1 + u^2).
+
+    So a reward with |r| <= threshold counts as in the exact GP, and the influence of one far out falls like 1 / |r|.
+    Weights are set when a reward arrives and stay: the order of rewards matters where some are far out.
+
+    Parameters
+    ----------
+    kernel : Kernel, or any callable (n, d), (m, d) -> (n, m)
+    ridge : float
+        The variance of the noise, above 0.
+    threshold, softness : float
+        c1 and c2 above.
+
+    Examples
+    --------
+    >>> from noregret import SquaredExponential
+    >>> belief = ConjugateGP(SquaredExponential(0.2), ridge=0.01).prior([[0.0], [1.0]])
+    >>> belief.update([0, 0, 0], [1.0, 1.1, 1e6])
+    >>> belief.mean.round(2)
+    array([1.04, 0.  ])
+    """
+
+    kernel: Kernel
+    ridge: float
+    threshold: float
+    softness: float
+
+    def __init__(self, kernel: KernelLike, ridge: float, threshold: float = 1.96, softness: float = 1.0) -> None:
+        for name, value in {"ridge": ridge, "softness": softness}.items():
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} must be positive, got {value}")
+        if not threshold >= 0:
+            raise ValueError(f"threshold must be at least 0, got {threshold}")
+        object.__setattr__(self, "kernel", as_kernel(kernel))
+        for name, value in {"ridge": ridge, "threshold": threshold, "softness": softness}.items():
+            object.__setattr__(self, name, float(value))
+
+    def prior(self, arms: Any, rng: Rng | None = None) -> ConjugatePosterior:
+        """Belief about f on these (N, d) arms before any reward."""
+        return ConjugatePosterior(self, ExactGP(self.kernel, self.ridge).prior(arms))
+
+    def observation(self, reward: float, mean: float, std: float, ridge: float) -> tuple[float, float]:
+        """The value that stands for a reward, and the factor 1 + u^2 on its ridge."""
+        unit = math.hypot(std, math.sqrt(ridge))
+        residual = (reward - mean) / unit
+        excess = max(abs(residual) - self.threshold, 0.0) / self.softness
+        slope = -2 * excess / (1 + excess**2) * math.copysign(1 / (self.softness * unit), residual)  # d/dy ln w^2
+        return reward - ridge * slope, 1 + excess**2
+
+
+class ConjugatePosterior:
+    """The belief of `ConjugateGP`: an exact posterior whose rewards arrive one by one, each with its own ridge."""
+
+    largest_reward = math.inf
+
+    def __init__(self, model: ConjugateGP, exact: ExactPosterior) -> None:
+        self._model, self._exact = model, exact
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_exact":  # not there yet while a copy is being made
+            raise AttributeError(name)
+        return getattr(self._exact, name)
+
+    def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
+        """Take in one or many rewards in this order; None changes the variance only; ``noise`` scales each ridge."""
+        if rewards is None:
+            self._exact.update(arms, noise=noise)
+            return
+        pulls = np.asarray(arms, dtype=np.intp).reshape(-1)
+        values = np.clip(np.asarray(rewards, dtype=float).reshape(-1), -HUGE, HUGE)
+        factors = np.broadcast_to(1.0 if noise is None else noise, pulls.shape)
+        for arm, reward, factor in zip(pulls, values, factors, strict=True):
+            mean, std = float(self._exact.mean[arm]), float(self._exact.std[arm])
+            value, weight = self._model.observation(float(reward), mean, std, self._exact.ridge * float(factor))
+            self._exact.update(arm, value, noise=factor * weight)
+
+    def at(self, arms: Any) -> ConjugatePosterior:
+        """The same knowledge about other (N, d) arms."""
+        return ConjugatePosterior(self._model, self._exact.at(arms))
+
+    def copy(self) -> Self:
+        """An independent posterior with the same knowledge."""
+        twin = copy.copy(self)
+        twin._exact = self._exact.copy()
+        return twin

@@ -1,0 +1,126 @@
+"""Regret balancing: a ladder of guesses at what is not known, each played as often as its own regret bound allows.
+
+A. Pacchiano, C. Dann, C. Gentile, P. Bartlett. Regret bound balancing and elimination for model selection in bandits
+and RL. 2020, in the form of J. Ziomek, M. Adachi, M. A. Osborne. Bayesian optimisation with unknown hyperparameters:
+regret bounds logarithmically closer to optimal. NeurIPS 2024.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from noregret.belief.posterior import Floats, Model, Rng
+from noregret.belief.shared import SharedPosterior
+from noregret.decision.loops import Play, Pull
+from noregret.decision.rules import UCB
+from noregret.decision.schedules import Schedule, check_constants
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One guess: a model, the width that makes its band valid if the guess is right, and the regret it then has.
+
+    ``regret(n, d)`` is the suspected regret, a bound on the regret of n rounds on arms with d columns.
+    """
+
+    model: Model
+    width: Schedule
+    regret: Callable[[int, int], float]
+
+
+Ladder = Callable[[int, int], tuple[Rung, ...]]
+"""The rungs in play after t rewards on arms with d columns, (t, d) -> rungs; the same rung must compare equal."""
+
+
+@dataclass
+class _OwnRounds:
+    """What came of the rounds that a rung played itself."""
+
+    rounds: int = 0
+    rewards: float = 0.0
+    half_widths: float = 0.0
+
+    def add(self, rewards: Floats, half_width: float) -> None:
+        """Take in the (n,) rewards of the arm that the rung chose at this width * std."""
+        self.rounds += rewards.size
+        self.rewards += float(rewards.sum())
+        self.half_widths += rewards.size * half_width
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """The rung with the smallest suspected regret plays its own UCB choice; every rung learns the reward.
+
+    A rung is dropped once its own rewards refute it: if its band were valid, each of its rounds would be within 2 width
+    std of the best arm. With avg and n the average reward and number of its own rounds, and xi = 2 R^2 ln(rungs pi^2
+    t^2 / (6 delta)), it is dropped when
+
+        avg + sqrt(xi / n) + (allowance / n) sum of its own width * std < the largest avg' - sqrt(xi / n') of any rung.
+
+    Rewards of arms that nobody asked for teach every rung and count as nobody's own. The belief shown is that of the
+    rung that chose; `bounds` is the lowest lower and the highest upper bound of all rungs that are left, so it is valid
+    if one of them is.
+    """
+
+    ladder: Ladder
+    noise: float
+    delta: float
+    allowance: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_constants(self.delta, noise=self.noise, allowance=self.allowance)
+
+    @property
+    def model(self) -> Model:
+        """The model of the first rung, before any reward."""
+        return self.ladder(0, 1)[0].model
+
+    def play(self, arms: Floats, rng: Rng) -> Play:
+        """Pick the rung, then its arm; pull, learn in every rung, drop the refuted; for ever."""
+        belief, active, own = SharedPosterior(arms), np.arange(len(arms)), dict[Any, _OwnRounds]()
+        rungs: tuple[Rung, ...] = ()
+        while True:
+            before, rungs = rungs, self.ladder(belief.rounds, arms.shape[1])
+            if rungs != before:
+                self._enter(rungs, belief, own, rng)
+            rung: Any = min(belief.members, key=lambda each: each.regret(own[each].rounds + 1, arms.shape[1]))
+            belief.leader = rung
+            half_width = rung.width(belief) * belief.std
+            best = np.argmax(belief.mean + half_width)
+            pulled, rewards = yield Pull(best.reshape(1), belief, active)
+            belief.update(pulled, rewards)
+            own[rung].add(rewards[pulled == best], float(half_width[best]))
+            for refuted in self._refuted(belief, own):
+                belief.dismiss(refuted)
+
+    def bounds(self, belief: Any) -> tuple[Floats, Floats]:
+        """The lowest lower and the highest upper bound of the rungs that are left, each (N,)."""
+        lower, upper = zip(*(UCB(rung.width).bounds(fit) for rung, fit in belief.members.items()), strict=True)
+        return np.min(lower, axis=0), np.max(upper, axis=0)
+
+    def _enter(self, rungs: tuple[Rung, ...], belief: SharedPosterior, own: dict[Any, _OwnRounds], rng: Rng) -> None:
+        """Admit the rungs that are new, and let go of those that the ladder no longer has."""
+        for rung in rungs:
+            if rung not in own:
+                own[rung] = _OwnRounds()
+                belief.admit(rung, rung.model, rng)
+        for rung in [rung for rung in belief.members if rung not in rungs]:
+            belief.dismiss(rung)
+
+    def _refuted(self, belief: SharedPosterior, own: dict[Any, _OwnRounds]) -> list[Rung]:
+        """The rungs whose own average, with all that it may be short of, is below what another surely reached."""
+        rungs: list[Any] = list(belief.members)
+        rounds = np.array([own[rung].rounds for rung in rungs])
+        if not rounds.all():
+            return []
+        average = np.array([own[rung].rewards for rung in rungs]) / rounds
+        events = len(own) * math.pi**2 * belief.rounds**2 / (6 * self.delta)
+        error = self.noise * np.sqrt(2 * math.log(events) / rounds)
+        short = self.allowance * np.array([own[rung].half_widths for rung in rungs]) / rounds
+        refuted = average + error + short < (average - error).max()
+        return [rung for rung, gone in zip(rungs, refuted, strict=True) if gone]
