@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg.blas import dger
 
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.numerics.linalg import REFRESH, cholesky, pivoted_root, room, solve_lower
+from noregret.belief.numerics.linalg import REFRESH, enlarged, lower_root, pivoted_root, solve_lower
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
 
@@ -287,8 +287,8 @@ class ExactPosterior:
         new = arms[self._slot[arms] < 0]
         if new.size:
             start, self._distinct = self._distinct, self._distinct + new.size
-            self._columns = room(self._columns, self._distinct)
-            self._pulled = room(self._pulled, self._distinct)
+            self._columns = enlarged(self._columns, self._distinct)
+            self._pulled = enlarged(self._pulled, self._distinct)
             self._columns[start : self._distinct] = self._model.kernel(self._points[new], self._points)
             self._pulled[start : self._distinct] = new
             self._slot[new] = np.arange(start, self._distinct)
@@ -304,7 +304,7 @@ class ExactPosterior:
         rows, end = self._rows, self._rows + arms.size
         border = self._whitened[:rows, arms].T
         covariance = columns - border @ self._whitened[:rows] if rows else columns.copy()
-        corner = cholesky(covariance[:, arms] + np.diag(ridges))
+        corner = lower_root(covariance[:, arms] + np.diag(ridges))
         if corner is None or (corner.diagonal() ** 2 < 0.5 * ridges).any():
             return False
         whitened = solve_lower(corner, covariance)
@@ -383,9 +383,9 @@ class ExactPosterior:
     def _makeroom(self, rows: int) -> None:
         if rows > len(self._scores):
             root, old = self._root, len(self._scores)
-            self._whitened = room(self._whitened, rows)
-            self._scores, self._noise = room(self._scores, rows), room(self._noise, rows)
-            self._row_arms = room(self._row_arms, rows)
+            self._whitened = enlarged(self._whitened, rows)
+            self._scores, self._noise = enlarged(self._scores, rows), enlarged(self._noise, rows)
+            self._row_arms = enlarged(self._row_arms, rows)
             self._root = np.zeros((len(self._scores), len(self._scores)))
             self._root[:old, :old] = root
 

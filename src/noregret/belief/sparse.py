@@ -3,11 +3,11 @@
 The state is small: with features that span r dimensions, and the u distinct arms pulled so far,
 
     V = ridge I + seen diag(weights) seen',    (r, r), seen the features of these arms, (r, u)
-    mean = phi'theta,    s^2 = rest + ridge phi' V^-1 phi
+    mean = phi'theta,    s^2 = unexplained + ridge phi' V^-1 phi
 
-where the estimator says what theta is, and rest is the prior variance that the features do not carry. All of it is in
-coordinates of the span: the m features themselves, where they span as many dimensions. While they stay, a pull changes
-V^-1 and s^2 by a rank-one term, O(r N); when they change, all is made afresh, O(r^2 N).
+where the estimator says what theta is, and unexplained is the prior variance that the features do not carry. All of it
+is in coordinates of the span: the m features themselves, where they span as many dimensions. While they stay, a pull
+changes V^-1 and s^2 by a rank-one term, O(r N); when they change, all is made afresh, O(r^2 N).
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from noregret.belief.estimators.estimators import Estimator, LeastSquares
+from noregret.belief.estimators import Estimator
+from noregret.belief.estimators.estimators import LeastSquares
 from noregret.belief.estimators.roots import InverseRoot
-from noregret.belief.features.fourier import Features
-from noregret.belief.numerics.linalg import REFRESH, room, solve_lower
+from noregret.belief.features import Features
+from noregret.belief.numerics.linalg import REFRESH, enlarged, solve_lower
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
 
@@ -88,7 +89,7 @@ class SparsePosterior:
         self._theta: Floats | None = None
         self._seen: Floats | None = None
         self._variance, self._blur, self._changes = np.empty(0), 0.0, 0
-        self._half: InverseRoot | None = None  # of V, once somebody wants it
+        self._inverse_root: InverseRoot | None = None  # of V, once somebody wants it
         self._rebuild()
 
     @property
@@ -132,17 +133,17 @@ class SparsePosterior:
         return self._map.span
 
     @property
-    def reach(self) -> Floats:
+    def norm_bounds(self) -> Floats:
         """No less than the norm of V^-1/2 phi, for the features of each distinct point pulled, (u,)."""
         pulled = self._pulled
-        carried = np.maximum(self._variance[pulled] - self._map.rest[pulled], 0.0)
+        carried = np.maximum(self._variance[pulled] - self._map.unexplained[pulled], 0.0)
         return np.sqrt((carried + self._blur) / self.ridge)
 
-    def half(self, right: Floats) -> Floats:
+    def inverse_root_times(self, right: Floats) -> Floats:
         """V^-1/2 times (r, n) or (r,), with the symmetric root."""
-        if self._half is None:
-            self._half = InverseRoot(self.gram)
-        return self._half @ right
+        if self._inverse_root is None:
+            self._inverse_root = InverseRoot(self.gram)
+        return self._inverse_root @ right
 
     @property
     def effective_dimension(self) -> float:
@@ -203,8 +204,8 @@ class SparsePosterior:
         """Mean and std, each (n,), at any (n, d) points."""
         points = as_arms(points)
         with threads_for(len(self.gram) ** 2 * len(points)):
-            table, rest = self._map.at(points)
-            variance = rest + self.ridge * np.einsum("ij,ij->j", table, self.inverse @ table)
+            table, unexplained = self._map.at(points)
+            variance = unexplained + self.ridge * np.einsum("ij,ij->j", table, self.inverse @ table)
             return np.asarray(self.theta @ table), np.sqrt(np.maximum(variance, 0.0))
 
     def sample(self, rng: Rng) -> Floats:
@@ -212,14 +213,14 @@ class SparsePosterior:
         size = len(self.gram)
         with threads_for(size * (len(self._points) + size**2)):
             error = np.linalg.solve(np.linalg.cholesky(self.gram).T, rng.standard_normal(size))
-            draw = math.sqrt(self.ridge) * (error @ self._map.table) + self._map.rest_draw(rng)
+            draw = math.sqrt(self.ridge) * (error @ self._map.table) + self._map.unexplained_draw(rng)
             return np.asarray(self.mean + draw[: self._shown])
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
         left, right = self._map.table[:, first], self._map.table[:, second]
         carried = np.linalg.multi_dot([left.T, self.inverse, right])
-        return np.asarray(self._map.rest_covariance(first, second) + self.ridge * carried)
+        return np.asarray(self._map.unexplained_covariance(first, second) + self.ridge * carried)
 
     def at(self, arms: Any) -> SparsePosterior:
         """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""
@@ -239,7 +240,7 @@ class SparsePosterior:
     def copy(self) -> Self:
         """An independent posterior with the same knowledge."""
         twin = copy.copy(self)
-        twin._map, twin._memory, twin._half = self._map.copy(), self._memory.copy(), None
+        twin._map, twin._memory, twin._inverse_root = self._map.copy(), self._memory.copy(), None
         for name in ("gram", "inverse", "_precision", "_slot", "_order"):
             setattr(twin, name, getattr(self, name).copy())
         return twin
@@ -283,7 +284,7 @@ class SparsePosterior:
             _, first = np.unique(arms, return_index=True)
             new = arms[np.sort(first[slots[first] < 0])]
             start, self._distinct = self._distinct, self._distinct + new.size
-            self._order = room(self._order, self._distinct)
+            self._order = enlarged(self._order, self._distinct)
             self._order[start : self._distinct] = new
             self._slot[new] = np.arange(start, self._distinct)
             self._seen = None
@@ -297,8 +298,8 @@ class SparsePosterior:
         self._variance = self._variance - (self.ridge * weight / pivot) * (direction @ self._map.table) ** 2
         self.information_gain += 0.5 * math.log(pivot)
         self._changes += 1
-        if self._half is not None and not self._half.add(math.sqrt(weight) * features):
-            self._half = None
+        if self._inverse_root is not None and not self._inverse_root.add(math.sqrt(weight) * features):
+            self._inverse_root = None
 
     def _rebuild(self) -> None:
         """V and all that follows, in features that are new."""
@@ -314,10 +315,10 @@ class SparsePosterior:
         lower = solve_lower(root, np.eye(size)) if size else np.eye(0)
         lifted = lower @ self._map.table  # V is well-conditioned, and a product is faster than a solve
         self.inverse = lower.T @ lower
-        self._variance = self._map.rest + self.ridge * np.einsum("ij,ij->j", lifted, lifted)
+        self._variance = self._map.unexplained + self.ridge * np.einsum("ij,ij->j", lifted, lifted)
         self._blur = BLUR * float(self._variance.max())
         self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self.ridge))
-        self._changes, self._std, self._half = 0, None, None
+        self._changes, self._std, self._inverse_root = 0, None, None
 
 
 def _places(points: Floats, arms: Floats) -> Ints:

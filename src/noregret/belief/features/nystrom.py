@@ -15,9 +15,9 @@ from typing import Literal, Self, get_args
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
-from noregret.belief.features.fourier import FEW
+from noregret.belief.features import LOW_RANK
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.numerics.linalg import pivoted_root, room, solve_lower
+from noregret.belief.numerics.linalg import enlarged, pivoted_root, solve_lower
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
 
@@ -94,13 +94,13 @@ class NystromMap:
         # kernel columns of the arms that were ever in S, and where among them an arm's is
         self._columns, self._place, self._known = np.empty((0, len(arms))), np.full(len(arms), -1), 0
         self.table = np.empty((0, len(arms)))
-        self.rest = self._left(self._prior, self.table)
+        self.unexplained = self._unexplained(self._prior, self.table)
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         kernel = self._features.kernel
         columns = kernel(self._arms[self._basis], points) if self.members.size else np.empty((0, len(points)))
         table = self._whiten(columns)
-        return table, self._left(kernel.diag(points), table)
+        return table, self._unexplained(kernel.diag(points), table)
 
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
         drawn = pulled[self._rng.random(pulled.size) < self._chance(precision, variance)]
@@ -112,16 +112,16 @@ class NystromMap:
         self._embed()
         return True
 
-    def rest_covariance(self, first: Ints, second: Ints) -> Floats:
+    def unexplained_covariance(self, first: Ints, second: Ints) -> Floats:
         if self._features.variance != "full":
             return np.zeros((len(first), len(second)))
         kernel = self._features.kernel(self._arms[first], self._arms[second])
         return np.asarray(kernel - self.table[:, first].T @ self.table[:, second])
 
-    def rest_draw(self, rng: Rng) -> Floats:
+    def unexplained_draw(self, rng: Rng) -> Floats:
         """A prior draw g less what the features carry of it, phi'(K_S^-1/2 g_S): of covariance k - phi'phi."""
         if self._features.variance != "full":
-            return self.rest
+            return self.unexplained
         if self._prior_root is None:
             self._prior_root = pivoted_root(self._features.kernel(self._arms, self._arms))
         draw = self._prior_root @ rng.standard_normal(self._prior_root.shape[1])
@@ -162,28 +162,28 @@ class NystromMap:
             kept, self._whiten, self.span = _WHITENERS[self._features.root](corner)
             self._basis = self.members[kept]
             self.table = self._whiten(self._columns[self._place[self._basis]])
-            self.rest = self._left(self._prior, self.table)
+            self.unexplained = self._unexplained(self._prior, self.table)
 
     def _fetch(self) -> None:
         """Compute the kernel columns of the members of the dictionary that were never in it before."""
         new = self.members[self._place[self.members] < 0]
         if new.size:
             start, self._known = self._known, self._known + new.size
-            self._columns = room(self._columns, self._known)
+            self._columns = enlarged(self._columns, self._known)
             self._columns[start : self._known] = self._features.kernel(self._arms[new], self._arms)
             self._place[new] = np.arange(start, self._known)
 
-    def _left(self, prior: Floats, table: Floats) -> Floats:
+    def _unexplained(self, prior: Floats, table: Floats) -> Floats:
         """k(x, x) - phi'phi, (n,); nothing in the subset of regressors."""
         if self._features.variance != "full":
             return np.zeros(len(prior))
         return np.asarray(np.maximum(prior - np.einsum("ij,ij->j", table, table), 0.0))
 
 
-def _symmetric(corner: Floats) -> tuple[Ints, Whiten, Floats]:
+def _symmetric_whitener(corner: Floats) -> tuple[Ints, Whiten, Floats]:
     """Multiplication by the symmetric pseudo-inverse root of K_S = Q D Q', in the basis Q: by D^-1/2 Q'."""
     root = pivoted_root(corner)
-    if root.shape[1] < FEW * len(corner):  # K_S = R R' with few columns: the eigenvalues of a small matrix will do
+    if root.shape[1] < LOW_RANK * len(corner):  # K_S = R R' with few columns: the eigenvalues of a small matrix will do
         frame, upper = np.linalg.qr(root)
         values, vectors = np.linalg.eigh(upper @ upper.T)
         vectors = frame @ vectors
@@ -194,14 +194,14 @@ def _symmetric(corner: Floats) -> tuple[Ints, Whiten, Floats]:
     return np.arange(len(corner)), partial(np.matmul, (vectors / np.sqrt(values[kept])).T), vectors
 
 
-def _cholesky(corner: Floats) -> tuple[Ints, Whiten, None]:
+def _cholesky_whitener(corner: Floats) -> tuple[Ints, Whiten, None]:
     """Multiplication by the inverse of the pivoted Cholesky root of K_S, cut at its numerical rank."""
     factor, pivots, rank, _ = dpstrf(corner, lower=1)
     return pivots[:rank] - 1, partial(solve_lower, np.ascontiguousarray(np.tril(factor)[:rank, :rank])), None
 
 
 _WHITENERS: dict[Root, Callable[[Floats], tuple[Ints, Whiten, Floats | None]]] = {
-    "symmetric": _symmetric,
-    "cholesky": _cholesky,
+    "symmetric": _symmetric_whitener,
+    "cholesky": _cholesky_whitener,
 }
 """For each root: which members' kernel values it is applied to, how (these may be written over), and the basis."""
