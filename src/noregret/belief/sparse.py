@@ -23,9 +23,10 @@ from noregret.belief.estimators import Estimator
 from noregret.belief.estimators.estimators import LeastSquares
 from noregret.belief.estimators.roots import InverseRoot
 from noregret.belief.features import Features
-from noregret.belief.numerics.linalg import REFRESH, enlarged, solve_lower
+from noregret.belief.numerics.linalg import REFRESH, solve_lower
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
+from noregret.belief.pulls import Pulls, places_among, pooled
 
 BLUR = 1e-12
 """What rounding may have added to or taken from a variance, as a share of the largest."""
@@ -82,8 +83,7 @@ class SparsePosterior:
         self.claimed_gain = 0.0  # 1/2 sum over pulls of ln(1 + s^2 / ridge), s the std before their block
         self._estimator, self._memory = model.estimator, model.estimator.memory()
         self._map = model.features.on(arms, model.ridge, rng)
-        self._precision = np.zeros(len(arms))  # per point: the sum of 1 / noise over its pulls
-        self._slot, self._order, self._distinct = np.full(len(arms), -1), np.empty(0, np.intp), 0
+        self._pulls = Pulls()
         self._mean: Floats | None = None
         self._std: Floats | None = None
         self._theta: Floats | None = None
@@ -117,14 +117,14 @@ class SparsePosterior:
         if self._theta is None:
             size = len(self.gram)
             with threads_for(size**3):
-                self._theta = self._estimator.theta(self, self._memory) if self._distinct else np.zeros(size)
+                self._theta = self._estimator.theta(self, self._memory) if len(self._pulls) else np.zeros(size)
         return self._theta
 
     @property
     def seen(self) -> Floats:
         """Features of the distinct points pulled, in the basis of the span, (r, u)."""
         if self._seen is None:
-            self._seen = np.asarray(self._map.table[:, self._pulled])
+            self._seen = np.asarray(self._map.table[:, self._pulls.arms])
         return self._seen
 
     @property
@@ -135,7 +135,7 @@ class SparsePosterior:
     @property
     def norm_bounds(self) -> Floats:
         """No less than the norm of V^-1/2 phi, for the features of each distinct point pulled, (u,)."""
-        pulled = self._pulled
+        pulled = self._pulls.arms
         carried = np.maximum(self._variance[pulled] - self._map.unexplained[pulled], 0.0)
         return np.sqrt((carried + self._blur) / self.ridge)
 
@@ -148,7 +148,8 @@ class SparsePosterior:
     @property
     def effective_dimension(self) -> float:
         """Sum of std(x_s)^2 / ridge over all pulls."""
-        return float(self._precision[self._pulled] @ np.maximum(self._variance[self._pulled], 0.0)) / self.ridge
+        variance = np.maximum(self._variance[self._pulls.arms], 0.0)
+        return float(self._pulls.weights @ variance) / self.ridge
 
     @property
     def rank(self) -> int:
@@ -163,13 +164,8 @@ class SparsePosterior:
     @property
     def pulled(self) -> Ints:
         """The distinct arms pulled so far, in order of their first pull."""
-        pulled = self._pulled
+        pulled = self._pulls.arms
         return pulled if self._shown == len(self._points) else pulled[pulled < self._shown]
-
-    @property
-    def _pulled(self) -> Ints:
-        """The same with the points that are arms no more."""
-        return self._order[: self._distinct]
 
     @property
     def dictionary(self) -> Floats:
@@ -196,8 +192,8 @@ class SparsePosterior:
         while self._estimator.one_by_one and arms.size > 1:
             self._learn(*self._arrive(arms[:1], values[:1], factors[:1]))
             arms, values, factors = arms[1:], values[1:], factors[1:]
-        told, pulled = self._arrive(arms, values, factors), self._pulled
-        new = self._map.redraw(pulled, self._precision[pulled], before[pulled], int(arms[-1]))
+        told, pulled = self._arrive(arms, values, factors), self._pulls.arms
+        new = self._map.redraw(pulled, self._pulls.weights, before[pulled], int(arms[-1]))
         self._rebuild() if new else self._learn(*told)
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
@@ -224,16 +220,14 @@ class SparsePosterior:
 
     def at(self, arms: Any) -> SparsePosterior:
         """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""
-        arms, pulled = as_arms(arms) + 0.0, self._pulled
-        place = _places(self._points[pulled], arms)
+        arms, pulled = as_arms(arms), self._pulls.arms
+        places = places_among(arms, self._points[pulled])
         other = copy.copy(self)
-        other._points, other._shown = np.vstack([arms, self._points[pulled[place >= len(arms)]]]), len(arms)
+        other._points, other._shown = np.vstack([arms, self._points[pulled[places >= len(arms)]]]), len(arms)
         index = np.full(len(self._points), -1)
-        index[pulled] = place
+        index[pulled] = places
         other._map, other._memory = self._map.move(other._points, index), self._memory.copy()
-        other._precision, other._slot = np.zeros(len(other._points)), np.full(len(other._points), -1)
-        other._precision[place], other._slot[place] = self._precision[pulled], np.arange(pulled.size)
-        other._order = place
+        other._pulls = self._pulls.moved(places)
         other._rebuild()
         return other
 
@@ -241,8 +235,7 @@ class SparsePosterior:
         """An independent posterior with the same knowledge."""
         twin = copy.copy(self)
         twin._map, twin._memory, twin._inverse_root = self._map.copy(), self._memory.copy(), None
-        for name in ("gram", "inverse", "_precision", "_slot", "_order"):
-            setattr(twin, name, getattr(self, name).copy())
+        twin._pulls, twin.gram, twin.inverse = self._pulls.copy(), self.gram.copy(), self.inverse.copy()
         return twin
 
     def _arrive(self, arms: Ints, rewards: Floats, noise: Floats) -> tuple[Ints, Floats]:
@@ -256,13 +249,13 @@ class SparsePosterior:
 
     def _record(self, arms: Ints, values: Floats, noise: Floats) -> tuple[Ints, Floats]:
         """Put values into memory; the distinct arms among theirs, and by how much the weight of each has grown."""
-        weights: Floats = 1 / noise
-        self._memory.take(self._slots(arms), weights * values)
-        if arms.size > 1:
-            arms, inverse = np.unique(arms, return_inverse=True)
-            weights = np.bincount(inverse, weights).astype(float)
-        self._precision[arms] += weights
-        return arms, weights
+        count = len(self._pulls)
+        self._memory.take(self._pulls.slots(arms), values / noise)
+        if len(self._pulls) > count:
+            self._seen = None
+        distinct, averages, pooled_noise, _ = pooled(arms, values, noise)
+        self._pulls.add(distinct, averages, 1 / pooled_noise)
+        return distinct, np.asarray(1 / pooled_noise)
 
     def _learn(self, arms: Ints, weights: Floats) -> None:
         """V and the variance after these pulls of distinct arms."""
@@ -276,19 +269,6 @@ class SparsePosterior:
                 return
             for column, weight in zip(features.T, weights.tolist(), strict=True):
                 self._pull(column, weight)
-
-    def _slots(self, arms: Ints) -> Ints:
-        """The places of arms in the order of first pulls, new ones given theirs."""
-        slots = self._slot[arms]
-        if (slots < 0).any():
-            _, first = np.unique(arms, return_index=True)
-            new = arms[np.sort(first[slots[first] < 0])]
-            start, self._distinct = self._distinct, self._distinct + new.size
-            self._order = enlarged(self._order, self._distinct)
-            self._order[start : self._distinct] = new
-            self._slot[new] = np.arange(start, self._distinct)
-            self._seen = None
-        return np.asarray(self._slot[arms])
 
     def _pull(self, features: Floats, weight: float) -> None:
         """V^-1, the variance and the gain after one more pull of an arm with these features, (r,)."""
@@ -306,7 +286,7 @@ class SparsePosterior:
         self._seen = self._theta = self._mean = None
         size = len(self._map.table)
         with threads_for(size**2 * len(self._points)):
-            self.gram = self.ridge * np.eye(size) + (self._precision[self._pulled] * self.seen) @ self.seen.T
+            self.gram = self.ridge * np.eye(size) + (self._pulls.weights * self.seen) @ self.seen.T
             self._refresh()
 
     def _refresh(self) -> None:
@@ -319,11 +299,3 @@ class SparsePosterior:
         self._blur = BLUR * float(self._variance.max())
         self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self.ridge))
         self._changes, self._std, self._inverse_root = 0, None, None
-
-
-def _places(points: Floats, arms: Floats) -> Ints:
-    """For each of the (u, d) points its row among the (N, d) arms; those without one come after them, in order."""
-    row = {arm.tobytes(): i for i, arm in reversed(list(enumerate(arms)))}
-    place = np.array([row.pop((point + 0.0).tobytes(), -1) for point in points], dtype=np.intp)
-    place[place < 0] = len(arms) + np.arange(np.count_nonzero(place < 0))
-    return place

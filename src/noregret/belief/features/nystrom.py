@@ -17,7 +17,8 @@ from scipy.linalg.lapack import dpstrf
 
 from noregret.belief.features import LOW_RANK
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.numerics.linalg import enlarged, pivoted_root, solve_lower
+from noregret.belief.numerics.columns import KernelColumns
+from noregret.belief.numerics.linalg import pivoted_root, solve_lower
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
 
@@ -86,21 +87,20 @@ class NystromMap:
     def __init__(self, features: Nystrom, arms: Floats, ridge: float, rng: Rng) -> None:
         self.members = np.empty(0, np.intp)  # the dictionary S, as arms
         self._features, self._arms, self._ridge, self._rng = features, arms, ridge, rng
-        self._prior = features.kernel.diag(arms)
+        self._prior_variance = features.kernel.diag(arms)
         self._prior_root: Floats | None = None
         self._basis: Ints = self.members  # those of them that the features are made of
         self._whiten: Whiten = np.asarray
         self.span: Floats | None = None
-        # kernel columns of the arms that were ever in S, and where among them an arm's is
-        self._columns, self._place, self._known = np.empty((0, len(arms))), np.full(len(arms), -1), 0
+        self._columns = KernelColumns(features.kernel, arms)
         self.table = np.empty((0, len(arms)))
-        self.unexplained = self._unexplained(self._prior, self.table)
+        self.unexplained = self._not_carried(self._prior_variance, self.table)
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         kernel = self._features.kernel
         columns = kernel(self._arms[self._basis], points) if self.members.size else np.empty((0, len(points)))
         table = self._whiten(columns)
-        return table, self._unexplained(kernel.diag(points), table)
+        return table, self._not_carried(kernel.diag(points), table)
 
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
         drawn = pulled[self._rng.random(pulled.size) < self._chance(precision, variance)]
@@ -138,8 +138,7 @@ class NystromMap:
 
     def copy(self) -> Self:
         twin = copy.copy(self)
-        twin._rng, twin._place = copy.deepcopy(self._rng), self._place.copy()
-        twin._columns = self._columns[: self._known]  # full, so whatever the twin adds goes to a buffer of its own
+        twin._rng, twin._columns = copy.deepcopy(self._rng), self._columns.copy()
         return twin
 
     def _chance(self, precision: Floats, variance: Floats) -> Floats:
@@ -157,23 +156,13 @@ class NystromMap:
         """Features of all arms from the dictionary, and the variance they leave."""
         size = self.members.size
         with threads_for(size * size * len(self._arms)):
-            self._fetch()
-            corner = self._columns[np.ix_(self._place[self.members], self.members)]
+            corner = self._columns.among(self.members)
             kept, self._whiten, self.span = _WHITENERS[self._features.root](corner)
             self._basis = self.members[kept]
-            self.table = self._whiten(self._columns[self._place[self._basis]])
-            self.unexplained = self._unexplained(self._prior, self.table)
+            self.table = self._whiten(self._columns.of(self._basis))
+            self.unexplained = self._not_carried(self._prior_variance, self.table)
 
-    def _fetch(self) -> None:
-        """Compute the kernel columns of the members of the dictionary that were never in it before."""
-        new = self.members[self._place[self.members] < 0]
-        if new.size:
-            start, self._known = self._known, self._known + new.size
-            self._columns = enlarged(self._columns, self._known)
-            self._columns[start : self._known] = self._features.kernel(self._arms[new], self._arms)
-            self._place[new] = np.arange(start, self._known)
-
-    def _unexplained(self, prior: Floats, table: Floats) -> Floats:
+    def _not_carried(self, prior: Floats, table: Floats) -> Floats:
         """k(x, x) - phi'phi, (n,); nothing in the subset of regressors."""
         if self._features.variance != "full":
             return np.zeros(len(prior))
@@ -197,11 +186,12 @@ def _symmetric_whitener(corner: Floats) -> tuple[Ints, Whiten, Floats]:
 def _cholesky_whitener(corner: Floats) -> tuple[Ints, Whiten, None]:
     """Multiplication by the inverse of the pivoted Cholesky root of K_S, cut at its numerical rank."""
     factor, pivots, rank, _ = dpstrf(corner, lower=1)
-    return pivots[:rank] - 1, partial(solve_lower, np.ascontiguousarray(np.tril(factor)[:rank, :rank])), None
+    root = np.ascontiguousarray(np.tril(factor)[:rank, :rank])
+    return pivots[:rank] - 1, lambda columns: solve_lower(root, columns.copy()), None
 
 
 _WHITENERS: dict[Root, Callable[[Floats], tuple[Ints, Whiten, Floats | None]]] = {
     "symmetric": _symmetric_whitener,
     "cholesky": _cholesky_whitener,
 }
-"""For each root: which members' kernel values it is applied to, how (these may be written over), and the basis."""
+"""For each root: which members' kernel values it is applied to, how, and the basis."""
