@@ -24,7 +24,7 @@ from noregret.belief.numerics.draws import FEW_ARMS, CovarianceRoot
 from noregret.belief.numerics.factor import Factor
 from noregret.belief.numerics.linalg import REFRESH, pivoted_root
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_pulls
 from noregret.belief.pulls import Pooled, Pulls, first_of_each, places_among, pooled
 
 if TYPE_CHECKING:
@@ -80,10 +80,9 @@ class ExactPosterior:
         # hidden: points that were pulled once and are arms no more; they come last, and are never shown
         self._points, self._shown = arms if hidden is None else np.vstack([arms, hidden]), len(arms)
         self._model, self.rounds = model, 0
-        prior_variance = model.kernel.diag(self._points)
-        self.ridge = model.ridge or _NUGGET * max(float(prior_variance.max()), np.finfo(float).tiny)
         self._pulls, self._columns = Pulls(), KernelColumns(model.kernel, self._points)
-        self._factor = Factor(prior_variance)
+        self._factor = Factor(self._columns.variance)
+        self.ridge = model.ridge or _NUGGET * max(float(self._columns.variance.max()), np.finfo(float).tiny)
         self._pooled_in_place = 0  # pulls taken into a row that was there, since the factor was last made afresh
         self._std: Floats | None = None
         self._draw_root: CovarianceRoot | None = None  # of the posterior, once somebody draws on few arms
@@ -140,16 +139,20 @@ class ExactPosterior:
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
-        arms = np.asarray(arms, dtype=np.intp).reshape(-1)
-        values = self.mean[arms] if rewards is None else self._arrive(arms, np.asarray(rewards, float).reshape(-1))
-        factors = np.ones(arms.size) if noise is None else np.broadcast_to(np.asarray(noise, float), arms.shape)
-        if not self._model.ridge:  # noise-free: of each arm's pulls, the first says all
-            first = np.array([i for i in first_of_each(arms) if int(arms[i]) not in self._pulls], np.intp)
-            arms, values, factors = arms[first], values[first], factors[first]
-        if arms.size == 1:
-            self._learn_one(int(arms[0]), float(values[0]), float(factors[0]))
-        elif arms.size:
-            self._learn(pooled(arms, values, factors))
+        arms, values, factors = as_pulls(arms, rewards, noise, self._shown, self.largest_reward)
+        rounds = self.rounds
+        try:
+            values = self.mean[arms] if values is None else self._arrive(values)
+            if not self._model.ridge:  # noise-free: of each arm's pulls, the first says all
+                first = np.array([i for i in first_of_each(arms) if int(arms[i]) not in self._pulls], np.intp)
+                arms, values, factors = arms[first], values[first], factors[first]
+            if arms.size == 1:
+                self._learn_one(int(arms[0]), float(values[0]), float(factors[0]))
+            elif arms.size:
+                self._learn(pooled(arms, values, factors))
+        except BaseException:
+            self.rounds = rounds
+            raise
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points."""
@@ -202,11 +205,10 @@ class ExactPosterior:
         other._factor.misfit = self.misfit
         return other
 
-    def _arrive(self, arms: Ints, rewards: Floats) -> Floats:
+    def _arrive(self, rewards: Floats) -> Floats:
         """Count the rewards, and cut each at the level of its own round."""
         truncation = self._model.truncation
         if truncation is None:
-            check_size(arms, rewards, HUGE)
             self.rounds += rewards.size
             return rewards
         kept = rewards.copy()

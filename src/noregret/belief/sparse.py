@@ -25,7 +25,7 @@ from noregret.belief.estimators.roots import InverseRoot
 from noregret.belief.features import Features
 from noregret.belief.numerics.linalg import REFRESH, solve_lower
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_pulls
 from noregret.belief.pulls import Pulls, places_among, pooled
 
 BLUR = 1e-12
@@ -177,24 +177,24 @@ class SparsePosterior:
 
         Features that depend on the pulls are chosen anew at the end, from the variance of before; not if None.
         """
-        arms = np.asarray(arms, dtype=np.intp).reshape(-1)
-        factors = np.ones(arms.size) if noise is None else np.array(np.broadcast_to(noise, arms.shape), float)
+        arms, values, factors = as_pulls(arms, rewards, noise, self._shown, self.largest_reward)
         if not arms.size:
             return
-        if rewards is None:
-            self._learn(*self._record(arms, self.mean[arms], factors))
+        if values is None:
+            self._record(arms, self.mean[arms], factors)
             return
-        values = np.asarray(rewards, float).reshape(-1)
-        check_size(arms, values, self.largest_reward)
-        values = np.clip(values, -HUGE, HUGE)
-        before = self._variance
-        self.claimed_gain += 0.5 * float(np.log1p(np.maximum(before[arms], 0.0) / (self.ridge * factors)).sum())
-        while self._estimator.one_by_one and arms.size > 1:
-            self._learn(*self._arrive(arms[:1], values[:1], factors[:1]))
-            arms, values, factors = arms[1:], values[1:], factors[1:]
-        told, pulled = self._arrive(arms, values, factors), self._pulls.arms
-        new = self._map.redraw(pulled, self._pulls.weights, before[pulled], int(arms[-1]))
-        self._rebuild() if new else self._learn(*told)
+        values, before = np.clip(values, -HUGE, HUGE), self._variance
+        gain = 0.5 * float(np.log1p(np.maximum(before[arms], 0.0) / (self.ridge * factors)).sum())
+        saved = self._saved(arms.size)
+        try:
+            while self._estimator.one_by_one and arms.size > 1:
+                self._take(arms[:1], values[:1], factors[:1])
+                arms, values, factors = arms[1:], values[1:], factors[1:]
+            self._take(arms, values, factors, before)
+        except BaseException:
+            vars(self).update(saved)
+            raise
+        self.claimed_gain += gain
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points."""
@@ -238,24 +238,33 @@ class SparsePosterior:
         twin._pulls, twin.gram, twin.inverse = self._pulls.copy(), self.gram.copy(), self.inverse.copy()
         return twin
 
-    def _arrive(self, arms: Ints, rewards: Floats, noise: Floats) -> tuple[Ints, Floats]:
-        """Count the rewards, and let the estimator see them on arrival if it wants to."""
+    def _saved(self, rewards: int) -> dict[str, Any]:
+        """What an update with so many rewards may have changed when it fails."""
+        if not self._estimator.one_by_one or rewards == 1:  # `_record` changes nothing when it fails
+            return {"rounds": self.rounds}
+        return {name: value for name, value in vars(self.copy()).items() if name != "_map"}
+
+    def _take(self, arms: Ints, rewards: Floats, noise: Floats, before: Floats | None = None) -> None:
+        """Count rewards, let the estimator see them on arrival if it wants to, and learn from them."""
         self.rounds += arms.size
         if self._estimator.one_by_one:
             value, factor = self._estimator.arrive(self, int(arms[0]), float(rewards[0]))
             rewards, noise = np.array([value]), factor * noise
         self._theta = self._mean = None
-        return self._record(arms, rewards, noise)
+        self._record(arms, rewards, noise, before)
 
-    def _record(self, arms: Ints, values: Floats, noise: Floats) -> tuple[Ints, Floats]:
-        """Put values into memory; the distinct arms among theirs, and by how much the weight of each has grown."""
-        count = len(self._pulls)
-        self._memory.take(self._pulls.slots(arms), values / noise)
-        if len(self._pulls) > count:
+    def _record(self, arms: Ints, values: Floats, noise: Floats, before: Floats | None = None) -> None:
+        """Learn from values, (n,); then choose the features anew if given the variance ``before`` the round."""
+        block, pulls = pooled(arms, values, noise), self._pulls.copy()
+        pulls.add(block.arms, block.values, 1 / block.noise)
+        pulled = pulls.arms
+        new = before is not None and self._map.redraw(pulled, pulls.weights, before[pulled], int(arms[-1]))
+        # all that may fail has been done: from here on things change
+        if len(pulls) > len(self._pulls):
             self._seen = None
-        distinct, averages, pooled_noise, _ = pooled(arms, values, noise)
-        self._pulls.add(distinct, averages, 1 / pooled_noise)
-        return distinct, np.asarray(1 / pooled_noise)
+        self._pulls = pulls
+        self._memory.take(pulls.slots(arms), values / noise)
+        self._rebuild() if new else self._learn(block.arms, 1 / block.noise)
 
     def _learn(self, arms: Ints, weights: Floats) -> None:
         """V and the variance after these pulls of distinct arms."""

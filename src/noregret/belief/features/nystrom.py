@@ -87,14 +87,13 @@ class NystromMap:
     def __init__(self, features: Nystrom, arms: Floats, ridge: float, rng: Rng) -> None:
         self.members = np.empty(0, np.intp)  # the dictionary S, as arms
         self._features, self._arms, self._ridge, self._rng = features, arms, ridge, rng
-        self._prior_variance = features.kernel.diag(arms)
         self._prior_root: Floats | None = None
         self._basis: Ints = self.members  # those of them that the features are made of
         self._whiten: Whiten = np.asarray
         self.span: Floats | None = None
         self._columns = KernelColumns(features.kernel, arms)
         self.table = np.empty((0, len(arms)))
-        self.unexplained = self._not_carried(self._prior_variance, self.table)
+        self.unexplained = self._not_carried(self._columns.variance, self.table)
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         kernel = self._features.kernel
@@ -103,13 +102,17 @@ class NystromMap:
         return table, self._not_carried(kernel.diag(points), table)
 
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
+        state = self._rng.bit_generator.state
         drawn = pulled[self._rng.random(pulled.size) < self._chance(precision, variance)]
         if not drawn.size:
             drawn = np.array([last], np.intp)
         if np.array_equal(drawn, self.members):
             return False
-        self.members = drawn
-        self._embed()
+        try:
+            self._embed(drawn)
+        except BaseException:
+            self._rng.bit_generator.state = state
+            raise
         return True
 
     def unexplained_covariance(self, first: Ints, second: Ints) -> Floats:
@@ -131,9 +134,8 @@ class NystromMap:
 
     def move(self, arms: Floats, index: Ints) -> Self:
         other = type(self)(self._features, arms, self._ridge, self._rng)
-        other.members = index[self.members]
-        if other.members.size:
-            other._embed()
+        if self.members.size:
+            other._embed(index[self.members])
         return other
 
     def copy(self) -> Self:
@@ -152,15 +154,14 @@ class NystromMap:
                 return np.minimum(1.0, precision * p)
         return p
 
-    def _embed(self) -> None:
-        """Features of all arms from the dictionary, and the variance they leave."""
-        size = self.members.size
-        with threads_for(size * size * len(self._arms)):
-            corner = self._columns.among(self.members)
-            kept, self._whiten, self.span = _WHITENERS[self._features.root](corner)
-            self._basis = self.members[kept]
-            self.table = self._whiten(self._columns.of(self._basis))
-            self.unexplained = self._not_carried(self._prior_variance, self.table)
+    def _embed(self, members: Ints) -> None:
+        """Take these arms for the dictionary: features of all arms from it, and the variance they leave."""
+        with threads_for(members.size**2 * len(self._arms)):
+            kept, whiten, span = _WHITENERS[self._features.root](self._columns.among(members))
+            table = whiten(self._columns.of(members[kept]))
+            unexplained = self._not_carried(self._columns.variance, table)
+        self.members, self._basis, self._whiten = members, members[kept], whiten
+        self.span, self.table, self.unexplained = span, table, unexplained
 
     def _not_carried(self, prior: Floats, table: Floats) -> Floats:
         """k(x, x) - phi'phi, (n,); nothing in the subset of regressors."""
