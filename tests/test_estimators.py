@@ -135,8 +135,8 @@ def test_no_direction_of_a_pulled_arm_is_longer_than_its_reach(seed, features):
     pulls, rewards, noise = data(seed)
     belief = told(LeastSquares(), features, pulls, rewards, noise)
     length = np.sqrt(np.einsum("ij,ij->j", belief.seen, np.linalg.solve(belief.gram, belief.seen)))
-    assert (belief.reach >= length).all()
-    np.testing.assert_allclose(belief.reach, length, rtol=1e-6, atol=1e-5)
+    assert (belief.norm_bounds >= length).all()
+    np.testing.assert_allclose(belief.norm_bounds, length, rtol=1e-6, atol=1e-5)
 
 
 @ALGEBRA
@@ -308,7 +308,8 @@ def test_one_pass_estimators_keep_no_history_and_the_others_only_the_arms_own_re
     pulls, rewards = np.random.default_rng(8).integers(10, size=4000), np.zeros(4000)
     for estimator, words in ((LeastSquares(), 10), (ROBUST[0], 10), (ROBUST[4], 10), (ROBUST[3], 60)):
         memory = told(estimator, QFF, pulls[:500], rewards[:500])._memory
-        assert sum(array.size for array in vars(memory).values()) == words
+        held = sum(array.size for array in vars(memory).values() if isinstance(array, np.ndarray))
+        assert words <= held <= 2 * words  # with room to grow
     memory = told(ROBUST[1], QFF, pulls, rewards)._memory
     held = sum(array.size for name in ("_sizes", "_sums") for array in vars(memory)[name])
     assert 2 * 4000 <= held <= 4 * 4000 + 200  # sizes and running sums, with room to grow

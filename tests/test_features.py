@@ -167,9 +167,9 @@ def test_nystrom_is_exact_on_its_dictionary_and_never_above_the_kernel(root, ker
     assert at_work.redraw(inside, np.ones(inside.size), np.ones(inside.size), 0)
     phi, matrix = at_work.table, kernel(arms, arms)
     np.testing.assert_allclose(phi.T @ phi[:, inside], matrix[:, inside], atol=1e-6)
-    np.testing.assert_allclose(at_work.rest, np.maximum(np.diag(matrix) - (phi**2).sum(axis=0), 0), atol=1e-12)
+    np.testing.assert_allclose(at_work.unexplained, np.maximum(np.diag(matrix) - (phi**2).sum(axis=0), 0), atol=1e-12)
     assert np.linalg.eigvalsh(matrix - phi.T @ phi).min() > -1e-6
-    np.testing.assert_allclose(at_work.rest_covariance(inside, np.arange(40)), 0, atol=1e-6)
+    np.testing.assert_allclose(at_work.unexplained_covariance(inside, np.arange(40)), 0, atol=1e-6)
 
 
 def test_nystrom_roots_span_the_same_features():
@@ -185,11 +185,11 @@ def test_nystrom_takes_any_kernel_and_repeated_points():
     table_kernel = Tabular(np.eye(5) + 1.0)
     at_work = Nystrom(table_kernel, math.inf).on(table_kernel.arms, 1.0, RNG(0))
     at_work.redraw(np.array([0, 3]), np.ones(2), np.ones(2), 3)
-    assert at_work.rest[[0, 3]] == pytest.approx(0, abs=1e-12)
+    assert at_work.unexplained[[0, 3]] == pytest.approx(0, abs=1e-12)
     twins = np.array([[0.5], [0.5], [0.1]])
     at_work = Nystrom(SquaredExponential(0.2), math.inf).on(twins, 1.0, RNG(0))
     at_work.redraw(np.arange(3), np.ones(3), np.ones(3), 0)
-    np.testing.assert_allclose(at_work.rest, 0, atol=1e-12)
+    np.testing.assert_allclose(at_work.unexplained, 0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("counting", "expected"), [("each", 1 - 0.9**7), ("sum", 0.7), ("once", 0.1)])

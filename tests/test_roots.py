@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noregret import Matern, Nystrom, SparseGP, TruncatedDirections
-from noregret.belief.estimators.roots import FULL, SMALL, InverseRoot, _quadrature
+from noregret.belief.estimators.roots import FEW_ROWS, FULL, InverseRoot, _quadrature
 
 
 def exactly(matrix, right):
@@ -22,7 +22,9 @@ def test_the_quadrature_is_the_inverse_root_on_its_range(low, high):
 
 
 @settings(derandomize=True, deadline=None, max_examples=40)
-@given(st.integers(0, 2**32 - 1), st.integers(SMALL, SMALL + 40), st.floats(0, 4), st.sampled_from([0.01, 1.0, 30.0]))
+@given(
+    st.integers(0, 2**32 - 1), st.integers(FEW_ROWS, FEW_ROWS + 40), st.floats(0, 4), st.sampled_from([0.01, 1.0, 30.0])
+)
 def test_follows_terms_until_it_is_full(seed, size, decades, ridge):
     rng = np.random.default_rng(seed)
     factor = rng.standard_normal((size, size)) * 10 ** (decades * (rng.random(size) - 1) / 2)
@@ -37,13 +39,13 @@ def test_follows_terms_until_it_is_full(seed, size, decades, ridge):
 
 
 def test_a_refused_term_changes_nothing():
-    matrix = 2 * np.eye(SMALL)
-    root, right = InverseRoot(matrix), np.arange(SMALL, dtype=float)
-    assert not root.add(np.full(SMALL, 100.0))  # beyond the range
+    matrix = 2 * np.eye(FEW_ROWS)
+    root, right = InverseRoot(matrix), np.arange(FEW_ROWS, dtype=float)
+    assert not root.add(np.full(FEW_ROWS, 100.0))  # beyond the range
     np.testing.assert_allclose(root @ right, right / np.sqrt(2))
     assert not InverseRoot(np.eye(3)).add(np.ones(3))  # so small that a new one is as fast
-    assert not InverseRoot(np.diag(np.geomspace(1, 1e9, SMALL))).add(
-        np.ones(SMALL)
+    assert not InverseRoot(np.diag(np.geomspace(1, 1e9, FEW_ROWS))).add(
+        np.ones(FEW_ROWS)
     )  # so steep that it would be inexact
 
 

@@ -61,11 +61,11 @@ def told(features, ridge, pulls, rewards, noise=None, pieces=(5, 1, 9), arms=GRI
 
 def direct(belief, pulls, rewards, noise):
     """Mean, std, gain and effective dimension on the belief's own features, by the textbook formulas."""
-    table, rest = belief._map.at(GRID)
+    table, unexplained = belief._map.at(GRID)
     weighted = table[:, pulls] / noise
     gram = weighted @ table[:, pulls].T + belief.ridge * np.eye(len(table))
     mean = np.linalg.solve(gram, weighted @ rewards) @ table
-    variance = rest + belief.ridge * (table * np.linalg.solve(gram, table)).sum(axis=0)
+    variance = unexplained + belief.ridge * (table * np.linalg.solve(gram, table)).sum(axis=0)
     gain = 0.5 * (np.linalg.slogdet(gram)[1] - len(table) * math.log(belief.ridge))
     return {"mean": mean, "std": np.sqrt(variance), "information_gain": gain,
             "effective_dimension": (variance[pulls] / noise).sum() / belief.ridge}  # fmt: skip

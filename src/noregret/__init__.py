@@ -4,9 +4,9 @@ from importlib.metadata import version
 
 from noregret import algorithms, problems
 from noregret.belief.box import Box
+from noregret.belief.estimators import Estimator
 from noregret.belief.estimators.estimators import (
     ClippedResiduals,
-    Estimator,
     LeastSquares,
     MedianOfMeans,
     TruncatedDirections,

@@ -31,7 +31,8 @@ import numpy as np
 
 from noregret.belief.estimators.estimators import TruncatedDirections
 from noregret.belief.exact import ExactGP
-from noregret.belief.features.fourier import Features, QuadratureFourier, sufficient_order
+from noregret.belief.features import Features
+from noregret.belief.features.fourier import QuadratureFourier, sufficient_order
 from noregret.belief.features.nystrom import Nystrom
 from noregret.belief.kernels import KernelLike, SquaredExponential
 from noregret.belief.posterior import Posterior

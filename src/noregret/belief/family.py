@@ -36,7 +36,7 @@ class FamilyPosterior:
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in rewards in every member; ``noise`` scales each member's own ridge."""
-        for member in self.members:
+        for member in sorted(self.members, key=lambda member: member.ridge):  # what one refuses, the first refuses
             member.update(arms, rewards, noise=noise)
 
     def at(self, arms: Any) -> FamilyPosterior:

@@ -272,7 +272,7 @@ class Scaling(Kernel):
 
 
 @dataclass(frozen=True)
-class Given(Kernel):
+class FunctionKernel(Kernel):
     """Any callable (n, d), (m, d) -> (n, m) as a kernel; its own ``diag`` is used if it has one."""
 
     function: Callable[[Floats, Floats], Floats]
@@ -292,7 +292,7 @@ def as_kernel(kernel: KernelLike) -> Kernel:
         return kernel
     if isinstance(kernel, type) or not callable(kernel):
         raise ValueError(f"kernel must be a kernel object or a function (n, d), (m, d) -> (n, m), got {kernel!r}")
-    return Given(kernel)
+    return FunctionKernel(kernel)
 
 
 def _distance(X: Floats, Y: Floats, lengthscale: Lengthscale, metric: Literal["euclidean", "sqeuclidean"]) -> Floats:

@@ -137,6 +137,14 @@ def as_arms(arms: Any) -> Floats:
     return array
 
 
+def check_finite(arms: Any, rewards: Floats) -> None:
+    """Refuse rewards, (n,), that are nan or infinite."""
+    fine = np.isfinite(rewards)
+    if not fine.all():
+        i = int(fine.argmin())
+        raise ValueError(f"reward of arm {arms[i]} is {rewards[i]}: drop it or pass a finite value")
+
+
 def check_size(arms: Any, rewards: Floats, largest: float) -> None:
     """Refuse rewards, (n,), that are larger than the belief can take in."""
     large = np.abs(rewards) > largest
@@ -146,3 +154,58 @@ def check_size(arms: Any, rewards: Floats, largest: float) -> None:
             f"reward of arm {arms[i]} is {rewards[i]:g}: least squares takes rewards up to {largest:g} in size; drop "
             "it, or use a robust algorithm such as tgp_ucb"
         )
+
+
+def as_pulls(arms: Any, rewards: Any, noise: Any, count: int, largest: float) -> tuple[Ints, Floats | None, Floats]:
+    """Check what an update was given, and give it back as arrays: arms, rewards (or None) and noise factors, each (n,).
+
+    ``count`` is the number of arms there are, ``largest`` the size up to which rewards are taken.
+    """
+    places = _as_indices(arms, count)
+    values = None if rewards is None else _as_rewards(rewards, places, largest)
+    return places, values, np.ones(places.size) if noise is None else _as_noise(noise, places.size)
+
+
+def _as_indices(arms: Any, count: int) -> Ints:
+    places = np.asarray(arms).reshape(-1)
+    if places.dtype.kind == "b":
+        raise ValueError("arms must be indices, got a mask: pass np.flatnonzero(mask)")
+    if places.dtype.kind not in "iu" and places.size:
+        raise ValueError(f"arms must be whole numbers, got {places.tolist()[0]!r}: name arms by their index")
+    if places.size == 1:  # in scalars: this is the hot path
+        inside = 0 <= int(places[0]) < count
+    else:
+        inside = not places.size or (int(places.min()) >= 0 and int(places.max()) < count)
+    if not inside:
+        raise ValueError(f"arms must be in 0..{count - 1}, got {places[(places < 0) | (places >= count)][0]}")
+    return places.astype(np.intp, copy=False)
+
+
+def _as_rewards(rewards: Any, arms: Ints, largest: float) -> Floats:
+    values = np.asarray(rewards)
+    if values.dtype.kind not in "fiubO":
+        raise ValueError(f"rewards must be real numbers, got {rewards!r}")
+    values = values.astype(float, copy=False).reshape(-1)
+    if values.size != arms.size:
+        raise ValueError(
+            f"rewards must be one per arm, got {_many(arms.size, 'arm')} and {_many(values.size, 'reward')}"
+        )
+    if values.size != 1 or not abs(float(values[0])) <= HUGE:  # one reward in scalars: this is the hot path
+        check_finite(arms, values)
+        check_size(arms, values, largest)
+    return values
+
+
+def _as_noise(noise: Any, count: int) -> Floats:
+    factors = np.asarray(noise, dtype=float)
+    if factors.ndim > 1 or factors.size not in (1, count):
+        raise ValueError(f"noise must be one number or one per arm, got {factors.size} for {_many(count, 'arm')}")
+    factors = np.broadcast_to(factors, (count,))
+    fine = (factors > 0) & np.isfinite(factors)
+    if not fine.all():
+        raise ValueError(f"noise must be positive and finite, got {factors[fine.argmin()]}")
+    return factors
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

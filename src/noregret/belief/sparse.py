@@ -3,11 +3,11 @@
 The state is small: with features that span r dimensions, and the u distinct arms pulled so far,
 
     V = ridge I + seen diag(weights) seen',    (r, r), seen the features of these arms, (r, u)
-    mean = phi'theta,    s^2 = rest + ridge phi' V^-1 phi
+    mean = phi'theta,    s^2 = unexplained + ridge phi' V^-1 phi
 
-where the estimator says what theta is, and rest is the prior variance that the features do not carry. All of it is in
-coordinates of the span: the m features themselves, where they span as many dimensions. While they stay, a pull changes
-V^-1 and s^2 by a rank-one term, O(r N); when they change, all is made afresh, O(r^2 N).
+where the estimator says what theta is, and unexplained is the prior variance that the features do not carry. All of it
+is in coordinates of the span: the m features themselves, where they span as many dimensions. While they stay, a pull
+changes V^-1 and s^2 by a rank-one term, O(r N); when they change, all is made afresh, O(r^2 N).
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from noregret.belief.estimators.estimators import Estimator, LeastSquares
+from noregret.belief.estimators import Estimator
+from noregret.belief.estimators.estimators import LeastSquares
 from noregret.belief.estimators.roots import InverseRoot
-from noregret.belief.features.fourier import Features
-from noregret.belief.numerics.linalg import REFRESH, room, solve_lower
+from noregret.belief.features import Features
+from noregret.belief.numerics.linalg import REFRESH, solve_lower
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, check_size
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_pulls
+from noregret.belief.pulls import Pulls, places_among, pooled
 
 BLUR = 1e-12
 """What rounding may have added to or taken from a variance, as a share of the largest."""
@@ -81,14 +83,13 @@ class SparsePosterior:
         self.claimed_gain = 0.0  # 1/2 sum over pulls of ln(1 + s^2 / ridge), s the std before their block
         self._estimator, self._memory = model.estimator, model.estimator.memory()
         self._map = model.features.on(arms, model.ridge, rng)
-        self._precision = np.zeros(len(arms))  # per point: the sum of 1 / noise over its pulls
-        self._slot, self._order, self._distinct = np.full(len(arms), -1), np.empty(0, np.intp), 0
+        self._pulls = Pulls()
         self._mean: Floats | None = None
         self._std: Floats | None = None
         self._theta: Floats | None = None
         self._seen: Floats | None = None
         self._variance, self._blur, self._changes = np.empty(0), 0.0, 0
-        self._half: InverseRoot | None = None  # of V, once somebody wants it
+        self._inverse_root: InverseRoot | None = None  # of V, once somebody wants it
         self._rebuild()
 
     @property
@@ -116,14 +117,14 @@ class SparsePosterior:
         if self._theta is None:
             size = len(self.gram)
             with threads_for(size**3):
-                self._theta = self._estimator.theta(self, self._memory) if self._distinct else np.zeros(size)
+                self._theta = self._estimator.theta(self, self._memory) if len(self._pulls) else np.zeros(size)
         return self._theta
 
     @property
     def seen(self) -> Floats:
         """Features of the distinct points pulled, in the basis of the span, (r, u)."""
         if self._seen is None:
-            self._seen = np.asarray(self._map.table[:, self._pulled])
+            self._seen = np.asarray(self._map.table[:, self._pulls.arms])
         return self._seen
 
     @property
@@ -132,22 +133,23 @@ class SparsePosterior:
         return self._map.span
 
     @property
-    def reach(self) -> Floats:
+    def norm_bounds(self) -> Floats:
         """No less than the norm of V^-1/2 phi, for the features of each distinct point pulled, (u,)."""
-        pulled = self._pulled
-        carried = np.maximum(self._variance[pulled] - self._map.rest[pulled], 0.0)
+        pulled = self._pulls.arms
+        carried = np.maximum(self._variance[pulled] - self._map.unexplained[pulled], 0.0)
         return np.sqrt((carried + self._blur) / self.ridge)
 
-    def half(self, right: Floats) -> Floats:
+    def inverse_root_times(self, right: Floats) -> Floats:
         """V^-1/2 times (r, n) or (r,), with the symmetric root."""
-        if self._half is None:
-            self._half = InverseRoot(self.gram)
-        return self._half @ right
+        if self._inverse_root is None:
+            self._inverse_root = InverseRoot(self.gram)
+        return self._inverse_root @ right
 
     @property
     def effective_dimension(self) -> float:
         """Sum of std(x_s)^2 / ridge over all pulls."""
-        return float(self._precision[self._pulled] @ np.maximum(self._variance[self._pulled], 0.0)) / self.ridge
+        variance = np.maximum(self._variance[self._pulls.arms], 0.0)
+        return float(self._pulls.weights @ variance) / self.ridge
 
     @property
     def rank(self) -> int:
@@ -162,13 +164,8 @@ class SparsePosterior:
     @property
     def pulled(self) -> Ints:
         """The distinct arms pulled so far, in order of their first pull."""
-        pulled = self._pulled
+        pulled = self._pulls.arms
         return pulled if self._shown == len(self._points) else pulled[pulled < self._shown]
-
-    @property
-    def _pulled(self) -> Ints:
-        """The same with the points that are arms no more."""
-        return self._order[: self._distinct]
 
     @property
     def dictionary(self) -> Floats:
@@ -180,31 +177,31 @@ class SparsePosterior:
 
         Features that depend on the pulls are chosen anew at the end, from the variance of before; not if None.
         """
-        arms = np.asarray(arms, dtype=np.intp).reshape(-1)
-        factors = np.ones(arms.size) if noise is None else np.array(np.broadcast_to(noise, arms.shape), float)
+        arms, values, factors = as_pulls(arms, rewards, noise, self._shown, self.largest_reward)
         if not arms.size:
             return
-        if rewards is None:
-            self._learn(*self._record(arms, self.mean[arms], factors))
+        if values is None:
+            self._record(arms, self.mean[arms], factors)
             return
-        values = np.asarray(rewards, float).reshape(-1)
-        check_size(arms, values, self.largest_reward)
-        values = np.clip(values, -HUGE, HUGE)
-        before = self._variance
-        self.claimed_gain += 0.5 * float(np.log1p(np.maximum(before[arms], 0.0) / (self.ridge * factors)).sum())
-        while self._estimator.one_by_one and arms.size > 1:
-            self._learn(*self._arrive(arms[:1], values[:1], factors[:1]))
-            arms, values, factors = arms[1:], values[1:], factors[1:]
-        told, pulled = self._arrive(arms, values, factors), self._pulled
-        new = self._map.redraw(pulled, self._precision[pulled], before[pulled], int(arms[-1]))
-        self._rebuild() if new else self._learn(*told)
+        values, before = np.clip(values, -HUGE, HUGE), self._variance
+        gain = 0.5 * float(np.log1p(np.maximum(before[arms], 0.0) / (self.ridge * factors)).sum())
+        saved = self._saved(arms.size)
+        try:
+            while self._estimator.one_by_one and arms.size > 1:
+                self._take(arms[:1], values[:1], factors[:1])
+                arms, values, factors = arms[1:], values[1:], factors[1:]
+            self._take(arms, values, factors, before)
+        except BaseException:
+            vars(self).update(saved)
+            raise
+        self.claimed_gain += gain
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points."""
         points = as_arms(points)
         with threads_for(len(self.gram) ** 2 * len(points)):
-            table, rest = self._map.at(points)
-            variance = rest + self.ridge * np.einsum("ij,ij->j", table, self.inverse @ table)
+            table, unexplained = self._map.at(points)
+            variance = unexplained + self.ridge * np.einsum("ij,ij->j", table, self.inverse @ table)
             return np.asarray(self.theta @ table), np.sqrt(np.maximum(variance, 0.0))
 
     def sample(self, rng: Rng) -> Floats:
@@ -212,56 +209,62 @@ class SparsePosterior:
         size = len(self.gram)
         with threads_for(size * (len(self._points) + size**2)):
             error = np.linalg.solve(np.linalg.cholesky(self.gram).T, rng.standard_normal(size))
-            draw = math.sqrt(self.ridge) * (error @ self._map.table) + self._map.rest_draw(rng)
+            draw = math.sqrt(self.ridge) * (error @ self._map.table) + self._map.unexplained_draw(rng)
             return np.asarray(self.mean + draw[: self._shown])
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
         left, right = self._map.table[:, first], self._map.table[:, second]
         carried = np.linalg.multi_dot([left.T, self.inverse, right])
-        return np.asarray(self._map.rest_covariance(first, second) + self.ridge * carried)
+        return np.asarray(self._map.unexplained_covariance(first, second) + self.ridge * carried)
 
     def at(self, arms: Any) -> SparsePosterior:
         """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""
-        arms, pulled = as_arms(arms) + 0.0, self._pulled
-        place = _places(self._points[pulled], arms)
+        arms, pulled = as_arms(arms), self._pulls.arms
+        places = places_among(arms, self._points[pulled])
         other = copy.copy(self)
-        other._points, other._shown = np.vstack([arms, self._points[pulled[place >= len(arms)]]]), len(arms)
+        other._points, other._shown = np.vstack([arms, self._points[pulled[places >= len(arms)]]]), len(arms)
         index = np.full(len(self._points), -1)
-        index[pulled] = place
+        index[pulled] = places
         other._map, other._memory = self._map.move(other._points, index), self._memory.copy()
-        other._precision, other._slot = np.zeros(len(other._points)), np.full(len(other._points), -1)
-        other._precision[place], other._slot[place] = self._precision[pulled], np.arange(pulled.size)
-        other._order = place
+        other._pulls = self._pulls.moved(places)
         other._rebuild()
         return other
 
     def copy(self) -> Self:
         """An independent posterior with the same knowledge."""
         twin = copy.copy(self)
-        twin._map, twin._memory, twin._half = self._map.copy(), self._memory.copy(), None
-        for name in ("gram", "inverse", "_precision", "_slot", "_order"):
-            setattr(twin, name, getattr(self, name).copy())
+        twin._map, twin._memory, twin._inverse_root = self._map.copy(), self._memory.copy(), None
+        twin._pulls, twin.gram, twin.inverse = self._pulls.copy(), self.gram.copy(), self.inverse.copy()
         return twin
 
-    def _arrive(self, arms: Ints, rewards: Floats, noise: Floats) -> tuple[Ints, Floats]:
-        """Count the rewards, and let the estimator see them on arrival if it wants to."""
+    def _saved(self, rewards: int) -> dict[str, Any]:
+        """What an update with so many rewards may have changed when it fails."""
+        if not self._estimator.one_by_one or rewards == 1:  # `_record` changes nothing when it fails
+            return {"rounds": self.rounds}
+        return {name: value for name, value in vars(self.copy()).items() if name != "_map"}
+
+    def _take(self, arms: Ints, rewards: Floats, noise: Floats, before: Floats | None = None) -> None:
+        """Count rewards, let the estimator see them on arrival if it wants to, and learn from them."""
         self.rounds += arms.size
         if self._estimator.one_by_one:
             value, factor = self._estimator.arrive(self, int(arms[0]), float(rewards[0]))
             rewards, noise = np.array([value]), factor * noise
         self._theta = self._mean = None
-        return self._record(arms, rewards, noise)
+        self._record(arms, rewards, noise, before)
 
-    def _record(self, arms: Ints, values: Floats, noise: Floats) -> tuple[Ints, Floats]:
-        """Put values into memory; the distinct arms among theirs, and by how much the weight of each has grown."""
-        weights: Floats = 1 / noise
-        self._memory.take(self._slots(arms), weights * values)
-        if arms.size > 1:
-            arms, inverse = np.unique(arms, return_inverse=True)
-            weights = np.bincount(inverse, weights).astype(float)
-        self._precision[arms] += weights
-        return arms, weights
+    def _record(self, arms: Ints, values: Floats, noise: Floats, before: Floats | None = None) -> None:
+        """Learn from values, (n,); then choose the features anew if given the variance ``before`` the round."""
+        block, pulls = pooled(arms, values, noise), self._pulls.copy()
+        pulls.add(block.arms, block.values, 1 / block.noise)
+        pulled = pulls.arms
+        new = before is not None and self._map.redraw(pulled, pulls.weights, before[pulled], int(arms[-1]))
+        # all that may fail has been done: from here on things change
+        if len(pulls) > len(self._pulls):
+            self._seen = None
+        self._pulls = pulls
+        self._memory.take(pulls.slots(arms), values / noise)
+        self._rebuild() if new else self._learn(block.arms, 1 / block.noise)
 
     def _learn(self, arms: Ints, weights: Floats) -> None:
         """V and the variance after these pulls of distinct arms."""
@@ -276,19 +279,6 @@ class SparsePosterior:
             for column, weight in zip(features.T, weights.tolist(), strict=True):
                 self._pull(column, weight)
 
-    def _slots(self, arms: Ints) -> Ints:
-        """The places of arms in the order of first pulls, new ones given theirs."""
-        slots = self._slot[arms]
-        if (slots < 0).any():
-            _, first = np.unique(arms, return_index=True)
-            new = arms[np.sort(first[slots[first] < 0])]
-            start, self._distinct = self._distinct, self._distinct + new.size
-            self._order = room(self._order, self._distinct)
-            self._order[start : self._distinct] = new
-            self._slot[new] = np.arange(start, self._distinct)
-            self._seen = None
-        return np.asarray(self._slot[arms])
-
     def _pull(self, features: Floats, weight: float) -> None:
         """V^-1, the variance and the gain after one more pull of an arm with these features, (r,)."""
         direction = self.inverse @ features
@@ -297,15 +287,15 @@ class SparsePosterior:
         self._variance = self._variance - (self.ridge * weight / pivot) * (direction @ self._map.table) ** 2
         self.information_gain += 0.5 * math.log(pivot)
         self._changes += 1
-        if self._half is not None and not self._half.add(math.sqrt(weight) * features):
-            self._half = None
+        if self._inverse_root is not None and not self._inverse_root.add(math.sqrt(weight) * features):
+            self._inverse_root = None
 
     def _rebuild(self) -> None:
         """V and all that follows, in features that are new."""
         self._seen = self._theta = self._mean = None
         size = len(self._map.table)
         with threads_for(size**2 * len(self._points)):
-            self.gram = self.ridge * np.eye(size) + (self._precision[self._pulled] * self.seen) @ self.seen.T
+            self.gram = self.ridge * np.eye(size) + (self._pulls.weights * self.seen) @ self.seen.T
             self._refresh()
 
     def _refresh(self) -> None:
@@ -314,15 +304,7 @@ class SparsePosterior:
         lower = solve_lower(root, np.eye(size)) if size else np.eye(0)
         lifted = lower @ self._map.table  # V is well-conditioned, and a product is faster than a solve
         self.inverse = lower.T @ lower
-        self._variance = self._map.rest + self.ridge * np.einsum("ij,ij->j", lifted, lifted)
+        self._variance = self._map.unexplained + self.ridge * np.einsum("ij,ij->j", lifted, lifted)
         self._blur = BLUR * float(self._variance.max())
         self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self.ridge))
-        self._changes, self._std, self._half = 0, None, None
-
-
-def _places(points: Floats, arms: Floats) -> Ints:
-    """For each of the (u, d) points its row among the (N, d) arms; those without one come after them, in order."""
-    row = {arm.tobytes(): i for i, arm in reversed(list(enumerate(arms)))}
-    place = np.array([row.pop((point + 0.0).tobytes(), -1) for point in points], dtype=np.intp)
-    place[place < 0] = len(arms) + np.arange(np.count_nonzero(place < 0))
-    return place
+        self._changes, self._std, self._inverse_root = 0, None, None

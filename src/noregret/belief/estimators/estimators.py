@@ -1,32 +1,17 @@
-"""Estimators: how rewards become a mean.
-
-The mean of a `noregret.SparseGP` is phi(x)'theta. With phi_a the features of pulled arm a, V = ridge I + the sum of
-phi phi' over all pulls, and y the rewards, an estimator is a way to theta:
-
-=========================  =========================================================================
-`LeastSquares`             theta = V^-1 sum phi y: exact for light tails, at the mercy of one reward
-`TruncatedRewards`         the same, each reward counted as 0 if beyond a level on arrival
-`ClippedResiduals`         the same, each reward pulled in to near the mean on arrival, and weighted
-`TruncatedDirections`      theta = V^-1/2 r, r_i = the sum of (V^-1/2 phi)_i y without the large ones
-`MedianOfMeans`            theta of one group of rewards, the one most others agree with
-=========================  =========================================================================
-
-A new one is a frozen dataclass that inherits from `Estimator` and overrides what differs from least squares: ``arrive``
-if it looks at each reward once, ``memory`` and ``theta`` if it needs more of them than their sums.
-"""
+"""The estimators themselves: least squares, and four that one absurd reward cannot spoil."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from noregret.belief.estimators.memory import GroupSums, SortedRewards, Sums
+from noregret.belief.estimators import Estimator, Regression
+from noregret.belief.estimators.memory import GroupSums, SortedRewards
 from noregret.belief.numerics.linalg import solve_lower
 from noregret.belief.posterior import Floats, Posterior
 
@@ -34,60 +19,6 @@ Level = Callable[[Any], float]
 """A schedule: a number for the posterior's state."""
 Product = Callable[[Floats], Floats]
 """Multiplication by a matrix from the left."""
-
-
-class Regression(Posterior, Protocol):
-    """The belief as its estimator sees it: a regression on the features of the u distinct arms pulled."""
-
-    @property
-    def seen(self) -> Floats:
-        """Features of the distinct arms pulled, (r, u), in the order of their first pull."""
-        ...
-
-    @property
-    def gram(self) -> Floats:
-        """V = ridge I + seen diag(weights) seen', (r, r)."""
-        ...
-
-    @property
-    def inverse(self) -> Floats:
-        """V^-1, (r, r)."""
-        ...
-
-    @property
-    def span(self) -> Floats | None:
-        """The basis of the above in the m features, (m, r), orthonormal; None for the unit vectors."""
-        ...
-
-    def half(self, right: Floats) -> Floats:
-        """V^-1/2 times (r, n) or (r,), with the symmetric root."""
-        ...
-
-    @property
-    def reach(self) -> Floats:
-        """No less than the norm of V^-1/2 phi, for each column phi of ``seen``, (u,)."""
-        ...
-
-
-class Estimator(ABC):  # noqa: B024  everything has a default: that of least squares
-    """How rewards become a mean: least squares, but for what a subclass overrides."""
-
-    robust: ClassVar[bool] = True
-    """Whether one absurd reward does only bounded harm. If not, rewards beyond 1e100 in size are refused."""
-    one_by_one: ClassVar[bool] = False
-    """Whether each reward is to be shown to ``arrive``, with the belief as it was just before."""
-
-    def arrive(self, belief: Posterior, arm: int, reward: float) -> tuple[float, float]:
-        """What the reward is counted as, and a factor on its ridge; ``belief.rounds`` counts it already."""
-        return reward, 1.0
-
-    def memory(self) -> Any:
-        """An empty memory, whose method ``take`` will be given every reward."""
-        return Sums()
-
-    def theta(self, belief: Regression, memory: Any) -> Floats:
-        """Coefficients of the mean on the features, in the basis of their span, (r,)."""
-        return np.asarray(belief.inverse @ (belief.seen @ memory.total))
 
 
 @dataclass(frozen=True)
@@ -158,11 +89,11 @@ class TruncatedDirections(Estimator):
 
     def theta(self, belief: Regression, memory: SortedRewards) -> Floats:
         level = self.level(belief)
-        near = memory.reaching(belief.reach, level)  # every other arm's rewards are all kept, in all directions
+        near = memory.reaching(belief.norm_bounds, level)  # every other arm's rewards are all kept, in all directions
         theta = belief.inverse @ (belief.seen @ memory.total(leave=near))
         if near.size:
-            there, back = (_cholesky if self.root == "cholesky" else _symmetric)(belief)
-            theta += back(memory.kept(near, there(belief.seen[:, near]), level))
+            to_directions, from_directions = (_cholesky_root if self.root == "cholesky" else _symmetric_root)(belief)
+            theta += from_directions(memory.kept(near, to_directions(belief.seen[:, near]), level))
         return np.asarray(theta)
 
 
@@ -194,16 +125,19 @@ class MedianOfMeans(Estimator):
         return np.asarray(np.linalg.solve(root.T, lifted[:, np.argmin(distance)]))
 
 
-def _symmetric(belief: Regression) -> tuple[Product, Product]:
+def _symmetric_root(belief: Regression) -> tuple[Product, Product]:
     """Multiplication by V^-1/2 from the basis of the span to the unit vectors, (m, r), and by its transpose."""
     span = belief.span
     if span is None:
-        return belief.half, belief.half
-    return lambda x: span @ belief.half(x), lambda x: belief.half(span.T @ x)
+        return belief.inverse_root_times, belief.inverse_root_times
+    return lambda x: span @ belief.inverse_root_times(x), lambda x: belief.inverse_root_times(span.T @ x)
 
 
-def _cholesky(belief: Regression) -> tuple[Product, Product]:
-    """The same with L^-1, L L' = V, where V is the ridge off the span."""
+def _cholesky_root(belief: Regression) -> tuple[Product, Product]:
+    """Multiplication by L^-1, L L' = V, from the basis of the span to the unit vectors, and by its transpose.
+
+    Off the span, V is the ridge.
+    """
     gram, span = belief.gram, belief.span
     if span is not None:
         ridge = belief.ridge

@@ -6,14 +6,13 @@ counts with weight 1 / n, and what is kept of it is y / n.
 
 from __future__ import annotations
 
-from typing import Protocol, Self, TypeVar
+import copy
+from typing import Protocol, Self
 
 import numpy as np
 
-from noregret.belief.numerics.linalg import room
+from noregret.belief.numerics.linalg import enlarged
 from noregret.belief.posterior import Floats, Ints
-
-Array = TypeVar("Array", Floats, Ints)
 
 
 class Memory(Protocol):
@@ -29,38 +28,50 @@ class Memory(Protocol):
 
 
 class Sums:
-    """The sum of each arm's rewards: ``total``, (u,)."""
+    """The sum of each arm's rewards."""
 
     def __init__(self) -> None:
-        self.total = np.empty(0)
+        self._sums, self._arms = np.empty(0), 0
+
+    @property
+    def total(self) -> Floats:
+        """The sum of each arm's rewards, (u,)."""
+        return self._sums[: self._arms]
 
     def take(self, slots: Ints, values: Floats) -> None:
-        self.total = grown(self.total, int(slots.max()) + 1)
-        np.add.at(self.total, slots, values)
+        self._arms = max(self._arms, int(slots.max()) + 1)
+        self._sums = enlarged(self._sums, self._arms)
+        np.add.at(self._sums, slots, values)
 
     def copy(self) -> Self:
-        twin = type(self)()
-        twin.total = self.total.copy()
+        twin = copy.copy(self)
+        twin._sums = self._sums.copy()
         return twin
 
 
 class GroupSums:
-    """The sum of each arm's rewards in each of k groups, ``total``, (u, k); an arm's rewards go round the groups."""
+    """The sum of each arm's rewards in each of k groups; an arm's rewards go round the groups."""
 
     def __init__(self, groups: int) -> None:
-        self.total: Floats = np.empty((0, groups))
+        self._sums: Floats = np.empty((0, groups))
         self._turn: Ints = np.empty(0, np.intp)
+        self._arms = 0
+
+    @property
+    def total(self) -> Floats:
+        """The sum of each arm's rewards in each group, (u, k)."""
+        return self._sums[: self._arms]
 
     def take(self, slots: Ints, values: Floats) -> None:
-        arms, groups = int(slots.max()) + 1, self.total.shape[1]
-        self.total, self._turn = grown(self.total, arms), grown(self._turn, arms)
+        self._arms, groups = max(self._arms, int(slots.max()) + 1), self._sums.shape[1]
+        self._sums, self._turn = enlarged(self._sums, self._arms), enlarged(self._turn, self._arms)
         for slot, value in zip(slots, values, strict=True):
-            self.total[slot, self._turn[slot] % groups] += value
+            self._sums[slot, self._turn[slot] % groups] += value
             self._turn[slot] += 1
 
     def copy(self) -> Self:
-        twin = type(self)(self.total.shape[1])
-        twin.total, twin._turn = self.total.copy(), self._turn.copy()
+        twin = copy.copy(self)
+        twin._sums, twin._turn = self._sums.copy(), self._turn.copy()
         return twin
 
 
@@ -71,11 +82,11 @@ class SortedRewards:
         self._sizes: list[Floats] = []  # per slot: |y|, ascending; buffers with room to spare
         self._sums: list[Floats] = []  # per slot: sums of the 0, 1, 2, ... smallest rewards
         self._count: list[int] = []
-        self._largest, self._total = np.empty(0), np.empty(0)
+        self._largest, self._total = np.empty(0), np.empty(0)  # per slot: the largest |y|, the sum of all
 
     def take(self, slots: Ints, values: Floats) -> None:
         arms = int(slots.max()) + 1
-        self._largest, self._total = grown(self._largest, arms), grown(self._total, arms)
+        self._largest, self._total = enlarged(self._largest, arms), enlarged(self._total, arms)
         while len(self._count) < arms:
             self._sizes.append(np.empty(4))
             self._sums.append(np.zeros(5))
@@ -85,11 +96,11 @@ class SortedRewards:
 
     def reaching(self, weights: Floats, level: float) -> Ints:
         """The slots with a reward y such that |weight y| > level, for one weight per slot, (u,)."""
-        return np.flatnonzero(weights * self._largest > level)
+        return np.flatnonzero(weights * self._largest[: len(self._count)] > level)
 
     def total(self, leave: Ints) -> Floats:
         """The sum of each arm's rewards, (u,), 0 for the slots to leave out."""
-        total = self._total.copy()
+        total = self._total[: len(self._count)].copy()
         total[leave] = 0.0
         return total
 
@@ -126,21 +137,13 @@ class SortedRewards:
 
     def _insert(self, slot: int, value: float) -> None:
         n, size = self._count[slot], abs(value)
-        sizes = self._sizes[slot] = room(self._sizes[slot], n + 1)
-        sums = self._sums[slot] = room(self._sums[slot], n + 2)
+        sizes = self._sizes[slot] = enlarged(self._sizes[slot], n + 1)
+        sums = self._sums[slot] = enlarged(self._sums[slot], n + 2)
         at = int(sizes[:n].searchsorted(size, "right"))
         sizes[at + 1 : n + 1] = sizes[at:n]
         sizes[at] = size
         sums[at + 1 : n + 2] = sums[at : n + 1] + value
         self._count[slot], self._largest[slot], self._total[slot] = n + 1, sizes[n], sums[n + 1]
-
-
-def grown(array: Array, rows: int) -> Array:
-    """The array with at least this many rows, new ones zero."""
-    if rows <= len(array):
-        return array
-    more = np.zeros((rows - len(array), *array.shape[1:]), array.dtype)
-    return np.concatenate([array, more])
 
 
 def _largest_kept(weight: Floats, level: float) -> Floats:

@@ -19,13 +19,13 @@ from scipy.special import ellipj, ellipkm1
 from noregret.belief.posterior import Floats
 
 FULL = 16
-"""Terms after which a decomposition afresh is cheaper than to go on."""
-SMALL = 48
-"""Rows below which it always is."""
+"""After so many terms a new decomposition is cheaper than one more term."""
+FEW_ROWS = 48
+"""Matrices with fewer rows are decomposed afresh at every term: cheaper than following them."""
 STEEP = 1e6
-"""Ratio of the largest eigenvalue to the smallest beyond which it always is, too: nodes get many, and inexact."""
-ROOM = 4.0
-"""The range reaches up to so many times the largest eigenvalue, so that terms have room to make it grow."""
+"""A matrix whose eigenvalues differ by a larger factor is decomposed afresh at every term: it would need many nodes."""
+HEADROOM = 4.0
+"""The nodes are good for eigenvalues up to so many times the largest, since terms make it grow."""
 
 
 class InverseRoot:
@@ -34,11 +34,11 @@ class InverseRoot:
     def __init__(self, matrix: Floats) -> None:
         self._values, self._vectors = np.linalg.eigh(matrix)
         low, high = float(self._values[0]), float(self._values[-1])
-        self._count, self._left = 0, -1.0  # terms so far, and by how much the largest eigenvalue may still grow
-        if len(matrix) < SMALL or ROOM * high > STEEP * low:
+        self._count, self._spare = 0, -1.0  # terms so far, and by how much the largest eigenvalue may still grow
+        if len(matrix) < FEW_ROWS or HEADROOM * high > STEEP * low:
             return
-        self._left = (ROOM - 1) * high
-        nodes, self._weights = _quadrature(low, ROOM * high)
+        self._spare = (HEADROOM - 1) * high
+        nodes, self._weights = _quadrature(low, HEADROOM * high)
         self._start = 1 / (self._values + nodes[:, None])  # (J, r): the inverses before any term, on the diagonal
         self._steps = np.empty((len(nodes), FULL, len(matrix)))  # d, in coordinates of the eigenvectors
         self._factors = np.empty((len(nodes), FULL))  # c
@@ -46,15 +46,15 @@ class InverseRoot:
     def add(self, term: Floats) -> bool:
         """Take in V + z z' for z = ``term``, (r,); False, and nothing is changed, if it is time for a new one."""
         k, size = self._count, float(term @ term)
-        if k == FULL or size > self._left:
+        if k == FULL or size > self._spare:
             return False
         z = term @ self._vectors
         steps = self._start * z
         if k:
-            known, factors = self._steps[:, :k], self._factors[:, :k]
-            steps -= ((factors * (known @ z))[:, None] @ known)[:, 0]
+            before, factors = self._steps[:, :k], self._factors[:, :k]
+            steps -= ((factors * (before @ z))[:, None] @ before)[:, 0]
         self._steps[:, k], self._factors[:, k] = steps, 1 / (1 + steps @ z)
-        self._count, self._left = k + 1, self._left - size
+        self._count, self._spare = k + 1, self._spare - size
         return True
 
     def __matmul__(self, right: Floats) -> Floats:

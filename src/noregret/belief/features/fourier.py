@@ -1,94 +1,24 @@
-"""Features: maps phi from points to R^m with phi(x)'phi(y) close to the kernel k(x, y).
-
-=====================  =============================================================================
-features               what they are, and the variance that `noregret.SparseGP` gives with them
-=====================  =============================================================================
-`QuadratureFourier`    cosines and sines at Gauss-Hermite nodes: ridge phi' V^-1 phi
-`RandomFourier`        cosines and sines at random frequencies: ridge phi' V^-1 phi
-`noregret.Nystrom`     the kernel at a few of the pulled arms: k(x, x) - phi'phi + ridge phi' V^-1 phi
-=====================  =============================================================================
-
-V = ridge I + the sum of phi phi' over all pulls. The classes above are frozen descriptions; their method ``on`` puts
-them to work on some arms, as a `FeatureMap` that belongs to one posterior.
-"""
+"""Fourier features: cosines and sines of x at some frequencies, by quadrature or at random."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from scipy.linalg import qr
 from scipy.special import roots_hermite
 
+from noregret.belief.features import LOW_RANK
 from noregret.belief.kernels import Matern, RationalQuadratic, SquaredExponential
 from noregret.belief.posterior import Floats, Ints, Rng
 
 MOST_FEATURES = 20_000
 """More Fourier features than this are refused: the belief's state has their number squared."""
 
-
-FEW = 0.7
-"""Features that span less than this share of their dimensions are worth a basis of their span."""
-
 ROUNDING = 1e-13
 """What is smaller than this, compared to the largest, is taken for rounding."""
-
-
-class FeatureMap(Protocol):
-    """Features at work on N arms."""
-
-    span: Floats | None
-    """Orthonormal basis of what the features of all arms span, (m, r); None for the unit vectors."""
-    table: Floats
-    """Features of every arm in that basis, (r, N); replaced, never written to, when they change."""
-    rest: Floats
-    """Prior variance of every arm that the features do not carry, (N,)."""
-
-    def at(self, points: Floats) -> tuple[Floats, Floats]:
-        """Features (r, n) of any (n, d) points in the basis, and the variance they do not carry, (n,)."""
-        ...
-
-    def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
-        """After a round: choose the features anew if they depend on the pulls; say whether they changed.
-
-        Parameters
-        ----------
-        pulled : (u,) ints
-            The distinct arms pulled.
-        precision : (u,) floats
-            How often each of them was pulled (the sum of 1 / noise over its pulls).
-        variance : (u,) floats
-            Their posterior variance before the round.
-        last : int
-            The arm pulled last.
-        """
-        ...
-
-    def rest_covariance(self, first: Ints, second: Ints) -> Floats:
-        """Prior covariance that the features do not carry, of some arms with others, (n,), (m,) -> (n, m)."""
-        ...
-
-    def rest_draw(self, rng: Rng) -> Floats:
-        """A joint draw, (N,), of that part of f which the features do not carry."""
-        ...
-
-    def move(self, arms: Floats, index: Ints) -> Self:
-        """The same features on other (N', d) arms; what was arm i of the old ones is now ``index[i]``."""
-        ...
-
-    def copy(self) -> Self:
-        """An independent map with the same features."""
-        ...
-
-
-class Features(Protocol):
-    """A frozen recipe for features."""
-
-    def on(self, arms: Floats, ridge: float, rng: Rng) -> FeatureMap:
-        """Put them to work on these (N, d) arms."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -176,7 +106,7 @@ class RandomFourier:
     def on(self, arms: Floats, ridge: float, rng: Rng) -> FourierMap:
         """Features of these arms, at frequencies drawn now."""
         frequencies = rng.standard_normal((self.count, arms.shape[1])) / np.asarray(self.kernel.lengthscale)
-        frequencies *= _spread(self.kernel, self.count, rng)[:, None]
+        frequencies *= _frequency_scale(self.kernel, self.count, rng)[:, None]
         return FourierMap(arms, frequencies, np.full(self.count, 1 / self.count))
 
 
@@ -187,8 +117,8 @@ class FourierMap:
         self._frequencies, self._weights, self._in_cube = frequencies, weights, in_cube
         self.span: Floats | None = None
         self.span = _basis(self.at(arms)[0])
-        self.table, rest = self.at(arms)
-        self.rest = np.zeros_like(rest)  # but for rounding
+        self.table, unexplained = self.at(arms)
+        self.unexplained = np.zeros_like(unexplained)  # but for rounding
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         if self._in_cube:
@@ -204,11 +134,11 @@ class FourierMap:
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
         return False
 
-    def rest_covariance(self, first: Ints, second: Ints) -> Floats:
+    def unexplained_covariance(self, first: Ints, second: Ints) -> Floats:
         return np.zeros((len(first), len(second)))
 
-    def rest_draw(self, rng: Rng) -> Floats:
-        return self.rest
+    def unexplained_draw(self, rng: Rng) -> Floats:
+        return self.unexplained
 
     def move(self, arms: Floats, index: Ints) -> Self:
         return type(self)(arms, self._frequencies, self._weights, self._in_cube)
@@ -222,7 +152,7 @@ def _basis(table: Floats) -> Floats | None:
     vectors, upper, _ = qr(table, mode="economic", pivoting=True)
     size = np.abs(upper.diagonal())
     rank = np.count_nonzero(size > ROUNDING * size.max())
-    return np.ascontiguousarray(vectors[:, :rank]) if rank < FEW * len(table) else None
+    return np.ascontiguousarray(vectors[:, :rank]) if rank < LOW_RANK * len(table) else None
 
 
 def quadrature_error(lengthscale: float, order: int) -> float:
@@ -257,7 +187,7 @@ def _grid(axis: Floats, dimension: int) -> Floats:
     return np.stack(np.meshgrid(*[axis] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
 
 
-def _spread(kernel: SquaredExponential | Matern | RationalQuadratic, count: int, rng: Rng) -> Floats:
+def _frequency_scale(kernel: SquaredExponential | Matern | RationalQuadratic, count: int, rng: Rng) -> Floats:
     """What a Gaussian frequency is multiplied by: these kernels are mixtures of SE kernels."""
     match kernel:
         case Matern():

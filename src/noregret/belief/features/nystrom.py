@@ -15,9 +15,10 @@ from typing import Literal, Self, get_args
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
-from noregret.belief.features.fourier import FEW
+from noregret.belief.features import LOW_RANK
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.numerics.linalg import pivoted_root, room, solve_lower
+from noregret.belief.numerics.columns import KernelColumns
+from noregret.belief.numerics.linalg import pivoted_root, solve_lower
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
 
@@ -86,42 +87,44 @@ class NystromMap:
     def __init__(self, features: Nystrom, arms: Floats, ridge: float, rng: Rng) -> None:
         self.members = np.empty(0, np.intp)  # the dictionary S, as arms
         self._features, self._arms, self._ridge, self._rng = features, arms, ridge, rng
-        self._prior = features.kernel.diag(arms)
         self._prior_root: Floats | None = None
         self._basis: Ints = self.members  # those of them that the features are made of
         self._whiten: Whiten = np.asarray
         self.span: Floats | None = None
-        # kernel columns of the arms that were ever in S, and where among them an arm's is
-        self._columns, self._place, self._known = np.empty((0, len(arms))), np.full(len(arms), -1), 0
+        self._columns = KernelColumns(features.kernel, arms)
         self.table = np.empty((0, len(arms)))
-        self.rest = self._left(self._prior, self.table)
+        self.unexplained = self._not_carried(self._columns.variance, self.table)
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         kernel = self._features.kernel
         columns = kernel(self._arms[self._basis], points) if self.members.size else np.empty((0, len(points)))
         table = self._whiten(columns)
-        return table, self._left(kernel.diag(points), table)
+        return table, self._not_carried(kernel.diag(points), table)
 
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
+        state = self._rng.bit_generator.state
         drawn = pulled[self._rng.random(pulled.size) < self._chance(precision, variance)]
         if not drawn.size:
             drawn = np.array([last], np.intp)
         if np.array_equal(drawn, self.members):
             return False
-        self.members = drawn
-        self._embed()
+        try:
+            self._embed(drawn)
+        except BaseException:
+            self._rng.bit_generator.state = state
+            raise
         return True
 
-    def rest_covariance(self, first: Ints, second: Ints) -> Floats:
+    def unexplained_covariance(self, first: Ints, second: Ints) -> Floats:
         if self._features.variance != "full":
             return np.zeros((len(first), len(second)))
         kernel = self._features.kernel(self._arms[first], self._arms[second])
         return np.asarray(kernel - self.table[:, first].T @ self.table[:, second])
 
-    def rest_draw(self, rng: Rng) -> Floats:
+    def unexplained_draw(self, rng: Rng) -> Floats:
         """A prior draw g less what the features carry of it, phi'(K_S^-1/2 g_S): of covariance k - phi'phi."""
         if self._features.variance != "full":
-            return self.rest
+            return self.unexplained
         if self._prior_root is None:
             self._prior_root = pivoted_root(self._features.kernel(self._arms, self._arms))
         draw = self._prior_root @ rng.standard_normal(self._prior_root.shape[1])
@@ -131,15 +134,13 @@ class NystromMap:
 
     def move(self, arms: Floats, index: Ints) -> Self:
         other = type(self)(self._features, arms, self._ridge, self._rng)
-        other.members = index[self.members]
-        if other.members.size:
-            other._embed()
+        if self.members.size:
+            other._embed(index[self.members])
         return other
 
     def copy(self) -> Self:
         twin = copy.copy(self)
-        twin._rng, twin._place = copy.deepcopy(self._rng), self._place.copy()
-        twin._columns = self._columns[: self._known]  # full, so whatever the twin adds goes to a buffer of its own
+        twin._rng, twin._columns = copy.deepcopy(self._rng), self._columns.copy()
         return twin
 
     def _chance(self, precision: Floats, variance: Floats) -> Floats:
@@ -153,37 +154,26 @@ class NystromMap:
                 return np.minimum(1.0, precision * p)
         return p
 
-    def _embed(self) -> None:
-        """Features of all arms from the dictionary, and the variance they leave."""
-        size = self.members.size
-        with threads_for(size * size * len(self._arms)):
-            self._fetch()
-            corner = self._columns[np.ix_(self._place[self.members], self.members)]
-            kept, self._whiten, self.span = _WHITENERS[self._features.root](corner)
-            self._basis = self.members[kept]
-            self.table = self._whiten(self._columns[self._place[self._basis]])
-            self.rest = self._left(self._prior, self.table)
+    def _embed(self, members: Ints) -> None:
+        """Take these arms for the dictionary: features of all arms from it, and the variance they leave."""
+        with threads_for(members.size**2 * len(self._arms)):
+            kept, whiten, span = _WHITENERS[self._features.root](self._columns.among(members))
+            table = whiten(self._columns.of(members[kept]))
+            unexplained = self._not_carried(self._columns.variance, table)
+        self.members, self._basis, self._whiten = members, members[kept], whiten
+        self.span, self.table, self.unexplained = span, table, unexplained
 
-    def _fetch(self) -> None:
-        """Compute the kernel columns of the members of the dictionary that were never in it before."""
-        new = self.members[self._place[self.members] < 0]
-        if new.size:
-            start, self._known = self._known, self._known + new.size
-            self._columns = room(self._columns, self._known)
-            self._columns[start : self._known] = self._features.kernel(self._arms[new], self._arms)
-            self._place[new] = np.arange(start, self._known)
-
-    def _left(self, prior: Floats, table: Floats) -> Floats:
+    def _not_carried(self, prior: Floats, table: Floats) -> Floats:
         """k(x, x) - phi'phi, (n,); nothing in the subset of regressors."""
         if self._features.variance != "full":
             return np.zeros(len(prior))
         return np.asarray(np.maximum(prior - np.einsum("ij,ij->j", table, table), 0.0))
 
 
-def _symmetric(corner: Floats) -> tuple[Ints, Whiten, Floats]:
+def _symmetric_whitener(corner: Floats) -> tuple[Ints, Whiten, Floats]:
     """Multiplication by the symmetric pseudo-inverse root of K_S = Q D Q', in the basis Q: by D^-1/2 Q'."""
     root = pivoted_root(corner)
-    if root.shape[1] < FEW * len(corner):  # K_S = R R' with few columns: the eigenvalues of a small matrix will do
+    if root.shape[1] < LOW_RANK * len(corner):  # K_S = R R' with few columns: the eigenvalues of a small matrix will do
         frame, upper = np.linalg.qr(root)
         values, vectors = np.linalg.eigh(upper @ upper.T)
         vectors = frame @ vectors
@@ -194,14 +184,15 @@ def _symmetric(corner: Floats) -> tuple[Ints, Whiten, Floats]:
     return np.arange(len(corner)), partial(np.matmul, (vectors / np.sqrt(values[kept])).T), vectors
 
 
-def _cholesky(corner: Floats) -> tuple[Ints, Whiten, None]:
+def _cholesky_whitener(corner: Floats) -> tuple[Ints, Whiten, None]:
     """Multiplication by the inverse of the pivoted Cholesky root of K_S, cut at its numerical rank."""
     factor, pivots, rank, _ = dpstrf(corner, lower=1)
-    return pivots[:rank] - 1, partial(solve_lower, np.ascontiguousarray(np.tril(factor)[:rank, :rank])), None
+    root = np.ascontiguousarray(np.tril(factor)[:rank, :rank])
+    return pivots[:rank] - 1, lambda columns: solve_lower(root, columns.copy()), None
 
 
 _WHITENERS: dict[Root, Callable[[Floats], tuple[Ints, Whiten, Floats | None]]] = {
-    "symmetric": _symmetric,
-    "cholesky": _cholesky,
+    "symmetric": _symmetric_whitener,
+    "cholesky": _cholesky_whitener,
 }
-"""For each root: which members' kernel values it is applied to, how (these may be written over), and the basis."""
+"""For each root: which members' kernel values it is applied to, how, and the basis."""

@@ -21,17 +21,17 @@ REFRESH = 1000
 """Changes in place after which a posterior is made afresh from its counts, so that rounding does not pile up."""
 
 
-def room(buffer: Array, size: int) -> Array:
-    """The buffer with room for at least ``size`` rows, twice as many as before when it must grow."""
-    if size <= len(buffer):
-        return buffer
-    grown = np.empty((max(size, 2 * len(buffer)), *buffer.shape[1:]), buffer.dtype)
-    grown[: len(buffer)] = buffer
-    return grown
+def enlarged(array: Array, rows: int) -> Array:
+    """The array with at least this many rows, twice as many as before when it must grow; new ones are zero."""
+    if rows <= len(array):
+        return array
+    larger = np.zeros((max(rows, 2 * len(array)), *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
-def cholesky(matrix: Floats) -> Floats | None:
-    """Lower root, or None where there is none."""
+def lower_root(matrix: Floats) -> Floats | None:
+    """L with L L' = matrix, lower triangular; None if the matrix is not positive definite."""
     try:
         return np.asarray(np.linalg.cholesky(matrix), dtype=float)
     except np.linalg.LinAlgError:

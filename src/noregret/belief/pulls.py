@@ -1,0 +1,120 @@
+"""The account of the pulls of a run: which arms, in which order, how often, and the sums of their rewards."""
+
+from __future__ import annotations
+
+import copy
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from noregret.belief.numerics.linalg import enlarged
+from noregret.belief.posterior import Floats, Ints
+
+
+class Pulls:
+    """What was pulled, per distinct arm in the order of first pulls; an arm's place in that order is its slot.
+
+    A pull of noise factor n has weight 1 / n.
+    """
+
+    def __init__(self) -> None:
+        self._slot: dict[int, int] = {}
+        self._arms: Ints = np.empty(0, np.intp)
+        self._weights, self._sums = np.empty(0), np.empty(0)
+
+    def __len__(self) -> int:
+        return len(self._slot)
+
+    def __contains__(self, arm: int) -> bool:
+        return arm in self._slot
+
+    @property
+    def arms(self) -> Ints:
+        """The distinct arms, (u,)."""
+        return self._arms[: len(self._slot)]
+
+    @property
+    def weights(self) -> Floats:
+        """The sum of the weights of each arm's pulls, (u,): their number, where all have noise factor 1."""
+        return self._weights[: len(self._slot)]
+
+    @property
+    def averages(self) -> Floats:
+        """The weighted average of each arm's rewards, (u,)."""
+        return np.asarray(self._sums[: len(self._slot)] / self.weights)
+
+    def slots(self, arms: Ints) -> Ints:
+        """The slots of arms, (n,) -> (n,); an arm that is new is given the next."""
+        count, slot = len(self._slot), self._slot
+        slots = [slot.setdefault(arm, len(slot)) for arm in arms.tolist()]
+        if len(slot) > count:
+            self._arms = enlarged(self._arms, len(slot))
+            self._weights, self._sums = enlarged(self._weights, len(slot)), enlarged(self._sums, len(slot))
+            self._arms[count : len(slot)] = list(slot)[count:]
+        return np.array(slots, np.intp)
+
+    def add(self, arms: Ints, values: Floats, weights: Floats) -> None:
+        """Count pulls of distinct arms with the averages of their rewards and their weights, each (n,)."""
+        slots = self.slots(arms)
+        self._weights[slots] += weights
+        self._sums[slots] += weights * values
+
+    def add_one(self, arm: int, value: float, weight: float) -> None:
+        """Count one pull, in scalars: faster than `add`."""
+        slot = self._slot[arm] if arm in self._slot else int(self.slots(np.array([arm], np.intp))[0])
+        self._weights[slot] += weight
+        self._sums[slot] += weight * value
+
+    def moved(self, places: Ints) -> Self:
+        """The same account where the arms are called by other names, ``places``, (u,)."""
+        other = self.copy()
+        other._slot, other._arms = {arm: slot for slot, arm in enumerate(places.tolist())}, places.copy()
+        return other
+
+    def copy(self) -> Self:
+        """An independent account of the same pulls."""
+        twin = copy.copy(self)
+        twin._slot, twin._arms = self._slot.copy(), self._arms.copy()
+        twin._weights, twin._sums = self._weights.copy(), self._sums.copy()
+        return twin
+
+
+class Pooled(NamedTuple):
+    """Observations of distinct arms, in the order of their first pulls, that say the same as a block of pulls."""
+
+    arms: Ints
+    values: Floats
+    """The weighted average of each arm's rewards, (n,)."""
+    noise: Floats
+    """The noise factor of this average, (n,): n pulls of noise factor 1 have 1 / n."""
+    scatter: float
+    """Sum over the block's pulls of (reward - average of its arm)^2 / noise factor."""
+
+
+def pooled(arms: Ints, values: Floats, noise: Floats) -> Pooled:
+    """One observation per distinct arm, from pulls with these rewards and noise factors, each (n,)."""
+    if arms.size == 1:
+        return Pooled(arms, values, noise, 0.0)
+    distinct, first, inverse = np.unique(arms, return_index=True, return_inverse=True)
+    weights = np.bincount(inverse, 1 / noise)
+    averages = np.bincount(inverse, values / noise) / weights
+    scatter = float(((values - averages[inverse]) ** 2 / noise).sum())
+    order = np.argsort(first)
+    return Pooled(distinct[order], averages[order], 1 / weights[order], scatter)
+
+
+def first_of_each(arms: Ints) -> Ints:
+    """Where each distinct arm comes first, (n,) -> (u,), ascending."""
+    return np.sort(np.unique(arms, return_index=True)[1])
+
+
+def places_among(arms: Floats, points: Floats) -> Ints:
+    """For each of the (u, d) points its row among the (N, d) arms; those without one come after them, in order.
+
+    No two points get the same row: of points that are equal, the first gets the lowest.
+    """
+    rows = {arm.tobytes(): i for i, arm in reversed(list(enumerate(arms + 0.0)))}  # -0.0 becomes 0.0: equal bytes
+    places = np.array([rows.pop(point.tobytes(), -1) for point in points + 0.0], dtype=np.intp)
+    missing = places < 0
+    places[missing] = len(arms) + np.arange(np.count_nonzero(missing))
+    return places
