@@ -13,7 +13,7 @@ from noregret.decision.arms import located, remaining
 from noregret.decision.designs import Design, Doubling, Lengths, few_threads
 from noregret.decision.loops import Play, Pull
 from noregret.decision.schedules import Schedule
-from noregret.decision.shrinking_box import shrink
+from noregret.decision.shrinking.box import shrink
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Elimination:
     when all of the plan has been pulled. Rewards of arms that were not planned are taken in too, if the arm is still in
     play, and neither shorten nor lengthen the epoch. An epoch that the run leaves unfinished eliminates nothing.
 
-    On a `noregret.Box` the arms are points, and what is in play is a `Region`: see `noregret.decision.shrinking_box`.
+    On a `noregret.Box` the arms are points, and what is in play is a `Region`: see `noregret.decision.shrinking.box`.
 
     Parameters
     ----------

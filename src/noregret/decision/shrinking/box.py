@@ -3,7 +3,7 @@
 The active region X_r is the set of points that passed the test of line 10 in every epoch so far, each with that epoch's
 own posterior. Three things that a finite set of arms gives for free are found by search:
 
-- uniform points of X_r, by rejection (`noregret.decision.region`);
+- uniform points of X_r, by rejection (`noregret.decision.shrinking.region`);
 - the supremum of the lower bound over X_r, by a pattern search from those of the points pulled and of 1000 uniform
   points that stand out, down to steps of 1e-4 of the box's sides. A search that falls short gives too low a
   threshold, which keeps too much: it never drops the best point;
@@ -29,11 +29,11 @@ from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.arms import remaining
 from noregret.decision.designs import few_threads
 from noregret.decision.loops import Best, Play, Pull
-from noregret.decision.region import CLOUD, Bools, Region, climb, tops
+from noregret.decision.shrinking.region import CLOUD, Bools, Region, climb, tops
 from noregret.decision.schedules import Schedule
 
 if TYPE_CHECKING:
-    from noregret.decision.elimination import Elimination
+    from noregret.decision.shrinking.elimination import Elimination
 
 STARTS = 10
 """Points at the most from which a largest value is searched: those that stand out among their neighbours."""
