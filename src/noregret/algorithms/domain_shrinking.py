@@ -39,8 +39,8 @@ from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Kernel, KernelLike
 from noregret.belief.posterior import Posterior
 from noregret.decision.designs import Doubling, Lengths, MaxVarianceDesign, RandomDesign, SquareRootLengths
-from noregret.decision.shrinking.elimination import Elimination
 from noregret.decision.schedules import Constant, Schedule
+from noregret.decision.shrinking.elimination import Elimination
 from noregret.decision.shrinking.threshold_tree import ThresholdTree
 
 Constants = Literal["theory", "experiment"]

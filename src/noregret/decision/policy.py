@@ -81,12 +81,12 @@ class Policy:
         if not self._waiting:
             self._waiting = Counter(names(plan))
             return plan.copy()
-        missing, left = self._waiting.copy(), []
+        missing, places = self._waiting.copy(), []
         for place, name in enumerate(names(plan)):
             if missing[name] > 0:
                 missing[name] -= 1
-                left.append(place)
-        return plan[left]
+                places.append(place)
+        return plan[places]
 
     def tell(self, arms: Any, rewards: Any) -> None:
         """Report rewards of arms, each a number or (n,) of them; ValueError, and nothing changed, if one is bad."""

@@ -40,8 +40,8 @@ class UCB:
 
     def bounds(self, posterior: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ width * std."""
-        half = self.width(posterior) * posterior.std
-        return posterior.mean - half, posterior.mean + half
+        half_width = self.width(posterior) * posterior.std
+        return posterior.mean - half_width, posterior.mean + half_width
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from noregret.decision.arms import located, remaining
 from noregret.decision.designs import Design, Doubling, Lengths, few_threads
 from noregret.decision.loops import Play, Pull
 from noregret.decision.schedules import Schedule
-from noregret.decision.shrinking.box import shrink
+from noregret.decision.shrinking.box import ShrinkingBox
+from noregret.decision.shrinking.survival import Keep, Survival
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Elimination:
     first_epoch: int
     slack: float = 0.0
     lengths: Lengths = field(default_factory=Doubling)
-    keep: Literal["upper", "mean"] = "upper"
+    keep: Keep = "upper"
     first_level: float | None = None
     separate: bool = True
 
@@ -63,52 +64,39 @@ class Elimination:
         length: Any = self.first_epoch
         if not (isinstance(length, int | np.integer) and length >= 1):
             raise ValueError(f"first_epoch must be a whole number from 1, got {self.first_epoch!r}")
-        if not 0 <= self.slack < np.inf:
-            raise ValueError(f"slack must be at least 0, got {self.slack}")
-        if self.keep not in ("upper", "mean"):
-            raise ValueError(f"keep must be 'upper' or 'mean', got {self.keep!r}")
-        if self.first_level is not None and not 0 < self.first_level < 1:
-            raise ValueError(f"first_level must be in (0, 1), or None, got {self.first_level}")
+        _ = self.survival  # which refuses a bad slack, keep or first_level
+
+    @property
+    def survival(self) -> Survival:
+        """What decides who stays in play."""
+        return Survival(self.width, self.slack, self.keep, self.first_level)
 
     def play(self, arms: Floats | Box, rng: Rng) -> Play:
         """Plan, pull, eliminate; for ever."""
-        return shrink(self, arms, rng) if isinstance(arms, Box) else self._play(arms, rng)
+        if isinstance(arms, Box):
+            on_box = ShrinkingBox(self.model, self.design, self.survival, self.first_epoch, self.lengths, self.separate)
+            return on_box.play(arms, rng)
+        return self._play(arms, rng)
 
     def _play(self, arms: Floats, rng: Rng) -> Play:
-        active, length = np.arange(len(arms)), self.first_epoch
+        survival, active, length = self.survival, np.arange(len(arms)), self.first_epoch
         belief = epoch = self.model.prior(arms, rng)
         about, done = active, 0
         while True:
             plan = active[self.design(self.model, arms[active], length - done, rng)]
             while plan.size:  # lines 3-8
                 pulled, rewards = yield Pull(plan, belief, active, about)
-                places, there = located(active, pulled)
+                places, is_active = located(active, pulled)
                 with few_threads(places.size**2 * active.size):
-                    epoch.update(places, rewards[there])  # line 9
+                    epoch.update(places, rewards[is_active])  # line 9
                 plan = remaining(plan, pulled)
-            if belief is epoch and not self.resolved(epoch):  # App. D.2
+            if belief is epoch and not survival.resolved(epoch):  # App. D.2
                 done, length = length, length + self.first_epoch
                 continue
             belief, about, done = epoch, active, 0
-            active, length = active[self.kept(belief)], self.lengths(length)  # lines 10-11
+            active, length = active[survival.kept(belief)], self.lengths(length)  # lines 10-11
             epoch = self.model.prior(arms[active], rng)
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ (width * std + slack), each (N,)."""
-        half = self.width(belief) * belief.std + self.slack
-        return belief.mean - half, belief.mean + half
-
-    def kept(self, belief: Posterior) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which arms of the belief stay in play, (N,)."""
-        lower, upper = self.bounds(belief)
-        if self.keep == "mean":
-            return np.asarray(belief.mean >= belief.mean.max() - (upper - lower).max())
-        return np.asarray(upper >= lower.max())
-
-    def resolved(self, belief: Posterior) -> bool:
-        """Whether c0 max UCB + (1 - c0) min UCB <= max LCB - 2 max(w std + slack) (App. D.2)."""
-        if self.first_level is None:
-            return True
-        lower, upper = self.bounds(belief)
-        level = self.first_level * upper.max() + (1 - self.first_level) * upper.min()
-        return bool(level <= lower.max() - (upper - lower).max())
+        return self.survival.bounds(belief)
