@@ -164,7 +164,7 @@ def test_theorems_oversampling_and_ridge():
         bkb(KERNEL)
     with pytest.raises(ValueError, match="growth must be above 1, got 1"):
         mini_gp_ucb(KERNEL, growth=1.0)
-    with pytest.raises(ValueError, match="epsilon must be between 0 and 1, got 1"):
+    with pytest.raises(ValueError, match=r"epsilon must be in \(0, 1\), got 1"):
         bkb(KERNEL, epsilon=1.0, horizon=10)
 
 

@@ -33,6 +33,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from noregret.algorithms.constants import Constants, check_constants
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.box import Box
 from noregret.belief.exact import ExactGP
@@ -42,8 +43,6 @@ from noregret.decision.designs import Doubling, Lengths, MaxVarianceDesign, Rand
 from noregret.decision.schedules import Constant, Schedule
 from noregret.decision.shrinking.elimination import Elimination
 from noregret.decision.shrinking.threshold_tree import ThresholdTree
-
-Constants = Literal["theory", "experiment"]
 
 FIRST_EPOCH = 50
 """N_1 where none is given; the paper's on Branin."""
@@ -266,18 +265,9 @@ def _setting(
 def _check(
     norm: float, noise: float, delta: float, horizon: int | None, ridge: float | None, constants: Constants
 ) -> None:
-    if constants not in ("theory", "experiment"):
-        raise ValueError(f"constants must be 'theory' or 'experiment', got {constants!r}")
-    if not 0 < norm < math.inf:
+    check_constants(norm=norm, noise=noise, delta=delta, horizon=horizon, ridge=ridge, constants=constants)
+    if norm == 0:
         raise ValueError(f"norm must be positive, got {norm}")
-    if not 0 <= noise < math.inf:
-        raise ValueError(f"noise must be at least 0, got {noise}")
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be in (0, 1), got {delta}")
-    if horizon is not None and not (horizon >= 1 and horizon == int(horizon)):
-        raise ValueError(f"horizon must be a whole number from 1, or None, got {horizon}")
-    if ridge is not None and not 0 <= ridge < math.inf:
-        raise ValueError(f"ridge must be positive, or 0 for noise-free rewards, got {ridge}")
 
 
 def _epochs(lengths: Lengths, horizon: int) -> int:

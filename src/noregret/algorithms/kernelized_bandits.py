@@ -25,15 +25,15 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from noregret.algorithms.constants import Constants, check_constants
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import KernelLike, as_kernel
 from noregret.belief.posterior import Posterior
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB, ExpectedImprovement, ProbabilityOfImprovement, Thompson, Uniform
-from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Schedule, check_constants
+from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Schedule
 
-Constants = Literal["theory", "experiment"]
 Gain = Literal["realised", "greedy", "rate"] | float | Schedule
 
 
@@ -53,7 +53,7 @@ class IGPWidth:
     corrected: bool = True
 
     def __post_init__(self) -> None:
-        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
+        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         noise = self.noise / math.sqrt(min(posterior.ridge, 1.0)) if self.corrected else self.noise
@@ -70,7 +70,7 @@ class SrinivasWidth:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(self.delta, norm=self.norm, scale=self.scale)
+        check_constants(norm=self.norm, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         noise = 300 * self.gain(posterior) * math.log((posterior.rounds + 1) / self.delta) ** 3
@@ -191,8 +191,7 @@ def random(
 
 def _model(kernel: KernelLike, noise: float, horizon: int | None, ridge: float | None, constants: Constants) -> ExactGP:
     """Ridge 1 + 2/T (Thm 2, 3) or R^2 (Section 6), unless one is given."""
-    if constants not in ("theory", "experiment"):
-        raise ValueError(f"constants must be 'theory' or 'experiment', got {constants!r}")
+    check_constants(constants=constants)
     if ridge is None:
         ridge = noise**2 if constants == "experiment" else 1 + 2 / horizon if horizon else 1.0
     return ExactGP(kernel, ridge)
