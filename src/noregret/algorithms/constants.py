@@ -31,7 +31,7 @@ Limit = tuple[str, Callable[[Any], bool]]
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and type(value) is not bool
+    return False if isinstance(value, bool) else isinstance(value, Real)
 
 
 def _number(must: str, holds: Callable[[Any], bool]) -> Limit:
