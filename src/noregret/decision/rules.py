@@ -23,6 +23,18 @@ LOWEST = float(np.finfo(float).min)
 LOG_SQRT_2_PI = 0.5 * math.log(2 * math.pi)
 
 
+def best_arm(rule: Rule, posterior: Posterior, rng: Rng) -> int:
+    """The arm that scores highest, the lowest index on ties; ValueError unless there is one number for every arm."""
+    scores, expected = np.asarray(rule(posterior, rng)), posterior.mean.shape
+    if scores.shape != expected:
+        raise ValueError(f"the rule {rule} must give one score per arm, {expected}, got shape {scores.shape}")
+    best = int(scores.argmax())  # the first nan, if there is one
+    if math.isnan(scores[best]):
+        rounds = posterior.rounds
+        raise ValueError(f"the rule {rule} gave nan for arm {best} after {rounds} rewards: scores must be numbers")
+    return best
+
+
 @runtime_checkable
 class Band(Protocol):
     """Confidence bounds for every arm."""
