@@ -17,14 +17,18 @@ keyword            meaning
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
+from functools import wraps
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
 Constants = Literal["theory", "experiment"]
+Keywords = ParamSpec("Keywords")
+Built = TypeVar("Built")
 
 Limit = tuple[str, Callable[[Any], bool]]
 """What must hold, in words and as a test."""
@@ -32,6 +36,24 @@ Limit = tuple[str, Callable[[Any], bool]]
 
 def _is_number(value: Any) -> bool:
     return False if isinstance(value, bool) else isinstance(value, Real)
+
+
+def _one_of(*words: str) -> Limit:
+    return f"be {' or '.join(map(repr, words))}", lambda value: isinstance(value, str) and value in words
+
+
+def _is_gain(value: Any) -> bool:
+    if _is_number(value):
+        return bool(0 <= value < math.inf)
+    return value in ("realised", "greedy", "rate") if isinstance(value, str) else callable(value)
+
+
+def _is_interval(value: Any) -> bool:
+    try:
+        low, high = value
+        return _is_number(low) and _is_number(high) and bool(-math.inf < low < high < math.inf)
+    except (TypeError, ValueError):
+        return False
 
 
 def _number(must: str, holds: Callable[[Any], bool]) -> Limit:
@@ -53,9 +75,29 @@ LIMITS: dict[str, Limit] = {
     "ridge": _number("be positive, or 0 for noise-free rewards", lambda value: 0 <= value < math.inf),
     "moment": _number("be positive", lambda value: 0 < value < math.inf),
     "alpha": _number("be in (0, 1] (with more moments than two take alpha = 1)", lambda value: 0 < value <= 1),
-    "constants": ("be 'theory' or 'experiment'", lambda value: value in ("theory", "experiment")),
+    "constants": _one_of("theory", "experiment"),
+    "slack": _number("be at least 0", lambda value: 0 <= value < math.inf),
+    "margin": _number("be finite", math.isfinite),
+    "oversampling": _number("be positive", lambda value: value > 0),
+    "growth": _number("be above 1", lambda value: 1 < value < math.inf),
+    "first_epoch": WHOLE,
+    "points_per_cell": WHOLE,
+    "patience": WHOLE,
+    "groups": WHOLE,
+    "order": WHOLE,
+    "first_level": INSIDE_0_1,
+    "keep": _one_of("upper", "mean"),
+    "root": _one_of("symmetric", "cholesky"),
+    "separate": ("be True or False", lambda value: isinstance(value, bool)),
+    "truncation": ("be a schedule", callable),
+    "gain": ("be 'realised', 'greedy', 'rate', a number or a schedule", _is_gain),
+    "features": (
+        "be 'nystrom', 'qff' or such as RandomFourier(kernel, 50)",
+        lambda value: value in ("nystrom", "qff") if isinstance(value, str) else hasattr(value, "on"),
+    ),
+    "bounds": ("be two numbers a < b with a <= max f <= b", _is_interval),
 }
-"""Of every constant, what must hold."""
+"""Of every keyword of the builders, what must hold."""
 
 
 def check_constants(**constants: Any) -> None:
@@ -69,3 +111,18 @@ def check_constant(name: str, value: Any, *, optional: bool = False) -> None:
     must, holds = LIMITS[name]
     if not (holds(value) or (optional and value is None)):
         raise ValueError(f"{name} must {must}{', or None' if optional else ''}, got {value!r}")
+
+
+def checks_constants(build: Callable[Keywords, Built]) -> Callable[Keywords, Built]:
+    """A builder that refuses bad keywords before it builds anything; None is good where it is the default."""
+    parameters = inspect.signature(build).parameters
+
+    @wraps(build)
+    def checked(*args: Keywords.args, **keywords: Keywords.kwargs) -> Built:
+        for name, value in keywords.items():
+            if name in parameters:  # any other is a TypeError below
+                check_constant(name, value, optional=parameters[name].default is None)
+        return build(*args, **keywords)
+
+    checked.__kwdefaults__ = build.__kwdefaults__  # for whoever looks up a default
+    return checked

@@ -33,7 +33,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from noregret.algorithms.constants import Constants, check_constants
+from noregret.algorithms.constants import Constants, check_constants, checks_constants
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.box import Box
 from noregret.belief.exact import ExactGP
@@ -67,6 +67,9 @@ class EpochWidth:
     points: float | None = None
     scale: float = 1.0
 
+    def __post_init__(self) -> None:
+        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, horizon=self.horizon, scale=self.scale)
+
     def __call__(self, posterior: Posterior) -> float:
         points = self.points or len(posterior.arms)
         confidence = 2 / posterior.ridge * math.log(points / self.epoch_delta(posterior.rounds))
@@ -94,6 +97,7 @@ class EpochWidth:
         return replace(self, points=self.points or box.discretization(kernel, self.horizon))
 
 
+@checks_constants
 def reds(
     kernel: KernelLike,
     *,
@@ -161,6 +165,7 @@ def reds(
     return Elimination(model, RandomDesign(), width, first_epoch, c, Doubling(), keep, first_level, separate)
 
 
+@checks_constants
 def bpe(
     kernel: KernelLike,
     *,
@@ -181,7 +186,7 @@ def bpe(
     the REDS paper; and from 50 if neither that nor a horizon is given. On a `Box` the points are chosen among 2000
     uniform ones of what is left, which covers its pieces by itself. The other keywords are as in `reds`.
     """
-    _check(norm, noise, delta, horizon, ridge, constants)
+    _check_norm(norm)
     lengths: Lengths = Doubling()
     first, share = FIRST_EPOCH if first_epoch is None else first_epoch, None
     if first_epoch is None and horizon:
@@ -192,6 +197,7 @@ def bpe(
     return Elimination(model, MaxVarianceDesign(), width, first, slack, lengths, separate=False)
 
 
+@checks_constants
 def gp_threds(
     kernel: KernelLike,
     *,
@@ -232,7 +238,7 @@ def gp_threds(
     truncation : schedule, optional
         As in `reds`; the level sees the rewards of its cell only.
     """
-    _check(norm, noise, delta, horizon, ridge, constants)
+    _check_norm(norm)
     experiment = constants == "experiment"
     tau = (0.2 if experiment else noise**2) if ridge is None else ridge
     deviation = noise if tau else 0.0
@@ -253,7 +259,7 @@ def _setting(
     share: float | None = None,
 ) -> tuple[Schedule, float, float]:
     """Width, ridge and slack."""
-    _check(norm, noise, delta, horizon, ridge, constants)
+    _check_norm(norm)
     if noise == 0 or ridge == 0:
         return Constant(norm), ridge or 0.0, 0.0
     if constants == "experiment":
@@ -262,10 +268,7 @@ def _setting(
     return width, tau, width.slack(tau)
 
 
-def _check(
-    norm: float, noise: float, delta: float, horizon: int | None, ridge: float | None, constants: Constants
-) -> None:
-    check_constants(norm=norm, noise=noise, delta=delta, horizon=horizon, ridge=ridge, constants=constants)
+def _check_norm(norm: float) -> None:
     if norm == 0:
         raise ValueError(f"norm must be positive, got {norm}")
 

@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from noregret.algorithms.constants import Constants, check_constants
+from noregret.algorithms.constants import Constants, check_constants, checks_constants
 from noregret.belief.estimators.estimators import TruncatedDirections
 from noregret.belief.exact import ExactGP
 from noregret.belief.features.fourier import Features, QuadratureFourier, sufficient_order
@@ -158,6 +158,7 @@ class ATAWidth:
         return self.bias + self.scale * self.factor * math.sqrt(posterior.rank / posterior.ridge) * spread
 
 
+@checks_constants
 def tgp_ucb(
     kernel: KernelLike,
     *,
@@ -175,6 +176,7 @@ def tgp_ucb(
     return Sequential(model, UCB(TGPWidth(norm, tail, delta, constants, scale)))
 
 
+@checks_constants
 def ata_gp_ucb(
     kernel: KernelLike,
     *,
@@ -205,7 +207,6 @@ def ata_gp_ucb(
     root : {"symmetric", "cholesky"}
         The root of V whose directions are truncated: the paper's, or one that Lemmas 12 and 13 also hold for.
     """
-    check_constants(norm=norm, delta=delta, constants=constants, scale=scale)
     tail = Tail(moment, alpha)
     chosen = choose_features(kernel, features, order, oversampling, epsilon, delta, horizon, constants)
     redrawn = isinstance(chosen, Nystrom)
@@ -230,7 +231,6 @@ def choose_features(
     root: Literal["symmetric", "cholesky"] = "symmetric",
 ) -> Features:
     """The features that a builder's keywords ask for (Alg. 2, line 4)."""
-    check_constants(epsilon=epsilon)
     if order is not None and features != "qff":
         raise ValueError(f"order is for features='qff', got order={order} with features={features!r}")
     if oversampling is not None and features != "nystrom":
@@ -240,8 +240,6 @@ def choose_features(
     if features == "nystrom":
         q = oversampling or _oversampling(epsilon, delta, horizon, constants)
         return Nystrom(kernel, q, "each" if constants == "theory" else "once", root)
-    if isinstance(features, str):
-        raise ValueError(f"features must be 'nystrom', 'qff' or such as RandomFourier(kernel, 50), got {features!r}")
     return features
 
 

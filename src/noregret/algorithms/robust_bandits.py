@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from noregret.algorithms.constants import Constants, check_constants
+from noregret.algorithms.constants import Constants, check_constants, checks_constants
 from noregret.algorithms.heavy_tails import FeatureChoice, Tail, choose_features
 from noregret.belief.estimators.estimators import ClippedResiduals, MedianOfMeans
 from noregret.belief.kernels import KernelLike
@@ -93,6 +93,7 @@ class HvtWidth:
         return math.sqrt(2 + 4 * self.norm**2) + self.scale * 107 * log * level(posterior) / math.sqrt(posterior.ridge)
 
 
+@checks_constants
 def mom_gp_ucb(
     kernel: KernelLike,
     *,
@@ -113,7 +114,6 @@ def mom_gp_ucb(
 
     The number of ``groups`` k is ceil(24 ln(eT/delta)) in theory and ceil(ln(T/delta)) in the experiments unless given.
     """
-    check_constants(norm=norm, delta=delta, constants=constants, scale=scale)
     tail = Tail(moment, alpha)
     chosen = choose_features(kernel, features, order, oversampling, 0.1, delta, horizon, constants, "cholesky")
     if constants == "theory":
@@ -125,6 +125,7 @@ def mom_gp_ucb(
     return Sequential(SparseGP(chosen, ridge, MedianOfMeans(k)), UCB(width), times=k)
 
 
+@checks_constants
 def hvt_ucb(
     kernel: KernelLike,
     *,
@@ -141,7 +142,6 @@ def hvt_ucb(
     scale: float = 1.0,
 ) -> Sequential:
     """Hvt-UCB: one-pass Huber regression, each reward clipped to near its prediction on arrival; no history kept."""
-    check_constants(constants=constants)
     tail = Tail(moment, alpha)
     chosen = choose_features(kernel, features, order, oversampling, 0.1, delta, horizon, constants, "cholesky")
     level = HvtLevel(tail, delta, horizon)

@@ -30,7 +30,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from noregret.algorithms.constants import Constants, check_constants
+from noregret.algorithms.constants import Constants, check_constants, checks_constants
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.exact import ExactGP
 from noregret.belief.features.nystrom import Counting, Nystrom
@@ -113,6 +113,7 @@ class BBKBWidth:
         return math.sqrt(self.growth) * start
 
 
+@checks_constants
 def bkb(
     kernel: KernelLike,
     *,
@@ -131,6 +132,7 @@ def bkb(
     return Sequential(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)))
 
 
+@checks_constants
 def bbkb(
     kernel: KernelLike,
     *,
@@ -151,6 +153,7 @@ def bbkb(
     return Batched(model, UCB(BBKBWidth(norm, noise, delta, growth, accurate, scale)), growth)
 
 
+@checks_constants
 def mini_gp_ucb(
     kernel: KernelLike,
     *,
@@ -169,6 +172,7 @@ def mini_gp_ucb(
     return Repeated(model, UCB(AYWidth(norm, noise, delta, scale)), growth)
 
 
+@checks_constants
 def mini_bkb(
     kernel: KernelLike,
     *,
@@ -209,7 +213,8 @@ def _sketch(
     constants: Constants,
 ) -> SparseGP:
     """Nystrom features with the theorem's q and counting, or the authors' (Section 5), unless q is given."""
-    check_constants(epsilon=epsilon, constants=constants)
+    if noise == 0 and ridge is None:
+        raise ValueError("noise must be positive where no ridge is given, got 0: pass ridge=")
     if oversampling is None and constants == "theory":
         if horizon is None:
             raise ValueError("the theorem's oversampling depends on the horizon: pass horizon=, or oversampling=")

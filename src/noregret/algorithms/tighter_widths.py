@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from noregret.algorithms.constants import check_constants
+from noregret.algorithms.constants import check_constants, checks_constants
 from noregret.belief.exact import ExactGP
 from noregret.belief.family import RidgeFamily
 from noregret.belief.kernels import KernelLike, as_kernel
@@ -98,6 +98,7 @@ class DMM:
         return lower, upper
 
 
+@checks_constants
 def ay_ucb(
     kernel: KernelLike,
     *,
@@ -111,6 +112,7 @@ def ay_ucb(
     return Sequential(ExactGP(kernel, noise**2 if ridge is None else ridge), UCB(AYWidth(norm, noise, delta, scale)))
 
 
+@checks_constants
 def amm_ucb(
     kernel: KernelLike,
     *,
@@ -124,6 +126,7 @@ def amm_ucb(
     return Sequential(ExactGP(kernel, noise**2 if ridge is None else ridge), UCB(AMMWidth(norm, noise, delta, scale)))
 
 
+@checks_constants
 def dmm_ucb(
     kernel: KernelLike,
     *,
