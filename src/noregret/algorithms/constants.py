@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from functools import wraps
+from functools import WRAPPER_ASSIGNMENTS, wraps
 from numbers import Real
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -100,6 +100,10 @@ LIMITS: dict[str, Limit] = {
 """Of every keyword of the builders, what must hold."""
 
 
+ABSENT = ("horizon", "first_level")
+"""Constants that a run may do without; for others None means that the builder chooses."""
+
+
 def check_constants(**constants: Any) -> None:
     """Raise ValueError unless every constant has a value that makes sense; the horizon and the ridge may be None."""
     for name, value in constants.items():
@@ -110,19 +114,19 @@ def check_constant(name: str, value: Any, *, optional: bool = False) -> None:
     """Raise ValueError unless the value makes sense, or is None and ``optional``."""
     must, holds = LIMITS[name]
     if not (holds(value) or (optional and value is None)):
-        raise ValueError(f"{name} must {must}{', or None' if optional else ''}, got {value!r}")
+        none = ", or None" if optional and name in ABSENT else ""
+        raise ValueError(f"{name} must {must}{none}, got {value!r}")
 
 
 def checks_constants(build: Callable[Keywords, Built]) -> Callable[Keywords, Built]:
     """A builder that refuses bad keywords before it builds anything; None is good where it is the default."""
     parameters = inspect.signature(build).parameters
 
-    @wraps(build)
+    @wraps(build, (*WRAPPER_ASSIGNMENTS, "__kwdefaults__"))
     def checked(*args: Keywords.args, **keywords: Keywords.kwargs) -> Built:
         for name, value in keywords.items():
             if name in parameters:  # any other is a TypeError below
                 check_constant(name, value, optional=parameters[name].default is None)
         return build(*args, **keywords)
 
-    checked.__kwdefaults__ = build.__kwdefaults__  # for whoever looks up a default
     return checked
