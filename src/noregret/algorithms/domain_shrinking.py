@@ -125,7 +125,7 @@ def reds(
     norm, noise, delta : float
         B, R and delta. ``noise=0`` or ``ridge=0`` means noise-free rewards: w = B, c = 0, ridge 0.
     horizon : int, optional
-        T, in w and c. Without it delta is shared out over all epochs to come, and c = 0.
+        T, in w and c; the last epoch is cut there. Without it delta is shared out over all epochs to come, and c = 0.
     ridge : float, optional
         By default R^2 in theory (any is valid), 0.2 in the experiments (beside noise of sd 0.2).
     first_epoch : int
@@ -162,7 +162,7 @@ def reds(
     width, tau, offset = _setting(norm, noise, delta, horizon, ridge, constants, scale)
     c = offset if slack is None else slack
     model = ExactGP(kernel, tau, truncation)
-    return Elimination(model, RandomDesign(), width, first_epoch, c, Doubling(), keep, first_level, separate)
+    return Elimination(model, RandomDesign(), width, first_epoch, c, Doubling(), keep, first_level, separate, horizon)
 
 
 @checks_constants
@@ -194,7 +194,7 @@ def bpe(
         first, share = lengths(1), 2.0 * _epochs(lengths, horizon)
     width, tau, _ = _setting(norm, noise, delta, horizon, ridge, constants, scale, share)
     model = ExactGP(kernel, tau, truncation)
-    return Elimination(model, MaxVarianceDesign(), width, first, slack, lengths, separate=False)
+    return Elimination(model, MaxVarianceDesign(), width, first, slack, lengths, separate=False, horizon=horizon)
 
 
 @checks_constants

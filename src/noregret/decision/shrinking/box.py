@@ -27,7 +27,7 @@ from noregret.belief.box import Box
 from noregret.belief.kernels import Kernel
 from noregret.belief.posterior import Floats, Model, Posterior, Rng
 from noregret.decision.arms import remaining
-from noregret.decision.designs import Design, Lengths, few_threads
+from noregret.decision.designs import Design, Lengths, few_threads, left_before
 from noregret.decision.loops import Best, Play, Pull
 from noregret.decision.schedules import Schedule
 from noregret.decision.shrinking.region import CLOUD, Bools, Region, climb, tops
@@ -80,31 +80,33 @@ class ShrinkingBox:
     first_epoch: int
     lengths: Lengths
     separate: bool
+    horizon: int | None = None
 
     def play(self, box: Box, rng: Rng) -> Play:
         """Plan, pull, shrink the region; for ever."""
-        survival, region, length, done = (
-            _on(box, self.model, self.survival),
-            Region(box).surveyed(rng),
-            self.first_epoch,
-            0,
-        )
+        survival, region = _on(box, self.model, self.survival), Region(box).surveyed(rng)
+        length, done, spent = self.first_epoch, 0, 0
         points, rewards = np.empty((0, box.dimension)), np.empty(0)
         belief, first = self._learnt(region, points, rewards, rng), True
         best = _vouched(survival, belief)
         while True:
             with few_threads(PROPOSALS * len(points) ** 2):
-                plan = self._plan(region, length - done, rng)
+                pieces, left = region.pieces() if self.separate else [region], left_before(self.horizon, spent)
+                count = min(length - done, -(-left // len(pieces)) if left else length)
+                plan = self.plan(pieces, count, left, rng)
             while len(plan):  # Alg. 1, lines 3-8
                 pulled, arrived = yield Pull(plan, belief, region, belief.arms, best)
                 inside = region.contains(pulled)
                 points, rewards = np.vstack([points, pulled[inside]]), np.concatenate([rewards, arrived[inside]])
-                plan = remaining(plan, pulled)
+                plan, spent = remaining(plan, pulled), spent + len(pulled)
                 if first:
                     belief = self._learnt(region, points, rewards, rng)
                     best = _vouched(survival, belief)
+            done += count
+            if done < length:  # cut by the horizon
+                continue
             if first and not survival.resolved(belief):  # App. D.2
-                done, length = length, length + self.first_epoch
+                length += self.first_epoch
                 continue
             with few_threads(PROPOSALS * len(points) ** 2):
                 belief = self._learnt(region, points, rewards, rng)  # line 9
@@ -114,10 +116,13 @@ class ShrinkingBox:
             length, done, first = self.lengths(length), 0, False  # line 11
             points, rewards = points[:0], rewards[:0]
 
-    def _plan(self, region: Region, count: int, rng: Rng) -> Floats:
-        """(n, d): ``count`` points in each connected piece of the region, or in all of it."""
-        draws = [partial(piece.sample, rng=rng) for piece in (region.pieces() if self.separate else [region])]
-        return np.vstack([self.design.points(self.model, draw, count, rng) for draw in draws])
+    def plan(self, pieces: list[Region], count: int, left: int | None, rng: Rng) -> Floats:
+        """``count`` points in each piece, (n, d), or as many as are ``left``, from the pieces in turn."""
+        draws = [partial(piece.sample, rng=rng) for piece in pieces]
+        plans = [self.design.points(self.model, draw, count, rng) for draw in draws]
+        if left is None or count * len(pieces) <= left:
+            return np.vstack(plans)
+        return np.stack(plans, axis=1).reshape(-1, plans[0].shape[1])[:left]
 
     def _learnt(self, region: Region, points: Floats, rewards: Floats, rng: Rng) -> Posterior:
         """The belief about the points pulled and the region's known points."""

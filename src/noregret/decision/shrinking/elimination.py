@@ -10,7 +10,7 @@ import numpy as np
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Model, Posterior, Rng
 from noregret.decision.arms import located, remaining
-from noregret.decision.designs import Design, Doubling, Lengths, few_threads
+from noregret.decision.designs import Design, Doubling, Lengths, few_threads, left_before
 from noregret.decision.loops import Play, Pull
 from noregret.decision.schedules import Schedule
 from noregret.decision.shrinking.box import ShrinkingBox
@@ -48,6 +48,9 @@ class Elimination:
         f >= c0 max f + (1 - c0) min f.
     separate : bool
         On a box, give every connected piece of what is left its own epoch's points, or all of them together one.
+    horizon : int, optional
+        The epoch that would go beyond so many rewards is cut there. It eliminates nothing until it is finished, for
+        those who go on.
     """
 
     model: Model
@@ -59,6 +62,7 @@ class Elimination:
     keep: Keep = "upper"
     first_level: float | None = None
     separate: bool = True
+    horizon: int | None = None
 
     def __post_init__(self) -> None:
         length: Any = self.first_epoch
@@ -74,24 +78,28 @@ class Elimination:
     def play(self, arms: Floats | Box, rng: Rng) -> Play:
         """Plan, pull, eliminate; for ever."""
         if isinstance(arms, Box):
-            on_box = ShrinkingBox(self.model, self.design, self.survival, self.first_epoch, self.lengths, self.separate)
-            return on_box.play(arms, rng)
+            epochs = self.first_epoch, self.lengths, self.separate, self.horizon
+            return ShrinkingBox(self.model, self.design, self.survival, *epochs).play(arms, rng)
         return self._play(arms, rng)
 
     def _play(self, arms: Floats, rng: Rng) -> Play:
         survival, active, length = self.survival, np.arange(len(arms)), self.first_epoch
         belief = epoch = self.model.prior(arms, rng)
-        about, done = active, 0
+        about, done, spent = active, 0, 0
         while True:
-            plan = active[self.design(self.model, arms[active], length - done, rng)]
+            count = min(length - done, left_before(self.horizon, spent) or length)
+            plan = active[self.design(self.model, arms[active], count, rng)]
             while plan.size:  # lines 3-8
                 pulled, rewards = yield Pull(plan, belief, active, about)
                 places, is_active = located(active, pulled)
                 with few_threads(places.size**2 * active.size):
                     epoch.update(places, rewards[is_active])  # line 9
-                plan = remaining(plan, pulled)
+                plan, spent = remaining(plan, pulled), spent + len(pulled)
+            done += count
+            if done < length:  # cut by the horizon
+                continue
             if belief is epoch and not survival.resolved(epoch):  # App. D.2
-                done, length = length, length + self.first_epoch
+                length += self.first_epoch
                 continue
             belief, about, done = epoch, active, 0
             active, length = active[survival.kept(belief)], self.lengths(length)  # lines 10-11
