@@ -189,7 +189,7 @@ def test_truncated_reds_beats_plain_reds_where_the_variance_is_infinite():
         (lambda: algorithms.reds(KERNEL, keep="best"), "keep must be 'upper' or 'mean', got 'best'"),
         (lambda: algorithms.reds(KERNEL, first_level=1.0), r"first_level must be in \(0, 1\), or None, got 1.0"),
         (lambda: algorithms.reds(KERNEL, constants="paper"), "constants must be 'theory' or 'experiment', got 'paper'"),
-        (lambda: algorithms.reds(KERNEL, noise=-1), "noise must be at least 0, got -1"),
+        (lambda: algorithms.reds(KERNEL, noise=-1), "noise must be finite and at least 0, got -1"),
         (lambda: algorithms.reds(KERNEL, norm=0), "norm must be positive, got 0"),
         (lambda: algorithms.reds(KERNEL, ridge=-1, horizon=9), "ridge must be positive, or 0 for noise-free"),
         (lambda: algorithms.bpe(KERNEL, delta=0), r"delta must be in \(0, 1\), got 0"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from noregret import (
+    Box,
     Constant,
     Elimination,
     ExactGP,
@@ -22,6 +23,9 @@ from noregret import (
     run,
 )
 from noregret.decision.designs import Doubling, SquareRootLengths
+from noregret.decision.shrinking.box import ShrinkingBox
+from noregret.decision.shrinking.region import Region
+from noregret.decision.shrinking.survival import Survival
 from noregret.problems import Gaussian, Problem
 
 KERNEL = SquaredExponential(0.2)
@@ -63,7 +67,7 @@ def test_the_lengths_of_epochs():
     [
         (algorithms.reds(KERNEL, constants="experiment", first_epoch=20), [20, 40, 80, 160]),
         (algorithms.bpe(KERNEL, constants="experiment", first_epoch=20), [20, 40, 80, 160]),
-        (algorithms.bpe(KERNEL, constants="experiment", horizon=1000), [32, 179, 424, 652]),
+        (algorithms.bpe(KERNEL, constants="experiment", horizon=1000), [32, 179, 424, 365, 287]),
     ],
     ids=["reds", "bpe with REDS's", "bpe with its own"],
 )
@@ -113,6 +117,44 @@ def test_elimination_by_hand():
             assert pull.active.tolist() == active.tolist()
             assert len(pull.about) == len(pull.belief.mean) == len(kept)
         assert len(active) < 150
+
+
+@pytest.mark.parametrize("space", [np.linspace(0, 1, 100)[:, None], Box([[0.0, 1.0]])], ids=["arms", "box"])
+@pytest.mark.parametrize("build", [algorithms.bpe, algorithms.reds], ids=["bpe", "reds"])
+@pytest.mark.parametrize("horizon", [30, 271, 400])
+def test_nothing_is_planned_or_asked_for_beyond_the_horizon(space, build, horizon):
+    algorithm, planned = build(KERNEL, horizon=horizon, constants="experiment"), []
+
+    class Counted:
+        def __init__(self, design):
+            self.design = design
+
+        def __call__(self, model, arms, count, rng):
+            planned.append(count)
+            return self.design(model, arms, count, rng)
+
+        def points(self, model, draw, count, rng):
+            planned.append(count)
+            return self.design.points(model, draw, count, rng)
+
+    policy = Policy(replace(algorithm, design=Counted(algorithm.design)), space, rng=0)
+    world, told = np.random.default_rng(1), 0
+    while told < horizon:
+        asked = policy.ask()
+        assert told + len(asked) <= horizon
+        assert sum(planned) < horizon + 10  # each of a few pieces of a box rounds up
+        told += len(asked)
+        policy.tell(asked, world.standard_normal(len(asked)))
+    assert told == horizon
+    assert len(policy.ask()) > 0, "whoever goes on finishes the epoch"
+
+
+def test_the_pieces_of_a_box_share_what_is_left_before_the_horizon():
+    pieces = [Region(Box([side])).surveyed(np.random.default_rng(0)) for side in ([0.0, 0.3], [0.7, 1.0])]
+    loop = ShrinkingBox(ExactGP(KERNEL, 0.2), RandomDesign(), Survival(Constant(1.0)), 50, Doubling(), True)
+    plan = loop.plan(pieces, 16, 31, np.random.default_rng(0))
+    assert ((plan < 0.5).sum(), (plan > 0.5).sum()) == (16, 15)
+    assert len(loop.plan(pieces, 50, None, np.random.default_rng(0))) == 100
 
 
 def test_the_first_epoch_goes_on_until_the_range_is_known():

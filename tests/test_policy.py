@@ -2,17 +2,20 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
 
 from noregret import (
     UCB,
+    Batched,
     Best,
     Constant,
     ExactGP,
     Policy,
     Pull,
+    Repeated,
     Sequential,
     SquaredExponential,
     Tabular,
@@ -282,6 +285,90 @@ def test_bad_arms(arms, message):
 
 
 # --- best and active ---
+
+
+class Fragile:
+    """UCB whose rule fails, or whose loop ends, at a reward of 13; ``trouble`` is raised where it is given."""
+
+    def __init__(self, trouble=None):
+        self.trouble = trouble
+
+    def __repr__(self):
+        return "Fragile()"
+
+    def play(self, arms, rng, belief=None):
+        belief = belief or ExactGP(KERNEL, 0.1).prior(arms)
+        while True:
+            noise = rng.random(len(arms))
+            pulled, rewards = yield Pull(
+                np.array([int(np.argmax(belief.mean + noise)), 3]), belief, np.arange(len(arms))
+            )
+            belief.update(pulled, rewards)
+            if 13.0 in rewards:
+                if self.trouble:
+                    raise self.trouble
+                return
+
+    def bounds(self, belief):
+        return UCB(Constant(2.0)).bounds(belief)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "error"),
+    [(RuntimeError("broken"), RuntimeError), (KeyboardInterrupt(), KeyboardInterrupt), (None, ValueError)],
+    ids=["raises", "interrupted", "ends"],
+)
+def test_a_loop_that_fails_changes_nothing_and_loses_nothing(trouble, error, tmp_path):
+    policy, twin = Policy(Fragile(trouble), ARMS, rng=0), Policy(Fragile(trouble), ARMS, rng=0)
+    for p in (policy, twin):
+        for _ in range(4):
+            asked = p.ask()
+            p.tell(asked, world(asked))
+        p.change_arms(ARMS[::-1])
+        asked = p.ask()
+        p.tell(asked[:1], world(asked[:1]))
+    before = saved(policy, tmp_path)
+    for _ in range(2):
+        with pytest.raises(error):
+            policy.tell(asked[1:], [13.0])
+    assert saved(policy, tmp_path) == before
+    assert policy.ask().tolist() == twin.ask().tolist()
+    assert knows(policy.belief) == knows(twin.belief)
+    for p in (policy, twin):
+        p.tell(p.ask(), world(p.ask()))
+        for _ in range(3):
+            asked = p.ask()
+            p.tell(asked, world(asked))
+    assert policy.ask().tolist() == twin.ask().tolist()
+    assert knows(policy.belief) == knows(twin.belief)
+
+
+def test_a_loop_that_fails_while_arms_change_changes_nothing(tmp_path):
+    policy = Policy(Fragile(RuntimeError("broken")), ARMS, rng=0)
+    asked = policy.ask()
+    policy.tell(asked[:1], [13.0])
+    before = saved(policy, tmp_path)
+    with pytest.raises(RuntimeError, match="broken"):
+        policy.change_arms(ARMS[::-1])
+    assert saved(policy, tmp_path) == before
+    assert policy.arms is not None
+    assert policy.ask().tolist() == asked[1:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (lambda n: np.full(n, math.nan), r"^the rule .* gave nan for arm 0 after 0 rewards: scores must be numbers$"),
+        (lambda n: 1.0, r"^the rule .* must give one score per arm, \(10,\), got shape \(\)$"),
+        (lambda n: np.zeros((n, 1)), r"^the rule .* must give one score per arm, \(10,\), got shape \(10, 1\)$"),
+        (lambda n: np.zeros(n + 1), r"^the rule .* must give one score per arm, \(10,\), got shape \(11,\)$"),
+    ],
+    ids=["nan", "scalar", "column", "too many"],
+)
+@pytest.mark.parametrize("loop", [Sequential, partial(Repeated, growth=2.0), partial(Batched, growth=2.0)], ids=str)
+def test_a_rule_that_does_not_score_every_arm_is_refused(scores, message, loop):
+    with pytest.raises(ValueError, match=message):
+        Policy(loop(ExactGP(KERNEL, 0.1), lambda belief, rng: scores(len(belief.mean))), ARMS)
 
 
 def test_best_is_the_arm_with_the_largest_lower_bound():

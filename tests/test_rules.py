@@ -87,7 +87,7 @@ def test_uniform_prefers_no_arm():
 @pytest.mark.parametrize("margin", [0.0, 0.3])
 def test_expected_improvement_is_what_its_name_says(margin):
     posterior = belief([0.5, 1.0, 0.2, 3.0, -1.0], [0.4, 0.2, 1.5, 2.0, 0.3], [0, 1])
-    scores = ExpectedImprovement(margin)(posterior, None)
+    scores = np.exp(ExpectedImprovement(margin)(posterior, None))
     expected = [expected_improvement(m, s, 1.0 + margin) for m, s in zip(posterior.mean, posterior.std, strict=True)]
     np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-12)
     draws = np.random.default_rng(0).normal(posterior.mean, posterior.std, (200_000, 5))
@@ -98,7 +98,7 @@ def test_expected_improvement_is_what_its_name_says(margin):
 @pytest.mark.parametrize("margin", [0.0, 0.01, 0.3])
 def test_probability_of_improvement_is_what_its_name_says(margin):
     posterior = belief([0.5, 1.0, 0.2, 3.0], [0.4, 0.2, 1.5, 2.0], [0, 1])
-    scores = ProbabilityOfImprovement(margin)(posterior, None)
+    scores = np.exp(ProbabilityOfImprovement(margin)(posterior, None))
     np.testing.assert_allclose(scores, norm.sf(1.0 + margin, posterior.mean, posterior.std), rtol=1e-12)
     draws = np.random.default_rng(0).normal(posterior.mean, posterior.std, (200_000, 4))
     assert np.abs((draws > 1.0 + margin).mean(axis=0) - scores).max() <= 5 * 0.5 / math.sqrt(200_000)
@@ -112,13 +112,13 @@ def test_default_margins():
 def test_the_incumbent_is_the_best_mean_among_the_pulled_arms(rule):
     """Arm 3 has the best mean of all but was never pulled: adding it to the pulled ones changes the scores."""
     mean, std = [0.1, 0.4, 0.3, 0.9], [0.2] * 4
-    scores = rule(belief(mean, std, [0, 1, 2]), None)
+    scores = np.exp(rule(belief(mean, std, [0, 1, 2]), None))
     incumbent = 0.4
     if isinstance(rule, ExpectedImprovement):
         np.testing.assert_allclose(scores, [expected_improvement(m, 0.2, incumbent) for m in mean], rtol=1e-6)
     else:
         np.testing.assert_allclose(scores, norm.sf(incumbent, mean, 0.2))
-    assert (rule(belief(mean, std, [0, 1, 2, 3]), None) < scores).all()
+    assert (np.exp(rule(belief(mean, std, [0, 1, 2, 3]), None)) < scores).all()
 
 
 def test_the_incumbent_is_a_mean_and_not_a_reward():
@@ -126,29 +126,84 @@ def test_the_incumbent_is_a_mean_and_not_a_reward():
     best_mean, best_reward = posterior.mean[[2, 7, 10]].max(), 1.0
     assert best_mean < best_reward - 0.05
     expected = norm.sf(best_mean + 0.01, posterior.mean, posterior.std)
-    np.testing.assert_allclose(ProbabilityOfImprovement()(posterior, None), expected, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(ProbabilityOfImprovement()(posterior, None)), expected, rtol=1e-9)
     expected = [expected_improvement(m, s, best_mean) for m, s in zip(posterior.mean, posterior.std, strict=True)]
-    np.testing.assert_allclose(ExpectedImprovement()(posterior, None), expected, rtol=1e-5, atol=1e-10)
+    np.testing.assert_allclose(np.exp(ExpectedImprovement()(posterior, None)), expected, rtol=1e-5, atol=1e-10)
 
 
 def test_before_any_pull_the_incumbent_is_the_highest_mean():
     posterior = belief([0.0, 0.2], [1.0, 1.0])
-    np.testing.assert_allclose(ProbabilityOfImprovement(0.0)(posterior, None), norm.sf([0.2, 0.0]))
+    np.testing.assert_allclose(np.exp(ProbabilityOfImprovement(0.0)(posterior, None)), norm.sf([0.2, 0.0]))
 
 
 def test_without_uncertainty_improvement_is_certain():
     posterior = belief([0.0, 1.0, 2.0, 1.0], [0.0, 0.0, 0.0, 0.5], [1])
-    ei, pi = ExpectedImprovement()(posterior, None), ProbabilityOfImprovement(0.0)(posterior, None)
+    ei, pi = (np.exp(rule(posterior, None)) for rule in (ExpectedImprovement(), ProbabilityOfImprovement(0.0)))
     np.testing.assert_allclose(ei, [0.0, 0.0, 1.0, 0.5 / math.sqrt(2 * math.pi)])
     np.testing.assert_allclose(pi, [0.0, 0.0, 1.0, 0.5])
-    assert ExpectedImprovement(3.0)(posterior, None)[2] == 0.0
+    assert np.exp(ExpectedImprovement(3.0)(posterior, None)[2]) == 0.0
 
 
-def test_expected_improvement_far_below_the_incumbent_is_tiny_and_not_negative():
-    posterior = belief([0.0, *-np.linspace(0, 60, 121)], [1.0] * 122, [0])
-    scores = ExpectedImprovement()(posterior, None)
-    assert (scores >= 0).all()
-    assert scores[21] == pytest.approx(expected_improvement(-10.0, 1.0, 0.0), rel=1e-6)
+LOGARITHMS = [  # z, ln(phi(z) + z Phi(z)) and ln Phi(z), with 60 digits
+    (-1e6, -500000000028.54996, -500000000014.73445),
+    (-1e4, -50000019.339619307, -50000010.129278915),
+    (-1e3, -500014.73445209116, -500007.82669481218),
+    (-150, -11260.940342433996, -11255.929618266808),
+    (-101, -5110.649473554864, -5106.034157055638),
+    (-99, -4910.6094842154551, -4906.0141603877319),
+    (-50, -1258.7441828684609, -1254.8313611394199),
+    (-38.5, -749.34727420782292, -745.69527029041108),
+    (-10, -55.553122036122356, -53.231285150512471),
+    (-3, -7.8696860596030285, -6.6077262215103495),
+    (-1.0000001, -2.4851212161397683, -1.8410217975227951),
+    (-1, -2.4851210257126413, -1.8410216450092635),
+    (-0.5, -1.6205162643873199, -1.1759117615936186),
+    (0, -0.91893853320467274, -0.69314718055994531),
+    (0.5, -0.35982768374506382, -0.36894641528865639),
+    (3, 1.0987396653277078, -0.0013508099647481938),
+    (10, 2.3025850929940457, -7.6198530241605261e-24),
+]
+
+
+@pytest.mark.parametrize("std", [1.0, 1e-3])
+def test_improvement_is_scored_in_logarithms_where_the_plain_number_is_0(std):
+    z, log_expected, log_probability = np.array(LOGARITHMS).T
+    posterior = belief([0.0, *(z * std)], [0.0, *[std] * len(z)], [0])
+    ei, pi = ExpectedImprovement()(posterior, None)[1:], ProbabilityOfImprovement(0.0)(posterior, None)[1:]
+    np.testing.assert_allclose(ei, log_expected + math.log(std), rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(pi, log_probability, rtol=1e-12, atol=1e-16)
+
+
+def test_logarithms_of_improvement_rise_with_the_mean_across_every_formula():
+    z = np.concatenate([-np.geomspace(1e6, 1e-3, 20_000), np.geomspace(1e-3, 30, 1000)])
+    posterior = belief([0.0, *z], [1.0] * (len(z) + 1), [0])
+    for rule in (ExpectedImprovement(), ProbabilityOfImprovement(0.0)):
+        scores = rule(posterior, None)[1:]
+        assert (np.diff(scores) >= 0).all()
+        assert (np.diff(scores)[z[1:] < 0] > 0).all()
+
+
+@pytest.mark.parametrize("rule", [ExpectedImprovement(0.5), ProbabilityOfImprovement(0.5)], ids=str)
+def test_where_no_arm_can_improve_the_best_mean_is_pulled(rule):
+    scores = rule(belief([0.0, 1.0, 0.3], [0.0, 0.0, 0.0], [0, 1, 2]), None)
+    assert np.argmax(scores) == 1
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("rule", [ExpectedImprovement(), ProbabilityOfImprovement(0.0)], ids=str)
+def test_an_arm_known_for_certain_is_left_for_one_with_hardly_any_chance(rule):
+    assert np.argmax(rule(belief([1.0, 0.0], [0.0, 1e-4], [0]), None)) == 1
+
+
+@pytest.mark.parametrize("rule", [ExpectedImprovement(0.5), ProbabilityOfImprovement(0.5)], ids=str)
+def test_scores_that_underflow_do_not_pull_the_first_arm_for_ever(rule):
+    means = np.array([0.0, 1.0, 0.5])
+    policy = Policy(Sequential(ExactGP(SquaredExponential(0.01), 1e-4), rule), [[0.0], [0.5], [1.0]], rng=0)
+    pulls = []
+    for _ in range(60):
+        pulls.append(int(policy.ask()[0]))
+        policy.tell(pulls[-1], means[pulls[-1]])
+    assert pulls.count(1) > 40
 
 
 def test_thompson_scores_are_the_sample_stretched_about_the_mean():

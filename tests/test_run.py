@@ -1,12 +1,14 @@
 """The driver against small fakes, whose every draw the test can repeat."""
 
+import math
 from dataclasses import dataclass, field
 from time import perf_counter, sleep
 
 import numpy as np
 import pytest
 
-from noregret import Pull, run
+from noregret import Pull, SquaredExponential, run
+from noregret.algorithms import NAMES
 
 MEANS = np.array([0.0, 1.0, 0.25])
 
@@ -134,6 +136,38 @@ def test_bad_loops_and_bad_rewards_are_named():
         run(Cycle(size=0), Toy(), 10)
     with pytest.raises(ValueError, match="reward of arm 2 in round 3 is nan"):
         run(Cycle(), Sick(), 10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reward_that_is_not_finite_is_named_whatever_the_algorithm_would_make_of_it(name):
+    class Sickening(Toy):
+        arms, calls = np.linspace(0, 1, 5)[:, None], 0
+
+        def rewards(self, arms, rng):
+            self.calls += 1
+            return np.full(len(arms), math.nan if self.calls == 3 else 0.5)
+
+    algorithm = NAMES[name](SquaredExponential(0.2), **({"horizon": 2000} if "bkb" in name else {}))
+    with pytest.raises(
+        ValueError, match=r"^reward of arm \d in round \d+ is nan: the problem must return finite reward"
+    ):
+        run(algorithm, Sickening(), 2000, rng=0)
+
+
+def test_the_loop_hears_nothing_of_a_reward_that_is_not_finite():
+    heard = []
+
+    class Listens:
+        def play(self, arms, rng):
+            while True:
+                heard.append((yield Pull(np.arange(3), None, np.arange(3))))
+
+    class Sick(Toy):
+        means = np.array([0.0, 1.0, np.inf])
+
+    with pytest.raises(ValueError, match="reward of arm 2 in round 3 is inf"):
+        run(Listens(), Sick(), 10)
+    assert heard == []
 
 
 def test_seconds_are_the_algorithms_own_and_progress_is_rare():

@@ -10,7 +10,19 @@ import numpy as np
 import pytest
 
 import noregret
-from noregret import UCB, Constant, ExactGP, Nystrom, Policy, SparseGP, SquaredExponential, algorithms
+from noregret import (
+    UCB,
+    Constant,
+    ExactGP,
+    Linear,
+    Nystrom,
+    Policy,
+    SparseGP,
+    SquaredExponential,
+    Tabular,
+    Thompson,
+    algorithms,
+)
 from noregret.algorithms.sketching import (
     BBKBWidth,
     BKBWidth,
@@ -164,8 +176,18 @@ def test_theorems_oversampling_and_ridge():
         bkb(KERNEL)
     with pytest.raises(ValueError, match="growth must be above 1, got 1"):
         mini_gp_ucb(KERNEL, growth=1.0)
-    with pytest.raises(ValueError, match="epsilon must be between 0 and 1, got 1"):
+    with pytest.raises(ValueError, match=r"epsilon must be in \(0, 1\), got 1"):
         bkb(KERNEL, epsilon=1.0, horizon=10)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Tabular(np.diag([0.0, 1.0, 1.0]))], ids=str)
+def test_a_batch_ends_although_the_arm_on_top_has_nothing_to_tell(kernel):
+    """Arm 0 has std 0 or next to none and the best mean: no pull of it ever uses up what a batch may spend."""
+    arms = np.array([[0.0], [1.0], [2.0]]) if isinstance(kernel, Tabular) else np.array([[1e-7], [-1.0], [-2.0]])
+    for rule in (UCB(Constant(0.1)), Thompson(Constant(0.0))):
+        policy = Policy(Batched(ExactGP(kernel, 0.01), rule, 2.0), arms, rng=0)
+        policy.tell([1, 2, 1, 2], [-5.0, -10.0, -5.0, -10.0])
+        assert 0 < len(policy.ask()) < 100
 
 
 def test_theorem_1_on_real_runs():

@@ -19,7 +19,6 @@ from noregret.belief.kernels import Kernel, Linear, Matern, RationalQuadratic, S
 from noregret.belief.sparse import SparseGP
 from noregret.decision.batches import Batched, Repeated
 from noregret.decision.designs import MaxVarianceDesign, RandomDesign
-from noregret.decision.elimination import Elimination
 from noregret.decision.loops import Best, Pull, Sequential
 from noregret.decision.policy import Policy
 from noregret.decision.rules import (
@@ -31,7 +30,8 @@ from noregret.decision.rules import (
     Uniform,
 )
 from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Scaled
-from noregret.decision.threshold_tree import ThresholdTree
+from noregret.decision.shrinking.elimination import Elimination
+from noregret.decision.shrinking.threshold_tree import ThresholdTree
 from noregret.diagnosis import Diagnosis, diagnose
 from noregret.experiments.drawing import plot
 from noregret.experiments.running.run import run

@@ -33,17 +33,16 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from noregret.algorithms.constants import Constants, check_constants, checks_constants
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.box import Box
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Kernel, KernelLike
 from noregret.belief.posterior import Posterior
 from noregret.decision.designs import Doubling, Lengths, MaxVarianceDesign, RandomDesign, SquareRootLengths
-from noregret.decision.elimination import Elimination
 from noregret.decision.schedules import Constant, Schedule
-from noregret.decision.threshold_tree import ThresholdTree
-
-Constants = Literal["theory", "experiment"]
+from noregret.decision.shrinking.elimination import Elimination
+from noregret.decision.shrinking.threshold_tree import ThresholdTree
 
 FIRST_EPOCH = 50
 """N_1 where none is given; the paper's on Branin."""
@@ -67,6 +66,9 @@ class EpochWidth:
     share: float | None = None
     points: float | None = None
     scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, horizon=self.horizon, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         points = self.points or len(posterior.arms)
@@ -95,6 +97,7 @@ class EpochWidth:
         return replace(self, points=self.points or box.discretization(kernel, self.horizon))
 
 
+@checks_constants
 def reds(
     kernel: KernelLike,
     *,
@@ -122,7 +125,7 @@ def reds(
     norm, noise, delta : float
         B, R and delta. ``noise=0`` or ``ridge=0`` means noise-free rewards: w = B, c = 0, ridge 0.
     horizon : int, optional
-        T, in w and c. Without it delta is shared out over all epochs to come, and c = 0.
+        T, in w and c; the last epoch is cut there. Without it delta is shared out over all epochs to come, and c = 0.
     ridge : float, optional
         By default R^2 in theory (any is valid), 0.2 in the experiments (beside noise of sd 0.2).
     first_epoch : int
@@ -159,9 +162,10 @@ def reds(
     width, tau, offset = _setting(norm, noise, delta, horizon, ridge, constants, scale)
     c = offset if slack is None else slack
     model = ExactGP(kernel, tau, truncation)
-    return Elimination(model, RandomDesign(), width, first_epoch, c, Doubling(), keep, first_level, separate)
+    return Elimination(model, RandomDesign(), width, first_epoch, c, Doubling(), keep, first_level, separate, horizon)
 
 
+@checks_constants
 def bpe(
     kernel: KernelLike,
     *,
@@ -182,7 +186,7 @@ def bpe(
     the REDS paper; and from 50 if neither that nor a horizon is given. On a `Box` the points are chosen among 2000
     uniform ones of what is left, which covers its pieces by itself. The other keywords are as in `reds`.
     """
-    _check(norm, noise, delta, horizon, ridge, constants)
+    _check_norm(norm)
     lengths: Lengths = Doubling()
     first, share = FIRST_EPOCH if first_epoch is None else first_epoch, None
     if first_epoch is None and horizon:
@@ -190,9 +194,10 @@ def bpe(
         first, share = lengths(1), 2.0 * _epochs(lengths, horizon)
     width, tau, _ = _setting(norm, noise, delta, horizon, ridge, constants, scale, share)
     model = ExactGP(kernel, tau, truncation)
-    return Elimination(model, MaxVarianceDesign(), width, first, slack, lengths, separate=False)
+    return Elimination(model, MaxVarianceDesign(), width, first, slack, lengths, separate=False, horizon=horizon)
 
 
+@checks_constants
 def gp_threds(
     kernel: KernelLike,
     *,
@@ -233,7 +238,7 @@ def gp_threds(
     truncation : schedule, optional
         As in `reds`; the level sees the rewards of its cell only.
     """
-    _check(norm, noise, delta, horizon, ridge, constants)
+    _check_norm(norm)
     experiment = constants == "experiment"
     tau = (0.2 if experiment else noise**2) if ridge is None else ridge
     deviation = noise if tau else 0.0
@@ -254,7 +259,7 @@ def _setting(
     share: float | None = None,
 ) -> tuple[Schedule, float, float]:
     """Width, ridge and slack."""
-    _check(norm, noise, delta, horizon, ridge, constants)
+    _check_norm(norm)
     if noise == 0 or ridge == 0:
         return Constant(norm), ridge or 0.0, 0.0
     if constants == "experiment":
@@ -263,21 +268,9 @@ def _setting(
     return width, tau, width.slack(tau)
 
 
-def _check(
-    norm: float, noise: float, delta: float, horizon: int | None, ridge: float | None, constants: Constants
-) -> None:
-    if constants not in ("theory", "experiment"):
-        raise ValueError(f"constants must be 'theory' or 'experiment', got {constants!r}")
-    if not 0 < norm < math.inf:
+def _check_norm(norm: float) -> None:
+    if norm == 0:
         raise ValueError(f"norm must be positive, got {norm}")
-    if not 0 <= noise < math.inf:
-        raise ValueError(f"noise must be at least 0, got {noise}")
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be in (0, 1), got {delta}")
-    if horizon is not None and not (horizon >= 1 and horizon == int(horizon)):
-        raise ValueError(f"horizon must be a whole number from 1, or None, got {horizon}")
-    if ridge is not None and not 0 <= ridge < math.inf:
-        raise ValueError(f"ridge must be positive, or 0 for noise-free rewards, got {ridge}")
 
 
 def _epochs(lengths: Lengths, horizon: int) -> int:

@@ -29,6 +29,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from noregret.algorithms.constants import Constants, check_constants, checks_constants
 from noregret.belief.estimators.estimators import TruncatedDirections
 from noregret.belief.exact import ExactGP
 from noregret.belief.features import Features
@@ -39,9 +40,7 @@ from noregret.belief.posterior import Posterior
 from noregret.belief.sparse import SparseGP
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
-from noregret.decision.schedules import check_constants
 
-Constants = Literal["theory", "experiment"]
 FeatureChoice = Literal["nystrom", "qff"] | Features
 
 
@@ -53,10 +52,7 @@ class Tail:
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha <= 1:
-            raise ValueError(f"alpha must be in (0, 1], got {self.alpha}: with more moments than two take alpha = 1")
-        if not 0 < self.moment < math.inf:
-            raise ValueError(f"moment must be positive, got {self.moment}")
+        check_constants(moment=self.moment, alpha=self.alpha)
 
     @property
     def size(self) -> float:
@@ -96,7 +92,7 @@ class TGPWidth:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(self.delta, norm=self.norm, scale=self.scale)
+        check_constants(norm=self.norm, delta=self.delta, constants=self.constants, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         level = TGPLevel(self.tail)(posterior)
@@ -153,7 +149,7 @@ class ATAWidth:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(0.5, bias=self.bias, scale=self.scale)
+        check_constants(bias=self.bias, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         if not posterior.rounds:
@@ -163,6 +159,7 @@ class ATAWidth:
         return self.bias + self.scale * self.factor * math.sqrt(posterior.rank / posterior.ridge) * spread
 
 
+@checks_constants
 def tgp_ucb(
     kernel: KernelLike,
     *,
@@ -177,9 +174,10 @@ def tgp_ucb(
     """Truncated GP-UCB (Alg. 1): each reward beyond b_t counts as 0; argmax mean + beta_t std of an exact GP."""
     tail = Tail(moment, alpha)
     model = ExactGP(kernel, ridge, truncation=TGPLevel(tail))
-    return Sequential(model, UCB(TGPWidth(norm, tail, delta, known(constants), scale)))
+    return Sequential(model, UCB(TGPWidth(norm, tail, delta, constants, scale)))
 
 
+@checks_constants
 def ata_gp_ucb(
     kernel: KernelLike,
     *,
@@ -210,10 +208,9 @@ def ata_gp_ucb(
     root : {"symmetric", "cholesky"}
         The root of V whose directions are truncated: the paper's, or one that Lemmas 12 and 13 also hold for.
     """
-    tail, constants = Tail(moment, alpha), known(constants)
+    tail = Tail(moment, alpha)
     chosen = choose_features(kernel, features, order, oversampling, epsilon, delta, horizon, constants)
     redrawn = isinstance(chosen, Nystrom)
-    check_constants(delta, norm=norm, scale=scale)
     if constants == "theory":
         log, factor = LogEvents(4.0 if redrawn else 2.0, delta, horizon), 4.0
         bias = norm * (1 + 1 / math.sqrt(1 - epsilon)) if redrawn else norm
@@ -235,8 +232,6 @@ def choose_features(
     root: Literal["symmetric", "cholesky"] = "symmetric",
 ) -> Features:
     """The features that a builder's keywords ask for (Alg. 2, line 4)."""
-    if not 0 < epsilon < 1:
-        raise ValueError(f"epsilon must be in (0, 1), got {epsilon}")
     if order is not None and features != "qff":
         raise ValueError(f"order is for features='qff', got order={order} with features={features!r}")
     if oversampling is not None and features != "nystrom":
@@ -246,8 +241,6 @@ def choose_features(
     if features == "nystrom":
         q = oversampling or _oversampling(epsilon, delta, horizon, constants)
         return Nystrom(kernel, q, "each" if constants == "theory" else "once", root)
-    if isinstance(features, str):
-        raise ValueError(f"features must be 'nystrom', 'qff' or such as RandomFourier(kernel, 50), got {features!r}")
     return features
 
 
@@ -264,10 +257,3 @@ def _oversampling(epsilon: float, delta: float, horizon: int | None, constants: 
     if constants == "experiment":
         return max(math.log(horizon), 1.0) / epsilon**2
     return 6 * (1 + epsilon) / (1 - epsilon) * math.log(4 * horizon / delta) / epsilon**2
-
-
-def known(constants: Constants) -> Constants:
-    """The constants, if there are such."""
-    if constants not in ("theory", "experiment"):
-        raise ValueError(f"constants must be 'theory' or 'experiment', got {constants!r}")
-    return constants

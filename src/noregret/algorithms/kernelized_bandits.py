@@ -25,15 +25,15 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from noregret.algorithms.constants import Constants, check_constants, checks_constants
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import KernelLike, as_kernel
 from noregret.belief.posterior import Posterior
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB, ExpectedImprovement, ProbabilityOfImprovement, Thompson, Uniform
-from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Schedule, check_constants
+from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Schedule
 
-Constants = Literal["theory", "experiment"]
 Gain = Literal["realised", "greedy", "rate"] | float | Schedule
 
 
@@ -53,7 +53,7 @@ class IGPWidth:
     corrected: bool = True
 
     def __post_init__(self) -> None:
-        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
+        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         noise = self.noise / math.sqrt(min(posterior.ridge, 1.0)) if self.corrected else self.noise
@@ -70,13 +70,14 @@ class SrinivasWidth:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(self.delta, norm=self.norm, scale=self.scale)
+        check_constants(norm=self.norm, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         noise = 300 * self.gain(posterior) * math.log((posterior.rounds + 1) / self.delta) ** 3
         return math.sqrt(2 * self.norm**2 + self.scale**2 * noise)
 
 
+@checks_constants
 def igp_ucb(
     kernel: KernelLike,
     *,
@@ -95,6 +96,7 @@ def igp_ucb(
     return Sequential(model, UCB(IGPWidth(norm, noise, delta, gamma, scale, constants == "theory")))
 
 
+@checks_constants
 def gp_ucb(
     kernel: KernelLike,
     *,
@@ -115,6 +117,7 @@ def gp_ucb(
     return Sequential(model, UCB(SrinivasWidth(norm, delta, _gain(model, gain, constants), scale)))
 
 
+@checks_constants
 def gp_ts(
     kernel: KernelLike,
     *,
@@ -133,6 +136,7 @@ def gp_ts(
     return Sequential(model, Thompson(IGPWidth(norm, noise, delta / 2, gamma, scale, constants == "theory")))
 
 
+@checks_constants
 def gp_ei(
     kernel: KernelLike,
     *,
@@ -152,6 +156,7 @@ def gp_ei(
     return Sequential(model, ExpectedImprovement(margin), UCB(AYWidth(norm, noise, delta)))
 
 
+@checks_constants
 def gp_pi(
     kernel: KernelLike,
     *,
@@ -171,6 +176,7 @@ def gp_pi(
     return Sequential(model, ProbabilityOfImprovement(margin), UCB(AYWidth(norm, noise, delta)))
 
 
+@checks_constants
 def random(
     kernel: KernelLike,
     *,
@@ -191,8 +197,6 @@ def random(
 
 def _model(kernel: KernelLike, noise: float, horizon: int | None, ridge: float | None, constants: Constants) -> ExactGP:
     """Ridge 1 + 2/T (Thm 2, 3) or R^2 (Section 6), unless one is given."""
-    if constants not in ("theory", "experiment"):
-        raise ValueError(f"constants must be 'theory' or 'experiment', got {constants!r}")
     if ridge is None:
         ridge = noise**2 if constants == "experiment" else 1 + 2 / horizon if horizon else 1.0
     return ExactGP(kernel, ridge)
@@ -208,8 +212,4 @@ def _gain(model: ExactGP, gain: Gain | None, constants: Constants) -> Schedule:
             return GreedyGain(model)
         case "rate":
             return RateGain(as_kernel(model.kernel))
-        case float() | int() as value:
-            return Constant(value)
-        case schedule if callable(schedule):
-            return schedule
-    raise ValueError(f"gain must be 'realised', 'greedy', 'rate', a number or a schedule, got {gain!r}")
+    return gain if callable(gain) else Constant(float(gain))

@@ -15,14 +15,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from noregret.algorithms.heavy_tails import Constants, FeatureChoice, Tail, choose_features, known
+from noregret.algorithms.constants import Constants, check_constants, checks_constants
+from noregret.algorithms.heavy_tails import FeatureChoice, Tail, choose_features
 from noregret.belief.estimators.estimators import ClippedResiduals, MedianOfMeans
 from noregret.belief.kernels import KernelLike
 from noregret.belief.posterior import Posterior
 from noregret.belief.sparse import SparseGP
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
-from noregret.decision.schedules import check_constants
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class MoMWidth:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(0.5, bias=self.bias, scale=self.scale)
+        check_constants(bias=self.bias, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         spread = self.tail.root(self.inner * posterior.rank) * self.tail.size
@@ -82,7 +82,7 @@ class HvtWidth:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(self.level.delta, norm=self.norm, scale=self.scale)
+        check_constants(norm=self.norm, delta=self.level.delta, constants=self.constants, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         level, rounds = self.level, max(posterior.rounds, 1)
@@ -93,6 +93,7 @@ class HvtWidth:
         return math.sqrt(2 + 4 * self.norm**2) + self.scale * 107 * log * level(posterior) / math.sqrt(posterior.ridge)
 
 
+@checks_constants
 def mom_gp_ucb(
     kernel: KernelLike,
     *,
@@ -113,8 +114,7 @@ def mom_gp_ucb(
 
     The number of ``groups`` k is ceil(24 ln(eT/delta)) in theory and ceil(ln(T/delta)) in the experiments unless given.
     """
-    tail, constants = Tail(moment, alpha), known(constants)
-    check_constants(delta, norm=norm, scale=scale)
+    tail = Tail(moment, alpha)
     chosen = choose_features(kernel, features, order, oversampling, 0.1, delta, horizon, constants, "cholesky")
     if constants == "theory":
         k = groups or math.ceil(24 * math.log(math.e * horizon / delta))
@@ -125,6 +125,7 @@ def mom_gp_ucb(
     return Sequential(SparseGP(chosen, ridge, MedianOfMeans(k)), UCB(width), times=k)
 
 
+@checks_constants
 def hvt_ucb(
     kernel: KernelLike,
     *,
@@ -141,7 +142,7 @@ def hvt_ucb(
     scale: float = 1.0,
 ) -> Sequential:
     """Hvt-UCB: one-pass Huber regression, each reward clipped to near its prediction on arrival; no history kept."""
-    tail, constants = Tail(moment, alpha), known(constants)
+    tail = Tail(moment, alpha)
     chosen = choose_features(kernel, features, order, oversampling, 0.1, delta, horizon, constants, "cholesky")
     level = HvtLevel(tail, delta, horizon)
     model = SparseGP(chosen, ridge, ClippedResiduals(level, spread=tail.size))

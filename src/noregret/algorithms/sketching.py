@@ -28,8 +28,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from noregret.algorithms.constants import Constants, check_constants, checks_constants
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.exact import ExactGP
 from noregret.belief.features.nystrom import Counting, Nystrom
@@ -39,9 +40,7 @@ from noregret.belief.sparse import SparseGP
 from noregret.decision.batches import Batched, Repeated
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
-from noregret.decision.schedules import Schedule, check_constants
-
-Constants = Literal["theory", "experiment"]
+from noregret.decision.schedules import Schedule
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,8 @@ class BKBWidth:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
-        _check_epsilon(self.epsilon)
+        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
+        check_constants(epsilon=self.epsilon)
 
     def __call__(self, posterior: Posterior) -> float:
         log = (1 + math.log1p(posterior.rounds / posterior.ridge)) / 2
@@ -79,7 +78,7 @@ class PlainBKBWidth:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
+        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         confidence = math.log(max(posterior.rounds, 1)) * posterior.effective_dimension + math.log(1 / self.delta)
@@ -103,7 +102,7 @@ class BBKBWidth:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
+        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Any) -> float:
         total, noise = 2 * posterior.claimed_gain, self.scale * self.noise / math.sqrt(posterior.ridge)
@@ -114,6 +113,7 @@ class BBKBWidth:
         return math.sqrt(self.growth) * start
 
 
+@checks_constants
 def bkb(
     kernel: KernelLike,
     *,
@@ -132,6 +132,7 @@ def bkb(
     return Sequential(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)))
 
 
+@checks_constants
 def bbkb(
     kernel: KernelLike,
     *,
@@ -152,6 +153,7 @@ def bbkb(
     return Batched(model, UCB(BBKBWidth(norm, noise, delta, growth, accurate, scale)), growth)
 
 
+@checks_constants
 def mini_gp_ucb(
     kernel: KernelLike,
     *,
@@ -170,6 +172,7 @@ def mini_gp_ucb(
     return Repeated(model, UCB(AYWidth(norm, noise, delta, scale)), growth)
 
 
+@checks_constants
 def mini_bkb(
     kernel: KernelLike,
     *,
@@ -210,9 +213,8 @@ def _sketch(
     constants: Constants,
 ) -> SparseGP:
     """Nystrom features with the theorem's q and counting, or the authors' (Section 5), unless q is given."""
-    if constants not in ("theory", "experiment"):
-        raise ValueError(f"constants must be 'theory' or 'experiment', got {constants!r}")
-    _check_epsilon(epsilon)
+    if noise == 0 and ridge is None:
+        raise ValueError("noise must be positive where no ridge is given, got 0: pass ridge=")
     if oversampling is None and constants == "theory":
         if horizon is None:
             raise ValueError("the theorem's oversampling depends on the horizon: pass horizon=, or oversampling=")
@@ -226,8 +228,3 @@ def _width(norm: float, noise: float, delta: float, epsilon: float, constants: C
     if constants == "theory":
         return BKBWidth(norm, noise, delta, epsilon, scale)
     return PlainBKBWidth(norm, noise, delta, scale)
-
-
-def _check_epsilon(epsilon: float) -> None:
-    if not 0 < epsilon < 1:
-        raise ValueError(f"epsilon must be between 0 and 1, got {epsilon}")

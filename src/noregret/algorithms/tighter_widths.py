@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from noregret.algorithms.constants import check_constants, checks_constants
 from noregret.belief.exact import ExactGP
 from noregret.belief.family import RidgeFamily
 from noregret.belief.kernels import KernelLike, as_kernel
 from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
-from noregret.decision.schedules import check_constants
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class AYWidth:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
+        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         confidence = 2 * (posterior.information_gain + math.log(1 / self.delta))
@@ -58,7 +58,7 @@ class AMMWidth:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
+        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
         confidence = 2 * (posterior.information_gain + math.log(1 / self.delta))
@@ -79,7 +79,7 @@ class DMM:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_constants(self.delta, norm=self.norm, noise=self.noise, scale=self.scale)
+        check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Any, rng: Rng) -> Floats:
         return self.bounds(posterior)[1]
@@ -92,11 +92,13 @@ class DMM:
         lower, upper = np.full(len(first.mean), -np.inf), np.full(len(first.mean), np.inf)
         for member in posterior.members:
             spare = budget / member.ridge + self.norm**2 - member.misfit
-            half = math.sqrt(max(0.0, spare)) * member.std
-            lower, upper = np.maximum(lower, member.mean - half), np.minimum(upper, member.mean + half)
+            half_width = math.sqrt(max(0.0, spare)) * member.std
+            lower = np.maximum(lower, member.mean - half_width)
+            upper = np.minimum(upper, member.mean + half_width)
         return lower, upper
 
 
+@checks_constants
 def ay_ucb(
     kernel: KernelLike,
     *,
@@ -110,6 +112,7 @@ def ay_ucb(
     return Sequential(ExactGP(kernel, noise**2 if ridge is None else ridge), UCB(AYWidth(norm, noise, delta, scale)))
 
 
+@checks_constants
 def amm_ucb(
     kernel: KernelLike,
     *,
@@ -123,6 +126,7 @@ def amm_ucb(
     return Sequential(ExactGP(kernel, noise**2 if ridge is None else ridge), UCB(AMMWidth(norm, noise, delta, scale)))
 
 
+@checks_constants
 def dmm_ucb(
     kernel: KernelLike,
     *,

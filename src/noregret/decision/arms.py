@@ -21,20 +21,20 @@ def remaining(plan: Any, pulled: Any) -> Any:
     """What is left of a plan, in order, when these arms have been pulled, each as often as it stands there."""
     if np.array_equal(plan, pulled):
         return plan[:0]
-    told, left = Counter(names(pulled)), []
+    told, places = Counter(names(pulled)), []
     for place, name in enumerate(names(plan)):
         if told[name] > 0:
             told[name] -= 1
         else:
-            left.append(place)
-    return plan[left]
+            places.append(place)
+    return plan[places]
 
 
 def located(arms: Ints, pulled: Ints) -> tuple[Ints, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Where in these ascending arms the pulled ones stand, and which of the pulled are there at all, (n,)."""
+    """Where in these ascending arms the pulled ones stand, (m,), and which of the pulled are among them, (n,)."""
     places = np.minimum(np.searchsorted(arms, pulled), len(arms) - 1)
-    there = arms[places] == pulled
-    return places[there], there
+    is_among = arms[places] == pulled
+    return places[is_among], is_among
 
 
 def as_space(arms: Any) -> Any:

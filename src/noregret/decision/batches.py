@@ -10,7 +10,7 @@ import numpy as np
 
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 from noregret.decision.loops import Play, Pull, bounds_of
-from noregret.decision.rules import UCB, Band, Rule
+from noregret.decision.rules import UCB, Band, Rule, best_arm
 
 POOL = 64
 """Up to so many arms that are looked at together are kept in the pool of `_Ahead`."""
@@ -21,8 +21,9 @@ class Batched:
     """Adaptive batches (BBKB, Calandriello et al. 2020), whatever the model and the rule.
 
     A batch is chosen arm by arm as if each had returned its mean, and ends once 1 + sum s_0(x)^2 / ridge exceeds
-    ``growth``, s_0 the std at its start: until then no variance has shrunk by more than that factor. All of it is asked
-    for at once, so it is also how to measure in parallel.
+    ``growth``, s_0 the std at its start: until then no variance has shrunk by more than that factor. It also ends when
+    it gets long beside all rewards before, which happens only where an arm has hardly anything to tell. All of it is
+    asked for at once, so it is also how to measure in parallel.
 
     Under UCB the arms picked are conditioned on through the posterior covariance, so on a sketch also where it has no
     features; the authors' code leaves that part of the variance as it is until the batch is over.
@@ -48,7 +49,7 @@ class Batched:
         return bounds_of(self.rule, self.band, belief)
 
     def _batch(self, belief: Posterior, rng: Rng) -> list[int]:
-        spent, cost, batch = 1.0, belief.std**2 / belief.ridge, list[int]()
+        spent, cost, batch = 1.0, _costs(belief), list[int]()
         choose = _lazily(self.rule, belief) if type(self.rule) is UCB else _afresh(self.rule, belief, rng)
         while spent <= self.growth:
             batch.append(next(choose))
@@ -77,7 +78,7 @@ class Repeated:
         """Choose an arm, pull it so often that choosing again is worth it, learn; for ever."""
         belief, active = belief or self.model.prior(arms, rng), np.arange(len(arms))
         while True:
-            best = int(np.argmax(self.rule(belief, rng)))
+            best = best_arm(self.rule, belief, rng)
             times = (self.growth**2 - 1) * belief.ridge / max(float(belief.std[best]) ** 2, 1e-300)
             pulled, rewards = yield Pull(np.full(int(min(max(times, 1), belief.rounds + 1)), best), belief, active)
             belief.update(pulled, rewards)
@@ -87,11 +88,22 @@ class Repeated:
         return bounds_of(self.rule, self.band, belief)
 
 
+def _costs(belief: Posterior) -> Floats:
+    """s(x)^2 / ridge, (N,), but never below half of 1 / (t + 1/c), c the largest of them.
+
+    On a stationary kernel t pulls leave every arm at least 1 / (t + ridge / k(x, x)), so that the limit changes nothing
+    there. It ends the batches in which the arm on top has a std of 0, or one that is tiny from the start.
+    """
+    costs = belief.std**2 / belief.ridge
+    largest = float(costs.max())
+    return np.asarray(np.maximum(costs, 0.5 / (belief.rounds + 1 / largest) if largest else math.inf))
+
+
 def _afresh(rule: Rule, belief: Posterior, rng: Rng) -> Iterator[int]:
     """The arms that score highest, each scored after those before it were taken for observed."""
     ahead = belief.copy()
     while True:
-        best = int(np.argmax(rule(ahead, rng)))
+        best = best_arm(rule, ahead, rng)
         yield best
         ahead.update(best)
 

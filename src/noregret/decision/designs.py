@@ -124,6 +124,11 @@ def _steps(belief: Posterior, size: int, count: int, limit: float) -> list[int]:
     return chosen
 
 
+def left_before(horizon: int | None, spent: int) -> int | None:
+    """How many rewards are left before the horizon after so many were spent; None without one, or beyond it."""
+    return horizon - spent if horizon and spent < horizon else None
+
+
 @dataclass(frozen=True)
 class Doubling:
     """N_{r+1} = 2 N_r (REDS, Alg. 1, line 11)."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from noregret.belief.posterior import Floats, Model, Posterior, Rng
-from noregret.decision.rules import UCB, Band, Rule
+from noregret.decision.rules import UCB, Band, Rule, best_arm
 from noregret.decision.schedules import Constant
 
 Play = Generator["Pull", tuple[Any, Floats], None]
@@ -77,8 +77,8 @@ class Sequential:
         """Score, pull, learn; for ever. ``belief`` is what is known about these arms already."""
         belief, active = belief or self.model.prior(arms, rng), np.arange(len(arms))
         while True:
-            best = np.argmax(self.rule(belief, rng))
-            pulled, rewards = yield Pull(best.repeat(self.times), belief, active)
+            best = best_arm(self.rule, belief, rng)
+            pulled, rewards = yield Pull(np.full(self.times, best), belief, active)
             belief.update(pulled, rewards)
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:

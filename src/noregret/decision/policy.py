@@ -7,7 +7,8 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -51,53 +52,58 @@ class Policy:
     """
 
     def __init__(self, algorithm: Algorithm, arms: Any, *, rng: Any = None) -> None:
-        self.algorithm, self.arms = algorithm, as_space(arms)
-        self._first_arms = self.arms
-        self._seed = seed_sequence(rng)
-        self._rng = np.random.default_rng(self._seed)
-        self._play = algorithm.play(self.arms, self._rng)
-        self._pull = next(self._play)
+        self.algorithm, self._first_arms, self._seed = algorithm, as_space(arms), seed_sequence(rng)
+        self._run = _Run(algorithm, self._first_arms, self._seed)
         self._changes: list[tuple[int, Any]] = []  # other arms, each after so many rounds
         self._waiting: Counter[Hashable] = Counter()  # arms asked for and not told yet
         self._held: list[tuple[Any, Floats]] = []  # what was told of the round under way
         self._history: list[tuple[Any, Floats]] = []  # what the loop was sent, round by round
 
     @property
+    def arms(self) -> Any:
+        """The (N, d) arms, or the box."""
+        return self._run.arms
+
+    @property
     def belief(self) -> Posterior:
         """The posterior that the arms now asked for were chosen by."""
-        return self._pull.belief
+        return self._run.pull.belief
 
     @property
     def active(self) -> Any:
         """Indices of the arms still in play, (n,); on a box the `Region` that is left."""
-        return self._pull.active
+        return self._run.pull.active
 
     def ask(self) -> Any:
         """The arms still to pull in this round, at least one: (n,) indices, or (n, d) points on a box.
 
         Asking again changes nothing.
         """
-        plan = self._pull.arms
+        plan = self._run.pull.arms
         if not self._waiting:
             self._waiting = Counter(names(plan))
             return plan.copy()
-        missing, left = self._waiting.copy(), []
+        missing, places = self._waiting.copy(), []
         for place, name in enumerate(names(plan)):
             if missing[name] > 0:
                 missing[name] -= 1
-                left.append(place)
-        return plan[left]
+                places.append(place)
+        return plan[places]
 
     def tell(self, arms: Any, rewards: Any) -> None:
-        """Report rewards of arms, each a number or (n,) of them; ValueError, and nothing changed, if one is bad."""
+        """Report rewards of arms, each a number or (n,) of them.
+
+        ValueError if one is bad. Whatever is raised, here or by the algorithm, nothing has changed then: an algorithm
+        that fails is built again from its history, which takes as long as its rounds so far.
+        """
         told = self._checked(arms, rewards)
         if not told[0].size:
             return
-        self._held.append(told)
-        if self._waiting:
-            self._waiting -= Counter(names(told[0]))
-        if not self._waiting:
-            self._send_held()
+        with self._all_or_nothing():
+            self._held.append(told)
+            self._waiting = self._waiting - Counter(names(told[0])) if self._waiting else self._waiting
+            if not self._waiting:
+                self._send_held()
 
     def change_arms(self, arms: Any) -> None:
         """Go on with other (N, d) arms, keeping what was learnt: fresh candidates, or a context beside each arm.
@@ -109,18 +115,21 @@ class Policy:
         arms = as_arms(arms).copy()
         if arms.shape[1] != self.arms.shape[1]:
             raise ValueError(f"new arms must have {self.arms.shape[1]} columns like the old ones, got {arms.shape[1]}")
-        if self._held:
-            self._send_held()
-        self._move(arms)
+        with self._all_or_nothing():
+            if self._held:
+                self._send_held()
+            self._run.move(arms)
+            self._waiting = Counter()
         self._changes.append((len(self._history), arms))
 
     def best(self) -> Best:
         """The arm with the largest lower confidence bound: a safe choice, not the luckiest draw."""
-        if self._pull.best is not None:
-            return self._pull.best
+        pull = self._run.pull
+        if pull.best is not None:
+            return pull.best
         lower, upper = self.algorithm.bounds(self.belief)
         i = int(np.argmax(lower))
-        about = self.active if self._pull.about is None else self._pull.about
+        about = pull.active if pull.about is None else pull.about
         return Best(int(about[i]), float(self.belief.mean[i]), float(lower[i]), float(upper[i]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -165,15 +174,30 @@ class Policy:
         return policy
 
     def _send_held(self) -> None:
-        held, self._held = self._held, []
-        self._send(np.concatenate([a for a, _ in held]), np.concatenate([r for _, r in held]))
+        self._send(np.concatenate([a for a, _ in self._held]), np.concatenate([r for _, r in self._held]))
+        self._held = []
 
-    def _move(self, arms: Floats) -> None:
-        start: Any = self.algorithm.play
-        play = start(arms, self._rng, belief=self.belief.at(arms))
-        pull = next(play)  # from here on nothing can go wrong
-        self._play.close()
-        self.arms, self._waiting, self._play, self._pull = arms, Counter(), play, pull
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Undo what was done inside if anything is raised there."""
+        rounds, held, waiting = len(self._history), self._held.copy(), self._waiting
+        try:
+            yield
+        except BaseException:
+            del self._history[rounds:]
+            self._held, self._waiting = held, waiting
+            self._run = self._replayed()
+            raise
+
+    def _replayed(self) -> _Run:
+        """The run as its history and its changes of arms have made it."""
+        run, changes = _Run(self.algorithm, self._first_arms, self._seed), self._changes.copy()
+        for done in range(len(self._history) + 1):
+            while changes and changes[0][0] == done:
+                run.move(changes.pop(0)[1])
+            if done < len(self._history):
+                run.send(*self._history[done])
+        return run
 
     def _change_as_recorded(self, changes: list[int], content: dict[str, Any]) -> None:
         """While replaying: change the arms as often as the saved run had done after so many rounds."""
@@ -181,8 +205,8 @@ class Policy:
             self.change_arms(content[f"change_{len(self._changes)}"])
 
     def _send(self, arms: Any, rewards: Floats) -> None:
-        self._pull = self._play.send((arms, rewards))
-        self._history.append((arms, rewards))  # not if the loop fails, so that what is saved can be loaded
+        self._run.send(arms, rewards)
+        self._history.append((arms, rewards))
 
     def _checked(self, arms: Any, rewards: Any) -> tuple[Any, Floats]:
         told, values = checked(self.arms, arms), _numbers(rewards)
@@ -193,6 +217,30 @@ class Policy:
             raise ValueError(f"reward of arm {told[i]} is {values[i]}: drop it or pass a finite value")
         check_size(told, values, self.belief.largest_reward)
         return told, values
+
+
+class _Run:
+    """A loop under way on its arms."""
+
+    def __init__(self, algorithm: Algorithm, arms: Any, seed: np.random.SeedSequence) -> None:
+        self.arms, self._algorithm, self._rng = arms, algorithm, np.random.default_rng(seed)
+        self._play = algorithm.play(arms, self._rng)
+        self.pull = next(self._play)
+
+    def send(self, arms: Any, rewards: Floats) -> None:
+        """What was pulled and what came back."""
+        try:
+            self.pull = self._play.send((arms, rewards))
+        except StopIteration:
+            raise ValueError(f"{type(self._algorithm).__name__} ended: a loop must go on for ever") from None
+
+    def move(self, arms: Floats) -> None:
+        """Go on with other arms."""
+        start: Any = self._algorithm.play
+        play = start(arms, self._rng, belief=self.pull.belief.at(arms))
+        pull = next(play)
+        self._play.close()
+        self.arms, self._play, self.pull = arms, play, pull
 
 
 def seed_sequence(rng: Any) -> np.random.SeedSequence:

@@ -19,15 +19,6 @@ from noregret.belief.posterior import Model, Posterior
 Schedule = Callable[[Posterior], float]
 
 
-def check_constants(delta: float, **others: float) -> None:
-    """Check what a width is made of: ``delta`` in (0, 1), everything else finite and not negative."""
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be in (0, 1), got {delta}")
-    for name, value in others.items():
-        if not 0 <= value < math.inf:
-            raise ValueError(f"{name} must be finite and at least 0, got {value}")
-
-
 @dataclass(frozen=True)
 class Constant:
     """The same number at every round."""

@@ -12,7 +12,7 @@ from noregret.decision.rules import ExpectedImprovement
 
 @dataclass(frozen=True)
 class SaturatedImprovement:
-    """Expected improvement times min(1, n std^2 / s^2), s the noise and n = max(enough, early / rounds).
+    """ln of expected improvement times min(1, n std^2 / s^2), s the noise and n = max(enough, early / rounds).
 
     s^2 / std^2 is how many measurements' worth is known about a point. Expected improvement alone keeps measuring where
     n of them have left little to learn, and is stuck on the first hill it finds; here such points lose their appeal,
@@ -26,4 +26,4 @@ class SaturatedImprovement:
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
         measurements = max(self.enough, self.early / max(posterior.rounds, 1))
         news = np.minimum(1.0, measurements * posterior.std**2 / posterior.ridge)
-        return np.asarray(ExpectedImprovement()(posterior, rng) * news)
+        return np.asarray(ExpectedImprovement()(posterior, rng) + np.log(np.maximum(news, 1e-300)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
+from math import isfinite
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -89,7 +90,6 @@ def run(
         arms, rewards, seconds = _drive(play, problem, horizon, world, progress, watched)
     finally:
         play.close()
-    _check_finite(arms, rewards)
     return Trace(
         arms=arms,
         rewards=rewards,
@@ -128,6 +128,8 @@ def _drive(
         if end > horizon:
             arms, end = arms[: horizon - done], horizon
         rewards = draw(arms, world)
+        if not (isfinite(rewards[0]) if end - done == 1 else np.isfinite(rewards).all()):
+            _refuse(arms, rewards, done)
         all_arms[done:end] = arms
         all_rewards[done:end] = rewards
         if watched:
@@ -179,10 +181,8 @@ def _watched(names: Iterable[str], horizon: int) -> dict[str, Floats]:
     return watched
 
 
-def _check_finite(arms: Ints, rewards: Floats) -> None:
-    bad = np.flatnonzero(~np.isfinite(rewards))
-    if bad.size:
-        t = bad[0]
-        raise ValueError(
-            f"reward of arm {arms[t]} in round {t + 1} is {rewards[t]}: the problem must return finite rewards"
-        )
+def _refuse(arms: Ints, rewards: Floats, done: int) -> NoReturn:
+    bad = int(np.argmin(np.isfinite(rewards)))
+    raise ValueError(
+        f"reward of arm {arms[bad]} in round {done + bad + 1} is {rewards[bad]}: the problem must return finite rewards"
+    )

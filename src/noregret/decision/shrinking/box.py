@@ -3,7 +3,7 @@
 The active region X_r is the set of points that passed the test of line 10 in every epoch so far, each with that epoch's
 own posterior. Three things that a finite set of arms gives for free are found by search:
 
-- uniform points of X_r, by rejection (`noregret.decision.region`);
+- uniform points of X_r, by rejection (`noregret.decision.shrinking.region`);
 - the supremum of the lower bound over X_r, by a pattern search from those of the points pulled and of 1000 uniform
   points that stand out, down to steps of 1e-4 of the box's sides. A search that falls short gives too low a
   threshold, which keeps too much: it never drops the best point;
@@ -19,21 +19,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from noregret.belief.box import Box
 from noregret.belief.kernels import Kernel
-from noregret.belief.posterior import Floats, Posterior, Rng
+from noregret.belief.posterior import Floats, Model, Posterior, Rng
 from noregret.decision.arms import remaining
-from noregret.decision.designs import few_threads
+from noregret.decision.designs import Design, Lengths, few_threads, left_before
 from noregret.decision.loops import Best, Play, Pull
-from noregret.decision.region import CLOUD, Bools, Region, climb, tops
 from noregret.decision.schedules import Schedule
-
-if TYPE_CHECKING:
-    from noregret.decision.elimination import Elimination
+from noregret.decision.shrinking.region import CLOUD, Bools, Region, climb, tops
+from noregret.decision.shrinking.survival import Survival
 
 STARTS = 10
 """Points at the most from which a largest value is searched: those that stand out among their neighbours."""
@@ -69,78 +67,101 @@ class Reaches:
         return np.asarray(mean + self.width * std + self.slack >= self.threshold)
 
 
-def shrink(loop: Elimination, box: Box, rng: Rng) -> Play:
-    """Play `Elimination` on a box: `Pull.arms` are (n, d) points, `Pull.active` is the `Region`."""
-    loop, region, length, done = _on(loop, box), Region(box).surveyed(rng), loop.first_epoch, 0
-    points, rewards = np.empty((0, box.dimension)), np.empty(0)
-    belief, first = _learnt(loop, region, points, rewards, rng), True
-    best = _vouched(loop, belief)
-    while True:
-        with few_threads(PROPOSALS * len(points) ** 2):
-            plan = _plan(loop, region, length - done, rng)
-        while len(plan):  # Alg. 1, lines 3-8
-            pulled, came = yield Pull(plan, belief, region, belief.arms, best)
-            inside = region.contains(pulled)
-            points, rewards = np.vstack([points, pulled[inside]]), np.concatenate([rewards, came[inside]])
-            plan = remaining(plan, pulled)
-            if first:
-                belief = _learnt(loop, region, points, rewards, rng)
-                best = _vouched(loop, belief)
-        if first and not loop.resolved(belief):  # App. D.2
-            done, length = length, length + loop.first_epoch
-            continue
-        with few_threads(PROPOSALS * len(points) ** 2):
-            belief = _learnt(loop, region, points, rewards, rng)  # line 9
-            best = _summit(loop, belief, region)
-            test = _test(loop, belief, region, best)
-            region = region.shrunk(test, _witnesses(belief, region, test, best), rng)  # line 10
-        length, done, first = loop.lengths(length), 0, False  # line 11
-        points, rewards = points[:0], rewards[:0]
+@dataclass(frozen=True)
+class ShrinkingBox:
+    """Elimination on a box: `Pull.arms` are (n, d) points, `Pull.active` is the `Region`.
+
+    The fields are those of `noregret.Elimination`.
+    """
+
+    model: Model
+    design: Design
+    survival: Survival
+    first_epoch: int
+    lengths: Lengths
+    separate: bool
+    horizon: int | None = None
+
+    def play(self, box: Box, rng: Rng) -> Play:
+        """Plan, pull, shrink the region; for ever."""
+        survival, region = _on(box, self.model, self.survival), Region(box).surveyed(rng)
+        length, done, spent = self.first_epoch, 0, 0
+        points, rewards = np.empty((0, box.dimension)), np.empty(0)
+        belief, first = self._learnt(region, points, rewards, rng), True
+        best = _vouched(survival, belief)
+        while True:
+            with few_threads(PROPOSALS * len(points) ** 2):
+                pieces, left = region.pieces() if self.separate else [region], left_before(self.horizon, spent)
+                count = min(length - done, -(-left // len(pieces)) if left else length)
+                plan = self.plan(pieces, count, left, rng)
+            while len(plan):  # Alg. 1, lines 3-8
+                pulled, arrived = yield Pull(plan, belief, region, belief.arms, best)
+                inside = region.contains(pulled)
+                points, rewards = np.vstack([points, pulled[inside]]), np.concatenate([rewards, arrived[inside]])
+                plan, spent = remaining(plan, pulled), spent + len(pulled)
+                if first:
+                    belief = self._learnt(region, points, rewards, rng)
+                    best = _vouched(survival, belief)
+            done += count
+            if done < length:  # cut by the horizon
+                continue
+            if first and not survival.resolved(belief):  # App. D.2
+                length += self.first_epoch
+                continue
+            with few_threads(PROPOSALS * len(points) ** 2):
+                belief = self._learnt(region, points, rewards, rng)  # line 9
+                best = _summit(survival, belief, region)
+                test = _test(survival, belief, region, best)
+                region = region.shrunk(test, _witnesses(belief, region, test, best), rng)  # line 10
+            length, done, first = self.lengths(length), 0, False  # line 11
+            points, rewards = points[:0], rewards[:0]
+
+    def plan(self, pieces: list[Region], count: int, left: int | None, rng: Rng) -> Floats:
+        """``count`` points in each piece, (n, d), or as many as are ``left``, from the pieces in turn."""
+        draws = [partial(piece.sample, rng=rng) for piece in pieces]
+        plans = [self.design.points(self.model, draw, count, rng) for draw in draws]
+        if left is None or count * len(pieces) <= left:
+            return np.vstack(plans)
+        return np.stack(plans, axis=1).reshape(-1, plans[0].shape[1])[:left]
+
+    def _learnt(self, region: Region, points: Floats, rewards: Floats, rng: Rng) -> Posterior:
+        """The belief about the points pulled and the region's known points."""
+        belief = self.model.prior(np.vstack([points, region.known[:CLOUD]]), rng)
+        if len(points):
+            belief.update(np.arange(len(points)), rewards)
+        return belief
 
 
-def _on(loop: Elimination, box: Box) -> Elimination:
-    if not isinstance(loop.width, BoxWidth):
-        return loop
-    model: Any = loop.model
+def _on(box: Box, model: Any, survival: Survival) -> Survival:
+    """The same with the width for this box, and with at least the slack that is the price of its grid."""
+    if not isinstance(survival.width, BoxWidth):
+        return survival
     kernel = model.kernel if hasattr(model, "kernel") else model.features.kernel
-    return replace(loop, width=loop.width.on(box, kernel), slack=max(loop.slack, loop.width.slack(model.ridge)))
+    slack = max(survival.slack, survival.width.slack(model.ridge))
+    return replace(survival, width=survival.width.on(box, kernel), slack=slack)
 
 
-def _plan(loop: Elimination, region: Region, count: int, rng: Rng) -> Floats:
-    """(n, d): ``count`` points in each connected piece of the region, or in all of it."""
-    draws = [partial(piece.sample, rng=rng) for piece in (region.pieces() if loop.separate else [region])]
-    return np.vstack([loop.design.points(loop.model, draw, count, rng) for draw in draws])
-
-
-def _learnt(loop: Elimination, region: Region, points: Floats, rewards: Floats, rng: Rng) -> Posterior:
-    """The belief about the points pulled and the region's known points."""
-    belief = loop.model.prior(np.vstack([points, region.known[:CLOUD]]), rng)
-    if len(points):
-        belief.update(np.arange(len(points)), rewards)
-    return belief
-
-
-def _vouched(loop: Elimination, belief: Posterior) -> Best:
+def _vouched(survival: Survival, belief: Posterior) -> Best:
     """The arm of the belief with the largest lower bound."""
-    lower, upper = loop.bounds(belief)
+    lower, upper = survival.bounds(belief)
     i = int(np.argmax(lower))
     return Best(belief.arms[i], float(belief.mean[i]), float(lower[i]), float(upper[i]))
 
 
-def _summit(loop: Elimination, belief: Posterior, region: Region) -> Best:
+def _summit(survival: Survival, belief: Posterior, region: Region) -> Best:
     """The point of the region with the largest lower bound."""
-    width, slack = loop.width(belief), loop.slack
+    width, slack = survival.width(belief), survival.slack
     points, lower = _climb(belief, region, lambda mean, std: mean - width * std - slack)
     i = int(np.argmax(lower))
     mean, std = belief.predict(points[i][None])
     return Best(points[i], float(mean[0]), float(lower[i]), float(mean[0] + width * std[0] + slack))
 
 
-def _test(loop: Elimination, belief: Posterior, region: Region, best: Best) -> Reaches:
+def _test(survival: Survival, belief: Posterior, region: Region, best: Best) -> Reaches:
     """Line 10, or App. D.1; a hair wider, as a std is the root of a difference and not known to less than 1e-7."""
-    width, slack = loop.width(belief), loop.slack
+    width, slack = survival.width(belief), survival.slack
     hair = 1e-7 * width + 1e-12 * float(np.abs(belief.mean).max())
-    if loop.keep == "upper":
+    if survival.keep == "upper":
         return Reaches(belief, width, slack, best.lower - hair)
     mean = _climb(belief, region, lambda mean, std: mean)[1].max()
     std = _climb(belief, region, lambda mean, std: std)[1].max()

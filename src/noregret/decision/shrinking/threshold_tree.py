@@ -98,8 +98,8 @@ class ThresholdTree:
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ width * std, each (N,)."""
-        half = self.width(belief) * belief.std
-        return belief.mean - half, belief.mean + half
+        half_width = self.width(belief) * belief.std
+        return belief.mean - half_width, belief.mean + half_width
 
     def _search(
         self, level: Level, cell: Ints, before: Best | None, rng: Rng
@@ -122,8 +122,8 @@ class ThresholdTree:
                     continue
             arm = np.argmax(np.where(alive, upper, -np.inf))
             pulled, rewards = yield Pull(sample[arm].reshape(1), belief, level.active, sample, best)
-            places, there = located(sample, pulled)
-            belief.update(places, rewards[there])
+            places, is_sampled = located(sample, pulled)
+            belief.update(places, rewards[is_sampled])
             waited += places.size
         return kept, best
 
@@ -142,8 +142,8 @@ class ThresholdTree:
         belief = self.model.prior(arms[about], rng)
         while True:
             pulled, rewards = yield Pull(about, belief, active, about)
-            places, there = located(about, pulled)
-            belief.update(places, rewards[there])
+            places, is_sampled = located(about, pulled)
+            belief.update(places, rewards[is_sampled])
 
 
 def _unit(arms: Floats) -> Floats:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Model, Posterior, Rng
 from noregret.decision.arms import located, remaining
-from noregret.decision.designs import Design, Doubling, Lengths, few_threads
+from noregret.decision.designs import Design, Doubling, Lengths, few_threads, left_before
 from noregret.decision.loops import Play, Pull
 from noregret.decision.schedules import Schedule
-from noregret.decision.shrinking_box import shrink
+from noregret.decision.shrinking.box import ShrinkingBox
+from noregret.decision.shrinking.survival import Keep, Survival
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Elimination:
     when all of the plan has been pulled. Rewards of arms that were not planned are taken in too, if the arm is still in
     play, and neither shorten nor lengthen the epoch. An epoch that the run leaves unfinished eliminates nothing.
 
-    On a `noregret.Box` the arms are points, and what is in play is a `Region`: see `noregret.decision.shrinking_box`.
+    On a `noregret.Box` the arms are points, and what is in play is a `Region`: see `noregret.decision.shrinking.box`.
 
     Parameters
     ----------
@@ -47,6 +48,9 @@ class Elimination:
         f >= c0 max f + (1 - c0) min f.
     separate : bool
         On a box, give every connected piece of what is left its own epoch's points, or all of them together one.
+    horizon : int, optional
+        The epoch that would go beyond so many rewards is cut there. It eliminates nothing until it is finished, for
+        those who go on.
     """
 
     model: Model
@@ -55,60 +59,52 @@ class Elimination:
     first_epoch: int
     slack: float = 0.0
     lengths: Lengths = field(default_factory=Doubling)
-    keep: Literal["upper", "mean"] = "upper"
+    keep: Keep = "upper"
     first_level: float | None = None
     separate: bool = True
+    horizon: int | None = None
 
     def __post_init__(self) -> None:
         length: Any = self.first_epoch
         if not (isinstance(length, int | np.integer) and length >= 1):
             raise ValueError(f"first_epoch must be a whole number from 1, got {self.first_epoch!r}")
-        if not 0 <= self.slack < np.inf:
-            raise ValueError(f"slack must be at least 0, got {self.slack}")
-        if self.keep not in ("upper", "mean"):
-            raise ValueError(f"keep must be 'upper' or 'mean', got {self.keep!r}")
-        if self.first_level is not None and not 0 < self.first_level < 1:
-            raise ValueError(f"first_level must be in (0, 1), or None, got {self.first_level}")
+        _ = self.survival  # which refuses a bad slack, keep or first_level
+
+    @property
+    def survival(self) -> Survival:
+        """What decides who stays in play."""
+        return Survival(self.width, self.slack, self.keep, self.first_level)
 
     def play(self, arms: Floats | Box, rng: Rng) -> Play:
         """Plan, pull, eliminate; for ever."""
-        return shrink(self, arms, rng) if isinstance(arms, Box) else self._play(arms, rng)
+        if isinstance(arms, Box):
+            epochs = self.first_epoch, self.lengths, self.separate, self.horizon
+            return ShrinkingBox(self.model, self.design, self.survival, *epochs).play(arms, rng)
+        return self._play(arms, rng)
 
     def _play(self, arms: Floats, rng: Rng) -> Play:
-        active, length = np.arange(len(arms)), self.first_epoch
+        survival, active, length = self.survival, np.arange(len(arms)), self.first_epoch
         belief = epoch = self.model.prior(arms, rng)
-        about, done = active, 0
+        about, done, spent = active, 0, 0
         while True:
-            plan = active[self.design(self.model, arms[active], length - done, rng)]
+            count = min(length - done, left_before(self.horizon, spent) or length)
+            plan = active[self.design(self.model, arms[active], count, rng)]
             while plan.size:  # lines 3-8
                 pulled, rewards = yield Pull(plan, belief, active, about)
-                places, there = located(active, pulled)
+                places, is_active = located(active, pulled)
                 with few_threads(places.size**2 * active.size):
-                    epoch.update(places, rewards[there])  # line 9
-                plan = remaining(plan, pulled)
-            if belief is epoch and not self.resolved(epoch):  # App. D.2
-                done, length = length, length + self.first_epoch
+                    epoch.update(places, rewards[is_active])  # line 9
+                plan, spent = remaining(plan, pulled), spent + len(pulled)
+            done += count
+            if done < length:  # cut by the horizon
+                continue
+            if belief is epoch and not survival.resolved(epoch):  # App. D.2
+                length += self.first_epoch
                 continue
             belief, about, done = epoch, active, 0
-            active, length = active[self.kept(belief)], self.lengths(length)  # lines 10-11
+            active, length = active[survival.kept(belief)], self.lengths(length)  # lines 10-11
             epoch = self.model.prior(arms[active], rng)
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ (width * std + slack), each (N,)."""
-        half = self.width(belief) * belief.std + self.slack
-        return belief.mean - half, belief.mean + half
-
-    def kept(self, belief: Posterior) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which arms of the belief stay in play, (N,)."""
-        lower, upper = self.bounds(belief)
-        if self.keep == "mean":
-            return np.asarray(belief.mean >= belief.mean.max() - (upper - lower).max())
-        return np.asarray(upper >= lower.max())
-
-    def resolved(self, belief: Posterior) -> bool:
-        """Whether c0 max UCB + (1 - c0) min UCB <= max LCB - 2 max(w std + slack) (App. D.2)."""
-        if self.first_level is None:
-            return True
-        lower, upper = self.bounds(belief)
-        level = self.first_level * upper.max() + (1 - self.first_level) * upper.min()
-        return bool(level <= lower.max() - (upper - lower).max())
+        return self.survival.bounds(belief)

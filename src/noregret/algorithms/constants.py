@@ -1,0 +1,132 @@
+"""What the builders' constants mean, and which values of them make sense.
+
+=================  =======================================================================================
+keyword            meaning
+=================  =======================================================================================
+``norm``           B: f has RKHS norm at most B
+``noise``          R: the noise is R-sub-Gaussian
+``moment, alpha``  v and alpha: E|y|^(1 + alpha) <= v for the reward y, in place of R under heavy tails
+``delta``          the bounds hold, at all arms and rounds together, with probability 1 - delta
+``horizon``        T: how many rewards the run will have
+``ridge``          lambda, added to the kernel matrix of the rewards
+``epsilon``        accuracy of a sketch: its variances are right up to the factor (1 + epsilon) / (1 - epsilon)
+``constants``      'theory' takes the theorem's width, 'experiment' what the authors ran, which no theorem covers
+``scale``          factor on the part of the width that is there for the noise; the part with B stays
+=================  =======================================================================================
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from functools import WRAPPER_ASSIGNMENTS, wraps
+from numbers import Real
+from typing import Any, Literal, ParamSpec, TypeVar
+
+import numpy as np
+
+Constants = Literal["theory", "experiment"]
+Keywords = ParamSpec("Keywords")
+Built = TypeVar("Built")
+
+Limit = tuple[str, Callable[[Any], bool]]
+"""What must hold, in words and as a test."""
+
+
+def _is_number(value: Any) -> bool:
+    return False if isinstance(value, bool) else isinstance(value, Real)
+
+
+def _one_of(*words: str) -> Limit:
+    return f"be {' or '.join(map(repr, words))}", lambda value: isinstance(value, str) and value in words
+
+
+def _is_gain(value: Any) -> bool:
+    if _is_number(value):
+        return bool(0 <= value < math.inf)
+    return value in ("realised", "greedy", "rate") if isinstance(value, str) else callable(value)
+
+
+def _is_interval(value: Any) -> bool:
+    try:
+        low, high = value
+        return _is_number(low) and _is_number(high) and bool(-math.inf < low < high < math.inf)
+    except (TypeError, ValueError):
+        return False
+
+
+def _number(must: str, holds: Callable[[Any], bool]) -> Limit:
+    return must, lambda value: _is_number(value) and holds(value)
+
+
+AT_LEAST_0 = _number("be finite and at least 0", lambda value: 0 <= value < math.inf)
+INSIDE_0_1 = _number("be in (0, 1)", lambda value: 0 < value < 1)
+WHOLE = _number("be a whole number from 1", lambda value: isinstance(value, int | np.integer) and bool(value >= 1))
+
+LIMITS: dict[str, Limit] = {
+    "norm": AT_LEAST_0,
+    "noise": AT_LEAST_0,
+    "scale": AT_LEAST_0,
+    "bias": AT_LEAST_0,
+    "delta": INSIDE_0_1,
+    "epsilon": INSIDE_0_1,
+    "horizon": WHOLE,
+    "ridge": _number("be positive, or 0 for noise-free rewards", lambda value: 0 <= value < math.inf),
+    "moment": _number("be positive", lambda value: 0 < value < math.inf),
+    "alpha": _number("be in (0, 1] (with more moments than two take alpha = 1)", lambda value: 0 < value <= 1),
+    "constants": _one_of("theory", "experiment"),
+    "slack": _number("be at least 0", lambda value: 0 <= value < math.inf),
+    "margin": _number("be finite", math.isfinite),
+    "oversampling": _number("be positive", lambda value: value > 0),
+    "growth": _number("be above 1", lambda value: 1 < value < math.inf),
+    "first_epoch": WHOLE,
+    "points_per_cell": WHOLE,
+    "patience": WHOLE,
+    "groups": WHOLE,
+    "order": WHOLE,
+    "first_level": INSIDE_0_1,
+    "keep": _one_of("upper", "mean"),
+    "root": _one_of("symmetric", "cholesky"),
+    "separate": ("be True or False", lambda value: isinstance(value, bool)),
+    "truncation": ("be a schedule", callable),
+    "gain": ("be 'realised', 'greedy', 'rate', a number or a schedule", _is_gain),
+    "features": (
+        "be 'nystrom', 'qff' or such as RandomFourier(kernel, 50)",
+        lambda value: value in ("nystrom", "qff") if isinstance(value, str) else hasattr(value, "on"),
+    ),
+    "bounds": ("be two numbers a < b with a <= max f <= b", _is_interval),
+}
+"""Of every keyword of the builders, what must hold."""
+
+
+ABSENT = ("horizon", "first_level")
+"""Constants that a run may do without; for others None means that the builder chooses."""
+
+
+def check_constants(**constants: Any) -> None:
+    """Raise ValueError unless every constant has a value that makes sense; the horizon and the ridge may be None."""
+    for name, value in constants.items():
+        check_constant(name, value, optional=name in ("horizon", "ridge"))
+
+
+def check_constant(name: str, value: Any, *, optional: bool = False) -> None:
+    """Raise ValueError unless the value makes sense, or is None and ``optional``."""
+    must, holds = LIMITS[name]
+    if not (holds(value) or (optional and value is None)):
+        none = ", or None" if optional and name in ABSENT else ""
+        raise ValueError(f"{name} must {must}{none}, got {value!r}")
+
+
+def checks_constants(build: Callable[Keywords, Built]) -> Callable[Keywords, Built]:
+    """A builder that refuses bad keywords before it builds anything; None is good where it is the default."""
+    parameters = inspect.signature(build).parameters
+
+    @wraps(build, (*WRAPPER_ASSIGNMENTS, "__kwdefaults__"))
+    def checked(*args: Keywords.args, **keywords: Keywords.kwargs) -> Built:
+        for name, value in keywords.items():
+            if name in parameters:  # any other is a TypeError below
+                check_constant(name, value, optional=parameters[name].default is None)
+        return build(*args, **keywords)
+
+    return checked

@@ -1,0 +1,73 @@
+"""Every builder refuses every bad constant: by its name, and with the value that came."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from noregret import RandomFourier, SquaredExponential
+from noregret.algorithms import NAMES
+from noregret.experiments.running.trials import keywords
+
+KERNEL = SquaredExponential(0.2)
+NO_NUMBERS = (math.nan, "abc", [1.0], True)
+BELOW_0 = (-1, -0.5, math.inf, None, *NO_NUMBERS)
+NO_SHARES = (0, 1, -0.1, 2.0, *NO_NUMBERS)
+NO_COUNTS = (0, -1, 2.5, 1e4, math.inf, *NO_NUMBERS)
+
+BAD = {
+    "norm": BELOW_0,
+    "noise": BELOW_0,
+    "scale": BELOW_0,
+    "slack": (-1, math.inf, *NO_NUMBERS),
+    "delta": (*NO_SHARES, None),
+    "epsilon": (*NO_SHARES, None),
+    "first_level": NO_SHARES,
+    "horizon": NO_COUNTS,
+    "first_epoch": NO_COUNTS,
+    "points_per_cell": (*NO_COUNTS, None),
+    "patience": NO_COUNTS,
+    "groups": NO_COUNTS,
+    "order": NO_COUNTS,
+    "ridge": (-1, math.inf, *NO_NUMBERS),
+    "moment": (0, -1, math.inf, None, *NO_NUMBERS),
+    "alpha": (0, -1, 1.5, None, *NO_NUMBERS),
+    "oversampling": (0, -1, *NO_NUMBERS),
+    "growth": (1, 0.5, math.inf, None, *NO_NUMBERS),
+    "margin": (math.inf, None, *NO_NUMBERS),
+    "gain": (-1, math.inf, "max", math.nan, True),
+    "constants": ("best", None, 1),
+    "keep": ("best", None, 1),
+    "root": ("qr", None, 1),
+    "features": ("fourier", None, 1),
+    "bounds": ((1, 0), (0, math.nan), (1,), 3, "abc"),
+    "separate": ("yes", None, 1),
+    "truncation": (3, "abc"),
+}
+CASES = [(name, key, value) for name in NAMES for key in keywords(NAMES[name]) for value in BAD[key]]
+
+
+@pytest.mark.parametrize(("name", "key", "value"), CASES, ids=str)
+def test_every_builder_refuses_every_bad_constant(name, key, value):
+    needed = {"horizon": 100} if "horizon" in keywords(NAMES[name]) else {}
+    with pytest.raises(ValueError, match=rf"^{key} must .*, got {re.escape(repr(value))}"):
+        NAMES[name](KERNEL, **needed | {key: value})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_of_numpy_are_numbers(name):
+    given = {"norm": np.float64(2), "delta": np.float32(0.1), "horizon": np.int64(100), "scale": 1, "truncation": None}
+    NAMES[name](KERNEL, **{key: value for key, value in given.items() if key in keywords(NAMES[name])})
+
+
+@pytest.mark.parametrize("name", ["ata-gp-ucb", "mom-gp-ucb", "hvt-ucb"])
+def test_features_may_be_an_object(name):
+    NAMES[name](KERNEL, features=RandomFourier(KERNEL, 20))
+
+
+@pytest.mark.parametrize("name", ["bkb", "bbkb", "mini-bkb"])
+def test_a_sketch_without_noise_needs_a_ridge(name):
+    with pytest.raises(ValueError, match=r"^noise must be positive where no ridge is given, got 0"):
+        NAMES[name](KERNEL, noise=0, horizon=100)
+    NAMES[name](KERNEL, noise=0, ridge=0.01, horizon=100)
