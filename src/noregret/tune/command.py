@@ -1,4 +1,4 @@
-"""``noregret tune``, ``init``, ``report`` and ``watch``."""
+"""``noregret tune``, ``init``, ``report``, ``watch`` and ``restore``."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     report.add_argument("--out", dest="page", type=Path, metavar="FILE", help="default: beside the study, as .html")
     watch = _command(commands, "watch", _watch, "show the report live, to this machine's browser only")
     watch.add_argument("--port", type=_port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
+
+    restore = _command(commands, "restore", _restore, "list the copies of a study's database, or put one back")
+    restore.add_argument("number", nargs="?", type=int, metavar="N", help="the copy to put back, as it is listed")
 
 
 def _command(commands: Any, name: str, carry_out: Callable[[Any], int | None], help: str) -> argparse.ArgumentParser:
@@ -95,3 +98,10 @@ def _watch(args: argparse.Namespace) -> None:
     from noregret.tune.page.watch import serve
 
     serve(study, args.port, lambda address: print(f"{address}  (end with Ctrl-C)", flush=True))
+
+
+def _restore(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.tune.store.restoring import listed, restored
+
+    print(listed(study) if args.number is None else restored(study, args.number))

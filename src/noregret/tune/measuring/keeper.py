@@ -14,7 +14,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from threading import Lock
-from typing import Self
+from typing import Any, Self
 
 PROGRAM = """
 import glob, os, signal, sys, time
@@ -52,18 +52,22 @@ class Keeper:
 
     def __init__(self) -> None:
         self._mark = f"NOREGRET_MARK={secrets.token_hex(16)}"
-        self._lock = Lock()
+        self._lock, self._groups = Lock(), set[int]()
+        self._process = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-I", "-S", "-c", PROGRAM, self._mark]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
+        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **quiet)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: object, *exception: object) -> None:
+        """Let the keeper go; after an exception, it ends what may be left first."""
         assert self._process.stdin
-        self._say(".\n")
+        if kind is None:
+            self._say(".\n")
         with suppress(BrokenPipeError):
             self._process.stdin.close()
         self._process.wait()
@@ -75,14 +79,25 @@ class Keeper:
 
     def add(self, group: int) -> None:
         """A process group has started."""
+        self._groups.add(group)
         self._say(f"+{group}\n")
 
     def remove(self, group: int) -> None:
         """A process group is over."""
+        self._groups.discard(group)
         self._say(f"-{group}\n")
 
     def _say(self, line: str) -> None:
+        with self._lock:
+            try:
+                self._write(line)
+            except BrokenPipeError:  # somebody has killed the keeper
+                self._process.wait()
+                self._process = self._started()
+                with suppress(BrokenPipeError):
+                    self._write("".join(f"+{group}\n" for group in list(self._groups)) + line)
+
+    def _write(self, text: str) -> None:
         assert self._process.stdin
-        with self._lock, suppress(BrokenPipeError):  # without its keeper the command still runs
-            self._process.stdin.write(line.encode())
-            self._process.stdin.flush()
+        self._process.stdin.write(text.encode())
+        self._process.stdin.flush()

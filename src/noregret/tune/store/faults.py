@@ -5,12 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-import sqlalchemy
-
 from noregret.tune.store.database import Database, SQLite
+from noregret.tune.store.locks import ConnectionLost
 from noregret.tune.study.study import StudyError
 
 SAFE = "the results so far are safe"
+DAMAGED = "not a database", "malformed", "Could not decode"
+"""What SQLite says about a damaged file."""
+LASTING = "does not exist", "authentication failed", "pg_hba.conf", "permission denied", "No space left"
+"""What a server says about trouble that does not pass by itself."""
 
 
 def explained(error: BaseException, where: Database) -> StudyError:
@@ -24,17 +27,29 @@ def explained(error: BaseException, where: Database) -> StudyError:
     return StudyError(f"storage {where}: {_of_a_server(causes)}")
 
 
+def unreadable(where: Database, what: object) -> StudyError:
+    """What must be done about rows that do not say what was written."""
+    return StudyError(f"storage {where}: is damaged: {what}. It is left as it is. {where.remedy}")
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether a file does not hold what was written to it."""
+    return any(word in str(cause) for cause in _causes(error) for word in DAMAGED)
+
+
 def passing(error: BaseException) -> bool:
     """Whether it may be over soon: a server that restarts, a file that somebody else is writing."""
-    return any(
-        (isinstance(cause, sqlite3.OperationalError) and "locked" in str(cause))
-        or (isinstance(cause, sqlalchemy.exc.DBAPIError) and cause.connection_invalidated)
-        or (
-            type(cause).__module__.startswith("psycopg")
-            and type(cause).__name__ in ("OperationalError", "AdminShutdown")
-        )
-        for cause in _causes(error)
-    )
+    return any(_may_pass(cause) for cause in _causes(error))
+
+
+def _may_pass(cause: BaseException) -> bool:
+    said = str(cause)
+    if isinstance(cause, sqlite3.OperationalError):
+        return "locked" in said
+    if isinstance(cause, ConnectionLost) or getattr(cause, "connection_invalidated", False):
+        return True
+    kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(cause).__mro__}
+    return "psycopg.OperationalError" in kinds and not any(word in said for word in LASTING)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -45,13 +60,9 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _of_a_file(causes: list[BaseException], where: SQLite) -> str:
     said = " ".join(map(str, causes))
-    if "not a database" in said or "malformed" in said:
-        copy = (
-            f" The last good copy is {where.backup}: to go on from it, put it in its place."
-            if where.backup.exists()
-            else ""
-        )
-        return f"the file is damaged or is no SQLite database. It is left as it is.{copy}"
+    if any(word in said for word in DAMAGED):
+        found = f": {causes[-1]}" if "checksum" in said else " or is no SQLite database"
+        return f"the file is damaged{found}. It is left as it is. {where.remedy}"
     if "disk is full" in said or "disk I/O error" in said or "No space left" in said:
         return f"the disk is full or failing; {SAFE}: make room and run the same command again"
     if "readonly" in said or "Read-only" in said or "Permission denied" in said:

@@ -9,7 +9,7 @@ from optuna.study import StudyDirection
 
 from noregret.tune.study.study import Study, StudyError
 
-FORMAT = 1
+FORMAT = 2
 """How studies are written; a larger number is a later form, which this version cannot read."""
 FORM, SELF, MADE_BY = "noregret:format", "noregret:study", "noregret:version"
 
@@ -26,6 +26,8 @@ def study_id(storage: Any, study: Study, readonly: bool) -> int:
     if FORM not in attributes and not readonly and not storage.get_all_trials(number, deepcopy=False):
         return _named(storage, number, study)  # its maker was killed in between
     _check(study, attributes)
+    if attributes[FORM] < FORMAT and not readonly:
+        storage.set_study_user_attr(number, FORM, FORMAT)  # an earlier version would not respect who holds a trial now
     return int(number)
 
 

@@ -57,13 +57,13 @@ class Record:
 
 
 def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
-    """The trials with answers in the order in which suggestions knew of them, and those no suggestion knows yet.
+    """The trials with answers, each once, in the order in which suggestions knew of them, and those none knows yet.
 
     >>> first, second = Record(0, {}, "done"), Record(1, {}, "done")
     >>> arrived([first, second, Record(2, {}, "done", told=(1, 0)), Record(3, {}, "running")])
     ([1, 0], (2,))
     """
-    known = list(chain.from_iterable(record.told for record in records))
+    known = list(dict.fromkeys(chain.from_iterable(record.told for record in records)))
     old = set(known)
     return known, tuple(record.number for record in records if record.finished and record.number not in old)
 

@@ -15,7 +15,7 @@ from noregret.tune.page.page import page
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Study, StudyError, placeholders
 from noregret.tune.work.display import view
-from noregret.tune.work.worker import work
+from noregret.tune.work.worker import interruptible, work
 
 
 def dry_run(study: Study) -> str:
@@ -28,7 +28,7 @@ def tune(study: Study, workers: int) -> int:
     """Work on a study until its budget is spent, and say what was found; 130 if interrupted."""
     check_command(study)
     stop, suggester = Event(), Suggester(study)
-    with Store(study, stop=stop) as store:
+    with interruptible(), Store(study, stop=stop) as store:
         try:
             with view(study, store.records(), suggester) as seen:
                 work(replace(study, workers=workers), store, suggester, seen, stop)

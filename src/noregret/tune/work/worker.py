@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread, current_thread, main_thread
@@ -19,6 +18,9 @@ from noregret.tune.study.study import Study, StudyError
 
 IDLE_SECONDS = 0.3
 """How often a worker without a trial looks whether there is one."""
+STOPPING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+LOST = Outcome(None, "ended, since another worker has it by now", 0.0)
+"""What became of a trial that others took over because nothing was heard of this process."""
 
 
 class View(Protocol):
@@ -47,7 +49,7 @@ def work(study: Study, store: Store, suggest: Suggest, view: View, stop: Event) 
     KeyboardInterrupt
         On Ctrl-C or SIGTERM, after the running commands were ended and their trials given back.
     """
-    with Keeper() as keeper, _interruptible():
+    with Keeper() as keeper:
         Crew(study, store, suggest, view, keeper, stop).work()
 
 
@@ -58,7 +60,8 @@ class Crew:
         self.study, self.store, self.suggest = study, store, suggest
         self.view, self.keeper, self.stop = view, keeper, stop
         self._deadline = monotonic() + (study.budget.seconds or float("inf"))
-        self._running: set[int] = set()
+        self._running: dict[int, Event] = {}
+        """What ends the command of each trial."""
         self._failures = 0
         self._error: BaseException | None = None
         self._lock = Lock()
@@ -77,7 +80,7 @@ class Crew:
             while not all(mine.wait(0.1) for mine in ended):
                 self.view.refresh()
         finally:
-            self.stop.set()
+            self._stop()
             over.set()
             for mine in ended:
                 mine.wait()
@@ -99,23 +102,32 @@ class Crew:
             pass
         except BaseException as error:
             self._error = self._error or error
-            self.stop.set()
+            self._stop()
         finally:
             self.store.forget_thread()
             ended.set()
 
+    def _stop(self) -> None:
+        self.stop.set()
+        for ending in list(self._running.values()):
+            ending.set()
+
     def _run(self, trial: Record) -> None:
-        self._running.add(trial.number)
+        ending = self._running[trial.number] = Event()
+        if self.stop.is_set():
+            ending.set()
         try:
             self.view.started(trial)
-            outcome = measure(self.study, trial.params, self.keeper, self.stop)
+            outcome = measure(self.study, trial.params, self.keeper, ending)
             counted = self.store.tell(trial.number, outcome)
-        except BaseException:
+        except BaseException as error:
             with suppress(StudyError):
                 self.store.give_back(trial.number)
+            if isinstance(error, Stopped) and not self.stop.is_set():
+                return self.view.told(trial, LOST, counted=False)
             raise
         finally:
-            self._running.discard(trial.number)
+            del self._running[trial.number]
         self.view.told(trial, outcome, counted)
         self.store.back_up()
         self._count_failures(trial, outcome)
@@ -129,24 +141,37 @@ class Crew:
             raise StudyError(
                 f"command: has failed {failures} times in a row, the last time: {outcome.failure}"
                 f"{f' ({last})' if last else ''}. Mend it and run the same command again; "
-                f"the failures count as such, unless you delete {self.store.where} or choose another name"
+                f"the failures count as such, unless you start anew, with another name in the study file"
             )
 
     def _beat(self, over: Event) -> None:
         while not over.wait(self.study.lease / 3):
             with suppress(StudyError, RuntimeError):  # telling will say what is wrong, if it lasts
-                self.store.beat(list(self._running))
+                for number in self.store.beat(list(self._running)):
+                    if number in self._running:
+                        self._running[number].set()
         self.store.forget_thread()
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the work as Ctrl-C does."""
+def interruptible() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the work as Ctrl-C does, and a second one of them end the process at once.
+
+    Whatever a process is doing, it may be killed: nothing that was acknowledged is lost, and its keeper ends its
+    commands. So the second signal waits for nothing, neither for a server that hangs nor for Python.
+    """
     if current_thread() is not main_thread():
         yield
         return
-    signals = [signal.SIGTERM, signal.SIGHUP] if sys.platform != "win32" else [signal.SIGTERM]
-    before = {number: signal.signal(number, signal.default_int_handler) for number in signals}
+    before = {number: signal.getsignal(number) for number in STOPPING}
+
+    def stop(number: int, frame: object) -> None:
+        for each in STOPPING:
+            signal.signal(each, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    for number in STOPPING:
+        signal.signal(number, stop)
     try:
         yield
     finally:
