@@ -24,12 +24,12 @@ from noregret.tune.study.results import NoResult
 from noregret.tune.study.study import Study, StudyError
 
 KEPT = 1 << 18
-"""Bytes kept of each output."""
+"""The number of bytes kept of each output, its last ones."""
 FLOOD = 1 << 26
-"""Bytes of output after which a run is ended."""
+"""The number of bytes of output after which a run is ended."""
 
 COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-"""What a terminal takes for colours and the like; the numbers in it are no results."""
+"""Matches the codes with which a terminal sets colours; numbers inside of them are no results."""
 
 
 class Stopped(Exception):
@@ -43,10 +43,10 @@ class Run:
     stdout: str
     stderr: str
     exit_code: int | None
-    """None if the run was ended from here."""
+    """The exit code; None if we ended the run."""
     seconds: float
     ended: str = ""
-    """Why the run was ended from here."""
+    """The reason why we ended the run; empty if it ended by itself."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Outcome:
     seconds: float
     """How long the command ran."""
     stderr: str = ""
-    """The end of what a failed run wrote there."""
+    """The end of the standard error of a failed run."""
 
 
 def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
@@ -147,7 +147,7 @@ class Waiter:
 
 
 def _awaited(waiter: Waiter, deadline: float, timeout: float, flood: Event, stop: Event) -> str:
-    """Wait for the end; why it was brought about from here, empty if it was not."""
+    """Wait for the end of a run; return the reason why we ended it, empty if it ended by itself."""
     ended = ""
     while not waiter.over.wait(min(0.05, max(deadline - monotonic(), 0.001))):
         if stop.is_set():

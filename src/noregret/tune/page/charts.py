@@ -14,9 +14,9 @@ from html import escape
 from noregret.tune.page.words import number
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 40
-"""Room around the plot for labels."""
+"""The margins around the plot, which hold the labels."""
 TEXT_WIDTH = 6.6
-"""About the width of a digit."""
+"""The approximate width of a digit, in pixels of the page."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ def named_axis(names: Sequence[str], label: str = "") -> Axis:
 
 
 def padded(values: Iterable[float], label: str = "", whole: bool = False) -> Axis:
-    """An axis on which all values have room."""
+    """An axis that shows all values, with a margin at both ends."""
     found = list(values) or [0.0, 1.0]
     low, high = min(found), max(found)
-    room = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
-    return Axis(low - room, high + room, label, whole=whole)
+    margin = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
+    return Axis(low - margin, high + margin, label, whole=whole)
 
 
 def _powers(low: float, high: float, most: int) -> list[tuple[float, str]]:
@@ -170,10 +170,10 @@ class Chart:
         return lines + label
 
     def _level(self) -> str:
-        room = self.width - LEFT - RIGHT
-        ticks = self.x.ticks(max(2, room // 70))
+        plot_width = self.width - LEFT - RIGHT
+        ticks = self.x.ticks(max(2, plot_width // 70))
         longest = max((len(name) for _, name in ticks), default=0)
-        fits = int(room / max(len(ticks), 1) / TEXT_WIDTH)
+        fits = int(plot_width / max(len(ticks), 1) / TEXT_WIDTH)
         foot = self.height - BOTTOM
         shown = [(v, name if longest <= fits else _cut(name, fits)) for v, name in ticks]
         labels = "".join(

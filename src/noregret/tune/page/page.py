@@ -15,7 +15,7 @@ from noregret.tune.page import pictures, prose, words
 from noregret.tune.store.records import Record
 
 MANY = 2000
-"""Trials listed in the table at most, the last ones."""
+"""The table of trials lists at most this number of trials, the last ones."""
 
 LEGEND = {
     'class="chosen': 'Green <span class="key chosen"></span> is the best setting.',
@@ -40,7 +40,7 @@ def page(findings: Findings, *, script: str = "", nonce: str = "") -> str:
 
 
 def content(findings: Findings) -> str:
-    """All that changes while a study goes on."""
+    """The part of the page that changes while a study goes on."""
     sections = [_head(findings), _best(findings)]
     if len(findings.done) > 1:
         sections += [

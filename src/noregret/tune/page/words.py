@@ -39,7 +39,7 @@ def between(lower: float, upper: float, digits: int = 3) -> tuple[str, str]:
 
 
 def likely(lower: float, upper: float, unit: str = "") -> str:
-    """Where a value lies.
+    """The interval in which a value probably lies, in words.
 
     >>> likely(1.0, 2.0, " s")
     'probably between 1 and 2 s'
@@ -69,7 +69,7 @@ def value(found: Any) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in its two largest units.
+    """A duration in its two largest units.
 
     >>> duration(0.0123), duration(12.34), duration(75), duration(7300)
     ('12.3 ms', '12.3 s', '1 min 15 s', '2 h 1 min')
@@ -78,7 +78,7 @@ def duration(seconds: float) -> str:
         return f"{1000 * seconds:.3g} ms"
     if seconds < 60:
         return f"{seconds:.3g} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remainder = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest} s"
+        return f"{minutes} min {remainder} s"
     return f"{minutes // 60} h {minutes % 60} min"

@@ -20,7 +20,7 @@ class NoResult(ValueError):
 
 
 class Output(Protocol):
-    """What a result is read from."""
+    """A finished run, as far as reading its result needs it."""
 
     @property
     def stdout(self) -> str:
@@ -34,7 +34,7 @@ class Output(Protocol):
 
 
 class Result(Protocol):
-    """How to read the result."""
+    """A way to read the result of a run."""
 
     def read(self, output: Output) -> float:
         """The result; NoResult if there is none."""

@@ -34,13 +34,13 @@ class Budget:
 
 @dataclass(frozen=True)
 class Failure:
-    """What counts as a failed run, besides one without a readable result."""
+    """When a run counts as failed although its result can be read, and when failures end the call."""
 
     ok_exit_codes: tuple[int, ...] = (0,)
     output: str | None = None
     """A regular expression; a run whose output matches it has failed."""
     stop_after: int = 10
-    """So many failures in a row end the call."""
+    """The number of failed trials in a row that ends the call."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Study:
 
     @property
     def folder(self) -> Path:
-        """Where the command runs, and what relative paths start from."""
+        """The folder in which the command runs; relative paths start from it."""
         return self.path.resolve().parent
 
     @property
     def names(self) -> list[str]:
-        """The parameters."""
+        """The names of the parameters."""
         return list(self.space) if isinstance(self.space, Mapping) else list(self.space[0])
 
     def arguments(self, params: Mapping[str, Any]) -> list[str]:

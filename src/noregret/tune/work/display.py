@@ -17,11 +17,11 @@ from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 
 LAST = 8
-"""Answers shown."""
+"""The number of answers shown on a terminal."""
 
 
 def view(study: Study, records: list[Record], suggester: Suggester) -> Lines:
-    """The one for where the output goes."""
+    """A live picture if standard output is a terminal, else a line per answer."""
     console = extra("rich.console", "tune").Console()
     return Live(study, records, suggester, console) if console.is_terminal else Lines(study, records)
 
@@ -101,25 +101,25 @@ class Live(Lines):
         counts = f"{self._finished}{f' of {rounds}' if rounds else ''} done"
         counts += f", {self._failed} failed" if self._failed else ""
         counts += f", {running} running" if running else ""
-        left = self._left()
+        seconds_left = self._seconds_left()
         grid = extra("rich.table", "tune").Table.grid(padding=(0, 2))
         grid.add_row(
             f"[bold]{_plain(self.study.name)}[/]",
             bar,
             counts,
-            f"about {words.duration(math.ceil(left))} left" if left else "",
+            f"about {words.duration(math.ceil(seconds_left))} left" if seconds_left else "",
         )
         return grid
 
     def _share(self) -> float:
-        """How much of the budget is spent, by rounds or seconds, whichever is ahead."""
+        """The spent share of the budget, of its rounds or of its seconds, whichever is larger."""
         rounds, seconds = self.study.budget.rounds, self.study.budget.seconds
         shares = [self._finished / rounds] if rounds else []
         shares += [(monotonic() - self._begun) / seconds] if seconds else []
         return min(max(shares), 1.0)
 
-    def _left(self) -> float:
-        """Seconds left, 0 if nobody can say."""
+    def _seconds_left(self) -> float:
+        """The expected seconds until the budget is spent, 0 if they are not known."""
         spent, done = monotonic() - self._begun, self._finished - self._at_start
         times = []
         if self.study.budget.rounds and done:
