@@ -13,6 +13,7 @@ from importlib.resources import files
 from noregret.tune.learning.findings import Findings, Point
 from noregret.tune.page import pictures, prose, words
 from noregret.tune.store.records import Record
+from noregret.tune.study.study import without_password
 
 MANY = 2000
 """The table of trials lists at most this number of trials, the last ones."""
@@ -178,7 +179,7 @@ def _how(findings: Findings) -> str:
     facts = {
         "command": shlex.join(study.command),
         "goal": f"{study.goal} {prose.measured(study.result)}",
-        "storage": prose.without_password(study.storage),
+        "storage": without_password(study.storage),
         "seed": str(study.seed),
     }
     rows = "".join(f"<dt>{name}</dt><dd><code>{escape(text)}</code></dd>" for name, text in facts.items())

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from html import escape
 
 import numpy as np
-import sqlalchemy
 
 from noregret.tune.learning.findings import Effect, Findings
 from noregret.tune.page import words
@@ -150,11 +149,6 @@ def measured(result: Result) -> str:
     return {WallTime: "the time it takes", Pattern: "a number found in its output"}.get(
         type(result), "the last number it prints"
     )
-
-
-def without_password(url: str) -> str:
-    """A storage URL that can be shown."""
-    return sqlalchemy.make_url(url).render_as_string(hide_password=True)
 
 
 def _count(number: int, what: str) -> str:

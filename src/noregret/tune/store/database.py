@@ -8,6 +8,7 @@ writes; SQLite has no ``SELECT ... FOR UPDATE``, on which Optuna relies elsewher
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from sqlalchemy.pool import NullPool, Pool, QueuePool
 
 from noregret.files import sync_folder
 from noregret.tune.store.locks import file_lock, server_lock
-from noregret.tune.study.study import StudyError
+from noregret.tune.study.study import StudyError, without_password
 
 BUSY_SECONDS = 60
 """How long to wait for another process that is writing."""
@@ -62,7 +63,7 @@ def database(url: str, folder: Path) -> Database:
     except ValueError:  # of the port, say
         raise StudyError("storage must be a URL such as postgresql://USER@HOST:5432/DATABASE") from None
     except sqlalchemy.exc.ArgumentError:
-        raise StudyError(f"storage must be a URL such as sqlite:///study.db, got {url!r}") from None
+        raise StudyError(f"storage must be a URL such as sqlite:///study.db, got {without_password(url)!r}") from None
     kind = parsed.get_backend_name()
     plain = parsed.database and not parsed.query and not parsed.database.startswith((":memory:", "file:"))
     if kind == "sqlite" and parsed.database and plain:
@@ -70,10 +71,12 @@ def database(url: str, folder: Path) -> Database:
         if path.exists() and not path.is_file():
             raise StudyError(f"storage {path}: is not a file: choose another name")
         return SQLite(path)
+    if "@" in (parsed.host or ""):
+        raise StudyError("storage: an @ in a password must be written as %40")
     if kind == "postgresql":
         return PostgreSQL(parsed.set(drivername="postgresql+psycopg"))
     raise StudyError(
-        f"storage must be sqlite:///FILE or postgresql://USER@HOST/DATABASE, got {parsed.render_as_string()!r}"
+        f"storage must be sqlite:///FILE or postgresql://USER@HOST/DATABASE, got {without_password(url)!r}"
     )
 
 
@@ -151,14 +154,24 @@ class SQLite:
         return connection
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PostgreSQL:
     """A database on a server. It is looked after, and backed up, by whoever runs the server."""
 
     url: sqlalchemy.URL
 
     def __str__(self) -> str:
-        return self.url.render_as_string(hide_password=True).replace("+psycopg", "")
+        return without_password(self.url.render_as_string(hide_password=True)).replace("+psycopg", "")
+
+    def __repr__(self) -> str:
+        return f"PostgreSQL({self})"
+
+    def hide_passwords(self, said: str) -> str:
+        """What a driver said, without the passwords of the URL."""
+        secrets = [self.url.password, *(value for key, value in self.url.query.items() if key.endswith("password"))]
+        for secret in sorted(map(str, filter(None, secrets)), key=len, reverse=True):
+            said = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", said)
+        return said
 
     def open(self, readonly: bool) -> RDBStorage:
         pool = sqlalchemy.create_engine(self.url, **OPTIONS, pool_size=64).pool

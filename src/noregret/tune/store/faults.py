@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import sqlalchemy
 
-from noregret.tune.store.database import Database, SQLite
+from noregret.tune.store.database import Database, PostgreSQL, SQLite
 from noregret.tune.study.study import StudyError
 
 SAFE = "the results so far are safe"
@@ -21,7 +21,8 @@ def explained(error: BaseException, where: Database) -> StudyError:
         return found
     if isinstance(where, SQLite):
         return StudyError(f"storage {where}: {_of_a_file(causes, where)}")
-    return StudyError(f"storage {where}: {_of_a_server(causes)}")
+    said = _of_a_server(causes)
+    return StudyError(f"storage {where}: {where.hide_passwords(said) if isinstance(where, PostgreSQL) else said}")
 
 
 def passing(error: BaseException) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from noregret.tune.study.results import JsonField, LastNumber, Pattern, Result, WallTime
-from noregret.tune.study.study import text
+from noregret.tune.study.study import text, without_password
 
 
 def words(value: Any) -> str:
@@ -24,6 +24,15 @@ def title(value: Any) -> str:
     if len(words(value)) > 200 or not value.isprintable():
         raise ValueError(f"must be at most 200 printable characters, got {value!r}")
     return str(value)
+
+
+def storage(value: Any) -> str:
+    """Return the text of a storage URL. What it means is checked when it is opened."""
+    try:
+        return words(value)
+    except ValueError:
+        shown = without_password(repr(value))
+        raise ValueError(f"must be a URL such as 'sqlite:///study.db', got {shown}") from None
 
 
 def table(value: Any) -> dict[str, Any]:

@@ -59,7 +59,8 @@ class Study:
     name: str = "study"
     goal: Goal = "minimize"
     result: Result = field(default_factory=LastNumber)
-    storage: str = "sqlite:///study.db"
+    storage: str = field(default="sqlite:///study.db", repr=False)
+    """A URL; it may hold a password, so it is shown by `without_password` only."""
     workers: int = 1
     timeout: float = 3600.0
     lease: int = 60
@@ -96,6 +97,16 @@ class Study:
             return list(self.space.items())
         rows = json.dumps(list(self.space), sort_keys=True)
         return [("candidates", f"{len(self.space)} rows, {hashlib.sha256(rows.encode()).hexdigest()[:16]}")]
+
+
+def without_password(url: str) -> str:
+    """A storage URL that can be shown, also if it is misspelt.
+
+    >>> without_password("postgresql://me:secret@host/db?sslpassword=secret")
+    'postgresql://me:***@host/db?sslpassword=***'
+    """
+    shown = re.sub(r"^(\W*+(?:[\w+.]+:/+)?+[^:@]*:).*@", r"\1***@", url)
+    return re.sub(r"([?&]\w*password=)[^&]*", r"\1***", shown)
 
 
 def placeholders(argument: str) -> list[str]:
