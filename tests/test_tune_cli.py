@@ -175,13 +175,12 @@ def test_two_processes_share_a_study(tmp_path):
     assert sorted(int(line.split()[1][:-1]) for line in lines if line.startswith("trial")) == list(range(10))
 
 
-def test_on_a_terminal_there_is_a_picture_of_it_all(tmp_path):
-    study = written(tmp_path, ["sh", "-c", "test {n} -gt 1 && echo 0.25 && sleep 0.2", "{x}"], budget="rounds = 6")
+def on_a_terminal(*args):
+    """Run a command whose output goes to a terminal; its exit code and all that the terminal got."""
     main_end, their_end = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "noregret", "tune", study], stdout=their_end, stderr=their_end, env=environment
-    )
+    command = [sys.executable, "-m", "noregret", *args]
+    process = subprocess.Popen(command, stdout=their_end, stderr=their_end, env=environment)
     os.close(their_end)
     seen = b""
     while process.poll() is None or select.select([main_end], [], [], 0)[0]:
@@ -190,11 +189,62 @@ def test_on_a_terminal_there_is_a_picture_of_it_all(tmp_path):
         except OSError:
             break
     os.close(main_end)
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode())
-    assert process.wait() == 0
+    return process.wait(), seen.decode()
+
+
+def test_on_a_terminal_there_is_a_picture_of_it_all(tmp_path):
+    study = written(tmp_path, ["sh", "-c", "test {n} -gt 1 && echo 0.25 && sleep 0.2", "{x}"], budget="rounds = 6")
+    code, seen = on_a_terminal("tune", study)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen)
+    assert code == 0
     assert re.search(r"about \d+ s left", text)
     for words in ("6 of 6 done", "best so far", "probably between", "trial", "0.25"):
         assert words in text
+
+
+NASTY = r"""
+name = "[bold]n[/bold] [/x]"
+command = ["sh", "m.sh", "{mode}"]
+result = {regex = "a (.*)"}
+budget.rounds = 4
+failure.stop_after = 4
+[parameters.mode]
+type = "choice"
+choices = ["[/nonsense]", "[red]x[/]", "\u001b]0;owned\u0007", "\u009b31m :smile: \u202e"]
+"""
+ORDERS = r"printf '\033]52;c;b3duZWQ=\007\033[31m\r\b[/y]' >&2; "
+
+
+def harmless(text):
+    """No order to the terminal but the colours and cursor moves that the display itself makes."""
+    return not re.search(r"\x1b[^\[]|[\x00-\x08\x0e-\x1a\x80-\x9f\u202e]", text)
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_text_of_others_is_shown_as_text(tmp_path, failing):
+    study = tmp_path / "\x1b]0;owned\x07.toml"
+    study.write_text(NASTY)
+    (tmp_path / "m.sh").write_text(ORDERS + (r"printf 'a \033]0;owned\007 [/y]'" if failing else "echo a 1"))
+    code, seen = on_a_terminal("tune", study)
+    assert code == (2 if failing else 0), seen
+    assert "[bold]n[/bold] [/x]" in seen
+    assert harmless(seen), repr(seen)
+    again = noregret("tune", study)
+    shown = noregret("report", study)
+    assert harmless(again.stdout + again.stderr + shown.stdout + shown.stderr)
+    page = study.with_suffix(".html").read_text()
+    assert harmless(page)
+    assert r"\x9b31m :smile: \u202e" in page
+
+
+def test_a_dry_run_and_errors_show_orders_to_a_terminal_as_text(tmp_path, capsys):
+    assert main(["tune", str(written(tmp_path, ["echo", "\x1b]0;t\x07", "{x}", "{n}"])), "--dry-run"]) == 0
+    assert main(["tune", str(tmp_path / "\x1b[31m.toml")]) == 2
+    with pytest.raises(SystemExit):
+        main(["tune", "a", "\x1b[31m"])
+    said = "".join(capsys.readouterr())
+    assert said.count(r"\x1b") >= 3
+    assert "\x1b" not in said
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from noregret.experiments.drawing import plot
 from noregret.experiments.running.summary import Row, summarise
 from noregret.experiments.running.trials import Trial, build, children, keywords, play_all
 from noregret.extra import MissingExtra, extra
+from noregret.terminal import printable
 from noregret.tune.command import add_tune
 from noregret.tune.study.study import StudyError
 
@@ -42,18 +43,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(args.command(args) or 0)
     except (Refused, StudyError, MissingExtra) as error:
-        print(f"noregret: {error}", file=sys.stderr)
+        print(f"noregret: {printable(str(error), keep=chr(10))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        kept = f"; finished trials are kept in {args.out}" if getattr(args, "out", None) else ""
+        kept = f"; finished trials are kept in {printable(str(args.out))}" if getattr(args, "out", None) else ""
         print(f"\nnoregret: stopped{kept}", file=sys.stderr)
         return 130
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors show what came as text."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="noregret", description="Find the best of many options from noisy measurements."
-    )
+    parser = Parser(prog="noregret", description="Find the best of many options from noisy measurements.")
     parser.add_argument("--version", action="version", version=f"noregret {version('noregret')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     add_reproduce(commands, _count, _seed)

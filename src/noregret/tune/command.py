@@ -12,6 +12,7 @@ from typing import Any
 
 from noregret.extra import extra
 from noregret.files import write_atomically
+from noregret.terminal import printable
 from noregret.tune.study.reading import load
 from noregret.tune.study.study import Study, StudyError
 
@@ -47,7 +48,7 @@ def _port(text: str) -> int:
 
 def _init(args: argparse.Namespace) -> None:
     template = files("noregret.tune.study").joinpath("template.toml").read_text("utf-8")
-    tune = shlex.join(["noregret", "tune", str(args.study)])
+    tune = printable(shlex.join(["noregret", "tune", str(args.study)]))
     try:
         with open(args.study, "x", encoding="utf-8") as file:
             file.write(template.replace("noregret tune FILE", tune).replace("study.db", f"{args.study.stem}.db"))
@@ -55,7 +56,7 @@ def _init(args: argparse.Namespace) -> None:
         raise StudyError(f"{args.study} exists already: choose another name") from None
     except OSError as error:
         raise StudyError(f"{args.study} cannot be written: {error.strerror}") from error
-    print(f"wrote {args.study}; to try it:  {tune}")
+    print(f"wrote {printable(str(args.study))}; to try it:  {tune}")
 
 
 def _ready(args: argparse.Namespace) -> Study:
@@ -87,7 +88,7 @@ def _report(args: argparse.Namespace) -> None:
         write_atomically(path, lambda file: file.write(text))
     except OSError as error:
         raise StudyError(f"{path} cannot be written: {error.strerror}") from error
-    print(path)
+    print(printable(str(path)))
 
 
 def _watch(args: argparse.Namespace) -> None:

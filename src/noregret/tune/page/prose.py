@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 import numpy as np
 
@@ -24,7 +23,7 @@ def progress(findings: Findings) -> str:
     running = sum(record.state == "running" for record in findings.records)
     if running:
         parts.append(f"{running} running")
-    return escape(", ".join(parts))
+    return words.html(", ".join(parts))
 
 
 def nothing(findings: Findings) -> str:

@@ -1,11 +1,13 @@
-"""Numbers, times and params in words."""
+"""Numbers, times and params in words; text of others as text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
+from noregret.terminal import printable
 from noregret.tune.study.study import text
 
 
@@ -65,7 +67,16 @@ def params(values: Mapping[str, Any], separator: str = ", ") -> str:
 
 def value(found: Any) -> str:
     """One parameter's value."""
-    return number(found) if isinstance(found, float) else text(found)
+    return number(found) if isinstance(found, float) else printable(text(found))
+
+
+def html(anything: str) -> str:
+    r"""Text of others as HTML that shows it, line by line.
+
+    >>> html("<b>\x1b[1m")
+    '&lt;b&gt;\\x1b[1m'
+    """
+    return escape(printable(anything, keep="\n\t"))
 
 
 def duration(seconds: float) -> str:

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any, Self
 
 from noregret.extra import extra
+from noregret.terminal import printable
 from noregret.tune.learning.findings import OUTLYING, Findings
 from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring.measure import Outcome
@@ -42,7 +43,7 @@ class Lines:
         pass
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
-        what = f"failed: {outcome.failure}" if outcome.value is None else repr(outcome.value)
+        what = f"failed: {printable(outcome.failure)}" if outcome.value is None else repr(outcome.value)
         late = "" if counted else " [not counted: another worker has answered]"
         print(f"trial {trial.number}: {what} ({words.params(trial.params)}){late}", flush=True)
 
@@ -104,7 +105,7 @@ class Live(Lines):
         seconds_left = self._seconds_left()
         grid = extra("rich.table", "tune").Table.grid(padding=(0, 2))
         grid.add_row(
-            f"[bold]{_plain(self.study.name)}[/]",
+            _text(self.study.name, "bold"),
             bar,
             counts,
             f"about {words.duration(math.ceil(seconds_left))} left" if seconds_left else "",
@@ -134,9 +135,10 @@ class Live(Lines):
         best = self._findings.best
         unit = self._findings.unit
         sure = words.likely(best.lower, best.upper, unit)
-        return (
-            f"\nbest so far  [bold green]{words.number(best.estimate)}{unit}[/]  ({sure})\n"
-            f"             {_plain(words.params(best.params, '  '))}\n"
+        estimate = (f"{words.number(best.estimate)}{unit}", "bold green")
+        params = words.params(best.params, "  ")
+        return extra("rich.text", "tune").Text.assemble(
+            "\nbest so far  ", estimate, f"  ({sure})\n             {params}\n"
         )
 
     def _answers(self, last: list[tuple[Record, Outcome]]) -> Any:
@@ -149,16 +151,17 @@ class Live(Lines):
         for name in self.study.names:
             table.add_column(name, justify="right", style="dim", no_wrap=True)
         for trial, outcome in reversed(last):
-            table.add_row(str(trial.number), *self._answer(outcome, trial), *map(words.value, trial.params.values()))
+            params = [_text(words.value(value)) for value in trial.params.values()]
+            table.add_row(str(trial.number), *self._answer(outcome, trial), *params)
         return table
 
-    def _answer(self, outcome: Outcome, trial: Record) -> tuple[str, str]:
+    def _answer(self, outcome: Outcome, trial: Record) -> tuple[Any, Any]:
         if outcome.value is None:
-            return "[red]failed[/]", f"[red]{_plain(outcome.failure[:40])}[/]"
+            return _text("failed", "red"), _text(outcome.failure[:40], "red")
         odd = self._findings is not None and self._findings.weights.get(trial.number, 1.0) < OUTLYING
-        return words.number(outcome.value), "[yellow]outlying[/]" if odd else ""
+        return words.number(outcome.value), _text("outlying" if odd else "", "yellow")
 
 
-def _plain(words_of_others: str) -> str:
-    """Text that is not read as markup."""
-    return words_of_others.replace("[", r"\[")
+def _text(shown: str, style: str = "") -> Any:
+    """Text that is read neither as markup nor as orders to the terminal."""
+    return extra("rich.text", "tune").Text(printable(shown), style)

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from threading import Event
 
+from noregret.terminal import printable
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import Suggester, believed
 from noregret.tune.page import words
@@ -21,7 +22,7 @@ from noregret.tune.work.worker import work
 def dry_run(study: Study) -> str:
     """The first command of a study as one would type it; nothing is run or written."""
     check_command(study)
-    return shlex.join(study.arguments(Suggester(study)([]).params))
+    return printable(shlex.join(study.arguments(Suggester(study)([]).params)))
 
 
 def tune(study: Study, workers: int) -> int:
@@ -34,7 +35,11 @@ def tune(study: Study, workers: int) -> int:
                 work(replace(study, workers=workers), store, suggester, seen, stop)
         except KeyboardInterrupt:
             done = sum(record.finished for record in store.records())
-            print(f"\nnoregret: stopped; {done} results are kept in {store.where}. ", file=sys.stderr, end="")
+            print(
+                f"\nnoregret: stopped; {done} results are kept in {printable(str(store.where))}. ",
+                file=sys.stderr,
+                end="",
+            )
             print("Run the same command to go on.", file=sys.stderr)
             return 130
         print(conclusion(findings(study, store)))
@@ -61,7 +66,7 @@ def conclusion(found: Findings) -> str:
     lines = [f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best.lower, best.upper, found.unit)}"]
     width = max(map(len, best.params))
     lines += [f"  {name:<{width}}  {words.value(value)}" for name, value in best.params.items()]
-    return "\n".join([*lines, f"the evidence: noregret report {shlex.quote(str(found.study.path))}"])
+    return "\n".join([*lines, f"the evidence: noregret report {printable(shlex.quote(str(found.study.path)))}"])
 
 
 def check_command(study: Study) -> None:
