@@ -1,5 +1,6 @@
 """Study files: what they say is read, and what is wrong in them is named with its line and key."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,12 @@ def test_a_table_of_candidates(tmp_path):
     assert study.arguments(study.space[1]) == ["m", "large", "2"]
 
 
+def test_a_column_with_underscores_is_text_as_the_command_gets_it(tmp_path):
+    (tmp_path / "t.csv").write_text("machine,nodes\na,1_000\nb,2\n")
+    study = load(written(tmp_path, TABLE))
+    assert study.arguments(study.space[0]) == ["m", "a", "1_000"]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -196,7 +203,14 @@ class Printed:
         (LastNumber(), "7.\n", 7.0),
         (LastNumber(), "12, done", 12.0),
         (LastNumber(), "1, 2,", 2.0),
+        (LastNumber(), "1-2", 2.0),
+        (LastNumber(), "took 3 s at 12:30", 30.0),
+        (LastNumber(), "a=1'b=2", 2.0),
+        (LastNumber(), "['5','6']", 6.0),
+        (LastNumber(), "5 − 3", 3.0),
         (WallTime(), "nothing", 1.5),
+        (Pattern(r"(\d+)\."), "at 3.25", 3.0),
+        (Pattern(r"score: (\S+) \w+"), "score: 2.5 0x1F", 2.5),
         (JsonField("a"), '{"a": 3}', 3.0),
         (JsonField("a.b"), 'log line\n{"a": {"b": 0.25}}\nbye', 0.25),
         (JsonField("a"), '{\n "a": 3\n}', 3.0),
@@ -218,6 +232,13 @@ def test_results_are_read(result, stdout, value):
         (LastNumber(), "-inf", "must be a finite number .*, got -inf"),
         (LastNumber(), "1e300", r"between -1e100 and 1e100, got 1e300"),
         (LastNumber(), "total 1,234.5", "got '1,234.5': print it without commas"),
+        *[
+            (result, f"score: {written}", f"must be a number, got {re.escape(repr(written))}: print it as plainly as")
+            for written in ("0x1F", "0b11", "−5", "–5", "1_000", "1'000", "1’000", "1\u202f000", "1'000.5", "1.5D+03")
+            for result in (LastNumber(), Pattern(r"score: .*?([0-9.]+)"), Pattern(r"score: (.*)"))
+        ],
+        (LastNumber(), "3,14", "got '3,14': print it without commas"),
+        (LastNumber(), "1.234,5", "got '1.234,5': print it without commas"),
         (JsonField("a"), "3", "no JSON object on standard output"),
         (JsonField("a"), '{"b": 1}', "no field 'a'"),
         (JsonField("a"), '{"a": "1"}', "field 'a' must be a number, got"),

@@ -11,8 +11,15 @@ from typing import Any, Protocol
 from noregret.belief.posterior import HUGE
 
 NUMBER = re.compile(
-    r"(?<![\w.])[-+]?(?:(?:\d+(?:,\d+)*\.?\d*|\.\d+)(?:e[-+]?\d+)?|(?:nan|inf(?:inity)?)\b)", re.IGNORECASE
+    r"""(?<![\w.])[-+−﹣－–]?(?:
+        0[xob][0-9a-f_]+
+        | (?:\d+(?:[,_'’\u00a0\u2009\u202f]\d+)*\.?\d*(?:[,_'’]\d+)* | \.\d+)(?:[ed][-+]?\d+)?
+        | (?:nan|inf(?:inity)?)\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
 )
+"""A number as programs print it. Spellings that mean another number than their digits read one by one are matched
+whole, so that `usable` can refuse them: 0x1F, −5 (which is no hyphen), 1_000, 1'000, 1,000, 1.5D+03."""
 
 
 class NoResult(ValueError):
@@ -89,6 +96,7 @@ class Pattern:
             raise NoResult(f"the regular expression {self.regex!r} does not match standard output")
         last = matches[-1]
         group: str | int = "value" if "value" in last.re.groupindex else min(last.re.groups, 1)
+        _check_whole(output.stdout, *last.span(group))
         return usable(last[group] or "")
 
 
@@ -99,15 +107,30 @@ def usable(number: Any) -> float:
     12.5
     """
     try:
-        value = float(number)
+        value = _read(number)
     except ValueError:
         comma = ": print it without commas" if "," in number else ""
-        raise NoResult(f"the result must be a number, got {number!r}{comma}") from None
+        plain = ": print it as plainly as -1234.5 or 1.2e-3" if NUMBER.fullmatch(number) and not comma else ""
+        raise NoResult(f"the result must be a number, got {number!r}{comma}{plain}") from None
     except OverflowError:
         value = math.inf
     if not abs(value) <= HUGE:  # programs print larger numbers for 'no result'
         raise NoResult(f"the result must be a finite number between -1e100 and 1e100, got {str(number)[:40]}")
     return value
+
+
+def _read(number: Any) -> float:
+    """The float; ValueError for text with underscores too, which Python would leave out."""
+    if isinstance(number, str) and "_" in number:
+        raise ValueError
+    return float(number)
+
+
+def _check_whole(text: str, start: int, end: int) -> None:
+    """Refuse a group that is a part of a number that cannot be read: the 1 of 1_000, the 5 of −5."""
+    for found in NUMBER.finditer(text, max(start - 100, 0), end + 100):
+        if found.start() < end and start < found.end():
+            usable(found[0])
 
 
 def _last_object(stdout: str) -> Any:
