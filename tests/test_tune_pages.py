@@ -230,6 +230,13 @@ def test_trouble_with_the_storage_is_shown_and_the_page_stays(live, browser):
     assert "the file is damaged" in text
 
 
+def test_a_page_that_cannot_be_drawn_is_said_to_be(live, monkeypatch):
+    monkeypatch.setattr("noregret.tune.page.watch.content", lambda findings: 1 / 0)
+    answer, text = ask(live[1], path="/content")
+    assert answer.status == 500
+    assert text == "this page cannot be drawn, which is noregret's fault: ZeroDivisionError: division by zero"
+
+
 def test_watch_as_a_command(study, tmp_path):
     (tmp_path / "s.toml").write_text(
         'command = ["echo", "{x}"]\n[budget]\nrounds = 3\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'

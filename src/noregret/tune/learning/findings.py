@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from noregret.belief.posterior import Floats
-from noregret.diagnosis import FEWEST, Diagnosis, diagnose
+from noregret.diagnosis import Diagnosis, diagnose
 from noregret.optimizer.optimizer import Estimate, Optimizer
 from noregret.optimizer.parameters import Choice, Float, Int
 from noregret.tune.store.records import Record, arrived
@@ -128,9 +128,12 @@ class Findings:
 
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
-        """What repeated measurements say about the tails of the noise, None if there are too few."""
+        """What repeated measurements say about the tails of the noise, None if they are too few or without noise."""
         repeated = [point.values for point in self.points if len(point.records) > 1]
-        return diagnose(repeated) if sum(map(len, repeated)) >= FEWEST else None
+        try:
+            return diagnose(repeated)
+        except ValueError:
+            return None
 
     @cached_property
     def rivals(self) -> tuple[int, int]:

@@ -89,6 +89,11 @@ def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
                 self._show(watch.findings())
             except StudyError as error:
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "text/plain")
+            except ConnectionError:
+                raise  # the browser has gone, and wants no answer
+            except Exception as error:
+                said = f"this page cannot be drawn, which is noregret's fault: {type(error).__name__}: {error}"
+                self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, said, "text/plain")
 
         do_HEAD = do_GET
 
