@@ -20,7 +20,7 @@ from time import monotonic
 from typing import IO, Any
 
 from noregret.tune.measuring.keeper import Keeper
-from noregret.tune.study.results import NoResult
+from noregret.tune.study.results import NoResult, search_in_time
 from noregret.tune.study.study import Study, StudyError
 
 KEPT = 1 << 18
@@ -28,8 +28,8 @@ KEPT = 1 << 18
 FLOOD = 1 << 26
 """The number of bytes of output after which a run is ended."""
 
-COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-"""Matches the codes with which a terminal sets colours; numbers inside of them are no results."""
+ORDERS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
+"""Matches the orders with which a terminal sets colours, titles and the like; numbers inside of them are no results."""
 
 
 class Stopped(Exception):
@@ -86,8 +86,8 @@ def _value(study: Study, run: Run) -> float:
     if run.exit_code not in study.failure.ok_exit_codes:
         raise NoResult(f"exit code {run.exit_code}")
     pattern = study.failure.output
-    if pattern and (found := re.search(pattern, f"{run.stdout}\n{run.stderr}", re.MULTILINE)):
-        raise NoResult(f"its output has {found[0]!r}, which counts as a failure")
+    if pattern and (found := search_in_time(pattern, f"{run.stdout}\n{run.stderr}")):
+        raise NoResult(f"its output has {found.text!r}, which counts as a failure")
     return study.result.read(run)
 
 
@@ -184,4 +184,4 @@ class Tail:
     def text(self) -> str:
         """What was kept; a process that left the group can hold the output open, and is not waited for."""
         self._thread.join(timeout=1.0)
-        return COLOURS.sub("", self._kept.decode(errors="replace"))
+        return ORDERS.sub("", self._kept.decode(errors="replace"))

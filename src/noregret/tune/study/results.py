@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from noregret.belief.posterior import HUGE
+from noregret.tune.study.matching import Found, TooSlow, search
 
 NUMBER = re.compile(
     r"""(?<![\w.])[-+−﹣－–]?(?:
@@ -91,13 +92,19 @@ class Pattern:
     regex: str
 
     def read(self, output: Output) -> float:
-        matches = list(re.finditer(self.regex, output.stdout, re.MULTILINE))
-        if not matches:
+        last = search_in_time(self.regex, output.stdout, last=True)
+        if last is None:
             raise NoResult(f"the regular expression {self.regex!r} does not match standard output")
-        last = matches[-1]
-        group: str | int = "value" if "value" in last.re.groupindex else min(last.re.groups, 1)
-        _check_whole(output.stdout, *last.span(group))
-        return usable(last[group] or "")
+        _check_whole(output.stdout, last.start, last.end)
+        return usable(last.value)
+
+
+def search_in_time(regex: str, text: str, *, last: bool = False) -> Found | None:
+    """The first or last match of a regular expression; NoResult if that takes too long."""
+    try:
+        return search(regex, text, last=last)
+    except TooSlow as error:
+        raise NoResult(str(error)) from None
 
 
 def usable(number: Any) -> float:
