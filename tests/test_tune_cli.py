@@ -247,6 +247,44 @@ def test_a_dry_run_and_errors_show_orders_to_a_terminal_as_text(tmp_path, capsys
     assert "\x1b" not in said
 
 
+def test_a_reader_that_has_gone_ends_the_study_without_a_word(tmp_path):
+    study = written(tmp_path, budget="rounds = 20")
+    command = [sys.executable, "-m", "noregret", "tune", study]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline().startswith("trial 0")
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(60) == 141
+    states = [record.state for record in records_of(study)]
+    assert "done" in states
+    assert "running" not in states
+    assert len(states) < 20
+
+
+def test_a_full_output_is_an_error_and_loses_nothing(tmp_path):
+    study = written(tmp_path, budget="rounds = 3")
+    for args in (["tune", study], ["list"]):
+        with open("/dev/full", "w") as full:
+            command = [sys.executable, "-m", "noregret", *map(str, args)]
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+        assert done.stderr == "noregret: standard output cannot be written: No space left on device\n"
+        assert done.returncode == 2
+    assert [record.state for record in records_of(study)] == ["done"]
+
+
+def test_ctrl_c_while_packages_are_imported(tmp_path):
+    (tmp_path / "optuna.py").write_text("raise KeyboardInterrupt")
+    (tmp_path / "argparse.py").write_text("raise KeyboardInterrupt")
+    start = "import sys, noregret.__main__ as start; sys.path.insert(0, sys.argv.pop()); "
+    forget = "[sys.modules.pop(name, None) for name in ('argparse', 'noregret.cli')]; "
+    for before in (forget, "import noregret.cli; "):
+        program = f"{start}{before}sys.exit(start.main())"
+        command = [sys.executable, "-c", program, "tune", str(written(tmp_path)), str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (130, "\nnoregret: stopped\n")
+
+
 @pytest.fixture
 def open_folder():
     """A folder that every user can reach."""

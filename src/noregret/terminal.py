@@ -1,8 +1,11 @@
-"""What is shown on a terminal: text of others as text, never as orders to the terminal."""
+"""Standard output and error: text of others as text, not as orders to the terminal; readers that have gone."""
 
 from __future__ import annotations
 
+import os
+import sys
 import unicodedata
+from contextlib import suppress
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -24,3 +27,28 @@ def _hidden(character: str, keep: str) -> bool:
 
 def _spelled_out(character: str) -> str:
     return character.encode("unicode_escape").decode()
+
+
+class OutputLost(Exception):
+    """Standard output takes nothing more: its reader has gone, or its disk is full. The cause is the OSError."""
+
+
+def say(*lines: str) -> None:
+    """Print lines to standard output at once; OutputLost if it does not take them."""
+    try:
+        for line in lines:
+            print(line)
+        sys.stdout.flush()
+    except OSError as error:
+        raise OutputLost(error.strerror) from error
+
+
+def drop_output() -> None:
+    """Let everything that is still printed to standard output go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def complain(text: str) -> None:
+    """Print to standard error; if nobody can be told, nobody is."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)

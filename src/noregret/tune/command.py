@@ -12,7 +12,7 @@ from typing import Any
 
 from noregret.extra import extra
 from noregret.files import write_atomically
-from noregret.terminal import printable
+from noregret.terminal import printable, say
 from noregret.tune.study.reading import load
 from noregret.tune.study.study import Study, StudyError
 
@@ -95,4 +95,4 @@ def _watch(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.tune.page.watch import serve
 
-    serve(study, args.port, lambda address: print(f"{address}  (end with Ctrl-C)", flush=True))
+    serve(study, args.port, lambda address: say(f"{address}  (end with Ctrl-C)"))

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any, Self
 
 from noregret.extra import extra
-from noregret.terminal import printable
+from noregret.terminal import printable, say
 from noregret.tune.learning.findings import OUTLYING, Findings
 from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring.measure import Outcome
@@ -45,7 +45,7 @@ class Lines:
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
         what = f"failed: {printable(outcome.failure)}" if outcome.value is None else repr(outcome.value)
         late = "" if counted else " [not counted: another worker has answered]"
-        print(f"trial {trial.number}: {what} ({words.params(trial.params)}){late}", flush=True)
+        say(f"trial {trial.number}: {what} ({words.params(trial.params)}){late}")
 
     def refresh(self) -> None:
         pass

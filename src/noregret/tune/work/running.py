@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from dataclasses import replace
 from threading import Event
 
-from noregret.terminal import printable
+from noregret.terminal import complain, printable, say
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import Suggester, believed
 from noregret.tune.page import words
@@ -35,14 +34,10 @@ def tune(study: Study, workers: int) -> int:
                 work(replace(study, workers=workers), store, suggester, seen, stop)
         except KeyboardInterrupt:
             done = sum(record.finished for record in store.records())
-            print(
-                f"\nnoregret: stopped; {done} results are kept in {printable(str(store.where))}. ",
-                file=sys.stderr,
-                end="",
-            )
-            print("Run the same command to go on.", file=sys.stderr)
+            where = printable(str(store.where))
+            complain(f"\nnoregret: stopped; {done} results are kept in {where}. Run the same command to go on.")
             return 130
-        print(conclusion(findings(study, store)))
+        say(conclusion(findings(study, store)))
     return 0
 
 
