@@ -129,6 +129,13 @@ def test_a_command_that_always_fails_is_given_up_and_the_failures_are_kept(tmp_p
     assert "Every run so far has failed" in (tmp_path / "s.html").read_text()
 
 
+def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
+    study = written(tmp_path, ["false", "{x}", "{n}"], budget="rounds = 2")
+    assert main(["tune", str(study)]) == 3
+    assert capsys.readouterr().out.endswith("no result yet\n")
+    assert main(["tune", str(study)]) == 3
+
+
 @pytest.mark.parametrize(
     ("script", "failure"),
     [

@@ -95,4 +95,7 @@ def _watch(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.tune.page.watch import serve
 
-    serve(study, args.port, lambda address: say(f"{address}  (end with Ctrl-C)"))
+    def ready(address: str, waiting: str) -> None:
+        say(f"{address}  (end with Ctrl-C)", *([f"waiting for the study: {printable(waiting)}"] if waiting else []))
+
+    serve(study, args.port, ready)

@@ -26,7 +26,7 @@ from sqlalchemy.pool import NullPool, Pool, QueuePool
 
 from noregret.files import sync_folder
 from noregret.tune.store.locks import file_lock, server_lock
-from noregret.tune.study.study import StudyError, without_password
+from noregret.tune.study.study import NotYet, StudyError, without_password
 
 BUSY_SECONDS = 60
 """How long to wait for another process that is writing."""
@@ -96,7 +96,7 @@ class SQLite:
 
     def open(self, readonly: bool) -> RDBStorage:
         if readonly and not self.path.exists():
-            raise StudyError(f"{self} does not exist yet: 'noregret tune' makes it")
+            raise NotYet(f"{self} does not exist yet: 'noregret tune' makes it")
         if not self.path.exists():
             self._create()
         return self._storage(self.path, () if readonly else DURABLE, readonly)

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import sqlalchemy
 
 from noregret.tune.store.database import Database, PostgreSQL, SQLite
-from noregret.tune.study.study import StudyError
+from noregret.tune.study.study import NotYet, StudyError
 
 SAFE = "the results so far are safe"
+NO_STUDY = "has no study yet: 'noregret tune' makes it"
 
 
 def explained(error: BaseException, where: Database) -> StudyError:
@@ -22,7 +23,8 @@ def explained(error: BaseException, where: Database) -> StudyError:
     if isinstance(where, SQLite):
         return StudyError(f"storage {where}: {_of_a_file(causes, where)}")
     said = _of_a_server(causes)
-    return StudyError(f"storage {where}: {where.hide_passwords(said) if isinstance(where, PostgreSQL) else said}")
+    kind = NotYet if said == NO_STUDY else StudyError
+    return kind(f"storage {where}: {where.hide_passwords(said) if isinstance(where, PostgreSQL) else said}")
 
 
 def passing(error: BaseException) -> bool:
@@ -71,7 +73,7 @@ def _of_a_server(causes: list[BaseException]) -> str:
     if "table schema" in said:
         return _other(causes)
     if "relation" in said and "does not exist" in said:
-        return "has no study yet: 'noregret tune' makes it"
+        return NO_STUDY
     if "read-only" in said or "permission denied" in said:
         return f"cannot be written: {_first_line(causes)}"
     return f"cannot be reached or used: {_first_line(causes)}"

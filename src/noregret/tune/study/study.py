@@ -24,6 +24,10 @@ class StudyError(ValueError):
     """The study cannot go on; the message says what must hold, what came, and what to do."""
 
 
+class NotYet(StudyError):
+    """The study has not been begun: there is nothing to read in its storage."""
+
+
 @dataclass(frozen=True)
 class Budget:
     """When to stop: after so many results in all, or so many seconds of this call; at least one of them."""

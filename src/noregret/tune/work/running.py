@@ -25,7 +25,7 @@ def dry_run(study: Study) -> str:
 
 
 def tune(study: Study, workers: int) -> int:
-    """Work on a study until its budget is spent, and say what was found; 130 if interrupted."""
+    """Work on a study until its budget is spent, and say what was found; 3 if nothing was, 130 if interrupted."""
     check_command(study)
     stop, suggester = Event(), Suggester(study)
     with Store(study, stop=stop) as store:
@@ -37,8 +37,9 @@ def tune(study: Study, workers: int) -> int:
             where = printable(str(store.where))
             complain(f"\nnoregret: stopped; {done} results are kept in {where}. Run the same command to go on.")
             return 130
-        say(conclusion(findings(study, store)))
-    return 0
+        found = findings(study, store)
+        say(conclusion(found))
+    return 0 if found.done else 3
 
 
 def report(study: Study) -> str:
