@@ -334,6 +334,47 @@ def test_what_cannot_be_written_is_refused_and_can_still_be_read(open_folder, in
     assert len(records_of(study)) == 4
 
 
+@pytest.mark.parametrize(
+    "name", ["a b", "a#b", "a%20b", "a{b}", "a:b", "ünï", "a\nb", "a&b=c", "'\"$x", "x?y/a", "x#%y/a"]
+)
+def test_odd_file_names_work(tmp_path, capsys, name):
+    path = tmp_path / f"{name}.toml"
+    path.parent.mkdir(exist_ok=True)
+    assert main(["init", str(path)]) == 0
+    load(path)
+    written(path.parent, name=path.name, budget="rounds = 2")
+    assert main(["tune", str(path)]) == 0
+    assert main(["report", str(path)]) == 0
+    assert path.with_suffix(".html").exists()
+    assert len(list(path.parent.glob("*.db"))) == 1
+    assert len(records_of(path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a?b.toml", "a?b.toml: no database can be named after 'a?b.toml': rename the file, or say"),
+        (os.fsdecode(b"caf\xe9.toml"), r"caf\udce9.toml: the names of a study file and its folders must be UTF-8"),
+        (os.fsdecode(b"caf\xe9/a.toml"), r"caf\udce9/a.toml: the names of a study file and its folders must be UTF-8"),
+    ],
+)
+def test_file_names_that_cannot_be_are_refused_by_name(tmp_path, capsys, name, message):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    for command in ("init", "tune", "report", "watch"):
+        if command == "tune":
+            written(path.parent, name=path.name)
+        assert main([command, str(path)]) == 2
+        assert message in capsys.readouterr().err
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+
+
+def test_the_ways_out_of_a_name_that_no_database_can_have(tmp_path):
+    study = written(tmp_path, name="a?b.toml", more="storage = 'sqlite:///study.db'", budget="rounds = 1")
+    assert main(["tune", str(study)]) == 0
+    assert main(["tune", str(written(tmp_path, name="ab.toml", budget="rounds = 1"))]) == 0
+
+
 def test_reports_that_cannot_be(tmp_path, capsys):
     study = written(tmp_path)
     assert main(["report", str(study)]) == 2

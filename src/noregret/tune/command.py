@@ -13,7 +13,7 @@ from typing import Any
 from noregret.extra import extra
 from noregret.files import write_atomically
 from noregret.terminal import printable, say
-from noregret.tune.study.reading import load
+from noregret.tune.study.reading import check_name, default_storage, load
 from noregret.tune.study.study import Study, StudyError
 
 PORT = 8765
@@ -47,11 +47,15 @@ def _port(text: str) -> int:
 
 
 def _init(args: argparse.Namespace) -> None:
+    check_name(args.study)
+    default_storage(args.study)
     template = files("noregret.tune.study").joinpath("template.toml").read_text("utf-8")
     tune = printable(shlex.join(["noregret", "tune", str(args.study)]))
     try:
         with open(args.study, "x", encoding="utf-8") as file:
-            file.write(template.replace("noregret tune FILE", tune).replace("study.db", f"{args.study.stem}.db"))
+            file.write(
+                template.replace("noregret tune FILE", tune).replace("study.db", f"{printable(args.study.stem)}.db")
+            )
     except FileExistsError:
         raise StudyError(f"{args.study} exists already: choose another name") from None
     except OSError as error:

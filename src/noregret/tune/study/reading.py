@@ -27,6 +27,7 @@ _LAST_NUMBER: Result = LastNumber()
 
 def load(path: Path) -> Study:
     """Read a study file; StudyError with the line and key at fault."""
+    check_name(path)
     source, content = _parsed(path)
     top = Section(path, source, "", content)
     study = Study(
@@ -35,7 +36,7 @@ def load(path: Path) -> Study:
         goal=top.get("goal", checks.one_of("minimize", "maximize"), "minimize"),
         command=top.get("command", checks.command),
         result=top.get("result", checks.result, _LAST_NUMBER),
-        storage=top.get("storage", checks.storage, f"sqlite:///{path.stem}.db"),
+        storage=top.get("storage", checks.storage) if "storage" in content else default_storage(path),
         workers=top.get("workers", checks.whole(1, 256), 1),
         timeout=top.get("timeout", checks.seconds, 3600.0),
         lease=top.get("lease", checks.whole(1, 86400), 60),
@@ -47,6 +48,24 @@ def load(path: Path) -> Study:
     top.nothing_else()
     _check_placeholders(study, top)
     return study
+
+
+def check_name(path: Path) -> None:
+    """Refuse a path that is no text: neither messages nor pages could name it."""
+    try:
+        str(path.resolve()).encode()
+    except UnicodeEncodeError:
+        raise StudyError(f"{path}: the names of a study file and its folders must be UTF-8 text: rename it") from None
+
+
+def default_storage(path: Path) -> str:
+    """The database beside a study file; StudyError if a URL cannot name it."""
+    if "?" in path.stem or path.stem.startswith((":memory:", "file:")):
+        raise StudyError(
+            f"{path}: no database can be named after {path.name!r}: rename the file, or say in it where to keep "
+            "results, such as storage = 'sqlite:///study.db'"
+        )
+    return f"sqlite:///{path.stem}.db"
 
 
 def _parsed(path: Path) -> tuple[str, dict[str, Any]]:
