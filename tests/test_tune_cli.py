@@ -158,6 +158,14 @@ def test_whatever_a_command_does_now_and_then_the_study_goes_on(tmp_path, script
     assert [record.state for record in others] == ["done", "done"]
 
 
+def test_retries_turn_flaky_runs_into_results(tmp_path):
+    flaky = ["sh", "-c", "if mkdir once 2>/dev/null; then exit 1; else rmdir once; echo {x} {n}; fi"]
+    study = written(tmp_path, flaky, budget="rounds = 4")
+    study.write_text(study.read_text() + "[failure]\nretries = 1\n")
+    assert main(["tune", str(study)]) == 0
+    assert [record.state for record in records_of(study)] == ["done"] * 4
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_study_gives_its_trials_back_and_leaves_nothing_running(tmp_path, number):
     study = written(tmp_path, ["sh", "-c", "sleep 61.5; echo {x} {n}"], more="workers = 2")

@@ -87,6 +87,24 @@ def test_other_exit_codes_can_be_fine(keeper, tmp_path):
     assert outcome(keeper, tmp_path, "sh", "-c", "echo 1; exit 7", failure=Failure((0, 7))).value == 1.0
 
 
+FLAKY = "echo >> runs; [ $(wc -l < runs) -ge 3 ] && echo 7"
+
+
+@pytest.mark.parametrize(("retries", "runs", "value"), [(0, 1, None), (1, 2, None), (2, 3, 7.0), (9, 3, 7.0)])
+def test_a_failed_run_is_repeated_as_often_as_the_study_says(keeper, tmp_path, retries, runs, value):
+    found = outcome(keeper, tmp_path, "sh", "-c", FLAKY, failure=Failure(retries=retries))
+    assert found.value == value
+    assert found.failure == ("" if value else "exit code 1")
+    assert len((tmp_path / "runs").read_text().splitlines()) == runs
+
+
+def test_stopping_ends_the_retries(keeper, tmp_path):
+    stop = Event()
+    Timer(0.5, stop.set).start()
+    with pytest.raises(Stopped):
+        measure(study(tmp_path, "sh", "-c", "sleep 0.05; exit 1", failure=Failure(retries=1000)), {}, keeper, stop)
+
+
 def test_the_end_of_the_error_output_is_kept(keeper, tmp_path):
     found = outcome(keeper, tmp_path, "sh", "-c", "echo reason >&2; exit 1")
     assert found.stderr == "reason\n"

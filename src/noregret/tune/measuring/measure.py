@@ -56,13 +56,13 @@ class Outcome:
     value: float | None
     failure: str
     seconds: float
-    """How long the command ran."""
+    """How long the command ran, the last time if it was run again."""
     stderr: str = ""
     """The end of the standard error of a failed run."""
 
 
 def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
-    """Run the command once.
+    """Run the command once; after a failure again, as often as the study's ``retries`` says.
 
     Raises
     ------
@@ -71,6 +71,15 @@ def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event
     Stopped
         If ``stop`` was set before the end.
     """
+    outcome = _measured_once(study, params, keeper, stop)
+    for _ in range(study.failure.retries):
+        if outcome.value is not None:
+            break
+        outcome = _measured_once(study, params, keeper, stop)
+    return outcome
+
+
+def _measured_once(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
     run = run_command(study.arguments(params), study.folder, study.timeout, keeper, stop)
     try:
         return Outcome(_value(study, run), "", run.seconds)

@@ -172,6 +172,7 @@ def _failure(section: Section) -> Failure:
         ok_exit_codes=section.get("ok_exit_codes", checks.exit_codes, default.ok_exit_codes),
         output=section.get("output", checks.regex, default.output),
         stop_after=section.get("stop_after", checks.whole(1, 10**7), default.stop_after),
+        retries=section.get("retries", checks.whole(0, 1000), default.retries),
     )
     section.nothing_else()
     return failure

@@ -45,6 +45,8 @@ class Failure:
     """A regular expression; a run whose output matches it has failed."""
     stop_after: int = 10
     """The number of failed trials in a row that ends the call."""
+    retries: int = 0
+    """How often a failed run is repeated at once, with the same setting, before its trial counts as failed."""
 
 
 @dataclass(frozen=True)
