@@ -21,7 +21,7 @@ Made by `python -m benchmarks.peers --table`. All meet the same functions, noise
 random point. Gaussian noise of 0.1 and 0.5 standard deviations of the function over its space; Student-t noise of a
 quarter of it, with 3 and 1.5 degrees of freedom; Pareto: the value is the mean of a Pareto distribution of shape 2;
 spikes: 20 times the function's range, up or down, in 2 % of the evaluations, on Gaussian noise of 0.1. The latencies
-come with their own measurements. Read [the summary](optimizer.md#against-others) first.
+come with their own measurements. Read [the summary](optimizer.md#comparison-with-other-optimizers) first.
 """
 FEWEST = 10
 """Ranks over fewer runs than this say nothing."""

@@ -99,14 +99,23 @@ def test_nobody_sees_half_a_file(path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are a POSIX matter")
-def test_others_may_read_it_as_the_umask_says(path):
+def test_others_may_read_a_new_file_as_the_umask_says(path):
     before = os.umask(0o027)
     try:
-        write_atomically(path, lambda file: file.write(b"new"))
+        write_atomically(path.with_name("new"), lambda file: file.write(b"new"))
         assert os.umask(0o027) == 0o027
     finally:
         os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert stat.S_IMODE(path.with_name("new").stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are a POSIX matter")
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o755])
+def test_a_file_keeps_its_permissions(path, mode):
+    path.chmod(mode)
+    write_atomically(path, lambda file: file.write(b"new"))
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert path.read_bytes() == b"new"
 
 
 def test_a_missing_folder_is_an_ordinary_error(tmp_path):

@@ -129,6 +129,13 @@ def test_a_command_that_always_fails_is_given_up_and_the_failures_are_kept(tmp_p
     assert "Every run so far has failed" in (tmp_path / "s.html").read_text()
 
 
+def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
+    study = written(tmp_path, ["false", "{x}", "{n}"], budget="rounds = 2")
+    assert main(["tune", str(study)]) == 3
+    assert capsys.readouterr().out.endswith("no result yet\n")
+    assert main(["tune", str(study)]) == 3
+
+
 @pytest.mark.parametrize(
     ("script", "failure"),
     [
@@ -149,6 +156,14 @@ def test_whatever_a_command_does_now_and_then_the_study_goes_on(tmp_path, script
     first, *others = records_of(study)
     assert failure in first.failure
     assert [record.state for record in others] == ["done", "done"]
+
+
+def test_retries_turn_flaky_runs_into_results(tmp_path):
+    flaky = ["sh", "-c", "if mkdir once 2>/dev/null; then exit 1; else rmdir once; echo {x} {n}; fi"]
+    study = written(tmp_path, flaky, budget="rounds = 4")
+    study.write_text(study.read_text() + "[failure]\nretries = 1\n")
+    assert main(["tune", str(study)]) == 0
+    assert [record.state for record in records_of(study)] == ["done"] * 4
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -175,13 +190,12 @@ def test_two_processes_share_a_study(tmp_path):
     assert sorted(int(line.split()[1][:-1]) for line in lines if line.startswith("trial")) == list(range(10))
 
 
-def test_on_a_terminal_there_is_a_picture_of_it_all(tmp_path):
-    study = written(tmp_path, ["sh", "-c", "test {n} -gt 1 && echo 0.25 && sleep 0.2", "{x}"], budget="rounds = 6")
+def on_a_terminal(*args):
+    """Run a command whose output goes to a terminal; its exit code and all that the terminal got."""
     main_end, their_end = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "noregret", "tune", study], stdout=their_end, stderr=their_end, env=environment
-    )
+    command = [sys.executable, "-m", "noregret", *args]
+    process = subprocess.Popen(command, stdout=their_end, stderr=their_end, env=environment)
     os.close(their_end)
     seen = b""
     while process.poll() is None or select.select([main_end], [], [], 0)[0]:
@@ -190,11 +204,100 @@ def test_on_a_terminal_there_is_a_picture_of_it_all(tmp_path):
         except OSError:
             break
     os.close(main_end)
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode())
-    assert process.wait() == 0
+    return process.wait(), seen.decode()
+
+
+def test_on_a_terminal_there_is_a_picture_of_it_all(tmp_path):
+    study = written(tmp_path, ["sh", "-c", "test {n} -gt 1 && echo 0.25 && sleep 0.2", "{x}"], budget="rounds = 6")
+    code, seen = on_a_terminal("tune", study)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen)
+    assert code == 0
     assert re.search(r"about \d+ s left", text)
     for words in ("6 of 6 done", "best so far", "probably between", "trial", "0.25"):
         assert words in text
+
+
+NASTY = r"""
+name = "[bold]n[/bold] [/x]"
+command = ["sh", "m.sh", "{mode}"]
+result = {regex = "a (.*)"}
+budget.rounds = 4
+failure.stop_after = 4
+[parameters.mode]
+type = "choice"
+choices = ["[/nonsense]", "[red]x[/]", "\u001b]0;owned\u0007", "\u009b31m :smile: \u202e"]
+"""
+ORDERS = r"printf '\033]52;c;b3duZWQ=\007\033[31m\r\b[/y]' >&2; "
+
+
+def harmless(text):
+    """No order to the terminal but the colours and cursor moves that the display itself makes."""
+    return not re.search(r"\x1b[^\[]|[\x00-\x08\x0e-\x1a\x80-\x9f\u202e]", text)
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_text_of_others_is_shown_as_text(tmp_path, failing):
+    study = tmp_path / "\x1b]0;owned\x07.toml"
+    study.write_text(NASTY)
+    (tmp_path / "m.sh").write_text(ORDERS + (r"printf 'a \033]0;owned\007 [/y]'" if failing else "echo a 1"))
+    code, seen = on_a_terminal("tune", study)
+    assert code == (2 if failing else 0), seen
+    assert "[bold]n[/bold] [/x]" in seen
+    assert harmless(seen), repr(seen)
+    again = noregret("tune", study)
+    shown = noregret("report", study)
+    assert harmless(again.stdout + again.stderr + shown.stdout + shown.stderr)
+    page = study.with_suffix(".html").read_text()
+    assert harmless(page)
+    assert r"\x9b31m :smile: \u202e" in page
+
+
+def test_a_dry_run_and_errors_show_orders_to_a_terminal_as_text(tmp_path, capsys):
+    assert main(["tune", str(written(tmp_path, ["echo", "\x1b]0;t\x07", "{x}", "{n}"])), "--dry-run"]) == 0
+    assert main(["tune", str(tmp_path / "\x1b[31m.toml")]) == 2
+    with pytest.raises(SystemExit):
+        main(["tune", "a", "\x1b[31m"])
+    said = "".join(capsys.readouterr())
+    assert said.count(r"\x1b") >= 3
+    assert "\x1b" not in said
+
+
+def test_a_reader_that_has_gone_ends_the_study_without_a_word(tmp_path):
+    study = written(tmp_path, budget="rounds = 20")
+    command = [sys.executable, "-m", "noregret", "tune", study]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline().startswith("trial 0")
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(60) == 141
+    states = [record.state for record in records_of(study)]
+    assert "done" in states
+    assert "running" not in states
+    assert len(states) < 20
+
+
+def test_a_full_output_is_an_error_and_loses_nothing(tmp_path):
+    study = written(tmp_path, budget="rounds = 3")
+    for args in (["tune", study], ["list"]):
+        with open("/dev/full", "w") as full:
+            command = [sys.executable, "-m", "noregret", *map(str, args)]
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+        assert done.stderr == "noregret: standard output cannot be written: No space left on device\n"
+        assert done.returncode == 2
+    assert [record.state for record in records_of(study)] == ["done"]
+
+
+def test_ctrl_c_while_packages_are_imported(tmp_path):
+    (tmp_path / "optuna.py").write_text("raise KeyboardInterrupt")
+    (tmp_path / "argparse.py").write_text("raise KeyboardInterrupt")
+    start = "import sys, noregret.__main__ as start; sys.path.insert(0, sys.argv.pop()); "
+    forget = "[sys.modules.pop(name, None) for name in ('argparse', 'noregret.cli')]; "
+    for before in (forget, "import noregret.cli; "):
+        program = f"{start}{before}sys.exit(start.main())"
+        command = [sys.executable, "-c", program, "tune", str(written(tmp_path)), str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (130, "\nnoregret: stopped\n")
 
 
 @pytest.fixture
@@ -237,6 +340,47 @@ def test_what_cannot_be_written_is_refused_and_can_still_be_read(open_folder, in
         assert in_child(lambda: as_nobody("report", study, "--out", page)) == [0, f"{page}\n"]
         assert "4 measurements of 5 planned" in page.read_text()
     assert len(records_of(study)) == 4
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "a#b", "a%20b", "a{b}", "a:b", "ünï", "a\nb", "a&b=c", "'\"$x", "x?y/a", "x#%y/a"]
+)
+def test_odd_file_names_work(tmp_path, capsys, name):
+    path = tmp_path / f"{name}.toml"
+    path.parent.mkdir(exist_ok=True)
+    assert main(["init", str(path)]) == 0
+    load(path)
+    written(path.parent, name=path.name, budget="rounds = 2")
+    assert main(["tune", str(path)]) == 0
+    assert main(["report", str(path)]) == 0
+    assert path.with_suffix(".html").exists()
+    assert len(list(path.parent.glob("*.db"))) == 1
+    assert len(records_of(path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a?b.toml", "a?b.toml: no database can be named after 'a?b.toml': rename the file, or say"),
+        (os.fsdecode(b"caf\xe9.toml"), r"caf\udce9.toml: the names of a study file and its folders must be UTF-8"),
+        (os.fsdecode(b"caf\xe9/a.toml"), r"caf\udce9/a.toml: the names of a study file and its folders must be UTF-8"),
+    ],
+)
+def test_file_names_that_cannot_be_are_refused_by_name(tmp_path, capsys, name, message):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    for command in ("init", "tune", "report", "watch"):
+        if command == "tune":
+            written(path.parent, name=path.name)
+        assert main([command, str(path)]) == 2
+        assert message in capsys.readouterr().err
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+
+
+def test_the_ways_out_of_a_name_that_no_database_can_have(tmp_path):
+    study = written(tmp_path, name="a?b.toml", more="storage = 'sqlite:///study.db'", budget="rounds = 1")
+    assert main(["tune", str(study)]) == 0
+    assert main(["tune", str(written(tmp_path, name="ab.toml", budget="rounds = 1"))]) == 0
 
 
 def test_reports_that_cannot_be(tmp_path, capsys):

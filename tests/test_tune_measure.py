@@ -7,14 +7,15 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from threading import Event, Timer
+from threading import Event, Thread, Timer
 
 import pytest
 
 from noregret.optimizer.parameters import Float
 from noregret.tune.measuring.keeper import Keeper
 from noregret.tune.measuring.measure import KEPT, Stopped, measure, run_command
-from noregret.tune.study.results import WallTime
+from noregret.tune.study import matching
+from noregret.tune.study.results import Pattern, WallTime
 from noregret.tune.study.study import Failure, Study, StudyError
 
 PYTHON = sys.executable
@@ -86,6 +87,24 @@ def test_other_exit_codes_can_be_fine(keeper, tmp_path):
     assert outcome(keeper, tmp_path, "sh", "-c", "echo 1; exit 7", failure=Failure((0, 7))).value == 1.0
 
 
+FLAKY = "echo >> runs; [ $(wc -l < runs) -ge 3 ] && echo 7"
+
+
+@pytest.mark.parametrize(("retries", "runs", "value"), [(0, 1, None), (1, 2, None), (2, 3, 7.0), (9, 3, 7.0)])
+def test_a_failed_run_is_repeated_as_often_as_the_study_says(keeper, tmp_path, retries, runs, value):
+    found = outcome(keeper, tmp_path, "sh", "-c", FLAKY, failure=Failure(retries=retries))
+    assert found.value == value
+    assert found.failure == ("" if value else "exit code 1")
+    assert len((tmp_path / "runs").read_text().splitlines()) == runs
+
+
+def test_stopping_ends_the_retries(keeper, tmp_path):
+    stop = Event()
+    Timer(0.5, stop.set).start()
+    with pytest.raises(Stopped):
+        measure(study(tmp_path, "sh", "-c", "sleep 0.05; exit 1", failure=Failure(retries=1000)), {}, keeper, stop)
+
+
 def test_the_end_of_the_error_output_is_kept(keeper, tmp_path):
     found = outcome(keeper, tmp_path, "sh", "-c", "echo reason >&2; exit 1")
     assert found.stderr == "reason\n"
@@ -145,6 +164,47 @@ def test_bytes_that_are_not_text_do_no_harm(keeper, tmp_path):
 
 def test_colours_are_not_read_as_numbers(keeper, tmp_path):
     assert outcome(keeper, tmp_path, "printf", r"\033[1;32m12.5\033[0m\n").value == 12.5
+
+
+def test_titles_of_windows_are_not_read_as_numbers(keeper, tmp_path):
+    assert outcome(keeper, tmp_path, "printf", r"12.5\n\033]0;99 %% done\007\033]0;100 %%\033\\").value == 12.5
+
+
+SLOW = r"(a+)+$"
+
+
+@pytest.mark.parametrize("options", [{"result": Pattern(SLOW)}, {"failure": Failure(output=SLOW)}])
+def test_reading_a_result_has_a_time_limit(keeper, tmp_path, monkeypatch, options):
+    monkeypatch.setattr(matching.search, "__kwdefaults__", {"last": False, "seconds": 1})
+    ticks, over = [], Event()
+    Thread(target=lambda: [ticks.append(1) for _ in iter(lambda: over.wait(0.05), True)]).start()
+    found = outcome(keeper, tmp_path, "echo", "5 " + "a" * 60 + "!", **options)
+    over.set()
+    assert found.value is None
+    assert found.failure == f"the regular expression '{SLOW}' takes longer than 1 s on this output: simplify it"
+    assert len(ticks) > 5  # nobody else was stopped meanwhile
+
+
+def test_a_match_ends_itself_when_its_caller_is_gone(tmp_path):
+    program = f"""
+from noregret.tune.study.matching import search
+search({SLOW!r}, "a" * 60 + "!", seconds=2)
+"""
+    process = subprocess.Popen([PYTHON, "-c", program])
+    wait_for(lambda: children(process.pid), 60)
+    (child,) = children(process.pid)
+    process.kill()
+    process.wait()
+    wait_for(lambda: not alive(child))
+
+
+def children(parent):
+    """The processes that a process has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            found += [int(path.parent.name)] if int(path.read_text().rpartition(")")[2].split()[1]) == parent else []
+    return found
 
 
 def test_stopping_ends_the_command(keeper, tmp_path):

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -17,9 +18,10 @@ import pytest
 from noregret.cli import main
 from noregret.optimizer.parameters import Choice, Float, Int
 from noregret.tune.measuring.measure import Outcome
-from noregret.tune.page.watch import server
+from noregret.tune.page.watch import CONNECTIONS, server
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
+from noregret.tune.study.reading import load
 from noregret.tune.study.results import WallTime
 from noregret.tune.study.study import Budget, Study
 from noregret.tune.work.running import report
@@ -230,19 +232,84 @@ def test_trouble_with_the_storage_is_shown_and_the_page_stays(live, browser):
     assert "the file is damaged" in text
 
 
+def test_a_page_that_cannot_be_drawn_is_said_to_be(live, monkeypatch):
+    monkeypatch.setattr("noregret.tune.page.watch.content", lambda findings: 1 / 0)
+    answer, text = ask(live[1], path="/content")
+    assert answer.status == 500
+    assert text == "this page cannot be drawn, which is noregret's fault: ZeroDivisionError: division by zero"
+
+
 def test_watch_as_a_command(study, tmp_path):
     (tmp_path / "s.toml").write_text(
         'command = ["echo", "{x}"]\n[budget]\nrounds = 3\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
     )
-    assert main(["tune", str(tmp_path / "s.toml")]) == 0
     command = [sys.executable, "-m", "noregret", "watch", tmp_path / "s.toml", "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     address = re.match(r"http://(127.0.0.1):(\d+)/", process.stdout.readline())
+    assert process.stdout.readline().startswith("waiting for the study: ")
     with socket.create_connection((address[1], int(address[2])), 10):
         pass
     process.send_signal(2)
     assert process.wait(30) == 130
     process.communicate()
+
+
+def connected(found):
+    return socket.create_connection(found.server_address, 10)
+
+
+def test_idle_connections_are_closed_and_few_are_kept(live, monkeypatch, capfd):
+    _, found = live
+    monkeypatch.setattr(found.RequestHandlerClass, "timeout", 0.5)
+    idle = [connected(found) for _ in range(CONNECTIONS)]
+    with connected(found) as one_more:
+        assert one_more.recv(1) == b""
+    for each in idle:
+        each.settimeout(20)
+        assert each.recv(1) == b""
+        each.close()
+    assert ask(found)[0].status == 200
+    assert "".join(capfd.readouterr()) == ""
+
+
+def test_a_browser_that_has_gone_is_no_error(live, capfd):
+    _, found = live
+    for _ in range(3):
+        with connected(found) as gone:
+            gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, not an end
+            gone.sendall(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")
+    assert ask(found)[0].status == 200
+    time.sleep(0.2)
+    assert "".join(capfd.readouterr()) == ""
+
+
+def test_a_live_page_started_before_its_study_waits_for_it(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text(
+        'command = ["echo", "{x}"]\n[budget]\nrounds = 3\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
+    )
+    with server(load(path), 0) as found:
+        thread = Thread(target=found.serve_forever, args=(0.05,))
+        thread.start()
+        assert "s.db does not exist yet: 'noregret tune' makes it" in found.watch.waiting
+        assert "Nothing has been measured yet." in ask(found)[1]
+        assert main(["tune", str(path)]) == 0
+        assert "3 measurements of 3 planned" in ask(found, path="/content")[1]
+        assert found.watch.waiting == ""
+        (tmp_path / "s.db").rename(tmp_path / "elsewhere.db")
+        assert ask(found, path="/content")[0].status == 503
+        found.shutdown()
+        thread.join()
+
+
+def test_a_live_page_waits_for_a_study_on_a_server(postgresql, tmp_path):
+    storage = postgresql.new_database()
+    study = Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, storage=storage)
+    with server(study, 0) as found:
+        assert "has no study yet" in found.watch.waiting
+        Store(Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, name="another", storage=storage)).close()
+        assert found.watch.findings().records == []
+        assert "has no study 'study' yet: it has 'another'" in found.watch.waiting
 
 
 def test_a_port_that_is_taken(live, tmp_path, capsys):

@@ -1,5 +1,6 @@
 """Study files: what they say is read, and what is wrong in them is named with its line and key."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ seconds = 60
 [failure]
 ok_exit_codes = [0, 3]
 output = "ERROR"
+retries = 2
 
 [parameters.rate]
 type = "float"
@@ -54,7 +56,7 @@ def test_a_study_file_is_read(tmp_path):
     assert (study.name, study.goal, study.workers, study.timeout) == ("my", "maximize", 3, 12.5)
     assert study.result == JsonField("score")
     assert study.budget == Budget(50, 60.0)
-    assert study.failure == Failure((0, 3), "ERROR", 10)
+    assert study.failure == Failure((0, 3), "ERROR", 10, 2)
     assert study.space == {"rate": Float(0.001, 1.0, True), "size": Int(1, 64), "mode": Choice(["fast", 2, True])}
 
 
@@ -85,14 +87,14 @@ def test_values_become_words_of_the_command_and_nothing_else(tmp_path):
         ("rounds = 50", "round = 50", r"my.toml:9: \[budget\] round: unknown key: did you mean 'rounds'"),
         ("rounds = 50\nseconds = 60\n", "", r"my.toml:8: \[budget\] must say when to stop"),
         ("[budget]", "[budjet]", r"my.toml: \[budget\] must say when to stop"),
-        ("low = 0.001", "low = 10", r"my.toml:16: \[parameters.rate\] low must not be above high, got 10.0 and 1.0"),
-        ("low = 0.001", "low = 0", r"my.toml:16: \[parameters.rate\] low must be above 0 on a log scale"),
-        ("low = 0.001", 'low = "a"', r"my.toml:18: \[parameters.rate\] low: must be a finite number, got 'a'"),
-        ("low = 0.001\n", "", r"my.toml:16: \[parameters.rate\] 'low' is missing"),
-        ("low = 1\n", "low = 1.5\n", r"my.toml:24: \[parameters.size\] low: must be a whole number"),
-        ('type = "int"', 'type = "integer"', r"my.toml:23: \[parameters.size\] type: must be one of 'float', 'int'"),
-        ("high = 64", "high = 64\nstep = 2", r"my.toml:26: \[parameters.size\] step: unknown key: known are"),
-        ('["fast", 2, true]', '["fast", "fast"]', r"my.toml:29: \[parameters.mode\] choices: .* 'fast' comes twice"),
+        ("low = 0.001", "low = 10", r"my.toml:17: \[parameters.rate\] low must not be above high, got 10.0 and 1.0"),
+        ("low = 0.001", "low = 0", r"my.toml:17: \[parameters.rate\] low must be above 0 on a log scale"),
+        ("low = 0.001", 'low = "a"', r"my.toml:19: \[parameters.rate\] low: must be a finite number, got 'a'"),
+        ("low = 0.001\n", "", r"my.toml:17: \[parameters.rate\] 'low' is missing"),
+        ("low = 1\n", "low = 1.5\n", r"my.toml:25: \[parameters.size\] low: must be a whole number"),
+        ('type = "int"', 'type = "integer"', r"my.toml:24: \[parameters.size\] type: must be one of 'float', 'int'"),
+        ("high = 64", "high = 64\nstep = 2", r"my.toml:27: \[parameters.size\] step: unknown key: known are"),
+        ('["fast", 2, true]', '["fast", "fast"]', r"my.toml:30: \[parameters.mode\] choices: .* 'fast' comes twice"),
         ('["fast", 2, true]', '[2, "2"]', r"choices: must differ from each other on the command line"),
         ('["fast", 2, true]', "[1, true]", r"choices: must differ"),
         ('["fast", 2, true]', "[]", r"choices: must be a list"),
@@ -103,16 +105,17 @@ def test_values_become_words_of_the_command_and_nothing_else(tmp_path):
         ('["./measure",', '"./measure", [', r"is not valid TOML: .*line 2"),
         ('{json = "score"}', '{xml = "score"}', r"my.toml:3: result: must be 'last-number', 'wall-time'"),
         ('{json = "score"}', '{regex = "("}', r"my.toml:3: result: must be a regular expression"),
+        ("retries = 2", "retries = -1", r"my.toml:15: \[failure\] retries: must be a whole number from 0 to 1000"),
         ("ok_exit_codes = [0, 3]", "ok_exit_codes = []", r"my.toml:13: \[failure\] ok_exit_codes: must be a list"),
         ("[parameters.rate]", "[parameters.'a b']", r"\[parameters.a b\] a parameter's name must be a word"),
         ("[failure]", "candidates = 'x.csv'\n[failure]", r"budget"),
         (
             "low = 0.001",
             f"low = -{10**400}",
-            r"my.toml:18: \[parameters.rate\] low: must be a finite number, got -1000",
+            r"my.toml:19: \[parameters.rate\] low: must be a finite number, got -1000",
         ),
         ("low = 0.001", f"low = {'1' * 5000}", r"is not valid TOML: .*digits"),
-        ("low = 0.001", "lwo = 0.001", r"my.toml:18: \[parameters.rate\] lwo: unknown key: did you mean 'low'"),
+        ("low = 0.001", "lwo = 0.001", r"my.toml:19: \[parameters.rate\] lwo: unknown key: did you mean 'low'"),
     ],
 )
 def test_what_is_wrong_is_named_with_line_and_key(tmp_path, capsys, old, new, message):
@@ -160,6 +163,12 @@ def test_a_table_of_candidates(tmp_path):
     assert study.arguments(study.space[1]) == ["m", "large", "2"]
 
 
+def test_a_column_with_underscores_is_text_as_the_command_gets_it(tmp_path):
+    (tmp_path / "t.csv").write_text("machine,nodes\na,1_000\nb,2\n")
+    study = load(written(tmp_path, TABLE))
+    assert study.arguments(study.space[0]) == ["m", "a", "1_000"]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -196,7 +205,14 @@ class Printed:
         (LastNumber(), "7.\n", 7.0),
         (LastNumber(), "12, done", 12.0),
         (LastNumber(), "1, 2,", 2.0),
+        (LastNumber(), "1-2", 2.0),
+        (LastNumber(), "took 3 s at 12:30", 30.0),
+        (LastNumber(), "a=1'b=2", 2.0),
+        (LastNumber(), "['5','6']", 6.0),
+        (LastNumber(), "5 − 3", 3.0),
         (WallTime(), "nothing", 1.5),
+        (Pattern(r"(\d+)\."), "at 3.25", 3.0),
+        (Pattern(r"score: (\S+) \w+"), "score: 2.5 0x1F", 2.5),
         (JsonField("a"), '{"a": 3}', 3.0),
         (JsonField("a.b"), 'log line\n{"a": {"b": 0.25}}\nbye', 0.25),
         (JsonField("a"), '{\n "a": 3\n}', 3.0),
@@ -218,6 +234,13 @@ def test_results_are_read(result, stdout, value):
         (LastNumber(), "-inf", "must be a finite number .*, got -inf"),
         (LastNumber(), "1e300", r"between -1e100 and 1e100, got 1e300"),
         (LastNumber(), "total 1,234.5", "got '1,234.5': print it without commas"),
+        *[
+            (result, f"score: {written}", f"must be a number, got {re.escape(repr(written))}: print it as plainly as")
+            for written in ("0x1F", "0b11", "−5", "–5", "1_000", "1'000", "1’000", "1\u202f000", "1'000.5", "1.5D+03")
+            for result in (LastNumber(), Pattern(r"score: .*?([0-9.]+)"), Pattern(r"score: (.*)"))
+        ],
+        (LastNumber(), "3,14", "got '3,14': print it without commas"),
+        (LastNumber(), "1.234,5", "got '1.234,5': print it without commas"),
         (JsonField("a"), "3", "no JSON object on standard output"),
         (JsonField("a"), '{"b": 1}', "no field 'a'"),
         (JsonField("a"), '{"a": "1"}', "field 'a' must be a number, got"),

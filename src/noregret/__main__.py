@@ -1,8 +1,20 @@
 """``python -m noregret`` is ``noregret``."""
 
+from __future__ import annotations
+
 import sys
 
-from noregret.cli import main
+
+def main() -> int:
+    """Carry out the command line; 130 if stopped by Ctrl-C, also while the packages it needs are imported."""
+    try:
+        from noregret.cli import main as carry_out
+
+        return carry_out()
+    except KeyboardInterrupt:
+        print("\nnoregret: stopped", file=sys.stderr)
+        return 130
+
 
 if __name__ == "__main__":
     sys.exit(main())

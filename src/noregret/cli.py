@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from noregret.experiments.drawing import plot
 from noregret.experiments.running.summary import Row, summarise
 from noregret.experiments.running.trials import Trial, build, children, keywords, play_all
 from noregret.extra import MissingExtra, extra
+from noregret.terminal import OutputLost, complain, drop_output, printable, say
 from noregret.tune.command import add_tune
 from noregret.tune.study.study import StudyError
 
@@ -36,24 +37,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, 1 if a figure failed, 2 if the command is at fault, 130 if stopped by Ctrl-C.
+        0, 1 if a figure failed, 2 if the command is at fault or its output cannot be written, 3 if a study has no
+        result, 130 if stopped by Ctrl-C, 141 if whoever read the output has gone.
     """
-    args = _parser().parse_args(argv)
+    try:
+        try:
+            return _carry_out(_parser().parse_args(argv))
+        finally:
+            say()
+    except (OutputLost, BrokenPipeError) as error:
+        drop_output()
+        if isinstance(error.__cause__ or error, BrokenPipeError):
+            return 141
+        complain(f"noregret: standard output cannot be written: {error}")
+        return 2
+
+
+def _carry_out(args: argparse.Namespace) -> int:
     try:
         return int(args.command(args) or 0)
     except (Refused, StudyError, MissingExtra) as error:
-        print(f"noregret: {error}", file=sys.stderr)
+        complain(f"noregret: {printable(str(error), keep=chr(10))}")
         return 2
     except KeyboardInterrupt:
-        kept = f"; finished trials are kept in {args.out}" if getattr(args, "out", None) else ""
-        print(f"\nnoregret: stopped{kept}", file=sys.stderr)
+        kept = f"; finished trials are kept in {printable(str(args.out))}" if getattr(args, "out", None) else ""
+        complain(f"\nnoregret: stopped{kept}")
         return 130
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors show what came as text."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="noregret", description="Find the best of many options from noisy measurements."
-    )
+    parser = Parser(prog="noregret", description="Find the best of many options from noisy measurements.")
     parser.add_argument("--version", action="version", version=f"noregret {version('noregret')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     add_reproduce(commands, _count, _seed)
@@ -120,9 +140,8 @@ def _setting(text: str) -> tuple[str, Any]:
 def _list(args: argparse.Namespace) -> None:
     for title, names in (("algorithms", algorithms.NAMES), ("problems", problems.NAMES)):
         width = max(map(len, names))
-        print(f"{title}:")
-        for name, builder in names.items():
-            print(f"  {name:<{width}}  {_description(builder)}".rstrip())
+        lines = [f"  {name:<{width}}  {_description(builder)}".rstrip() for name, builder in names.items()]
+        say(f"{title}:", *lines)
 
 
 def _description(builder: Callable[..., Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,10 @@ from typing import IO
 
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> None:
-    """Let ``write`` fill a new file, flush it to the disk, and only then give it the name ``path``."""
+    """Let ``write`` fill a new file, flush it to the disk, and only then give it the name ``path``.
+
+    A file that was there before keeps its permissions; a new one gets those that the umask gives.
+    """
     path = Path(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -18,7 +22,7 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
+        os.chmod(name, _permissions(path))
         os.replace(name, path)
     except BaseException:
         os.unlink(name)
@@ -34,6 +38,13 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _permissions(path: Path) -> int:
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return 0o666 & ~_umask()
 
 
 def _umask() -> int:

@@ -64,6 +64,8 @@ AT_LEAST_0 = _number("be finite and at least 0", lambda value: 0 <= value < math
 INSIDE_0_1 = _number("be in (0, 1)", lambda value: 0 < value < 1)
 WHOLE = _number("be a whole number from 1", lambda value: isinstance(value, int | np.integer) and bool(value >= 1))
 
+TRUE_OR_FALSE: Limit = ("be True or False", lambda value: isinstance(value, bool))
+
 LIMITS: dict[str, Limit] = {
     "norm": AT_LEAST_0,
     "noise": AT_LEAST_0,
@@ -88,13 +90,19 @@ LIMITS: dict[str, Limit] = {
     "first_level": INSIDE_0_1,
     "keep": _one_of("upper", "mean"),
     "root": _one_of("symmetric", "cholesky"),
-    "separate": ("be True or False", lambda value: isinstance(value, bool)),
+    "separate": TRUE_OR_FALSE,
     "truncation": ("be a schedule", callable),
     "gain": ("be 'realised', 'greedy', 'rate', a number or a schedule", _is_gain),
     "features": (
         "be 'nystrom', 'qff' or such as RandomFourier(kernel, 50)",
         lambda value: value in ("nystrom", "qff") if isinstance(value, str) else hasattr(value, "on"),
     ),
+    "lengthscale_power": AT_LEAST_0,
+    "norm_power": AT_LEAST_0,
+    "norms": TRUE_OR_FALSE,
+    "start": _number("be at least 1: rungs down to l_0 / start are in from the first round", lambda value: value >= 1),
+    "threshold": AT_LEAST_0,
+    "softness": _number("be positive", lambda value: 0 < value < math.inf),
     "bounds": ("be two numbers a < b with a <= max f <= b", _is_interval),
 }
 """Of every keyword of the builders, what must hold."""

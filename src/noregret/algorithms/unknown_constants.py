@@ -30,7 +30,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from noregret.algorithms.kernelized_bandits import Constants, IGPWidth
+from noregret.algorithms.constants import Constants, checks_constants
+from noregret.algorithms.kernelized_bandits import IGPWidth
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.conjugate import ConjugateGP
 from noregret.belief.exact import ExactGP
@@ -38,7 +39,7 @@ from noregret.belief.kernels import KernelLike, Matern, SquaredExponential
 from noregret.decision.balancing import Balanced, Rung
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
-from noregret.decision.schedules import RealisedGain, check_constants
+from noregret.decision.schedules import RealisedGain
 
 STEP = 1.1
 """A-GP-UCB's g(t) is rounded down to a power of this, so that all data are refitted some ln(g) / ln(1.1) times in all.
@@ -144,6 +145,7 @@ def _steps(log: float) -> int:
     return math.floor(log / math.log(STEP) + 1e-9)
 
 
+@checks_constants
 def a_gp_ucb(
     kernel: KernelLike,
     *,
@@ -161,10 +163,10 @@ def a_gp_ucb(
     The norm is B_0 b(t) g(t)^d, b(t) = t^norm_power: 0 if the norm under l_0 is known.
     """
     rungs = _rungs(kernel, noise, delta, ridge, constants, scale)
-    check_constants(delta, norm=norm, lengthscale_power=lengthscale_power, norm_power=norm_power)
     return Balanced(ShrinkingLadder(rungs, norm, lengthscale_power, norm_power), noise, delta)
 
 
+@checks_constants
 def lb_gp_ucb(
     kernel: KernelLike,
     *,
@@ -186,15 +188,11 @@ def lb_gp_ucb(
     ``norms=True`` takes a ladder of norms too, N 2^j up to N max(2, t^norm_power), and all pairs of both.
     """
     rungs = _rungs(kernel, noise, delta / 2, ridge, constants, scale)
-    check_constants(delta, norm=norm, lengthscale_power=lengthscale_power, norm_power=norm_power)
-    if not start >= 1:
-        raise ValueError(
-            f"start must be at least 1, got {start}: rungs down to l_0 / start are in from the first round"
-        )
     ladder = LengthscaleLadder(rungs, norm, start, lengthscale_power, norm_power if norms else 0.0)
     return Balanced(ladder, noise, delta, 2.0 if constants == "theory" else 1.0)
 
 
+@checks_constants
 def rcgp_ucb(
     kernel: KernelLike,
     *,
@@ -223,8 +221,6 @@ def _rungs(
     constants: Constants,
     scale: float,
 ) -> Rungs:
-    if constants not in ("theory", "experiment"):
-        raise ValueError(f"constants must be 'theory' or 'experiment', got {constants!r}")
     if not isinstance(kernel, SquaredExponential | Matern):
         raise ValueError(
             f"kernel must be SquaredExponential or Matern, to have a lengthscale to shorten, got {kernel!r}: for c * k "

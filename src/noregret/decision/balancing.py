@@ -18,7 +18,7 @@ from noregret.belief.posterior import Floats, Model, Rng
 from noregret.belief.shared import SharedPosterior
 from noregret.decision.loops import Play, Pull
 from noregret.decision.rules import UCB
-from noregret.decision.schedules import Schedule, check_constants
+from noregret.decision.schedules import Schedule
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,11 @@ class Balanced:
     allowance: float = 2.0
 
     def __post_init__(self) -> None:
-        check_constants(self.delta, noise=self.noise, allowance=self.allowance)
+        if not 0 < self.delta < 1:
+            raise ValueError(f"delta must be in (0, 1), got {self.delta}")
+        for name in ("noise", "allowance"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be finite and at least 0, got {getattr(self, name)}")
 
     @property
     def model(self) -> Model:

@@ -79,7 +79,7 @@ def chosen(names: Sequence[str]) -> list[Figure]:
 
 
 def missing(figure: Figure, data: Path | None) -> str:
-    """Why a figure cannot be run for want of data; empty if it can."""
+    """The reason why a figure cannot be run: data files that are missing. Empty if none is missing."""
     if not figure.files:
         return ""
     if data is None:

@@ -56,7 +56,7 @@ class Bars(Lines):
         self._progress.__exit__(*exception)
 
     def begin(self, figure: Figure, trials: int, kept: int) -> None:
-        """Add its bar; only what is still to be done counts for the whole."""
+        """Add a bar for a figure; trials kept from an earlier call do not count in the bar of the whole."""
         self._bars[figure.name] = self._progress.add_task(figure.name, total=trials, completed=kept)
         self._steps[figure.name] = figure.minutes / max(trials, 1)
         whole = self._progress.tasks[self._whole]
@@ -75,6 +75,6 @@ class Bars(Lines):
 
 
 def watcher() -> Lines:
-    """Bars if someone is looking at stderr, else lines."""
+    """Progress bars if stderr is a terminal, else a line per figure."""
     console = extra("rich.console").Console(stderr=True)
     return Bars(console) if console.is_terminal else Lines()

@@ -37,16 +37,16 @@ class Order:
     engine: Engine = field(default_factory=Engine)
 
     def setting(self, figure: Figure) -> Setting:
-        """The figure's scale, as far as nothing else was asked for."""
+        """The rounds and trials to run: those asked for, else the figure's own."""
         scale = figure.quick if self.quick else figure.scale
         return Setting(Scale(self.rounds or scale.rounds, self.trials or scale.trials), self.seed, self.data)
 
 
 class Watcher(Protocol):
-    """Who is told how it goes."""
+    """An object that is told about the progress of a reproduction."""
 
     def begin(self, figure: Figure, trials: int, kept: int) -> None:
-        """A figure has so many trials, of which some were there already."""
+        """Work on a figure begins; of its ``trials``, ``kept`` were run by an earlier call."""
         ...
 
     def advance(self, figure: Figure) -> None:
@@ -58,7 +58,7 @@ class Watcher(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """Something that people should know."""
+        """A message for the person who started the reproduction."""
         ...
 
 
@@ -104,7 +104,7 @@ def attempt(work: Any) -> Any:
 
 
 class _Work:
-    """The trials of one figure, and which of them are still to come."""
+    """The trials of one figure, and which of them have not been run yet."""
 
     def __init__(self, figure: Figure, order: Order, watcher: Watcher) -> None:
         self.figure, self.setting, self.folder = figure, order.setting(figure), order.out / "trials"
@@ -118,7 +118,7 @@ class _Work:
         watcher.begin(figure, len(self.tasks), len(self.tasks) - len(self.waiting))
 
     def receive(self, path: Path, outcome: Trace | Measurement | Failure) -> None:
-        """Keep a result that was waited for."""
+        """Write down the result of a trial that has just been run."""
         del self.waiting[path]
         if isinstance(outcome, Failure):
             self.failure = outcome.text
@@ -127,7 +127,7 @@ class _Work:
         outcome.save(self.folder / path)
 
     def results(self) -> Results:
-        """All trials, from the disk."""
+        """The results of all trials, read from the disk."""
         found: dict[str, dict[str, list[Any]]] = {key: {} for key in self.keys}
         for key, task in zip(self.keys, self.tasks, strict=True):
             found[key].setdefault(task.label, []).append(task.kind.load(self.folder / task.path))

@@ -12,7 +12,8 @@ from typing import Any
 
 from noregret.extra import extra
 from noregret.files import write_atomically
-from noregret.tune.study.reading import load
+from noregret.terminal import printable, say
+from noregret.tune.study.reading import check_name, default_storage, load
 from noregret.tune.study.study import Study, StudyError
 
 PORT = 8765
@@ -49,16 +50,20 @@ def _port(text: str) -> int:
 
 
 def _init(args: argparse.Namespace) -> None:
+    check_name(args.study)
+    default_storage(args.study)
     template = files("noregret.tune.study").joinpath("template.toml").read_text("utf-8")
-    tune = shlex.join(["noregret", "tune", str(args.study)])
+    tune = printable(shlex.join(["noregret", "tune", str(args.study)]))
     try:
         with open(args.study, "x", encoding="utf-8") as file:
-            file.write(template.replace("noregret tune FILE", tune).replace("study.db", f"{args.study.stem}.db"))
+            file.write(
+                template.replace("noregret tune FILE", tune).replace("study.db", f"{printable(args.study.stem)}.db")
+            )
     except FileExistsError:
         raise StudyError(f"{args.study} exists already: choose another name") from None
     except OSError as error:
         raise StudyError(f"{args.study} cannot be written: {error.strerror}") from error
-    print(f"wrote {args.study}; to try it:  {tune}")
+    print(f"wrote {printable(str(args.study))}; to try it:  {tune}")
 
 
 def _ready(args: argparse.Namespace) -> Study:
@@ -90,14 +95,17 @@ def _report(args: argparse.Namespace) -> None:
         write_atomically(path, lambda file: file.write(text))
     except OSError as error:
         raise StudyError(f"{path} cannot be written: {error.strerror}") from error
-    print(path)
+    print(printable(str(path)))
 
 
 def _watch(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.tune.page.watch import serve
 
-    serve(study, args.port, lambda address: print(f"{address}  (end with Ctrl-C)", flush=True))
+    def ready(address: str, waiting: str) -> None:
+        say(f"{address}  (end with Ctrl-C)", *([f"waiting for the study: {printable(waiting)}"] if waiting else []))
+
+    serve(study, args.port, ready)
 
 
 def _restore(args: argparse.Namespace) -> None:

@@ -205,7 +205,7 @@ def _curve(ax: Axes, name: str, rounds: Ints, curves: Floats, label: str) -> Non
 
 
 def _log_limits(ax: Axes) -> tuple[float, float]:
-    """Room for all lines; bands may reach down to 0, and are cut."""
+    """Limits of a logarithmic axis that show all lines; bands that reach down to 0 are cut off."""
     values = np.concatenate([np.asarray(line.get_ydata(), float) for line in ax.get_lines()])
     positive = values[values > 0]
     return (0.5 * positive.min(), 2 * positive.max()) if positive.size else (0.5, 2.0)

@@ -47,5 +47,5 @@ _OTHERS = [
 
 
 def style(name: str) -> tuple[str, Any]:
-    """Return the colour and the line style of an algorithm; a name not in ``STYLES`` always gets the same too."""
+    """The colour and the line style of an algorithm, computed from its name where it is not in ``STYLES``."""
     return STYLES.get(name) or _OTHERS[crc32(name.encode()) % len(_OTHERS)]

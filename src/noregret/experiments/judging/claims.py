@@ -56,17 +56,17 @@ def ratio_of_means(first: ArrayLike, second: ArrayLike, confidence: float = 0.95
     a, b, c = y.mean() ** 2 - k * vy, x.mean() * y.mean() - k * cxy, x.mean() ** 2 - k * vx
     if a <= 0:
         return Ratio(value, 0.0, math.inf)
-    half = math.sqrt(max(b * b - a * c, 0.0))
-    return Ratio(value, max(float((b - half) / a), 0.0), float((b + half) / a))
+    root = math.sqrt(max(b * b - a * c, 0.0))
+    return Ratio(value, max(float((b - root) / a), 0.0), float((b + root) / a))
 
 
 def final_regret(trace: Any) -> float:
-    """Regret of the whole run."""
+    """The cumulative regret of a trace after its last round."""
     return float(trace.regret.sum())
 
 
 def seconds(trial: Any) -> float:
-    """Time spent in the algorithm."""
+    """The seconds that a trial spent in the algorithm."""
     return float(trial.seconds)
 
 
@@ -114,9 +114,9 @@ class MeanBelow:
         """The mean and its interval."""
         values = np.array([self.of(trial) for trial in results[self.panel][self.label]])
         mean, n = float(values.mean()), len(values)
-        half = math.inf if n < 2 else float(student.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
-        interval = f"{mean:.3g} [{mean - half:.3g}, {mean + half:.3g}]"
-        return Finding(mean + half < self.bound, f"{self.what} = {interval}; below {self.bound:.3g} needed")
+        half_width = math.inf if n < 2 else float(student.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
+        interval = f"{mean:.3g} [{mean - half_width:.3g}, {mean + half_width:.3g}]"
+        return Finding(mean + half_width < self.bound, f"{self.what} = {interval}; below {self.bound:.3g} needed")
 
 
 @dataclass(frozen=True)

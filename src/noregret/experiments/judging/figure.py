@@ -42,14 +42,14 @@ class Setting(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One trial to be made."""
+    """One trial that has to be run."""
 
     label: str
-    """The curve it belongs to."""
+    """The name of the curve that the trial belongs to."""
     path: Path
-    """Where its result is kept, below the folder of all trials and without ending."""
+    """The file of the trial's result, relative to the folder of all trials and without its ending."""
     work: Callable[[], Trace | Measurement]
-    """Makes it, in whatever process."""
+    """A function that runs the trial; any process may call it."""
     kind: type[Trace] | type[Measurement] = Trace
     """What ``work`` returns."""
 
@@ -64,16 +64,16 @@ class Panel(Protocol):
 
     @property
     def title(self) -> str:
-        """What stands above the axes."""
+        """The title above the axes."""
         ...
 
     @property
     def files(self) -> Sequence[str]:
-        """The data files it needs."""
+        """The names of the data files that must be there."""
         ...
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
-        """Its trials; all curves of one trial next to each other, so that those that belong together end together."""
+        """The trials of the panel, all curves of one trial next to each other, so that they finish together."""
         ...
 
 
@@ -91,13 +91,13 @@ class Claim:
     text: str
     judge: Callable[[Results], Finding]
     unlike: str = ""
-    """Why our experiment cannot decide what the paper says, if that is so."""
+    """The reason why our experiment cannot decide the claim; empty if it can."""
     because: str = ""
-    """Why it does not hold here, if that is known."""
+    """The reason why the claim does not hold here, if the reason is known."""
 
 
 class Table(NamedTuple):
-    """Numbers beside a picture."""
+    """A table of numbers shown beside a picture."""
 
     title: str
     header: Sequence[str]
@@ -105,7 +105,7 @@ class Table(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of a claim."""
+    """A claim together with what our numbers say about it."""
 
     claim: str
     outcome: Outcome
@@ -118,7 +118,7 @@ class Figure:
     """One figure or table of a paper."""
 
     name: str
-    """As on the command line: ``paper/figure``."""
+    """The name on the command line, of the form ``paper/figure``."""
     title: str
     says: str
     """What the paper shows there, in a sentence or two."""
@@ -129,16 +129,16 @@ class Figure:
     draw: Callable[[Figure, Results], Mapping[str, Picture]]
     """Pictures by the key of their panel, or by another short name."""
     scale: Scale
-    """The paper's."""
+    """The rounds and trials that the paper used."""
     quick: Scale
     minutes: float
-    """About how long it takes on two cores."""
+    """The approximate time in minutes that the figure takes on two cores."""
     tabulate: Callable[[Figure, Results], Sequence[Table]] = lambda figure, results: ()
     """Tables of the numbers."""
 
     @property
     def files(self) -> list[str]:
-        """The data files it needs."""
+        """The names of the data files that must be there."""
         return sorted({file for panel in self.panels for file in panel.files})
 
     def judge(self, results: Results, scale: Scale) -> list[Verdict]:
@@ -157,5 +157,5 @@ def _verdict(claim: Claim, finding: Finding, small: bool) -> Verdict:
 
 
 def seeds(setting: Setting, count: int) -> list[np.random.SeedSequence]:
-    """One seed per trial; the first ones stay the same when there are more trials."""
+    """One seed per trial; a larger number of trials keeps the seeds of the first ones."""
     return np.random.SeedSequence(setting.seed).spawn(count)

@@ -29,7 +29,7 @@ class Entrant(NamedTuple):
     builder: Callable[..., Algorithm]
     settings: Mapping[str, Any]
     problem: Callable[..., Problem] | None = None
-    """A problem of its own with the same arms and rewards, for an algorithm that needs another kernel."""
+    """Another form of the problem with the same arms and rewards, for an algorithm that needs another kernel."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Comparison:
     watch: Sequence[str] = ()
 
     def tasks(self, setting: Setting) -> list[Task]:
-        """Trial by trial, each with every algorithm."""
+        """The tasks of the panel, ordered by trial and within a trial by algorithm."""
         count = min(setting.scale.trials, self.rows or setting.scale.trials)
         return [
             self._task(i, seed, label, setting)
@@ -105,7 +105,7 @@ class Study:
     files: Sequence[str] = field(default=(), init=False)
 
     def tasks(self, setting: Setting) -> list[Task]:
-        """Trial by trial, each with every measurement."""
+        """The tasks of the panel, ordered by trial and within a trial by measurement."""
         return [
             Task(
                 label,

@@ -20,14 +20,14 @@ RUNS = "runs.json"
 
 
 class Illustration(NamedTuple):
-    """A picture: its file name without ending, there as .svg and .png, and what stands below it."""
+    """A picture, stored as .svg and as .png: its file name without ending, and the caption below it."""
 
     file: str
     caption: str
 
 
 class Curve(NamedTuple):
-    """One line of the settings: who played, as its own record has it."""
+    """One row of the table of settings: a curve and the algorithm's repr as its trace recorded it."""
 
     panel: str
     label: str
@@ -52,20 +52,20 @@ class Report:
     tables: Sequence[Table] = ()
     curves: Sequence[Curve] = ()
     seconds: float = 0.0
-    """Time of all trials together, one after another."""
+    """The sum of the seconds of all trials."""
     failure: str = ""
-    """Why there are no verdicts, if there are none."""
+    """The reason why no claim was decided; empty if claims were decided."""
     versions: Mapping[str, str] = field(default_factory=lambda: installed())
     finished: str = field(default_factory=lambda: now())
 
     @property
     def paper(self) -> str:
-        """The first part of the name."""
+        """The paper: the first part of the figure's name."""
         return self.name.partition("/")[0]
 
     @property
     def small(self) -> bool:
-        """Whether it was run at less than the paper's scale."""
+        """Whether the figure was run at less than the paper's scale."""
         return self.rounds < self.paper_rounds or self.trials < self.paper_trials
 
     @property
@@ -74,20 +74,20 @@ class Report:
         return Counter(verdict.outcome for verdict in self.verdicts)
 
     def summary(self) -> str:
-        """One line: what became of the claims."""
+        """The outcomes of the claims in one line."""
         if self.failure:
             return f"failed: {self.failure}"
         words = [f"{count} {outcome}" for outcome, count in self.outcomes.items()]
         return f"claims: {', '.join(words)}"
 
     def save(self, folder: Path) -> None:
-        """Write it into the figure's own folder below ``folder``."""
+        """Write the report into the figure's own folder below ``folder``."""
         text = json.dumps(asdict(self) | {"pictures": list(self.pictures)}, indent=1)
         write_atomically(folder / self.name / NAME, lambda file: file.write(text.encode()))
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read one back."""
+        """Read a report that `save` has written."""
         fields = json.loads(path.read_bytes())
         for name, kind in (("verdicts", Verdict), ("pictures", Illustration), ("tables", Table), ("curves", Curve)):
             fields[name] = [kind(*item) for item in fields[name]]
@@ -135,7 +135,7 @@ def runs_in(folder: Path) -> list[dict[str, Any]]:
 
 
 def installed() -> dict[str, str]:
-    """What the numbers depend on."""
+    """The versions and the machine that the numbers depend on."""
     found = {name: version(name) for name in ("noregret", "numpy", "scipy")}
     return found | {"python": platform.python_version(), "machine": platform.platform(terse=True)}
 
@@ -146,7 +146,7 @@ def now() -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time for people.
+    """A duration in seconds as text for people.
 
     Examples
     --------
@@ -155,5 +155,5 @@ def duration(seconds: float) -> str:
     """
     if seconds < 60:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    minutes, remainder = divmod(round(seconds), 60)
+    return f"{minutes} min {remainder} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

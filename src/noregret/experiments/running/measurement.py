@@ -19,11 +19,11 @@ class Measurement:
 
     arrays: Mapping[str, Floats] = field(repr=False)
     seconds: float
-    """Time the trial took."""
+    """Seconds that the trial took."""
     about: str
-    """How it was measured."""
+    """A description of how the arrays were measured."""
     seed: dict[str, Any]
-    """The arguments of its SeedSequence."""
+    """The arguments of the SeedSequence that the trial was run with."""
     versions: dict[str, str] = field(default_factory=recorded_versions)
     """The versions of noregret and NumPy."""
 

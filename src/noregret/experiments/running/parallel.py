@@ -56,13 +56,13 @@ class Engine:
 
         If a process is killed, what it was doing is done again by another.
         """
-        left, deaths, jobs = dict(enumerate(tasks)), 0, self.workers(len(tasks))
+        unfinished, deaths, jobs = dict(enumerate(tasks)), 0, self.workers(len(tasks))
         with self._connected():
-            while left:
-                results = self._start(left, jobs)
+            while unfinished:
+                results = self._start(unfinished, jobs)
                 try:
                     for place, result in results:
-                        del left[place]
+                        del unfinished[place]
                         deaths = 0
                         yield place, result
                 except extra("joblib.externals.loky.process_executor").TerminatedWorkerError as error:

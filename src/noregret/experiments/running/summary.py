@@ -11,16 +11,16 @@ from noregret.experiments.running.trace import Trace
 
 
 class Row(NamedTuple):
-    """How one algorithm did."""
+    """The regret and the time of one algorithm."""
 
     algorithm: str
     trials: int
     regret: float
     """Cumulative regret at the end, mean over the trials."""
     sd: float
-    """Its standard deviation over the trials; nan if there is only one."""
+    """Standard deviation of the final cumulative regret over the trials; nan if there is only one trial."""
     microseconds: float
-    """Time in the algorithm per round."""
+    """Microseconds per round spent in the algorithm."""
 
 
 def summarise(traces_by_name: Mapping[str, Sequence[Trace]]) -> list[Row]:

@@ -48,7 +48,7 @@ class Trace:
     regret: Floats = field(repr=False)
     """The best arm's mean minus the pulled arm's, in every round, (T,)."""
     seconds: float
-    """Time spent in the algorithm, without the problem's."""
+    """Seconds spent in the algorithm; the time that the problem took is not in it."""
     algorithm: str
     """The repr of the algorithm."""
     problem: str
@@ -58,7 +58,7 @@ class Trace:
     versions: dict[str, str] = field(default_factory=recorded_versions)
     """The versions of noregret and NumPy."""
     watched: dict[str, Floats] = field(default_factory=dict, repr=False)
-    """What else was noted at every round, by name, each (T,)."""
+    """Other quantities recorded at every round, by name, each (T,)."""
 
     @property
     def cumulative_regret(self) -> Floats:
@@ -115,9 +115,9 @@ def read_pair(path: str | os.PathLike[str], fields: Iterable[str]) -> tuple[dict
 
 
 def set_aside(path: str | os.PathLike[str]) -> list[Path]:
-    """Rename what there is of a pair to ``.damaged``; the new names."""
-    there = [file for file in _pair(path) if file.exists()]
-    return [file.replace(file.with_name(f"{file.name}.damaged")) for file in there]
+    """Add ``.damaged`` to the names of those files of a pair that exist, and return the new names."""
+    existing = [file for file in _pair(path) if file.exists()]
+    return [file.replace(file.with_name(f"{file.name}.damaged")) for file in existing]
 
 
 def _pair(path: str | os.PathLike[str]) -> tuple[Path, Path]:

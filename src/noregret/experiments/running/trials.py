@@ -49,15 +49,15 @@ def build(
     settings : mapping, optional
         Keywords that override the horizon and the problem's facts. What the builder does not take is left out.
     """
-    known = {"horizon": horizon, **problem.facts, **(settings or {})}
+    available = {"horizon": horizon, **problem.facts, **(settings or {})}
     wanted = keywords(builder)
-    missing = [name for name, p in wanted.items() if p.default is p.empty and name not in known]
+    missing = [name for name, p in wanted.items() if p.default is p.empty and name not in available]
     if missing:
         names = ", ".join(missing)
         raise ValueError(
             f"the problem does not know {names}: pass a setting (on the command line, --set {missing[0]}=...)"
         )
-    return builder(problem.kernel, **{name: known[name] for name in wanted if name in known})
+    return builder(problem.kernel, **{name: available[name] for name in wanted if name in available})
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,15 @@ class Trial:
     name: str
     """What tables and pictures call the algorithm."""
     problem: Callable[..., World]
-    """Makes the problem from ``rng``."""
+    """A function that makes the problem from a generator ``rng``."""
     algorithm: Callable[[Any], Algorithm]
-    """From the problem to the algorithm that plays it."""
+    """A function that makes the algorithm from the problem it will play."""
     horizon: int
     seed: np.random.SeedSequence
     path: Path | None = None
-    """Where the trace is kept, without ending."""
+    """The file in which the trace is kept, without its ending; None keeps no trace."""
     watch: Sequence[str] = ()
-    """What else the trace notes, as in `noregret.run`."""
+    """Quantities that the trace records at every round besides arms and rewards, as in `noregret.run`."""
 
     def kept(self) -> Trace | None:
         """Return the trace of an earlier call, None if there is none; a damaged one is set aside."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from noregret.belief.posterior import Floats
-from noregret.diagnosis import FEWEST, Diagnosis, diagnose
+from noregret.diagnosis import Diagnosis, diagnose
 from noregret.optimizer.optimizer import Estimate, Optimizer
 from noregret.optimizer.parameters import Choice, Float, Int
 from noregret.tune.store.records import Record, arrived
@@ -20,7 +20,7 @@ from noregret.tune.study.study import Params, Study, text
 OUTLYING = 0.2
 """A measurement that counts for less than this share of a usual one is called outlying."""
 CURVE = 41
-"""Points of an effect's curve."""
+"""The number of points of an effect's curve."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Effect:
 
     @property
     def span(self) -> float:
-        """How far the estimate moves."""
+        """The difference between the largest and the smallest estimate."""
         return float(np.ptp(self.estimate))
 
 
@@ -71,12 +71,12 @@ class Findings:
 
     @property
     def unit(self) -> str:
-        """What results are measured in, where it is known."""
+        """The unit of the results with a space before it; empty where it is not known."""
         return " s" if isinstance(self.study.result, WallTime) else ""
 
     @property
     def label(self) -> str:
-        """What results are called."""
+        """The name of the results on axes."""
         result = self.study.result
         return (
             result.field if isinstance(result, JsonField) else "seconds" if isinstance(result, WallTime) else "result"
@@ -88,7 +88,7 @@ class Findings:
         return self.optimizer.best() if self.done else None
 
     @cached_property
-    def spread(self) -> float:
+    def noise_std(self) -> float:
         """The usual size of the noise near the best point, as a standard deviation."""
         return self.optimizer.calibrated.scale.unit * self.optimizer.calibrated.fit.noise
 
@@ -128,9 +128,12 @@ class Findings:
 
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
-        """What repeated measurements say about the tails of the noise, None if there are too few."""
+        """What repeated measurements say about the tails of the noise, None if they are too few or without noise."""
         repeated = [point.values for point in self.points if len(point.records) > 1]
-        return diagnose(repeated) if sum(map(len, repeated)) >= FEWEST else None
+        try:
+            return diagnose(repeated)
+        except ValueError:
+            return None
 
     @cached_property
     def rivals(self) -> tuple[int, int]:

@@ -20,16 +20,16 @@ from time import monotonic
 from typing import IO, Any
 
 from noregret.tune.measuring.keeper import Keeper
-from noregret.tune.study.results import NoResult
+from noregret.tune.study.results import NoResult, search_in_time
 from noregret.tune.study.study import Study, StudyError
 
 KEPT = 1 << 18
-"""Bytes kept of each output."""
+"""The number of bytes kept of each output, its last ones."""
 FLOOD = 1 << 26
-"""Bytes of output after which a run is ended."""
+"""The number of bytes of output after which a run is ended."""
 
-COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-"""What a terminal takes for colours and the like; the numbers in it are no results."""
+ORDERS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
+"""Matches the orders with which a terminal sets colours, titles and the like; numbers inside of them are no results."""
 
 
 class Stopped(Exception):
@@ -43,10 +43,10 @@ class Run:
     stdout: str
     stderr: str
     exit_code: int | None
-    """None if the run was ended from here."""
+    """The exit code; None if we ended the run."""
     seconds: float
     ended: str = ""
-    """Why the run was ended from here."""
+    """The reason why we ended the run; empty if it ended by itself."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,13 @@ class Outcome:
     value: float | None
     failure: str
     seconds: float
-    """How long the command ran."""
+    """How long the command ran, the last time if it was run again."""
     stderr: str = ""
-    """The end of what a failed run wrote there."""
+    """The end of the standard error of a failed run."""
 
 
 def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
-    """Run the command once.
+    """Run the command once; after a failure again, as often as the study's ``retries`` says.
 
     Raises
     ------
@@ -71,6 +71,15 @@ def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event
     Stopped
         If ``stop`` was set before the end.
     """
+    outcome = _measured_once(study, params, keeper, stop)
+    for _ in range(study.failure.retries):
+        if outcome.value is not None:
+            break
+        outcome = _measured_once(study, params, keeper, stop)
+    return outcome
+
+
+def _measured_once(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
     run = run_command(study.arguments(params), study.folder, study.timeout, keeper, stop)
     try:
         return Outcome(_value(study, run), "", run.seconds)
@@ -86,8 +95,8 @@ def _value(study: Study, run: Run) -> float:
     if run.exit_code not in study.failure.ok_exit_codes:
         raise NoResult(f"exit code {run.exit_code}")
     pattern = study.failure.output
-    if pattern and (found := re.search(pattern, f"{run.stdout}\n{run.stderr}", re.MULTILINE)):
-        raise NoResult(f"its output has {found[0]!r}, which counts as a failure")
+    if pattern and (found := search_in_time(pattern, f"{run.stdout}\n{run.stderr}")):
+        raise NoResult(f"its output has {found.text!r}, which counts as a failure")
     return study.result.read(run)
 
 
@@ -147,7 +156,7 @@ class Waiter:
 
 
 def _awaited(waiter: Waiter, deadline: float, timeout: float, flood: Event, stop: Event) -> str:
-    """Wait for the end; why it was brought about from here, empty if it was not."""
+    """Wait for the end of a run; return the reason why we ended it, empty if it ended by itself."""
     ended = ""
     while not waiter.over.wait(min(0.05, max(deadline - monotonic(), 0.001))):
         if stop.is_set():
@@ -184,4 +193,4 @@ class Tail:
     def text(self) -> str:
         """What was kept; a process that left the group can hold the output open, and is not waited for."""
         self._thread.join(timeout=1.0)
-        return COLOURS.sub("", self._kept.decode(errors="replace"))
+        return ORDERS.sub("", self._kept.decode(errors="replace"))

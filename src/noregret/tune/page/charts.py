@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
-from noregret.tune.page.words import number
+from noregret.tune.page.words import html, number
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 40
-"""Room around the plot for labels."""
+"""The margins around the plot, which hold the labels."""
 TEXT_WIDTH = 6.6
-"""About the width of a digit."""
+"""The approximate width of a digit, in pixels of the page."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +49,11 @@ def named_axis(names: Sequence[str], label: str = "") -> Axis:
 
 
 def padded(values: Iterable[float], label: str = "", whole: bool = False) -> Axis:
-    """An axis on which all values have room."""
+    """An axis that shows all values, with a margin at both ends."""
     found = list(values) or [0.0, 1.0]
     low, high = min(found), max(found)
-    room = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
-    return Axis(low - room, high + room, label, whole=whole)
+    margin = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
+    return Axis(low - margin, high + margin, label, whole=whole)
 
 
 def _powers(low: float, high: float, most: int) -> list[tuple[float, str]]:
@@ -108,7 +107,7 @@ class Chart:
     def dots(self, points: Iterable[tuple[float, float]], titles: Iterable[str], kind: str = "dot") -> None:
         """A dot for each point, with what a pointer on it shows."""
         for (x, y), title in zip(points, titles, strict=True):
-            self._marks.append(self._dot(x, y, f"<title>{escape(title)}</title>", kind))
+            self._marks.append(self._dot(x, y, f"<title>{html(title)}</title>", kind))
 
     def _dot(self, x: float, y: float, title: str, kind: str) -> str:
         left, share = self.across(x), self.y.share(y)
@@ -151,7 +150,7 @@ class Chart:
         inside = "".join([self._upright(), self._level(), *self._marks])
         return (
             f'<svg class="chart {kind}" viewBox="0 0 {self.width} {self.height}" role="img" '
-            f'aria-label="{escape(self.label, quote=True)}">{inside}</svg>'
+            f'aria-label="{html(self.label)}">{inside}</svg>'
         )
 
     def _inside(self, y: float) -> float:
@@ -161,28 +160,28 @@ class Chart:
         ticks = self.y.ticks(max(2, (self.height - TOP - BOTTOM) // 40))
         lines = "".join(
             f'<path class="grid" d="M{LEFT} {self.up(v):.1f}H{self.width - RIGHT}"/>'
-            f'<text x="{LEFT - 6}" y="{self.up(v) + 4:.1f}" text-anchor="end">{escape(name)}</text>'
+            f'<text x="{LEFT - 6}" y="{self.up(v) + 4:.1f}" text-anchor="end">{html(name)}</text>'
             for v, name in ticks
         )
         middle = (TOP + self.height - BOTTOM) / 2
         turned = f'transform="translate(11 {middle:.0f}) rotate(-90)" text-anchor="middle"'
-        label = f'<text class="label" {turned}>{escape(self.y.label)}</text>'
+        label = f'<text class="label" {turned}>{html(self.y.label)}</text>'
         return lines + label
 
     def _level(self) -> str:
-        room = self.width - LEFT - RIGHT
-        ticks = self.x.ticks(max(2, room // 70))
+        plot_width = self.width - LEFT - RIGHT
+        ticks = self.x.ticks(max(2, plot_width // 70))
         longest = max((len(name) for _, name in ticks), default=0)
-        fits = int(room / max(len(ticks), 1) / TEXT_WIDTH)
+        fits = int(plot_width / max(len(ticks), 1) / TEXT_WIDTH)
         foot = self.height - BOTTOM
         shown = [(v, name if longest <= fits else _cut(name, fits)) for v, name in ticks]
         labels = "".join(
-            f'<text x="{self.across(v):.1f}" y="{foot + 15}" text-anchor="middle">{escape(name)}</text>'
+            f'<text x="{self.across(v):.1f}" y="{foot + 15}" text-anchor="middle">{html(name)}</text>'
             for v, name in shown
         )
         middle = (LEFT + self.width - RIGHT) / 2
         place = f'x="{middle:.0f}" y="{self.height - 6}" text-anchor="middle"'
-        label = f'<text class="label" {place}>{escape(self.x.label)}</text>'
+        label = f'<text class="label" {place}>{html(self.x.label)}</text>'
         return f'<path class="axis" d="M{LEFT} {foot}H{self.width - RIGHT}"/>{labels}{label}'
 
 

@@ -6,16 +6,16 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 
 from noregret.tune.learning.findings import Findings, Point
 from noregret.tune.page import pictures, prose, words
 from noregret.tune.store.records import Record
+from noregret.tune.study.study import without_password
 
 MANY = 2000
-"""Trials listed in the table at most, the last ones."""
+"""The table of trials lists at most this number of trials, the last ones."""
 
 LEGEND = {
     'class="chosen': 'Green <span class="key chosen"></span> is the best setting.',
@@ -34,13 +34,13 @@ def page(findings: Findings, *, script: str = "", nonce: str = "") -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{escape(findings.study.name)}: what was found</title><style{mark}>{style}</style></head>\n"
+        f"<title>{words.html(findings.study.name)}: what was found</title><style{mark}>{style}</style></head>\n"
         f"<body>{note}<main>{content(findings)}</main>{code}</body></html>\n"
     )
 
 
 def content(findings: Findings) -> str:
-    """All that changes while a study goes on."""
+    """The part of the page that changes while a study goes on."""
     sections = [_head(findings), _best(findings)]
     if len(findings.done) > 1:
         sections += [
@@ -55,7 +55,7 @@ def content(findings: Findings) -> str:
 
 
 def _head(findings: Findings) -> str:
-    return f"<header><h1>{escape(findings.study.name)}</h1><p class='soft'>{prose.progress(findings)}</p></header>"
+    return f"<header><h1>{words.html(findings.study.name)}</h1><p class='soft'>{prose.progress(findings)}</p></header>"
 
 
 def _best(findings: Findings) -> str:
@@ -63,7 +63,7 @@ def _best(findings: Findings) -> str:
     if best is None:
         return f"<p>{prose.nothing(findings)}</p>"
     settings = "".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(words.value(value))}</dd>" for name, value in best.params.items()
+        f"<dt>{words.html(name)}</dt><dd>{words.html(words.value(value))}</dd>" for name, value in best.params.items()
     )
     return (
         f'<section class="best" id="best"><div><div>{prose.title(findings)}</div>'
@@ -86,8 +86,8 @@ def _effects(findings: Findings) -> str:
     if not findings.effects:
         return ""
     charts = "".join(
-        f"<figure><h3>{escape(effect.name)}</h3>{pictures.effect(findings, effect)}"
-        f"<figcaption>{escape(prose.effect(findings, effect))}</figcaption></figure>"
+        f"<figure><h3>{words.html(effect.name)}</h3>{pictures.effect(findings, effect)}"
+        f"<figcaption>{words.html(prose.effect(findings, effect))}</figcaption></figure>"
         for effect in findings.effects
     )
     return (
@@ -154,7 +154,9 @@ def _failures(findings: Findings) -> str:
     rows = [[str(count), reason] for reason, count in counted.most_common(20)]
     last = findings.failed[-1].stderr.strip()
     error = (
-        f"<details><summary>Error output of the last one</summary><pre>{escape(last)}</pre></details>" if last else ""
+        f"<details><summary>Error output of the last one</summary><pre>{words.html(last)}</pre></details>"
+        if last
+        else ""
     )
     return (
         f'<section id="failures"><h2>Failed runs</h2><p>{prose.failures()}</p>'
@@ -178,10 +180,10 @@ def _how(findings: Findings) -> str:
     facts = {
         "command": shlex.join(study.command),
         "goal": f"{study.goal} {prose.measured(study.result)}",
-        "storage": prose.without_password(study.storage),
+        "storage": without_password(study.storage),
         "seed": str(study.seed),
     }
-    rows = "".join(f"<dt>{name}</dt><dd><code>{escape(text)}</code></dd>" for name, text in facts.items())
+    rows = "".join(f"<dt>{name}</dt><dd><code>{words.html(text)}</code></dd>" for name, text in facts.items())
     return f'<section id="how"><h2>How it was measured</h2><dl class="settings">{rows}</dl></section>'
 
 
@@ -204,7 +206,7 @@ def _table(
 ) -> str:
     def cells(row: Sequence[str], tag: str) -> str:
         return "".join(
-            f"<{tag}{' class=wordy' if i == wordy else ''}>{escape(cell)}</{tag}>" for i, cell in enumerate(row)
+            f"<{tag}{' class=wordy' if i == wordy else ''}>{words.html(cell)}</{tag}>" for i, cell in enumerate(row)
         )
 
     rows = list(rows)
@@ -218,4 +220,4 @@ def _table(
 
 
 def _paragraphs(sentences: Iterable[str]) -> str:
-    return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+    return "".join(f"<p>{words.html(sentence)}</p>" for sentence in sentences)

@@ -15,7 +15,7 @@ from noregret.tune.store.records import Record
 from noregret.tune.study.study import text
 
 WIDE, NARROW, HEIGHT = 880, 380, 260
-"""Sizes for desks, and for phones and small charts."""
+"""The widths of charts for desks, of charts for phones and small charts, and the height of all."""
 
 
 def history(findings: Findings) -> str:
@@ -91,22 +91,22 @@ def _dots(chart: Chart, places: Iterable[tuple[float, Record]], kind: str) -> No
 
 
 def _results(findings: Findings, extra: Sequence[float] = ()) -> Axis:
-    """An axis for results: room for all but the far-off ones, and for the middle of estimates that are given too."""
+    """An axis for results that shows all but the far-off ones, and the ``extra`` values as far as they are near."""
     odd = {record.number for record in findings.outliers}
     usual = _near(findings, [record.value or 0.0 for record in findings.done if record.number not in odd])
     if findings.best:
         usual += [findings.best.lower, findings.best.upper]
     low, high = min(usual, default=0.0), max(usual, default=1.0)
-    room = 0.3 * (high - low)
-    usual += [float(value) for value in np.clip(extra, low - room, high + room)]
+    margin = 0.3 * (high - low)
+    usual += [float(value) for value in np.clip(extra, low - margin, high + margin)]
     return padded(usual, findings.label)
 
 
 def _near(findings: Findings, values: Sequence[float]) -> list[float]:
     """The values, those of a few settings far worse than most moved closer: they would flatten all else into a line."""
     low, high = np.quantile([np.median(point.values) for point in findings.points], [0.1, 0.9])
-    room = 3 * (high - low) or np.inf
-    return [float(value) for value in np.clip(values, low - room, high + room)]
+    margin = 3 * (high - low) or np.inf
+    return [float(value) for value in np.clip(values, low - margin, high + margin)]
 
 
 def _parameter_axis(findings: Findings, found: Effect) -> Axis:

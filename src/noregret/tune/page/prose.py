@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 import numpy as np
-import sqlalchemy
 
 from noregret.tune.learning.findings import Effect, Findings
 from noregret.tune.page import words
 from noregret.tune.study.results import JsonField, Pattern, Result, WallTime
 
 FEW = 5
-"""Measurements below which nothing is said about noise."""
+"""With fewer measurements than this nothing is said about noise."""
 
 
 def progress(findings: Findings) -> str:
-    """How far the study is."""
+    """How many measurements have been made, have failed and are running."""
     rounds = findings.study.budget.rounds
     parts = [f"{_count(len(findings.done), 'measurement')}{f' of {rounds} planned' if rounds else ''}"]
     if findings.failed:
@@ -25,16 +23,16 @@ def progress(findings: Findings) -> str:
     running = sum(record.state == "running" for record in findings.records)
     if running:
         parts.append(f"{running} running")
-    return escape(", ".join(parts))
+    return words.html(", ".join(parts))
 
 
 def nothing(findings: Findings) -> str:
-    """As long as there is no result."""
+    """The sentence for a study without any result."""
     return "Every run so far has failed." if findings.failed else "Nothing has been measured yet."
 
 
 def title(findings: Findings) -> str:
-    """What the big number is."""
+    """The title of the best estimate."""
     return f"Best setting, {'lowest' if findings.study.goal == 'minimize' else 'highest'} expected result"
 
 
@@ -99,13 +97,13 @@ def noise(findings: Findings) -> Iterator[str]:
         yield "There are too few measurements to say."
         return
     share = (
-        f" ({words.number(100 * findings.spread / abs(best.estimate), 2)} % of the best result)"
-        if findings.spread < abs(best.estimate)
+        f" ({words.number(100 * findings.noise_std / abs(best.estimate), 2)} % of the best result)"
+        if findings.noise_std < abs(best.estimate)
         else ""
     )
     yield (
-        f"About two out of three measurements lie within {words.number(findings.spread, 2)}{findings.unit}{share} of "
-        "what their setting gives on average."
+        f"About two out of three measurements lie within {words.number(findings.noise_std, 2)}{findings.unit}{share} "
+        "of what their setting gives on average."
     )
     yield _tails(findings)
 
@@ -116,8 +114,8 @@ def _tails(findings: Findings) -> str:
             "The noise has heavy tails: now and then a measurement is wildly off, far more often than the bell curve "
             "would have it. Averages would be led astray, so measurements count for less the further off they are."
         )
-    known = "Repeated measurements show" if findings.diagnosis else "The measurements show"
-    return f"{known} no heavy tails: the noise is well-behaved, and every measurement counts alike."
+    source = "Repeated measurements show" if findings.diagnosis else "The measurements show"
+    return f"{source} no heavy tails: the noise is well-behaved, and every measurement counts alike."
 
 
 def repeats() -> str:
@@ -144,17 +142,12 @@ def failures() -> str:
 
 
 def measured(result: Result) -> str:
-    """What the command gives."""
+    """What the study's result is, as the object of 'minimize'."""
     if isinstance(result, JsonField):
         return f"{result.field} in the JSON that it prints"
     return {WallTime: "the time it takes", Pattern: "a number found in its output"}.get(
         type(result), "the last number it prints"
     )
-
-
-def without_password(url: str) -> str:
-    """A storage URL that can be shown."""
-    return sqlalchemy.make_url(url).render_as_string(hide_password=True)
 
 
 def _count(number: int, what: str) -> str:

@@ -7,11 +7,12 @@ another name than this machine's own are turned away, so that no page from elsew
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any
 
 from noregret.tune.learning.findings import Findings
@@ -19,9 +20,13 @@ from noregret.tune.learning.suggest import believed
 from noregret.tune.page.page import content, page
 from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store
-from noregret.tune.study.study import Study, StudyError
+from noregret.tune.study.study import NotYet, Study, StudyError
 
 HOST = "127.0.0.1"
+IDLE_SECONDS = 10
+"""A connection on which nothing comes for so long is closed."""
+CONNECTIONS = 32
+"""The number of connections that may be open; further ones are closed at once."""
 
 SCRIPT = """
 const note = document.getElementById("live"), main = document.querySelector("main");
@@ -52,33 +57,72 @@ class Watch:
         self._study, self._lock = study, Lock()
         self._seen: list[Record] | None = None
         self._findings: Findings | None = None
+        self.waiting = ""
+        """Why there is nothing to see yet; empty once the study has been begun."""
 
     def findings(self) -> Findings:
         """What is known now."""
         with self._lock:
-            with Store(self._study, readonly=True) as store:
-                records = store.records()
+            records = self._records()
             if self._findings is None or records != self._seen:
                 self._seen = records
                 self._findings = Findings(self._study, records, believed(self._study, records))
             return self._findings
 
+    def _records(self) -> list[Record]:
+        """All trials; none as long as the study has not been begun."""
+        try:
+            with Store(self._study, readonly=True) as store:
+                self.waiting = ""
+                return store.records()
+        except NotYet as error:
+            if self._seen:
+                raise
+            self.waiting = str(error)
+            return []
 
-def server(study: Study, port: int) -> ThreadingHTTPServer:
+
+class Server(ThreadingHTTPServer):
     """A server for a study's page, on loopback; port 0 for any that is free."""
-    watch = Watch(study)
-    watch.findings()  # what cannot be shown is refused here, not in the browser
+
+    daemon_threads = True
+
+    def __init__(self, study: Study, port: int) -> None:
+        self.watch, self._free = Watch(study), BoundedSemaphore(CONNECTIONS)
+        self.watch.findings()  # what cannot be shown is refused here, not in the browser
+        super().__init__((HOST, port), _handler(self.watch))
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own; a connection too many is closed."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that has gone is no error."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+def server(study: Study, port: int) -> Server:
+    """A server for a study's page; StudyError if its port is taken."""
     try:
-        found = ThreadingHTTPServer((HOST, port), _handler(watch))
+        return Server(study, port)
     except OSError as error:
         raise StudyError(f"--port {port} cannot be used: {error.strerror}: choose another one") from error
-    found.daemon_threads = True
-    return found
 
 
 def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         server_version, sys_version = "noregret", ""
+        timeout = IDLE_SECONDS
 
         def do_GET(self) -> None:
             if self.headers.get("Host", "").partition(":")[0] not in (HOST, "localhost"):
@@ -89,6 +133,11 @@ def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
                 self._show(watch.findings())
             except StudyError as error:
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "text/plain")
+            except ConnectionError:
+                raise  # the browser has gone, and wants no answer
+            except Exception as error:
+                said = f"this page cannot be drawn, which is noregret's fault: {type(error).__name__}: {error}"
+                self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, said, "text/plain")
 
         do_HEAD = do_GET
 
@@ -129,8 +178,8 @@ def _headers(kind: str, length: int, mark: str, nonce: str) -> dict[str, str]:
     return {**headers, "ETag": mark} if mark else headers
 
 
-def serve(study: Study, port: int, ready: Callable[[str], None]) -> None:
-    """Serve the page until interrupted; ``ready`` is told its address."""
+def serve(study: Study, port: int, ready: Callable[[str, str], None]) -> None:
+    """Serve the page until interrupted; ``ready`` is told its address, and why there is nothing to see yet."""
     with server(study, port) as found:
-        ready(f"http://{HOST}:{found.server_address[1]}/")
+        ready(f"http://{HOST}:{found.server_address[1]}/", found.watch.waiting)
         found.serve_forever(poll_interval=0.2)

@@ -1,11 +1,13 @@
-"""Numbers, times and params in words."""
+"""Numbers, times and params in words; text of others as text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
+from noregret.terminal import printable
 from noregret.tune.study.study import text
 
 
@@ -39,7 +41,7 @@ def between(lower: float, upper: float, digits: int = 3) -> tuple[str, str]:
 
 
 def likely(lower: float, upper: float, unit: str = "") -> str:
-    """Where a value lies.
+    """The interval in which a value probably lies, in words.
 
     >>> likely(1.0, 2.0, " s")
     'probably between 1 and 2 s'
@@ -65,11 +67,20 @@ def params(values: Mapping[str, Any], separator: str = ", ") -> str:
 
 def value(found: Any) -> str:
     """One parameter's value."""
-    return number(found) if isinstance(found, float) else text(found)
+    return number(found) if isinstance(found, float) else printable(text(found))
+
+
+def html(anything: str) -> str:
+    r"""Text of others as HTML that shows it, line by line.
+
+    >>> html("<b>\x1b[1m")
+    '&lt;b&gt;\\x1b[1m'
+    """
+    return escape(printable(anything, keep="\n\t"))
 
 
 def duration(seconds: float) -> str:
-    """A time in its two largest units.
+    """A duration in its two largest units.
 
     >>> duration(0.0123), duration(12.34), duration(75), duration(7300)
     ('12.3 ms', '12.3 s', '1 min 15 s', '2 h 1 min')
@@ -78,7 +89,7 @@ def duration(seconds: float) -> str:
         return f"{1000 * seconds:.3g} ms"
     if seconds < 60:
         return f"{seconds:.3g} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remainder = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest} s"
+        return f"{minutes} min {remainder} s"
     return f"{minutes // 60} h {minutes % 60} min"

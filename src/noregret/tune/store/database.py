@@ -8,6 +8,7 @@ writes; SQLite has no ``SELECT ... FOR UPDATE``, on which Optuna relies elsewher
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -30,7 +31,7 @@ from sqlalchemy.pool import NullPool, Pool, QueuePool
 from noregret.files import sync_folder
 from noregret.tune.store.copies import LOGS, Copy, copies, examine, flush, fresh, make_copy, results, set_aside
 from noregret.tune.store.locks import Interrupted, file_lock, server_lock
-from noregret.tune.study.study import Study, StudyError
+from noregret.tune.study.study import NotYet, Study, StudyError, without_password
 
 BUSY_SECONDS = 60
 """How long to wait for another process that is writing."""
@@ -91,7 +92,9 @@ def database(study: Study) -> Database:
     except ValueError:  # of the port, say
         raise StudyError("storage must be a URL such as postgresql://USER@HOST:5432/DATABASE") from None
     except sqlalchemy.exc.ArgumentError:
-        raise StudyError(f"storage must be a URL such as sqlite:///study.db, got {study.storage!r}") from None
+        raise StudyError(
+            f"storage must be a URL such as sqlite:///study.db, got {without_password(study.storage)!r}"
+        ) from None
     kind = parsed.get_backend_name()
     plain = parsed.database and not parsed.query and not parsed.database.startswith((":memory:", "file:"))
     if kind == "sqlite" and parsed.database and plain:
@@ -99,10 +102,12 @@ def database(study: Study) -> Database:
         if path.exists() and not path.is_file():
             raise StudyError(f"storage {path}: is not a file: choose another name")
         return SQLite(path, shlex.join(["noregret", "restore", str(study.path)]))
+    if "@" in (parsed.host or ""):
+        raise StudyError("storage: an @ in a password must be written as %40")
     if kind == "postgresql":
         return PostgreSQL(parsed.set(drivername="postgresql+psycopg"))
     raise StudyError(
-        f"storage must be sqlite:///FILE or postgresql://USER@HOST/DATABASE, got {parsed.render_as_string()!r}"
+        f"storage must be sqlite:///FILE or postgresql://USER@HOST/DATABASE, got {without_password(study.storage)!r}"
     )
 
 
@@ -125,7 +130,7 @@ class SQLite:
 
     def open(self, readonly: bool) -> RDBStorage:
         if readonly and not self.path.exists():
-            raise StudyError(f"{self} does not exist yet: 'noregret tune' makes it")
+            raise NotYet(f"{self} does not exist yet: 'noregret tune' makes it")
         if not self.path.exists():
             self._part_with(LOGS)
             self._create()
@@ -250,14 +255,24 @@ class SQLite:
         return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PostgreSQL:
     """A database on a server. It is looked after, and backed up, by whoever runs the server."""
 
     url: sqlalchemy.URL
 
     def __str__(self) -> str:
-        return self.url.render_as_string(hide_password=True).replace("+psycopg", "")
+        return without_password(self.url.render_as_string(hide_password=True)).replace("+psycopg", "")
+
+    def __repr__(self) -> str:
+        return f"PostgreSQL({self})"
+
+    def hide_passwords(self, said: str) -> str:
+        """What a driver said, without the passwords of the URL."""
+        secrets = [self.url.password, *(value for key, value in self.url.query.items() if key.endswith("password"))]
+        for secret in sorted(map(str, filter(None, secrets)), key=len, reverse=True):
+            said = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", said)
+        return said
 
     @property
     def remedy(self) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from noregret.tune.store.database import Database, SQLite
+from noregret.tune.store.database import Database, PostgreSQL, SQLite
 from noregret.tune.store.locks import ConnectionLost
-from noregret.tune.study.study import StudyError
+from noregret.tune.study.study import NotYet, StudyError
 
 SAFE = "the results so far are safe"
 DAMAGED = "not a database", "malformed", "Could not decode"
 """What SQLite says about a damaged file."""
 LASTING = "does not exist", "authentication failed", "pg_hba.conf", "permission denied", "No space left"
 """What a server says about trouble that does not pass by itself."""
+NO_STUDY = "has no study yet: 'noregret tune' makes it"
 
 
 def explained(error: BaseException, where: Database) -> StudyError:
@@ -24,7 +25,9 @@ def explained(error: BaseException, where: Database) -> StudyError:
         return found
     if isinstance(where, SQLite):
         return StudyError(f"storage {where}: {_of_a_file(causes, where)}")
-    return StudyError(f"storage {where}: {_of_a_server(causes)}")
+    said = _of_a_server(causes)
+    kind = NotYet if said == NO_STUDY else StudyError
+    return kind(f"storage {where}: {where.hide_passwords(said) if isinstance(where, PostgreSQL) else said}")
 
 
 def unreadable(where: Database, what: object) -> StudyError:
@@ -81,7 +84,7 @@ def _of_a_server(causes: list[BaseException]) -> str:
     if "table schema" in said:
         return _other(causes)
     if "relation" in said and "does not exist" in said:
-        return "has no study yet: 'noregret tune' makes it"
+        return NO_STUDY
     if "read-only" in said or "permission denied" in said:
         return f"cannot be written: {_first_line(causes)}"
     return f"cannot be reached or used: {_first_line(causes)}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from optuna.study import StudyDirection
 
-from noregret.tune.study.study import Study, StudyError
+from noregret.tune.study.study import NotYet, Study, StudyError, without_password
 
 FORMAT = 2
 """How studies are written; a larger number is a later form, which this version cannot read."""
@@ -20,7 +20,7 @@ def study_id(storage: Any, study: Study, readonly: bool) -> int:
     if study.name not in known:
         if readonly:
             others = f": it has {', '.join(map(repr, known))}" if known else ""
-            raise StudyError(f"storage {study.storage} has no study {study.name!r} yet{others}")
+            raise NotYet(f"storage {without_password(study.storage)} has no study {study.name!r} yet{others}")
         return _named(storage, storage.create_new_study([_direction(study)], study.name), study)
     number, attributes = storage.get_study_id_from_name(study.name), known[study.name].user_attrs
     if FORM not in attributes and not readonly and not storage.get_all_trials(number, deepcopy=False):
@@ -44,7 +44,7 @@ def _direction(study: Study) -> StudyDirection:
 
 
 def _check(study: Study, attributes: dict[str, Any]) -> None:
-    place = f"{study.path}: storage {study.storage}"
+    place = f"{study.path}: storage {without_password(study.storage)}"
     if FORM not in attributes:
         raise StudyError(f"{place}: its study {study.name!r} was not made by noregret: choose another name or storage")
     if attributes[FORM] > FORMAT:

@@ -9,53 +9,62 @@ from collections.abc import Callable
 from typing import Any
 
 from noregret.tune.study.results import JsonField, LastNumber, Pattern, Result, WallTime
-from noregret.tune.study.study import text
+from noregret.tune.study.study import text, without_password
 
 
 def words(value: Any) -> str:
-    """Text that is not empty."""
+    """Return text that is not empty and has no zero bytes."""
     if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError(f"must be text, got {value!r}")
     return value
 
 
 def title(value: Any) -> str:
-    """A name."""
+    """Return a name of at most 200 printable characters."""
     if len(words(value)) > 200 or not value.isprintable():
         raise ValueError(f"must be at most 200 printable characters, got {value!r}")
     return str(value)
 
 
+def storage(value: Any) -> str:
+    """Return the text of a storage URL. What it means is checked when it is opened."""
+    try:
+        return words(value)
+    except ValueError:
+        shown = without_password(repr(value))
+        raise ValueError(f"must be a URL such as 'sqlite:///study.db', got {shown}") from None
+
+
 def table(value: Any) -> dict[str, Any]:
-    """A table."""
+    """Return a table of the file as a dict."""
     if not isinstance(value, dict):
         raise ValueError(f"must be a table, got {value!r}")
     return value
 
 
 def flag(value: Any) -> bool:
-    """True or false."""
+    """Return a boolean."""
     if not isinstance(value, bool):
         raise ValueError(f"must be true or false, got {value!r}")
     return value
 
 
 def number(value: Any) -> float:
-    """A finite number."""
+    """Return a finite number as a float."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
         raise ValueError(f"must be a finite number, got {repr(value)[:60]}")
     return float(value)
 
 
 def seconds(value: Any) -> float:
-    """A time."""
+    """Return a number of seconds above 0."""
     if not number(value) > 0:
         raise ValueError(f"must be a number of seconds above 0, got {value!r}")
     return float(value)
 
 
 def whole(least: int, most: int) -> Callable[[Any], int]:
-    """A whole number in these bounds."""
+    """Return a check for whole numbers from ``least`` to ``most``."""
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -66,7 +75,7 @@ def whole(least: int, most: int) -> Callable[[Any], int]:
 
 
 def one_of(*options: Any) -> Callable[[Any], Any]:
-    """One of these."""
+    """Return a check for a value that is one of ``options``."""
 
     def check(value: Any) -> Any:
         if value not in options:
@@ -77,7 +86,7 @@ def one_of(*options: Any) -> Callable[[Any], Any]:
 
 
 def command(value: Any) -> tuple[str, ...]:
-    """An argument list."""
+    """Return an argument list that starts with a program."""
     if not isinstance(value, list) or not all(isinstance(word, str) and "\0" not in word for word in value):
         raise ValueError(f"must be a list of words, such as ['./measure', '--size', '{{size}}'], got {value!r}")
     if not value or not value[0]:
@@ -86,7 +95,7 @@ def command(value: Any) -> tuple[str, ...]:
 
 
 def regex(value: Any) -> str:
-    """A regular expression."""
+    """Return a regular expression that compiles."""
     try:
         re.compile(words(value))
     except re.error as error:
@@ -95,14 +104,14 @@ def regex(value: Any) -> str:
 
 
 def exit_codes(value: Any) -> tuple[int, ...]:
-    """Exit codes."""
+    """Return a list of exit codes that is not empty."""
     if not isinstance(value, list) or not value:
         raise ValueError(f"must be a list of exit codes, such as [0], got {value!r}")
     return tuple(map(whole(0, 255), value))
 
 
 def choices(value: Any) -> list[Any]:
-    """Values that differ from each other, also as words of a command."""
+    """Return choices that differ from each other, also as words of a command."""
     if not isinstance(value, list) or not value or not all(isinstance(v, str | int | float | bool) for v in value):
         raise ValueError(f"must be a list of texts, numbers, or true and false, got {value!r}")
     shown = list(map(text, value))
@@ -115,7 +124,7 @@ def choices(value: Any) -> list[Any]:
 
 
 def result(value: Any) -> Result:
-    """How to read the result."""
+    """Return the reader of results that the value describes."""
     plain: dict[str, Result] = {"last-number": LastNumber(), "wall-time": WallTime()}
     if isinstance(value, str) and value in plain:
         return plain[value]

@@ -20,13 +20,14 @@ T = TypeVar("T")
 Space = Mapping[str, Float | Int | Choice] | list[Params]
 
 TEXT = re.compile(r"""("{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3})|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""", re.DOTALL)
-"""Texts and comments of a TOML file."""
+"""Matches the texts and the comments of a TOML file."""
 
 _LAST_NUMBER: Result = LastNumber()
 
 
 def load(path: Path) -> Study:
     """Read a study file; StudyError with the line and key at fault."""
+    check_name(path)
     source, content = _parsed(path)
     top = Section(path, source, "", content)
     study = Study(
@@ -35,7 +36,7 @@ def load(path: Path) -> Study:
         goal=top.get("goal", checks.one_of("minimize", "maximize"), "minimize"),
         command=top.get("command", checks.command),
         result=top.get("result", checks.result, _LAST_NUMBER),
-        storage=top.get("storage", checks.words, f"sqlite:///{path.stem}.db"),
+        storage=top.get("storage", checks.storage) if "storage" in content else default_storage(path),
         workers=top.get("workers", checks.whole(1, 256), 1),
         timeout=top.get("timeout", checks.seconds, 3600.0),
         lease=top.get("lease", checks.whole(1, 86400), 60),
@@ -47,6 +48,24 @@ def load(path: Path) -> Study:
     top.nothing_else()
     _check_placeholders(study, top)
     return study
+
+
+def check_name(path: Path) -> None:
+    """Refuse a path that is no text: neither messages nor pages could name it."""
+    try:
+        str(path.resolve()).encode()
+    except UnicodeEncodeError:
+        raise StudyError(f"{path}: the names of a study file and its folders must be UTF-8 text: rename it") from None
+
+
+def default_storage(path: Path) -> str:
+    """The database beside a study file; StudyError if a URL cannot name it."""
+    if "?" in path.stem or path.stem.startswith((":memory:", "file:")):
+        raise StudyError(
+            f"{path}: no database can be named after {path.name!r}: rename the file, or say in it where to keep "
+            "results, such as storage = 'sqlite:///study.db'"
+        )
+    return f"sqlite:///{path.stem}.db"
 
 
 def _parsed(path: Path) -> tuple[str, dict[str, Any]]:
@@ -71,18 +90,18 @@ class Section:
     source: str
     name: str
     content: dict[str, Any]
-    _known: list[str] = field(default_factory=list)
+    _taken: list[str] = field(default_factory=list)
 
     def get(self, key: str, check: Callable[[Any], T], *default: T) -> T:
         """The checked value of a key, which must be there unless it has a default."""
-        self._known.append(key)
+        self._taken.append(key)
         if key in self.content:
             try:
                 return check(self.content[key])
             except ValueError as error:
                 self.refuse(key, str(error))
         if not default:
-            for typo in get_close_matches(key, self.content.keys() - set(self._known), 1):
+            for typo in get_close_matches(key, self.content.keys() - set(self._taken), 1):
                 self.refuse(typo, f"unknown key: did you mean {key!r}?")
             self.refuse("", f"{key!r} is missing")
         return default[0]
@@ -94,9 +113,9 @@ class Section:
     def nothing_else(self) -> None:
         """Refuse keys that nobody has taken."""
         for key in self.content:
-            if key not in self._known:
-                close = get_close_matches(key, self._known, 1)
-                hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(self._known))}"
+            if key not in self._taken:
+                close = get_close_matches(key, self._taken, 1)
+                hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(self._taken))}"
                 self.refuse(key, f"unknown key: {hint}")
 
     def refuse(self, key: str, reason: str) -> NoReturn:
@@ -148,11 +167,12 @@ def _budget(section: Section) -> Budget:
 
 
 def _failure(section: Section) -> Failure:
-    usual = Failure()
+    default = Failure()
     failure = Failure(
-        ok_exit_codes=section.get("ok_exit_codes", checks.exit_codes, usual.ok_exit_codes),
-        output=section.get("output", checks.regex, usual.output),
-        stop_after=section.get("stop_after", checks.whole(1, 10**7), usual.stop_after),
+        ok_exit_codes=section.get("ok_exit_codes", checks.exit_codes, default.ok_exit_codes),
+        output=section.get("output", checks.regex, default.output),
+        stop_after=section.get("stop_after", checks.whole(1, 10**7), default.stop_after),
+        retries=section.get("retries", checks.whole(0, 1000), default.retries),
     )
     section.nothing_else()
     return failure
@@ -160,8 +180,8 @@ def _failure(section: Section) -> Failure:
 
 def _space(top: Section) -> Space:
     table = top.section("parameters")
-    none: list[Params] = []
-    rows = top.get("candidates", lambda value: read_table(top.path.parent / checks.words(value)), none)
+    no_rows: list[Params] = []
+    rows = top.get("candidates", lambda value: read_table(top.path.parent / checks.words(value)), no_rows)
     if bool(rows) == bool(table.content):
         top.refuse("", "say what to tune: either [parameters.NAME] tables, or candidates = 'file.csv'")
     return rows or {name: _parameter(table.section(name), name) for name in table.content}
@@ -193,8 +213,8 @@ def _check_placeholders(study: Study, top: Section) -> None:
     used = [name for argument in study.command for name in placeholders(argument)]
     for name in used:
         if name not in study.names:
-            known = f"parameters are {', '.join(study.names)}; write {{{{{name}}}}} for the text itself"
-            top.refuse("command", f"{{{name}}} is the placeholder of no parameter: {known}")
+            advice = f"parameters are {', '.join(study.names)}; write {{{{{name}}}}} for the text itself"
+            top.refuse("command", f"{{{name}}} is the placeholder of no parameter: {advice}")
     for name in study.names if isinstance(study.space, Mapping) else []:
         if name not in used:
             top.refuse("command", f"parameter {name!r} is not in it and can have no effect: add {{{name}}}")

@@ -9,10 +9,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from noregret.belief.posterior import HUGE
+from noregret.tune.study.matching import Found, TooSlow, search
 
 NUMBER = re.compile(
-    r"(?<![\w.])[-+]?(?:(?:\d+(?:,\d+)*\.?\d*|\.\d+)(?:e[-+]?\d+)?|(?:nan|inf(?:inity)?)\b)", re.IGNORECASE
+    r"""(?<![\w.])[-+−﹣－–]?(?:
+        0[xob][0-9a-f_]+
+        | (?:\d+(?:[,_'’\u00a0\u2009\u202f]\d+)*\.?\d*(?:[,_'’]\d+)* | \.\d+)(?:[ed][-+]?\d+)?
+        | (?:nan|inf(?:inity)?)\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
 )
+"""A number as programs print it. Spellings that mean another number than their digits read one by one are matched
+whole, so that `usable` can refuse them: 0x1F, −5 (which is no hyphen), 1_000, 1'000, 1,000, 1.5D+03."""
 
 
 class NoResult(ValueError):
@@ -20,7 +28,7 @@ class NoResult(ValueError):
 
 
 class Output(Protocol):
-    """What a result is read from."""
+    """A finished run, as far as reading its result needs it."""
 
     @property
     def stdout(self) -> str:
@@ -34,7 +42,7 @@ class Output(Protocol):
 
 
 class Result(Protocol):
-    """How to read the result."""
+    """A way to read the result of a run."""
 
     def read(self, output: Output) -> float:
         """The result; NoResult if there is none."""
@@ -84,12 +92,19 @@ class Pattern:
     regex: str
 
     def read(self, output: Output) -> float:
-        matches = list(re.finditer(self.regex, output.stdout, re.MULTILINE))
-        if not matches:
+        last = search_in_time(self.regex, output.stdout, last=True)
+        if last is None:
             raise NoResult(f"the regular expression {self.regex!r} does not match standard output")
-        last = matches[-1]
-        group: str | int = "value" if "value" in last.re.groupindex else min(last.re.groups, 1)
-        return usable(last[group] or "")
+        _check_whole(output.stdout, last.start, last.end)
+        return usable(last.value)
+
+
+def search_in_time(regex: str, text: str, *, last: bool = False) -> Found | None:
+    """The first or last match of a regular expression; NoResult if that takes too long."""
+    try:
+        return search(regex, text, last=last)
+    except TooSlow as error:
+        raise NoResult(str(error)) from None
 
 
 def usable(number: Any) -> float:
@@ -99,15 +114,30 @@ def usable(number: Any) -> float:
     12.5
     """
     try:
-        value = float(number)
+        value = _read(number)
     except ValueError:
         comma = ": print it without commas" if "," in number else ""
-        raise NoResult(f"the result must be a number, got {number!r}{comma}") from None
+        plain = ": print it as plainly as -1234.5 or 1.2e-3" if NUMBER.fullmatch(number) and not comma else ""
+        raise NoResult(f"the result must be a number, got {number!r}{comma}{plain}") from None
     except OverflowError:
         value = math.inf
     if not abs(value) <= HUGE:  # programs print larger numbers for 'no result'
         raise NoResult(f"the result must be a finite number between -1e100 and 1e100, got {str(number)[:40]}")
     return value
+
+
+def _read(number: Any) -> float:
+    """The float; ValueError for text with underscores too, which Python would leave out."""
+    if isinstance(number, str) and "_" in number:
+        raise ValueError
+    return float(number)
+
+
+def _check_whole(text: str, start: int, end: int) -> None:
+    """Refuse a group that is a part of a number that cannot be read: the 1 of 1_000, the 5 of −5."""
+    for found in NUMBER.finditer(text, max(start - 100, 0), end + 100):
+        if found.start() < end and start < found.end():
+            usable(found[0])
 
 
 def _last_object(stdout: str) -> Any:

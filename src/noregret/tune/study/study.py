@@ -24,6 +24,10 @@ class StudyError(ValueError):
     """The study cannot go on; the message says what must hold, what came, and what to do."""
 
 
+class NotYet(StudyError):
+    """The study has not been begun: there is nothing to read in its storage."""
+
+
 @dataclass(frozen=True)
 class Budget:
     """When to stop: after so many results in all, or so many seconds of this call; at least one of them."""
@@ -34,13 +38,15 @@ class Budget:
 
 @dataclass(frozen=True)
 class Failure:
-    """What counts as a failed run, besides one without a readable result."""
+    """When a run counts as failed although its result can be read, and when failures end the call."""
 
     ok_exit_codes: tuple[int, ...] = (0,)
     output: str | None = None
     """A regular expression; a run whose output matches it has failed."""
     stop_after: int = 10
-    """So many failures in a row end the call."""
+    """The number of failed trials in a row that ends the call."""
+    retries: int = 0
+    """How often a failed run is repeated at once, with the same setting, before its trial counts as failed."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,8 @@ class Study:
     name: str = "study"
     goal: Goal = "minimize"
     result: Result = field(default_factory=LastNumber)
-    storage: str = "sqlite:///study.db"
+    storage: str = field(default="sqlite:///study.db", repr=False)
+    """A URL; it may hold a password, so it is shown by `without_password` only."""
     workers: int = 1
     timeout: float = 3600.0
     lease: int = 60
@@ -69,12 +76,12 @@ class Study:
 
     @property
     def folder(self) -> Path:
-        """Where the command runs, and what relative paths start from."""
+        """The folder in which the command runs; relative paths start from it."""
         return self.path.resolve().parent
 
     @property
     def names(self) -> list[str]:
-        """The parameters."""
+        """The names of the parameters."""
         return list(self.space) if isinstance(self.space, Mapping) else list(self.space[0])
 
     def arguments(self, params: Mapping[str, Any]) -> list[str]:
@@ -96,6 +103,16 @@ class Study:
             return list(self.space.items())
         rows = json.dumps(list(self.space), sort_keys=True)
         return [("candidates", f"{len(self.space)} rows, {hashlib.sha256(rows.encode()).hexdigest()[:16]}")]
+
+
+def without_password(url: str) -> str:
+    """A storage URL that can be shown, also if it is misspelt.
+
+    >>> without_password("postgresql://me:secret@host/db?sslpassword=secret")
+    'postgresql://me:***@host/db?sslpassword=***'
+    """
+    shown = re.sub(r"^(\W*+(?:[\w+.]+:/+)?+[^:@]*:).*@", r"\1***@", url)
+    return re.sub(r"([?&]\w*password=)[^&]*", r"\1***", shown)
 
 
 def placeholders(argument: str) -> list[str]:

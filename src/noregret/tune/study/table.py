@@ -49,6 +49,8 @@ def _typed(column: list[str]) -> list[Any]:
             values = [kind(cell) for cell in column]
         except ValueError:
             continue
-        if all(math.isfinite(value) and abs(value) <= EXACT for value in values):
+        if not any("_" in cell for cell in column) and all(
+            math.isfinite(value) and abs(value) <= EXACT for value in values
+        ):
             return values
     return list(column)

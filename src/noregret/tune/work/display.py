@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any, Self
 
 from noregret.extra import extra
+from noregret.terminal import printable, say
 from noregret.tune.learning.findings import OUTLYING, Findings
 from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring.measure import Outcome
@@ -17,11 +18,11 @@ from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 
 LAST = 8
-"""Answers shown."""
+"""The number of answers shown on a terminal."""
 
 
 def view(study: Study, records: list[Record], suggester: Suggester) -> Lines:
-    """The one for where the output goes."""
+    """A live picture if standard output is a terminal, else a line per answer."""
     console = extra("rich.console", "tune").Console()
     return Live(study, records, suggester, console) if console.is_terminal else Lines(study, records)
 
@@ -42,9 +43,9 @@ class Lines:
         pass
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
-        what = f"failed: {outcome.failure}" if outcome.value is None else repr(outcome.value)
+        what = f"failed: {printable(outcome.failure)}" if outcome.value is None else repr(outcome.value)
         late = "" if counted else " [not counted: another worker has answered]"
-        print(f"trial {trial.number}: {what} ({words.params(trial.params)}){late}", flush=True)
+        say(f"trial {trial.number}: {what} ({words.params(trial.params)}){late}")
 
     def refresh(self) -> None:
         pass
@@ -101,25 +102,25 @@ class Live(Lines):
         counts = f"{self._finished}{f' of {rounds}' if rounds else ''} done"
         counts += f", {self._failed} failed" if self._failed else ""
         counts += f", {running} running" if running else ""
-        left = self._left()
+        seconds_left = self._seconds_left()
         grid = extra("rich.table", "tune").Table.grid(padding=(0, 2))
         grid.add_row(
-            f"[bold]{_plain(self.study.name)}[/]",
+            _text(self.study.name, "bold"),
             bar,
             counts,
-            f"about {words.duration(math.ceil(left))} left" if left else "",
+            f"about {words.duration(math.ceil(seconds_left))} left" if seconds_left else "",
         )
         return grid
 
     def _share(self) -> float:
-        """How much of the budget is spent, by rounds or seconds, whichever is ahead."""
+        """The spent share of the budget, of its rounds or of its seconds, whichever is larger."""
         rounds, seconds = self.study.budget.rounds, self.study.budget.seconds
         shares = [self._finished / rounds] if rounds else []
         shares += [(monotonic() - self._begun) / seconds] if seconds else []
         return min(max(shares), 1.0)
 
-    def _left(self) -> float:
-        """Seconds left, 0 if nobody can say."""
+    def _seconds_left(self) -> float:
+        """The expected seconds until the budget is spent, 0 if they are not known."""
         spent, done = monotonic() - self._begun, self._finished - self._at_start
         times = []
         if self.study.budget.rounds and done:
@@ -134,9 +135,10 @@ class Live(Lines):
         best = self._findings.best
         unit = self._findings.unit
         sure = words.likely(best.lower, best.upper, unit)
-        return (
-            f"\nbest so far  [bold green]{words.number(best.estimate)}{unit}[/]  ({sure})\n"
-            f"             {_plain(words.params(best.params, '  '))}\n"
+        estimate = (f"{words.number(best.estimate)}{unit}", "bold green")
+        params = words.params(best.params, "  ")
+        return extra("rich.text", "tune").Text.assemble(
+            "\nbest so far  ", estimate, f"  ({sure})\n             {params}\n"
         )
 
     def _answers(self, last: list[tuple[Record, Outcome]]) -> Any:
@@ -149,16 +151,17 @@ class Live(Lines):
         for name in self.study.names:
             table.add_column(name, justify="right", style="dim", no_wrap=True)
         for trial, outcome in reversed(last):
-            table.add_row(str(trial.number), *self._answer(outcome, trial), *map(words.value, trial.params.values()))
+            params = [_text(words.value(value)) for value in trial.params.values()]
+            table.add_row(str(trial.number), *self._answer(outcome, trial), *params)
         return table
 
-    def _answer(self, outcome: Outcome, trial: Record) -> tuple[str, str]:
+    def _answer(self, outcome: Outcome, trial: Record) -> tuple[Any, Any]:
         if outcome.value is None:
-            return "[red]failed[/]", f"[red]{_plain(outcome.failure[:40])}[/]"
+            return _text("failed", "red"), _text(outcome.failure[:40], "red")
         odd = self._findings is not None and self._findings.weights.get(trial.number, 1.0) < OUTLYING
-        return words.number(outcome.value), "[yellow]outlying[/]" if odd else ""
+        return words.number(outcome.value), _text("outlying" if odd else "", "yellow")
 
 
-def _plain(words_of_others: str) -> str:
-    """Text that is not read as markup."""
-    return words_of_others.replace("[", r"\[")
+def _text(shown: str, style: str = "") -> Any:
+    """Text that is read neither as markup nor as orders to the terminal."""
+    return extra("rich.text", "tune").Text(printable(shown), style)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from dataclasses import replace
 from threading import Event
 
+from noregret.terminal import complain, printable, say
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import Suggester, believed
 from noregret.tune.page import words
@@ -21,11 +21,11 @@ from noregret.tune.work.worker import interruptible, work
 def dry_run(study: Study) -> str:
     """The first command of a study as one would type it; nothing is run or written."""
     check_command(study)
-    return shlex.join(study.arguments(Suggester(study)([]).params))
+    return printable(shlex.join(study.arguments(Suggester(study)([]).params)))
 
 
 def tune(study: Study, workers: int) -> int:
-    """Work on a study until its budget is spent, and say what was found; 130 if interrupted."""
+    """Work on a study until its budget is spent, and say what was found; 3 if nothing was, 130 if interrupted."""
     check_command(study)
     stop, suggester = Event(), Suggester(study)
     with interruptible(), Store(study, stop=stop) as store:
@@ -34,11 +34,12 @@ def tune(study: Study, workers: int) -> int:
                 work(replace(study, workers=workers), store, suggester, seen, stop)
         except KeyboardInterrupt:
             done = sum(record.finished for record in store.records())
-            print(f"\nnoregret: stopped; {done} results are kept in {store.where}. ", file=sys.stderr, end="")
-            print("Run the same command to go on.", file=sys.stderr)
+            where = printable(str(store.where))
+            complain(f"\nnoregret: stopped; {done} results are kept in {where}. Run the same command to go on.")
             return 130
-        print(conclusion(findings(study, store)))
-    return 0
+        found = findings(study, store)
+        say(conclusion(found))
+    return 0 if found.done else 3
 
 
 def report(study: Study) -> str:
@@ -61,7 +62,7 @@ def conclusion(found: Findings) -> str:
     lines = [f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best.lower, best.upper, found.unit)}"]
     width = max(map(len, best.params))
     lines += [f"  {name:<{width}}  {words.value(value)}" for name, value in best.params.items()]
-    return "\n".join([*lines, f"the evidence: noregret report {shlex.quote(str(found.study.path))}"])
+    return "\n".join([*lines, f"the evidence: noregret report {printable(shlex.quote(str(found.study.path)))}"])
 
 
 def check_command(study: Study) -> None:

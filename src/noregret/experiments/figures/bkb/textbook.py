@@ -25,7 +25,7 @@ class TextbookGP:
 
 
 class _TextbookPosterior:
-    """As much of the contract as UCB asks for."""
+    """The part of the `Posterior` contract that the rule UCB uses."""
 
     def __init__(self, model: TextbookGP, arms: Floats) -> None:
         self.arms, self.ridge, self._kernel = arms, model.ridge, model.kernel

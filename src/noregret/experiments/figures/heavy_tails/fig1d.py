@@ -9,7 +9,7 @@ from noregret.problems.tables import Folder
 
 
 def problem(folder: Folder = None, *, rng: Seed = None) -> Problem:
-    """The same in every trial; only the rewards differ."""
+    """The problem, which has the same arms and means in every trial; only the rewards differ."""
     return stocks(folder)
 
 

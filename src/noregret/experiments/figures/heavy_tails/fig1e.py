@@ -15,7 +15,7 @@ from noregret.problems.tables import Folder
 
 
 def problem(folder: Folder = None, *, located: bool = False, rng: Seed = None) -> Problem:
-    """The same in every trial; only the rewards differ."""
+    """The problem, which has the same arms and means in every trial; only the rewards differ."""
     return light_sensors(folder, located=located)
 
 

@@ -1,0 +1,54 @@
+"""Standard output and error: text of others as text, not as orders to the terminal; readers that have gone."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from contextlib import suppress
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Text in which every character that is not meant to be seen is spelled out, but for those in ``keep``.
+
+    These are control characters, which move the cursor, set the title or fill the clipboard; marks that turn the
+    direction of writing; line ends; and bytes of file names that are no text.
+
+    >>> print(printable("a\x1b]0;title\x07 \u202egnp.exe b\nc"))
+    a\x1b]0;title\x07 \u202egnp.exe b\nc
+    """
+    return "".join(_spelled_out(character) if _hidden(character, keep) else character for character in text)
+
+
+def _hidden(character: str, keep: str) -> bool:
+    kind = unicodedata.category(character)
+    return (kind.startswith("C") or kind in ("Zl", "Zp")) and character not in keep
+
+
+def _spelled_out(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+class OutputLost(Exception):
+    """Standard output takes nothing more: its reader has gone, or its disk is full. The cause is the OSError."""
+
+
+def say(*lines: str) -> None:
+    """Print lines to standard output at once; OutputLost if it does not take them."""
+    try:
+        for line in lines:
+            print(line)
+        sys.stdout.flush()
+    except OSError as error:
+        raise OutputLost(error.strerror) from error
+
+
+def drop_output() -> None:
+    """Let everything that is still printed to standard output go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def complain(text: str) -> None:
+    """Print to standard error; if nobody can be told, nobody is."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)

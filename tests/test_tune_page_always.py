@@ -1,0 +1,149 @@
+"""Every study that ``tune`` can make has a page, whatever was measured."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.suggest import believed
+from noregret.tune.page.page import page
+from noregret.tune.store.records import Record
+from noregret.tune.study.results import JsonField, LastNumber, Pattern, WallTime
+from noregret.tune.study.study import Budget, Study
+from noregret.tune.work.running import conclusion
+
+NAME = st.from_regex(r"[A-Za-z_]\w{0,8}", fullmatch=True)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
+EXACT = 2**53
+
+
+@st.composite
+def ranges(draw):
+    if draw(st.booleans()):
+        low, high = sorted(draw(st.tuples(*[st.integers(-EXACT, EXACT) | st.integers(-3, 9)] * 2)))
+        return Int(low, high, log=low > 0 and draw(st.booleans()))
+    low, high = sorted(draw(st.tuples(*[st.floats(-1e300, 1e300) | st.floats(0, 1)] * 2)))
+    return Float(low, high, log=low > 0 and draw(st.booleans()))
+
+
+def choices():
+    value = TEXT | st.integers(-9, 9) | st.booleans()
+    few = st.lists(value, min_size=1, max_size=5, unique_by=lambda v: str(v).lower())
+    return (few | st.integers(30, 60).map(lambda n: [f"option {i}" for i in range(n)])).map(Choice)
+
+
+def spaces():
+    named = st.dictionaries(NAME, ranges() | choices(), min_size=1, max_size=4)
+    cells = {"machine": TEXT, "nodes": st.integers(1, 64), "price": st.floats(-1e9, 1e9)}
+    tables = st.sets(st.sampled_from(sorted(cells)), min_size=1).flatmap(
+        lambda names: st.lists(st.fixed_dictionaries({name: cells[name] for name in names}), min_size=1, max_size=12)
+    )
+    return named | tables
+
+
+def params_of(space, rng):
+    if not isinstance(space, dict):
+        return space[rng.integers(len(space))]
+    drawn = {}
+    for name, parameter in space.items():
+        if isinstance(parameter, Choice):
+            drawn[name] = parameter.options[rng.integers(len(parameter.options))]
+        else:
+            drawn[name] = next(iter(parameter.decode(rng.uniform(size=(1, 1)))))
+    return drawn
+
+
+def values():
+    """Functions from a generator to a result: none, constant, noise-free, huge, tiny, heavy-tailed, of few values."""
+    size = st.sampled_from([1e-100, 1e-12, 1.0, 1e12, 1e98])
+    shape = st.sampled_from(
+        [
+            lambda rng: 0.0,
+            lambda rng: 1.0,
+            lambda rng: float(rng.integers(2)),
+            lambda rng: float(rng.standard_normal()),
+            lambda rng: float(np.clip(rng.standard_cauchy(), -90, 90)),
+            lambda rng: 1.0 + 1e-15 * float(rng.standard_normal()),
+        ]
+    )
+    return st.tuples(size, shape).map(lambda found: lambda rng: found[0] * found[1](rng))
+
+
+@st.composite
+def studies(draw):
+    """A study and the records of some of its trials; most settings are measured several times."""
+    space, value, share = draw(spaces()), draw(values()), draw(st.sampled_from([0.0, 0.0, 0.3, 1.0]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    settings_ = [params_of(space, rng) for _ in range(draw(st.integers(1, 6)))]
+    records = []
+    for number in range(draw(st.sampled_from([0, 1, 2, 7, 25, 45]))):
+        params = settings_[rng.integers(len(settings_))]
+        told = tuple(r.number for r in records[-1:] if r.finished)
+        if rng.uniform() < share:
+            records.append(Record(number, params, "failed", None, draw(TEXT), 0.1, draw(TEXT), told))
+        else:
+            records.append(Record(number, params, "done", value(rng), seconds=0.1, told=told))
+    if draw(st.booleans()):
+        records.append(Record(len(records), settings_[0], draw(st.sampled_from(["running", "waiting"]))))
+    result = draw(st.sampled_from([LastNumber(), WallTime(), JsonField("a.<b>"), Pattern("x")]))
+    goal = draw(st.sampled_from(["minimize", "maximize"]))
+    budget = draw(st.sampled_from([Budget(rounds=50), Budget(seconds=5.0)]))
+    return Study(Path("s.toml"), ("m", "{x}"), space, draw(TEXT), goal, result, budget=budget), records
+
+
+class Checker(HTMLParser):
+    """Counts what is open; SVG's marks close themselves."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "link"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def assert_shown(study, records):
+    findings = Findings(study, records, believed(study, records))
+    text = page(findings)
+    checker = Checker()
+    checker.feed(text)
+    assert checker.open == []
+    assert not re.search(r'="[^"]*\b(nan|inf)\b', re.sub(r'aria-label="[^"]*"', "", text))  # no mark without a place
+    assert conclusion(findings)
+    findings.diagnosis  # noqa: B018
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(studies())
+def test_every_study_has_a_page(found):
+    assert_shown(*found)
+
+
+def repeated(values, space=None):
+    space = space or {"x": Float(0.0, 1.0)}
+    study = Study(Path("s.toml"), ("m", "{x}"), space)
+    return study, [Record(i, {"x": x}, "done", value, seconds=0.1) for i, (x, value) in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [(i % 5 / 5, float(i % 5)) for i in range(40)],  # without noise, every setting measured 8 times
+        [(i % 20 / 20, 1.0) for i in range(40)],
+        [(0.5, 2.0)] * 30,
+        [(i % 2 / 2, float(i % 2)) for i in range(30)],
+        [(0.5, 1.0)] * 15 + [(0.1, i / 7) for i in range(7)],  # noise in a setting measured too seldom
+    ],
+)
+def test_studies_without_noise_have_a_page(values):
+    assert_shown(*repeated(values))
