@@ -2,6 +2,9 @@
 
 import copy
 import math
+import pickle
+import sys
+import threading
 import time
 
 import numpy as np
@@ -505,6 +508,74 @@ def test_answers_to_nothing_are_refused():
     with pytest.raises(ValueError, match="y must be from 0 to 1, got 7"):
         opt.tell({"x": 0.5, "y": 7}, 2.0)
     assert len(opt.measurements) == 1
+
+
+def test_a_trial_of_another_optimizer_is_refused():
+    """Its id is one of ours too, and its value would count for other params."""
+    opt, other = Optimizer(SQUARE, rng=0), Optimizer(SQUARE, rng=1)
+    mine, foreign = opt.ask(), other.ask()
+    for answer in (lambda: opt.tell(foreign, 1.0), lambda: opt.fail(foreign)):
+        with pytest.raises(ValueError, match="trial 0 is not one of this optimizer's: tell its params instead"):
+            answer()
+    assert not opt.measurements
+    opt.tell(foreign.params, 1.0)
+    opt.tell(mine, 2.0)
+    assert params(opt.measurements) == [foreign.params, mine.params]
+    opt.fail(opt.ask())
+    with pytest.raises(ValueError, match="trial 1 is not one of this optimizer's"):
+        opt.fail(Trial(1, foreign.params))
+
+
+def test_a_trial_may_travel():
+    """To a process that measures it and back; and a copy of the optimizer knows the trials that were out."""
+    opt = Optimizer(SQUARE, rng=0)
+    trial = opt.ask()
+    twin = pickle.loads(pickle.dumps(opt))
+    opt.tell(pickle.loads(pickle.dumps(trial)), 1.0)
+    twin.tell(trial, 1.0)
+    assert twin.best() == opt.best()
+    assert "token" not in repr(trial)
+    opt.ask()
+    with pytest.raises(ValueError, match="trial 1 is not one of this optimizer's"):
+        opt.tell(twin.ask(), 1.0)
+
+
+def test_threads_may_share_an_optimizer():
+    """With calls in the midst of others, points had two numbers, arms were missing, and values were lost."""
+    opt, failures, usual = Optimizer(SQUARE, rng=0), [], sys.getswitchinterval()
+
+    def work():
+        try:
+            for _ in range(12):
+                trial = opt.ask()
+                opt.tell(trial, bowl(trial.params))
+                opt.best()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(usual)
+    assert not failures
+    assert len(opt.measurements) == 48
+    assert bowl(opt.best().params) < 0.02
+
+
+@pytest.mark.parametrize("noise", [1e-320, 1e-200, 1e160, 1.7e308])
+@pytest.mark.parametrize("unit", [1e-300, 1.0, 1e300])
+def test_extreme_noise_is_survived_in_silence(noise, unit):
+    opt = Optimizer(SQUARE, rng=0)
+    for t in range(12):
+        trial = opt.ask()
+        opt.tell(trial, unit * bowl(trial.params), noise=noise if t % 2 else None)
+    best = opt.best()
+    assert best.lower <= best.estimate <= best.upper
 
 
 def test_other_bad_arguments():

@@ -28,7 +28,7 @@ from noregret.belief.posterior import HUGE
 from noregret.integrations.replay import Remembering, replay
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.optimizer import Estimate, Optimizer
-from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.optimizer.parameters import MOST_OPTIONS, Choice, Float, Int
 
 
 class NoRegretSampler(BaseSampler):
@@ -37,7 +37,7 @@ class NoRegretSampler(BaseSampler):
     What it suggests is a function of the study's trials and the seed: it keeps no state between trials, so it works
     the same with ``study.optimize``, with ask and tell, with ``n_jobs``, with several processes on one storage, and
     after a restart. Trials that are running count as under way, failed ones as bad. Parameters that not all trials
-    have had are drawn at random, as Optuna's other samplers do.
+    have had are drawn at random, as Optuna's other samplers do, and so are those with more than 1000 choices.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class NoRegretSampler(BaseSampler):
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         found = self._common.calculate(study)
-        return {name: distribution for name, distribution in found.items() if not distribution.single()}
+        return {name: its for name, its in found.items() if not its.single() and not _too_many(its)}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -77,7 +77,7 @@ class NoRegretSampler(BaseSampler):
     def best(self, study: Study) -> Estimate:
         """The params to recommend, and what is believed about them: not those of the luckiest measurement."""
         _check_one_goal(study)
-        space = self._common.calculate(study)
+        space = {name: its for name, its in self._common.calculate(study).items() if not _too_many(its)}
         if not space:
             raise ValueError("the study must have a finished trial with a parameter that all have in common")
         best = informed(study, space, self._seed, self._calibration).best()
@@ -140,6 +140,11 @@ class Parameter:
 def _check_one_goal(study: Study) -> None:
     if len(study.directions) != 1:
         raise ValueError(f"NoRegretSampler is for studies with one objective, got {len(study.directions)}")
+
+
+def _too_many(distribution: BaseDistribution) -> bool:
+    """Whether it has more choices than an optimizer takes."""
+    return isinstance(distribution, CategoricalDistribution) and len(distribution.choices) > MOST_OPTIONS
 
 
 def _asking(study: Study, trial: FrozenTrial) -> int:

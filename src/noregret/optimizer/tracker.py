@@ -167,8 +167,9 @@ def _suspects(numbers: Ints, values: Floats, trust: Floats) -> dict[int, float]:
 
 def others(candidates: Floats, points: Floats) -> Floats:
     """The candidates that are none of the points, each once: what a point is known for, no copy of it escapes."""
-    first = np.unique(np.vstack([points, candidates]), axis=0, return_index=True)[1] - len(points)
-    return candidates[np.sort(first[first >= 0])]
+    known = {point.tobytes() for point in points + 0.0}  # -0.0 becomes 0.0, so that equal points have equal bytes
+    new = {candidate.tobytes(): i for i, candidate in reversed(list(enumerate(candidates + 0.0)))}
+    return candidates[sorted(i for point, i in new.items() if point not in known)]
 
 
 @lru_cache(maxsize=16)
