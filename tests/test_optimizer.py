@@ -209,6 +209,92 @@ def test_an_optimizer_can_be_copied():
     assert copy.deepcopy(opt).ask().params == opt.ask().params
 
 
+def test_a_copy_goes_its_own_way():
+    opt = Optimizer(SQUARE, rng=0)
+    played(opt, 15)
+    twin, asked = copy.copy(opt), opt.ask().params
+    assert twin.ask().params == asked
+    played(twin, 5)
+    assert (len(opt.measurements), len(twin.measurements)) == (15, 20)
+    undisturbed = Optimizer(SQUARE, rng=0)
+    played(undisturbed, 15)
+    undisturbed.ask()
+    assert opt.ask().params == undisturbed.ask().params
+
+
+# --- long histories ----------------------------------------------------------------------------------------------
+
+FEW = Calibration(exact=40, longest=15)
+
+
+def told_at_random(opt, count, seed=0):
+    rng = np.random.default_rng(seed)
+    for x, y in rng.random((count, 2)):
+        opt.tell({"x": x, "y": y}, bowl({"x": x, "y": y}) + student(rng))
+
+
+@pytest.mark.parametrize("count", [41, 200, 600])
+def test_the_belief_is_made_of_a_bounded_number_of_points(count):
+    """Its cost, and so that of ask, best and predict, grows with the cube of them."""
+    opt = Optimizer(SQUARE, rng=0, calibration=FEW)
+    told_at_random(opt, count)
+    for _ in range(30):
+        opt.tell(opt.ask(), 0.3)
+        opt.best()
+        belief = opt._tracker.belief()
+        assert belief.rank <= 40 + 15
+        assert len(belief.arms) <= 40 + 15 + 512 + 5 * 128
+
+
+def test_what_is_kept_is_enough_to_find_the_bottom():
+    regrets = []
+    for seed in range(3):
+        opt = Optimizer(SQUARE, rng=seed, calibration=FEW)
+        told_at_random(opt, 150, seed)
+        played(opt, 60, noise=student, seed=seed)
+        regrets.append(bowl(opt.best().params))
+    assert np.mean(regrets) < 0.02
+
+
+def test_a_long_history_told_anew_leads_to_the_same_question():
+    lived = Optimizer(SQUARE, rng=5, calibration=FEW)
+    told_at_random(lived, 60)
+    played(lived, 70, noise=spikes)
+    told = Optimizer(SQUARE, rng=5, calibration=FEW)
+    for params_of, value, _ in lived.measurements:
+        told.tell(params_of, value)
+    assert lived.ask().params == pytest.approx(told.ask().params, abs=1e-6)
+
+
+def test_a_point_that_is_left_out_may_be_measured_and_be_under_way():
+    opt = Optimizer(SQUARE, rng=0, calibration=FEW)
+    told_at_random(opt, 200)
+    trials = [opt.expect(m.params) for m in opt.measurements[::10]]
+    opt.ask()
+    for trial in trials:
+        opt.tell(trial, bowl(trial.params))
+        opt.ask()
+    assert len(opt.measurements) == 220
+
+
+def test_what_is_left_out_is_trusted_as_far_as_it_agrees():
+    opt = Optimizer(SQUARE, rng=0, calibration=FEW)
+    opt.tell({"x": 0.9, "y": 0.9}, 50.0)
+    told_at_random(opt, 200)
+    trust = np.array([m.trust for m in opt.measurements])
+    assert np.isfinite(trust).all()
+    assert trust[0] < 0.05
+    assert np.median(trust) > 0.5
+
+
+def test_no_row_of_a_short_table_is_left_out():
+    """Nothing else may be known about a name than what was measured there."""
+    opt = Optimizer([{"name": str(i)} for i in range(100)], goal="maximize", rng=0, calibration=FEW)
+    for i in range(100):
+        opt.tell({"name": str(i)}, float(i))
+    assert opt._tracker.belief().rank == 100
+
+
 # --- many at once ------------------------------------------------------------------------------------------------
 
 

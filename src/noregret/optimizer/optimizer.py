@@ -220,6 +220,17 @@ class Optimizer:
             if not arrival.failed
         ]
 
+    @_alone
+    def __copy__(self) -> Optimizer:
+        """An optimizer of its own with the same past: cheap, since what never changes is shared."""
+        twin = Optimizer.__new__(Optimizer)
+        twin.__setstate__(self.__getstate__())
+        twin._history = self._history.copy()
+        twin._tracker = self._tracker.copy(twin._history)
+        twin._asking = self._asking.copy(twin._history, twin._tracker)
+        twin._trials, twin._answered, twin._failed = list(self._trials), set(self._answered), set(self._failed)
+        return twin
+
     def __getstate__(self) -> dict[str, Any]:
         """What a copy gets: everything but the lock."""
         with self._lock:
