@@ -45,6 +45,9 @@ VARIANTS = {
     "initial-3": Calibration(initial=3),
     "initial-5": Calibration(initial=5),
     "initial-12": Calibration(initial=12),
+    "exact-50": Calibration(exact=50),
+    "exact-100": Calibration(exact=100),
+    "unbounded": Calibration(exact=10**9),
 }
 FIRST_NOISES = ["gaussian-0.02", "gaussian-0.15", "student-3", "student-1.5", "spikes"]
 

@@ -10,6 +10,7 @@ from scipy.stats import t as student
 from noregret import Choice, ExactGP, ExpectedImprovement, Float, Int, Matern
 from noregret.optimizer.calibration import Calibration, subset
 from noregret.optimizer.candidates import Candidates, around, shifted, sobol
+from noregret.optimizer.condensing import essential
 from noregret.optimizer.evidence import Evidence
 from noregret.optimizer.fit import CENTRE, Fit, FitMatern, _Likelihood
 from noregret.optimizer.history import UNKNOWN, Arrival, History
@@ -301,6 +302,26 @@ def test_milestones_come_at_a_growing_distance():
     reached = sorted({milestone(count, 5, 40, 2.0) for count in range(5, 200)})
     assert reached == [5, 6, 7, 8, 9, 11, 14, 18, 26, 42, 84, 168]
     assert milestone(3, 5, 40, 2.0) == 3
+
+
+def test_milestones_are_never_far_apart():
+    found = sorted({milestone(count, 5, 2000, 1.05, 100) for count in range(5, 6000)})
+    assert max(np.diff(found)) == 100
+    assert [m for m in found if m < 1900] == sorted({milestone(c, 5, 2000, 1.05) for c in range(5, 1900)})
+
+
+def test_essential_points_cover_everything_and_crowd_where_it_is_best():
+    rng = np.random.default_rng(0)
+    points = rng.random((400, 2))
+    values = -((points - 0.3) ** 2).sum(axis=1)
+    given = Evidence(points, np.arange(400), values, np.full(400, np.nan), np.array([0, 1]))
+    calibrated = Calibration().calibrated(given)
+    kept = essential(calibrated, calibrated.scale.standardised(given), 60)
+    assert kept.size == 60
+    far = np.sqrt(((points[:, None] - points[kept]) ** 2).sum(axis=2)).min(axis=1)
+    assert far.max() < 0.25, "thirty points that cover the square leave none farther from them"
+    best = np.argsort(-values)[:20]
+    assert np.isin(best, kept).all()
 
 
 def test_a_subset_spreads_over_time():

@@ -2,6 +2,9 @@
 
 import copy
 import math
+import pickle
+import sys
+import threading
 import time
 
 import numpy as np
@@ -204,6 +207,92 @@ def test_an_optimizer_can_be_copied():
     opt = Optimizer(SQUARE, rng=0)
     played(opt, 12)
     assert copy.deepcopy(opt).ask().params == opt.ask().params
+
+
+def test_a_copy_goes_its_own_way():
+    opt = Optimizer(SQUARE, rng=0)
+    played(opt, 15)
+    twin, asked = copy.copy(opt), opt.ask().params
+    assert twin.ask().params == asked
+    played(twin, 5)
+    assert (len(opt.measurements), len(twin.measurements)) == (15, 20)
+    undisturbed = Optimizer(SQUARE, rng=0)
+    played(undisturbed, 15)
+    undisturbed.ask()
+    assert opt.ask().params == undisturbed.ask().params
+
+
+# --- long histories ----------------------------------------------------------------------------------------------
+
+FEW = Calibration(exact=40, longest=15)
+
+
+def told_at_random(opt, count, seed=0):
+    rng = np.random.default_rng(seed)
+    for x, y in rng.random((count, 2)):
+        opt.tell({"x": x, "y": y}, bowl({"x": x, "y": y}) + student(rng))
+
+
+@pytest.mark.parametrize("count", [41, 200, 600])
+def test_the_belief_is_made_of_a_bounded_number_of_points(count):
+    """Its cost, and so that of ask, best and predict, grows with the cube of them."""
+    opt = Optimizer(SQUARE, rng=0, calibration=FEW)
+    told_at_random(opt, count)
+    for _ in range(30):
+        opt.tell(opt.ask(), 0.3)
+        opt.best()
+        belief = opt._tracker.belief()
+        assert belief.rank <= 40 + 15
+        assert len(belief.arms) <= 40 + 15 + 512 + 5 * 128
+
+
+def test_what_is_kept_is_enough_to_find_the_bottom():
+    regrets = []
+    for seed in range(3):
+        opt = Optimizer(SQUARE, rng=seed, calibration=FEW)
+        told_at_random(opt, 150, seed)
+        played(opt, 60, noise=student, seed=seed)
+        regrets.append(bowl(opt.best().params))
+    assert np.mean(regrets) < 0.02
+
+
+def test_a_long_history_told_anew_leads_to_the_same_question():
+    lived = Optimizer(SQUARE, rng=5, calibration=FEW)
+    told_at_random(lived, 60)
+    played(lived, 70, noise=spikes)
+    told = Optimizer(SQUARE, rng=5, calibration=FEW)
+    for params_of, value, _ in lived.measurements:
+        told.tell(params_of, value)
+    assert lived.ask().params == pytest.approx(told.ask().params, abs=1e-6)
+
+
+def test_a_point_that_is_left_out_may_be_measured_and_be_under_way():
+    opt = Optimizer(SQUARE, rng=0, calibration=FEW)
+    told_at_random(opt, 200)
+    trials = [opt.expect(m.params) for m in opt.measurements[::10]]
+    opt.ask()
+    for trial in trials:
+        opt.tell(trial, bowl(trial.params))
+        opt.ask()
+    assert len(opt.measurements) == 220
+
+
+def test_what_is_left_out_is_trusted_as_far_as_it_agrees():
+    opt = Optimizer(SQUARE, rng=0, calibration=FEW)
+    opt.tell({"x": 0.9, "y": 0.9}, 50.0)
+    told_at_random(opt, 200)
+    trust = np.array([m.trust for m in opt.measurements])
+    assert np.isfinite(trust).all()
+    assert trust[0] < 0.05
+    assert np.median(trust) > 0.5
+
+
+def test_no_row_of_a_short_table_is_left_out():
+    """Nothing else may be known about a name than what was measured there."""
+    opt = Optimizer([{"name": str(i)} for i in range(100)], goal="maximize", rng=0, calibration=FEW)
+    for i in range(100):
+        opt.tell({"name": str(i)}, float(i))
+    assert opt._tracker.belief().rank == 100
 
 
 # --- many at once ------------------------------------------------------------------------------------------------
@@ -505,6 +594,74 @@ def test_answers_to_nothing_are_refused():
     with pytest.raises(ValueError, match="y must be from 0 to 1, got 7"):
         opt.tell({"x": 0.5, "y": 7}, 2.0)
     assert len(opt.measurements) == 1
+
+
+def test_a_trial_of_another_optimizer_is_refused():
+    """Its id is one of ours too, and its value would count for other params."""
+    opt, other = Optimizer(SQUARE, rng=0), Optimizer(SQUARE, rng=1)
+    mine, foreign = opt.ask(), other.ask()
+    for answer in (lambda: opt.tell(foreign, 1.0), lambda: opt.fail(foreign)):
+        with pytest.raises(ValueError, match="trial 0 is not one of this optimizer's: tell its params instead"):
+            answer()
+    assert not opt.measurements
+    opt.tell(foreign.params, 1.0)
+    opt.tell(mine, 2.0)
+    assert params(opt.measurements) == [foreign.params, mine.params]
+    opt.fail(opt.ask())
+    with pytest.raises(ValueError, match="trial 1 is not one of this optimizer's"):
+        opt.fail(Trial(1, foreign.params))
+
+
+def test_a_trial_may_travel():
+    """To a process that measures it and back; and a copy of the optimizer knows the trials that were out."""
+    opt = Optimizer(SQUARE, rng=0)
+    trial = opt.ask()
+    twin = pickle.loads(pickle.dumps(opt))
+    opt.tell(pickle.loads(pickle.dumps(trial)), 1.0)
+    twin.tell(trial, 1.0)
+    assert twin.best() == opt.best()
+    assert "token" not in repr(trial)
+    opt.ask()
+    with pytest.raises(ValueError, match="trial 1 is not one of this optimizer's"):
+        opt.tell(twin.ask(), 1.0)
+
+
+def test_threads_may_share_an_optimizer():
+    """With calls in the midst of others, points had two numbers, arms were missing, and values were lost."""
+    opt, failures, usual = Optimizer(SQUARE, rng=0), [], sys.getswitchinterval()
+
+    def work():
+        try:
+            for _ in range(12):
+                trial = opt.ask()
+                opt.tell(trial, bowl(trial.params))
+                opt.best()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(usual)
+    assert not failures
+    assert len(opt.measurements) == 48
+    assert bowl(opt.best().params) < 0.02
+
+
+@pytest.mark.parametrize("noise", [1e-320, 1e-200, 1e160, 1.7e308])
+@pytest.mark.parametrize("unit", [1e-300, 1.0, 1e300])
+def test_extreme_noise_is_survived_in_silence(noise, unit):
+    opt = Optimizer(SQUARE, rng=0)
+    for t in range(12):
+        trial = opt.ask()
+        opt.tell(trial, unit * bowl(trial.params), noise=noise if t % 2 else None)
+    best = opt.best()
+    assert best.lower <= best.estimate <= best.upper
 
 
 def test_other_bad_arguments():

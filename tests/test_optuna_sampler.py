@@ -154,3 +154,12 @@ def test_values_go_to_the_optimizer_and_back(distribution):
         back = parameter.value(parameter.parameter.checked("x", parameter.ours(found)))
         assert back == found
         assert type(back) is type(found)
+
+
+def test_thousands_of_choices_are_drawn_at_random():
+    study = optuna.create_study(sampler=NoRegretSampler(seed=0))
+    space = {"x": FloatDistribution(0, 1), "name": CategoricalDistribution([f"n{i}" for i in range(2000)])}
+    for _ in range(15):
+        trial = study.ask(space)
+        study.tell(trial, (trial.params["x"] - 0.4) ** 2)
+    assert set(study.sampler.best(study).params) == {"x"}

@@ -118,7 +118,12 @@ class Undecided:
         (lambda: Choice({"a"}), "must be a list, got {'a'}"),
         (lambda: Choice([[1], [2], [1]]), r"\[1\] twice"),
         (lambda: Choice(["a", "b", "a"]), "'a' twice"),
+        (lambda: Choice(range(10_000)), "at most 1000, got 10000: drop some"),
         (lambda: as_space({}), "at least one parameter"),
+        (
+            lambda: as_space({f"c{i}": Choice(range(1000)) for i in range(22)}),
+            "at most 2000 coordinates, got 22000: .* drop some options",
+        ),
         (lambda: as_space({"x": (0, 1)}), "parameter 'x' must be a Float, Int or Choice"),
         (lambda: as_space({"x": Float}), "parameter 'x' must be a Float, Int or Choice"),
         (lambda: as_space([]), "at least one row"),
@@ -238,3 +243,20 @@ def test_what_is_no_row_is_refused(params):
 def test_a_column_that_never_changes_is_harmless():
     table = Table([{"a": 1, "b": "same"}, {"a": 2, "b": "same"}])
     assert table.everything().tolist() == [[0.0, 0.0], [1.0, 0.0]]
+
+
+@pytest.mark.parametrize("one", [1, 1.0, np.int64(1)])
+@pytest.mark.parametrize("yes", [True, np.True_])
+def test_one_is_not_true_in_a_table(one, yes):
+    """They are equal in Python, and a row that is taken for another is never asked for."""
+    rows = [{"a": one}, {"a": yes}, {"a": "text"}, {"a": one}]
+    table = Table(rows)
+    assert table.count == 3
+    assert [table.key(row) for row in rows] == [0, 1, 2, 0]
+    assert [type(row["a"]) for row in table.decode(table.everything())] == [type(one), type(yes), str]
+
+
+def test_numpys_yes_is_a_yes():
+    assert Choice([1, True]).key(np.True_) == 1
+    with pytest.raises(ValueError, match=r"True_? twice"):
+        Choice([True, np.True_])

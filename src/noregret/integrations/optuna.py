@@ -14,8 +14,9 @@ those of the luckiest measurement; `NoRegretSampler.best` is the recommendation 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
@@ -25,10 +26,12 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
-from noregret.integrations.replay import Remembering, replay
-from noregret.optimizer.calibration import Calibration
-from noregret.optimizer.optimizer import Estimate, Optimizer
-from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.integrations.replay import Answer, Replay
+from noregret.optimizer.optimizer import Estimate, Goal, Optimizer
+from noregret.optimizer.parameters import MOST_OPTIONS, Choice, Float, Int
+
+RECENT = 100
+"""Of so many trials, those under way may well finish before later ones are told; older ones are taken for lost."""
 
 
 class NoRegretSampler(BaseSampler):
@@ -37,7 +40,7 @@ class NoRegretSampler(BaseSampler):
     What it suggests is a function of the study's trials and the seed: it keeps no state between trials, so it works
     the same with ``study.optimize``, with ask and tell, with ``n_jobs``, with several processes on one storage, and
     after a restart. Trials that are running count as under way, failed ones as bad. Parameters that not all trials
-    have had are drawn at random, as Optuna's other samplers do.
+    have had are drawn at random, as Optuna's other samplers do, and so are those with more than 1000 choices.
 
     Parameters
     ----------
@@ -49,14 +52,14 @@ class NoRegretSampler(BaseSampler):
         self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
         self._random = RandomSampler(seed=seed)
         self._common = IntersectionSearchSpace()
-        self._calibration = Remembering()
+        self._learner: _Learner | None = None
 
     def reseed_rng(self) -> None:
         self._random.reseed_rng()
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         found = self._common.calculate(study)
-        return {name: distribution for name, distribution in found.items() if not distribution.single()}
+        return {name: its for name, its in found.items() if not its.single() and not _too_many(its)}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -64,7 +67,7 @@ class NoRegretSampler(BaseSampler):
         _check_one_goal(study)
         if not search_space:
             return {}
-        optimizer = informed(study, search_space, self._seed, self._calibration, but=trial.number)
+        optimizer = self._informed(study, search_space, but=trial.number)
         params = optimizer.ask(1 + _asking(study, trial))[-1].params  # after those that ask at the same time
         return {name: Parameter(search_space[name]).value(params[name]) for name in search_space}
 
@@ -77,23 +80,52 @@ class NoRegretSampler(BaseSampler):
     def best(self, study: Study) -> Estimate:
         """The params to recommend, and what is believed about them: not those of the luckiest measurement."""
         _check_one_goal(study)
-        space = self._common.calculate(study)
+        space = {name: its for name, its in self._common.calculate(study).items() if not _too_many(its)}
         if not space:
             raise ValueError("the study must have a finished trial with a parameter that all have in common")
-        best = informed(study, space, self._seed, self._calibration).best()
-        return best._replace(params={name: Parameter(space[name]).value(best.params[name]) for name in space})
+        free = {name: its for name, its in space.items() if not its.single()} or space
+        best = self._informed(study, free).best()
+        ours = {name: Parameter(its).parameter.values()[0] for name, its in space.items() if its.single()} | best.params
+        return best._replace(params={name: Parameter(space[name]).value(ours[name]) for name in space})
+
+    def _informed(self, study: Study, space: dict[str, BaseDistribution], but: int | None = None) -> Optimizer:
+        """The optimizer that knows all of a study's trials, except one."""
+        goal: Goal = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
+        if self._learner is None or (self._learner.space, self._learner.goal) != (space, goal):
+            self._learner = _Learner(space, goal, self._seed)
+        return self._learner([trial for trial in study.get_trials(deepcopy=False) if trial.number != but])
 
 
-def informed(
-    study: Study, space: dict[str, BaseDistribution], seed: int, calibration: Calibration, but: int | None = None
-) -> Optimizer:
-    """The optimizer that knows all of a study's trials, except one."""
-    parameters = {name: Parameter(distribution) for name, distribution in space.items()}
-    trials = [trial for trial in study.get_trials(deepcopy=False) if trial.number != but and _inside(trial, space)]
-    answers = [(_params(trial, parameters), _value(trial)) for trial in trials if trial.state.is_finished()]
-    pending = [_params(trial, parameters) for trial in trials if trial.state == TrialState.RUNNING]
-    goal: Literal["minimize", "maximize"] = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
-    return replay({name: p.parameter for name, p in parameters.items()}, goal, seed, answers, pending, calibration)
+class _Learner:
+    """Tells an optimizer the trials of a study that are of one space, and keeps what is known of finished ones."""
+
+    def __init__(self, space: dict[str, BaseDistribution], goal: Goal, seed: int) -> None:
+        self.space, self.goal = space, goal
+        self._parameters = {name: Parameter(distribution) for name, distribution in space.items()}
+        self._replay = Replay({name: p.parameter for name, p in self._parameters.items()}, goal, seed)
+        self._finished: dict[int, tuple[FrozenTrial, list[Answer]]] = {}
+
+    def __call__(self, trials: Sequence[FrozenTrial]) -> Optimizer:
+        """The optimizer that knows all these trials."""
+        under_way = [trial for trial in trials if not trial.state.is_finished()]
+        oldest = next((trial.number for trial in under_way if trial.number >= len(trials) - RECENT), len(trials) + 1)
+        told = [
+            (trial.number, answer) for trial in trials if trial.state.is_finished() for answer in self._answer(trial)
+        ]
+        settled = sum(number < oldest for number, _ in told)
+        pending = [self._params(trial) for trial in under_way if _inside(trial, self.space)]
+        return self._replay([answer for _, answer in told], pending, settled)
+
+    def _answer(self, trial: FrozenTrial) -> list[Answer]:
+        """What a finished trial says, nothing if it is not of this space; storages keep such trials as they are."""
+        known, answer = self._finished.get(trial.number, (None, []))
+        if known is not trial:
+            answer = [(self._params(trial), _value(trial))] if _inside(trial, self.space) else []
+            self._finished[trial.number] = trial, answer
+        return answer
+
+    def _params(self, trial: FrozenTrial) -> dict[str, Any]:
+        return {name: parameter.ours(trial.params[name]) for name, parameter in self._parameters.items()}
 
 
 @dataclass(frozen=True)
@@ -142,6 +174,11 @@ def _check_one_goal(study: Study) -> None:
         raise ValueError(f"NoRegretSampler is for studies with one objective, got {len(study.directions)}")
 
 
+def _too_many(distribution: BaseDistribution) -> bool:
+    """Whether it has more choices than an optimizer takes."""
+    return isinstance(distribution, CategoricalDistribution) and len(distribution.choices) > MOST_OPTIONS
+
+
 def _asking(study: Study, trial: FrozenTrial) -> int:
     """How many trials that began before this one have no params yet: threads and processes may ask all at once."""
     running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
@@ -154,10 +191,6 @@ def _inside(trial: FrozenTrial, space: dict[str, BaseDistribution]) -> bool:
         name in trial.params and distribution._contains(distribution.to_internal_repr(trial.params[name]))
         for name, distribution in space.items()
     )
-
-
-def _params(trial: FrozenTrial, parameters: dict[str, Parameter]) -> dict[str, Any]:
-    return {name: parameter.ours(trial.params[name]) for name, parameter in parameters.items()}
 
 
 def _value(trial: FrozenTrial) -> float | None:

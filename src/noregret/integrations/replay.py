@@ -1,17 +1,19 @@
-"""Replay: an `Optimizer` brought to where a history has led, so that what it says depends on nothing else."""
+"""Replay: an `Optimizer` led to where a history has led, so that what it says depends on nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import astuple, dataclass, field
 from hashlib import sha256
-from typing import Any, Literal
+from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from noregret.optimizer.calibration import Calibrated, Calibration
 from noregret.optimizer.evidence import Evidence
-from noregret.optimizer.optimizer import Optimizer
+from noregret.optimizer.optimizer import Goal, Optimizer
 
 
 @dataclass(frozen=True)
@@ -31,31 +33,68 @@ class Remembering(Calibration):
         return found
 
 
-def replay(
-    space: Any,
-    goal: Literal["minimize", "maximize"],
-    seed: int,
-    answers: Iterable[tuple[Any, float | None]],
-    pending: Iterable[Any] = (),
-    calibration: Calibration | None = None,
-) -> Optimizer:
-    """A new optimizer that is told everything.
+Answer = tuple[Any, float | None]
+"""Params, and the value that was measured there, None for a failure."""
+
+
+class Replay:
+    """Leads an optimizer to where a history has led, from where the last one was led to if that was on the way.
+
+    What it says depends on the history alone (up to rounding), so going on changes nothing but the time it takes.
 
     Parameters
     ----------
-    space, goal, seed, calibration
+    space, goal, seed
         As `Optimizer` takes them.
-    answers : iterable of (params, value)
-        In the order in which they came; None for a failure.
-    pending : iterable of params
-        What others are measuring.
     """
-    optimizer = Optimizer(space, goal=goal, rng=seed, calibration=calibration)
+
+    def __init__(self, space: Any, goal: Goal, seed: int) -> None:
+        self._arguments = space, goal, seed
+        self._lock, self._calibration = Lock(), Remembering()
+        self._begin()
+
+    def __reduce__(self) -> tuple[type[Replay], tuple[Any, Goal, int]]:
+        return Replay, self._arguments
+
+    def __call__(self, answers: Sequence[Answer], pending: Iterable[Any] = (), settled: int | None = None) -> Optimizer:
+        """An optimizer that is told everything.
+
+        Parameters
+        ----------
+        answers : sequence of (params, value)
+            In the order in which they came.
+        pending : iterable of params
+            What others are measuring.
+        settled : int, optional
+            How many of the first answers will stay the first, if not all will.
+        """
+        with self._lock:
+            self._go_on(answers[:settled])
+            optimizer, known = copy(self._optimizer), len(self._told)
+        tell_all(optimizer, answers[known:])
+        for params in pending:
+            optimizer.expect(params)
+        return optimizer
+
+    def _begin(self) -> None:
+        space, goal, seed = self._arguments
+        self._optimizer = Optimizer(space, goal=goal, rng=seed, calibration=self._calibration)
+        self._told: list[Answer] = []
+
+    def _go_on(self, answers: Sequence[Answer]) -> None:
+        """Tell the optimizer that is kept what is new, and let it draw its conclusions before it is copied."""
+        if self._told != answers[: len(self._told)]:
+            self._begin()
+        tell_all(self._optimizer, answers[len(self._told) :])
+        self._told = list(answers)
+        if sum(value is not None for _, value in answers) > 1:
+            self._optimizer.calibrated  # noqa: B018
+
+
+def tell_all(optimizer: Optimizer, answers: Iterable[Answer]) -> None:
+    """Tell an optimizer these answers."""
     for params, value in answers:
         if value is None:
             optimizer.fail(params)
         else:
             optimizer.tell(params, value)
-    for params in pending:
-        optimizer.expect(params)
-    return optimizer

@@ -9,6 +9,7 @@
 `candidates`,          where to look;
 `improvement`,         what is worth measuring;
 `widths`               how far to look beyond the mean
+`condensing`,          which points the belief is made of, when they are many;
 `tracker`, `asking`    the belief, kept up to date; the next point, with trials still out
 `optimizer`            `Optimizer`: ask, tell, fail, best
 =====================  ===========================================================================================

@@ -38,6 +38,12 @@ class Asking:
         self._ahead_of: tuple[ExactPosterior, int] | None = None
         self._taken: list[int] = []
 
+    def copy(self, history: History, tracker: Tracker) -> Asking:
+        """The same for copies of history and tracker."""
+        twin = Asking(history, tracker, self._calibration, self._seed)
+        twin._out = dict(self._out)
+        return twin
+
     def sent(self, id: int, number: int) -> None:
         """A trial at this point is out."""
         with_it = len(self._outstanding()) + 1
@@ -90,7 +96,7 @@ class Asking:
 
     def _chosen(self, out: list[int]) -> int:
         """The point that scores highest, as if all trials out had come back as expected."""
-        belief, hopeless = self._tracker.belief(), self._tracker.arms(self._history.hopeless)
+        belief, hopeless = self._tracker.belief(needed=out), self._tracker.arms(self._history.hopeless)
         for number in self._tracker.doubted():
             if number not in out:
                 return number

@@ -14,7 +14,7 @@ covers what comes out. The steps:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -98,10 +98,14 @@ class Calibration:
         So many Sobol points are asked for, and one per parameter, before anything is fitted.
     refit, refresh : (int, float)
         When to repeat fitting, and weighing and drawing candidates: see `milestone`.
+    longest : int
+        Weighing and drawing are repeated after so many answers at the latest: the belief grows with each in between.
     alternations : int
         How often trust and fit are improved in turn.
     most : int
         Points that are fitted to at most, since the cost of fitting grows with their cube.
+    exact : int
+        Points that the belief is made of at most, for the same reason, unless the space has few: see `essential`.
     """
 
     scale: Callable[[Evidence], Scale] = field(default_factory=RobustScale)
@@ -114,8 +118,10 @@ class Calibration:
     initial: int = 8
     refit: tuple[int, float] = (400, 2.0)
     refresh: tuple[int, float] = (2000, 1.05)
+    longest: int = 100
     alternations: int = 3
     most: int = 400
+    exact: int = 500
 
     def first(self, space: Space) -> int:
         """How many answers, or trials out, the first fit waits for."""
@@ -150,14 +156,4 @@ def subset(evidence: Evidence, most: int) -> Evidence:
     size = len(evidence.points)
     if size <= most:
         return evidence
-    kept = np.unique(np.linspace(0, size - 1, most).astype(np.intp))
-    rank = np.full(size, -1)
-    rank[kept] = np.arange(kept.size)
-    mine = rank[evidence.where] >= 0
-    return replace(
-        evidence,
-        points=evidence.points[kept],
-        where=rank[evidence.where[mine]],
-        values=evidence.values[mine],
-        noise=evidence.noise[mine],
-    )
+    return evidence.only(np.unique(np.linspace(0, size - 1, most).astype(np.intp)))

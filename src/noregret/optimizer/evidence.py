@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,14 @@ class Evidence:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def only(self, kept: Ints) -> Evidence:
+        """The measurements of these points alone, in the order that they have."""
+        rank = np.full(len(self.points), -1)
+        rank[kept] = np.arange(kept.size)
+        mine = rank[self.where] >= 0
+        where, values, noise = rank[self.where[mine]], self.values[mine], self.noise[mine]
+        return replace(self, points=self.points[kept], where=where, values=values, noise=noise)
 
     def variance(self, default: float) -> Floats:
         """Noise variance of each measurement, (n,), ``default`` where nobody knows it."""

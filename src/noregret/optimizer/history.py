@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
@@ -37,14 +38,26 @@ class History:
         self.arrivals: list[Arrival] = []
         self.measured = 0  # arrivals that have a value
         self.usable = 0  # arrivals up to the second of these
-        self._points: list[Floats] = []
+        self._points: list[Floats | None] = []  # None until somebody looks: many are cheaper together
         self._numbers: dict[Hashable, int] = {}
         self._values: list[int] = []  # how many each point has
         self._failures: set[int] = set()  # points that have failed
 
+    def copy(self) -> History:
+        """A history of its own with the same past."""
+        twin = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, list | dict | set):
+                setattr(twin, name, value.copy())
+        return twin
+
     @property
     def points(self) -> Floats:
         """The points, (u, d)."""
+        new = [number for number, point in enumerate(self._points) if point is None]
+        if new:
+            for number, point in zip(new, self.space.encode([self.params[number] for number in new]), strict=True):
+                self._points[number] = point
         return np.array(self._points).reshape(len(self._points), len(self.space.groups))
 
     @property
@@ -60,7 +73,7 @@ class History:
         """The number of the point with these params, the next one if it has not been met."""
         number = self._numbers.setdefault(self.space.key(params), len(self._points))
         if number == len(self._points):
-            self._points.append(self.space.encode([params])[0] if point is None else point)
+            self._points.append(point)
             self.params.append(params)
             self._values.append(0)
         return number
@@ -90,5 +103,5 @@ class History:
         noise = np.concatenate([noise[good], np.full(failed.size, UNKNOWN)])
         numbers, first, inverse = np.unique(where, return_index=True, return_inverse=True)
         order = np.argsort(first)  # as they arrived, however they are numbered
-        points = np.array([self._points[number] for number in numbers[order]])
+        points = self.points[numbers[order]]
         return Evidence(points, np.argsort(order)[inverse], values, noise, np.array(self.space.groups)), numbers[order]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, get_args, overload
+from threading import RLock
+from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args, overload
+from uuid import uuid4
 
 import numpy as np
 
@@ -18,6 +22,7 @@ from noregret.optimizer.space import as_space
 from noregret.optimizer.tracker import Tracker
 
 Goal = Literal["minimize", "maximize"]
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 LARGEST = 1e300
 """Larger values are taken for this one, so that differences of values are finite."""
@@ -25,10 +30,18 @@ LARGEST = 1e300
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One thing to measure."""
+    """One thing to measure. Its ``token`` tells the trials of different optimizers apart, wherever a trial has been."""
 
     id: int
     params: Any
+    token: str = field(default="", repr=False)
+
+
+class _Sent(NamedTuple):
+    """A trial that was given away: the number of its point, and its token."""
+
+    number: int
+    token: str
 
 
 class Estimate(NamedTuple):
@@ -48,8 +61,21 @@ class Measurement(NamedTuple):
     trust: float
 
 
+def _alone(method: Method) -> Method:
+    """The method, for one thread at a time."""
+
+    @wraps(method)
+    def guarded(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return cast(Method, guarded)
+
+
 class Optimizer:
     """Finds the best params from noisy measurements, when nobody knows the constants.
+
+    Several threads may use one optimizer: their calls are carried out one after another.
 
     Parameters
     ----------
@@ -97,7 +123,8 @@ class Optimizer:
         self._history = History(self.space)
         self._tracker = Tracker(self._history, self.calibration, seed)
         self._asking = Asking(self._history, self._tracker, self.calibration, seed)
-        self._trials: list[int] = []  # the point of each trial, by its id
+        self._lock = RLock()
+        self._trials: list[_Sent] = []  # by the trial's id
         self._answered: set[int] = set()
         self._failed: set[int] = set()
 
@@ -106,6 +133,7 @@ class Optimizer:
     @overload
     def ask(self, count: int) -> list[Trial]: ...
 
+    @_alone
     def ask(self, count: int | None = None) -> Trial | list[Trial]:
         """What to measure next; with a ``count``, that many things to measure at once.
 
@@ -118,10 +146,12 @@ class Optimizer:
             raise ValueError(f"count must be a whole number from 1, got {count!r}")
         return [self.ask() for _ in range(count)]
 
+    @_alone
     def expect(self, params: Any) -> Trial:
         """A trial with params of your own: a first guess, or what another process has begun to measure."""
         return self._sent(self._history.meet(self.space.checked(params)))
 
+    @_alone
     def tell(self, trial: Trial | Any, value: float, noise: float | None = None) -> None:
         """The value of a trial, or of params measured in the past. ValueError, and nothing changed, if it is bad.
 
@@ -139,13 +169,15 @@ class Optimizer:
         signed = self._sign * min(max(value, -LARGEST), LARGEST)
         self._history.add(Arrival(number, signed, noise))
 
+    @_alone
     def fail(self, trial: Trial | Any) -> None:
         """A trial, or params tried in the past, gave no value. Such params are not asked for again."""
-        if isinstance(trial, Trial) and trial.id in self._failed:
+        if isinstance(trial, Trial) and self._owned(trial).id in self._failed:
             return
         number = self._resolved(trial, failing=True)
         self._history.add(Arrival(number, UNKNOWN, UNKNOWN))
 
+    @_alone
     def best(self) -> Estimate:
         """The params with the largest lower confidence bound (upper, if minimising): not the luckiest measurement."""
         if not self._history.measured:
@@ -158,6 +190,7 @@ class Optimizer:
         lower[self._tracker.arms(self._history.hopeless)] = -math.inf
         return self.predict(self._tracker.params(int(np.argmax(lower))))
 
+    @_alone
     def predict(self, params: Any) -> Estimate:
         """What is believed about these params."""
         params = self.space.checked(params)
@@ -170,11 +203,13 @@ class Optimizer:
         return Estimate(params, self._sign * scale.original(fit.centre + mean), min(ends), max(ends))
 
     @property
+    @_alone
     def calibrated(self) -> Calibrated:
         """Scale, kernel, noise and view of the noise that the measurements led to, as of the last milestone."""
         return self._tracker.calibrated
 
     @property
+    @_alone
     def measurements(self) -> list[Measurement]:
         """All values told, in order, and how far each is trusted."""
         arrivals = self._history.arrivals
@@ -185,11 +220,36 @@ class Optimizer:
             if not arrival.failed
         ]
 
+    @_alone
+    def __copy__(self) -> Optimizer:
+        """An optimizer of its own with the same past: cheap, since what never changes is shared."""
+        twin = Optimizer.__new__(Optimizer)
+        twin.__setstate__(self.__getstate__())
+        twin._history = self._history.copy()
+        twin._tracker = self._tracker.copy(twin._history)
+        twin._asking = self._asking.copy(twin._history, twin._tracker)
+        twin._trials, twin._answered, twin._failed = list(self._trials), set(self._answered), set(self._failed)
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy gets: everything but the lock."""
+        with self._lock:
+            return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=RLock())
+
     def _sent(self, number: int) -> Trial:
         """A new trial at this point."""
-        self._trials.append(number)
-        trial = Trial(len(self._trials) - 1, self._params(number))
+        trial = Trial(len(self._trials), self._params(number), uuid4().hex)
+        self._trials.append(_Sent(number, trial.token))
         self._asking.sent(trial.id, number)
+        return trial
+
+    def _owned(self, trial: Trial) -> Trial:
+        """The trial; ValueError if it is none of this optimizer's."""
+        if not 0 <= trial.id < len(self._trials) or self._trials[trial.id].token != trial.token:
+            raise ValueError(f"trial {trial.id} is not one of this optimizer's: tell its params instead")
         return trial
 
     def _params(self, number: int) -> Any:
@@ -202,14 +262,12 @@ class Optimizer:
             number = self._history.meet(self.space.checked(trial))
             self._close(self._asking.oldest(number), failing)
             return number
-        if not 0 <= trial.id < len(self._trials):
-            raise ValueError(f"trial {trial.id} is not one of this optimizer's: tell its params instead")
-        if trial.id in self._answered:
+        if self._owned(trial).id in self._answered:
             raise ValueError(
                 f"trial {trial.id} has been told already: tell(trial.params, value) adds a second measurement"
             )
         self._close(trial.id, failing)
-        return self._trials[trial.id]
+        return self._trials[trial.id].number
 
     def _close(self, id: int | None, failing: bool) -> None:
         if id is not None:

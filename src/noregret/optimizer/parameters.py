@@ -18,6 +18,9 @@ import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
 
+MOST_OPTIONS = 1000
+"""Options that a `Choice` may have: each takes a coordinate, and the cost of a question grows with these."""
+
 
 @runtime_checkable
 class Parameter(Protocol):
@@ -170,6 +173,11 @@ class Choice:
         object.__setattr__(self, "options", tuple(options))
         if not self.options:
             raise ValueError("options of a Choice must be at least one, got none")
+        if len(self.options) > MOST_OPTIONS:
+            raise ValueError(
+                f"options of a Choice must be at most {MOST_OPTIONS}, got {len(self.options)}: drop some, or put a "
+                "number that says something about them in its place"
+            )
         for i, option in enumerate(self.options):
             if self._index("option", option) < i:
                 raise ValueError(f"options of a Choice must differ, got {option!r} twice")
@@ -216,12 +224,12 @@ class Choice:
         numbers: dict[Hashable, int] = {}
         for i, option in enumerate(self.options):
             with suppress(TypeError):
-                numbers.setdefault((isinstance(option, bool), option), i)
+                numbers.setdefault(identity(option), i)
         return numbers
 
     def _index(self, name: str, value: Any) -> int:
         with suppress(TypeError, KeyError):
-            return self._numbers[isinstance(value, bool), value]
+            return self._numbers[identity(value)]
         for i, option in enumerate(self.options):
             if option is value or _same(option, value):
                 return i
@@ -262,10 +270,15 @@ def _inside(name: str, value: Any, low: float, high: float) -> Any:
     return value
 
 
+def identity(value: Any) -> tuple[bool, Any]:
+    """Equal for equal values of one kind only: True is not 1, but 1 is 1.0."""
+    return isinstance(value, bool | np.bool_), value
+
+
 def _same(first: Any, second: Any) -> bool:
-    """Equal and of one kind: True is not 1, but 1 is 1.0. What compares to no yes or no, like an array, is not."""
+    """Whether they have one `identity`. What compares to no yes or no, like an array, is not."""
     try:
-        return isinstance(first, bool) == isinstance(second, bool) and bool(first == second)
+        return identity(first)[0] == identity(second)[0] and bool(first == second)
     except ValueError:
         return False
 

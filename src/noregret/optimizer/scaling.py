@@ -43,7 +43,8 @@ class Scale:
 
     def standard_noise(self, noise: Floats) -> Floats:
         """Noise in units, neither so small nor so large that its square would spoil a matrix."""
-        return np.clip(noise / self.unit, 1 / SHARPEST, FARTHEST)
+        with np.errstate(over="ignore"):
+            return np.clip(noise / self.unit, 1 / SHARPEST, FARTHEST)
 
     def standardised(self, evidence: Evidence) -> Evidence:
         """The evidence in these units."""

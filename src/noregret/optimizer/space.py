@@ -17,10 +17,10 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.parameters import Choice, Float, Parameter, finite
+from noregret.optimizer.parameters import MOST_OPTIONS, Choice, Float, Parameter, finite, identity
 
-MOST_OPTIONS = 1000
-"""Different options that a column of a table may have, since each takes a coordinate."""
+MOST_COORDINATES = 2000
+"""Coordinates that all parameters of a space may take together."""
 
 
 class Space(Protocol):
@@ -80,6 +80,11 @@ class Product:
             if isinstance(parameter, type) or not isinstance(parameter, Parameter):
                 raise ValueError(f"parameter {name!r} must be a Float, Int or Choice, got {parameter!r}")
         object.__setattr__(self, "parameters", dict(self.parameters))
+        if len(self.groups) > MOST_COORDINATES:
+            raise ValueError(
+                f"a space may take at most {MOST_COORDINATES} coordinates, got {len(self.groups)}: a choice of more "
+                "than two takes one for each of its options, so drop some options"
+            )
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
@@ -240,7 +245,7 @@ def _missing(value: Any) -> bool:
 
 def _choice(name: Any, values: list[Any]) -> Choice:
     try:
-        options = list(dict.fromkeys(values))
+        options = [value for _, value in dict.fromkeys(map(identity, values))]
     except TypeError:
         odd = next((value for value in values if not isinstance(value, Hashable)), values[0])
         raise ValueError(f"column {name!r} of the table must hold numbers, text or the like, got {odd!r}") from None
@@ -254,7 +259,7 @@ def _choice(name: Any, values: list[Any]) -> Choice:
 
 def _row_key(params: Any) -> Hashable:
     if isinstance(params, Mapping):
-        return frozenset(params.items())
+        return frozenset((name, identity(value)) for name, value in params.items())
     return tuple(np.asarray(params, dtype=float).tolist())
 
 

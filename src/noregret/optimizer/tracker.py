@@ -3,21 +3,26 @@
 What is expensive happens at milestones of the number of arrivals, and from the arrivals up to there: scale, kernel and
 noise are fitted at the milestones of ``refit``, trust is weighed and candidates are drawn at those of ``refresh``.
 Later arrivals are taken in one by one. So it does not matter when somebody looks, or whether the history was lived
-through or told after a restart: the belief is the same, up to rounding.
+through or told after a restart: the belief is the same, up to rounding. It is made of a bounded number of points, see
+`condensing`.
 """
 
 from __future__ import annotations
 
+import copy
+import math
+from collections.abc import Hashable, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from noregret.belief.exact import ExactGP, ExactPosterior
+from noregret.belief.exact import ExactPosterior
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated, Calibration
-from noregret.optimizer.history import UNKNOWN, History
+from noregret.optimizer.condensing import conditioned, essential
+from noregret.optimizer.history import UNKNOWN, Arrival, History
 
 HARDLY = 0.3
 """Trust below which a measurement is doubted."""
@@ -27,6 +32,7 @@ class _Weighed(NamedTuple):
     """What the arrivals up to a milestone amount to."""
 
     stop: int
+    left_out: frozenset[int]  # points whose measurements are no part of it
     numbers: Ints  # the point of each observation
     values: Floats
     noise: Floats  # factor on the ridge
@@ -44,9 +50,20 @@ class Tracker:
         self._weighed: _Weighed | None = None
         self._belief: ExactPosterior | None = None
         self._candidates = np.empty((0, len(history.space.groups)))
-        self._arms: dict[int, int] = {}  # the arm of each point
-        self._trust: list[float] = []  # in each arrival, nan for failures
+        self._arms: dict[int, int] = {}  # the arm of each point that has one
+        self._others: dict[Hashable, int] | None = None  # the arm of each other candidate, by the key of its params
+        self._extra = 0  # how many those are
+        self._placed = 0  # points that have an arm or are left out
+        self._trust: list[float] = []  # in each arrival; nan for failures and what is left out
         self._suspects: dict[int, float] = {}  # the value of each point whose only measurement is hardly trusted
+
+    def copy(self, history: History) -> Tracker:
+        """The same for a copy of the history."""
+        twin = copy.copy(self)
+        twin._history = history
+        twin._belief = None if self._belief is None else self._belief.copy()
+        twin._arms, twin._trust, twin._suspects = dict(self._arms), list(self._trust), dict(self._suspects)
+        return twin
 
     @property
     def calibrated(self) -> Calibrated:
@@ -57,14 +74,19 @@ class Tracker:
 
     @property
     def trust(self) -> Floats:
-        """Trust in each arrival, nan for failures."""
-        self.belief()
-        return np.array(self._trust)
+        """Trust in each arrival, nan for failures; in what is left out, as if it came now."""
+        belief, arrivals = self.belief(), self._history.arrivals
+        trust = np.array(self._trust)
+        rest = [i for i in np.flatnonzero(np.isnan(trust)) if not arrivals[i].failed]
+        if rest:
+            beliefs = belief.predict(self._history.points[[arrivals[i].where for i in rest]])
+            trust[rest] = [self._arriving(arrivals[i], *at)[2] for i, *at in zip(rest, *beliefs, strict=True)]
+        return trust
 
     def arms(self, numbers: Ints | list[int]) -> Ints:
-        """The arms of the belief that these points are."""
+        """The arms of the belief that these points are, of those that have one."""
         self.belief()
-        return np.array([self._arms[int(number)] for number in numbers], dtype=np.intp)
+        return np.array([self._arms[int(number)] for number in numbers if int(number) in self._arms], dtype=np.intp)
 
     def params(self, arm: int) -> Any:
         """The params of an arm of the belief."""
@@ -77,6 +99,7 @@ class Tracker:
         """The number of the point that this arm is; it is met now if it was a mere candidate."""
         number = self._history.meet(self.params(arm), self.belief().arms[arm])
         self._arms.setdefault(number, arm)
+        self._placed = max(self._placed, number + 1)
         return number
 
     def doubted(self) -> list[int]:
@@ -90,73 +113,105 @@ class Tracker:
         highest = float(belief.mean[belief.pulled].max())
         return [number for number, value in self._suspects.items() if value > highest]
 
-    def belief(self) -> ExactPosterior:
-        """What is believed after all arrivals, of which at least two must have a value."""
+    def belief(self, needed: Iterable[int] = ()) -> ExactPosterior:
+        """What is believed after all arrivals, at least two of which have a value, with the needed points as arms."""
         arrivals, first = len(self._history.arrivals), self._calibration.first(self._history.space)
         first = max(first, self._history.usable)
         fit_at = milestone(arrivals, first, *self._calibration.refit)
-        draw_at = max(fit_at, milestone(arrivals, first, *self._calibration.refresh))
+        draw_at = max(fit_at, milestone(arrivals, first, *self._calibration.refresh, self._calibration.longest))
         if fit_at != self._fitted_at:
             self._fitted = self._calibration.calibrated(self._history.evidence(fit_at)[0])
             self._fitted_at = fit_at
         if self._weighed is None or self._weighed.stop != draw_at:
             with threads_for(MANY_SMALL_STEPS):
-                self._redraw(draw_at)
-        elif len(self._arms) < len(self._history.params):
-            self._build()
+                self._redraw(draw_at, needed)
+        elif not self._place(needed):
+            self._build(needed)
         assert self._belief is not None
         while len(self._trust) < arrivals:
             self._take(len(self._trust))
         return self._belief
 
-    def _redraw(self, stop: int) -> None:
+    def _redraw(self, stop: int, needed: Iterable[int]) -> None:
         """Weigh the first ``stop`` arrivals, and draw candidates in the light of them."""
         evidence, numbers = self._history.evidence(stop)
         assert self._fitted is not None
-        evidence = self._fitted.scale.standardised(evidence)
-        self._calibrated, trust = self._fitted.weighed(evidence)
-        fit = self._calibrated.fit
-        noise = evidence.variance(fit.noise**2) / (fit.noise**2 * trust)
-        self._weighed = _Weighed(stop, numbers[evidence.where], evidence.values - fit.centre, noise, trust)
-        self._model = ExactGP(fit.kernel(evidence.groups), fit.noise**2)
-        measured = self._model.prior(evidence.points)
-        measured.update(evidence.where, self._weighed.values, noise=noise)
+        evidence, space = self._fitted.scale.standardised(evidence), self._history.space
+        most = self._calibration.exact if space.count > self._calibration.candidates.few else len(numbers)
+        kept = essential(self._fitted, evidence, most)
+        left_out = frozenset(np.delete(numbers, kept).tolist())
+        evidence, numbers = evidence.only(kept), numbers[kept]
+        self._calibrated, values, trust, noise, self._model, measured = conditioned(self._fitted, evidence)
+        self._weighed = _Weighed(stop, left_out, numbers[evidence.where], values, noise, trust)
         rng = np.random.default_rng(child(self._seed, 1, stop))
-        lengthscales = np.array(fit.lengthscales)[evidence.groups]
-        self._candidates = self._calibration.candidates(self._history.space, measured, lengthscales, rng)
-        self._build()
+        lengthscales = np.array(self._calibrated.fit.lengthscales)[evidence.groups]
+        self._candidates = self._calibration.candidates(space, measured, lengthscales, rng)
+        self._build(needed)
 
-    def _build(self) -> None:
-        """The belief on all points met and all other candidates, after the arrivals that were weighed together."""
+    def _place(self, needed: Iterable[int]) -> bool:
+        """Whether all points met since have an arm now: each may be one of the candidates."""
         assert self._weighed is not None
-        stop, numbers, values, noise, trust = self._weighed
-        points = self._history.points
-        self._belief = self._model.prior(np.vstack([points, others(self._candidates, points)]))
-        self._belief.update(numbers, values, noise=noise)
-        self._arms = {number: number for number in range(len(points))}
+        recent = {arrival.where for arrival in self._history.arrivals[self._weighed.stop :]}
+        new = [*range(self._placed, len(self._history.params)), *needed, *recent]
+        for number in new:
+            if number not in self._arms:
+                arm = self._other(self._history.space.key(self._history.params[number]))
+                if arm is None:
+                    return False
+                self._arms[number] = arm
+        self._placed = len(self._history.params)
+        return True
+
+    def _other(self, key: Hashable) -> int | None:
+        """The arm of the candidate with this key, None if there is none."""
+        if self._others is None:
+            assert self._belief is not None
+            space, points = self._history.space, self._belief.arms
+            first = len(points) - self._extra
+            self._others = {space.key(p): arm for arm, p in enumerate(space.decode(points[first:]), first)}
+        return self._others.get(key)
+
+    def _build(self, needed: Iterable[int] = ()) -> None:
+        """The belief on the points met and all other candidates, after the arrivals that were weighed together."""
+        assert self._weighed is not None
+        stop, left_out, numbers, values, noise, trust = self._weighed
+        arrivals, points = self._history.arrivals, self._history.points
+        left_out = left_out.difference(needed, (arrival.where for arrival in arrivals[stop:]))
+        shown = [number for number in range(len(points)) if number not in left_out]
+        candidates = others(self._candidates, points[[*shown, *left_out.intersection(self._history.hopeless)]])
+        self._arms = {number: arm for arm, number in enumerate(shown)}
+        self._belief = self._model.prior(np.vstack([points[shown], candidates]))
+        self._belief.update([self._arms[number] for number in numbers.tolist()], values, noise=noise)
+        self._others, self._extra, self._placed = None, len(candidates), len(points)
         self._suspects = _suspects(numbers, values, trust)
-        measured = iter(trust.tolist())
-        self._trust = [UNKNOWN if arrival.failed else next(measured) for arrival in self._history.arrivals[:stop]]
+        known = iter(trust.tolist())
+        unknown = self._weighed.left_out
+        self._trust = [UNKNOWN if a.failed or a.where in unknown else next(known) for a in arrivals[:stop]]
 
     def _take(self, index: int) -> None:
         """One more arrival, trusted as far as it agrees with the belief so far."""
         assert self._belief is not None
-        assert self._calibrated is not None
-        belief, calibrated = self._belief, self._calibrated
-        scale, fit = calibrated.scale, calibrated.fit
-        where, value, told = arrival = self._history.arrivals[index]
+        belief, arrival = self._belief, self._history.arrivals[index]
         if arrival.failed:  # it is weighed at the next milestone, and not asked for until then
             self._trust.append(UNKNOWN)
             return
-        arm, standard = self._arms[where], float(scale.standard(np.array(value))) - fit.centre
-        noise = fit.noise if told != told else float(scale.standard_noise(np.array(told)))
-        trust = calibrated.weighing.arriving(standard - float(belief.mean[arm]), float(belief.std[arm]), noise)
+        arm = self._arms[arrival.where]
+        standard, noise, trust = self._arriving(arrival, float(belief.mean[arm]), float(belief.std[arm]))
         new = not np.any(belief.pulled == arm)
-        belief.update(arm, standard, noise=noise**2 / (fit.noise**2 * trust))
+        belief.update(arm, standard, noise=noise**2 / (belief.ridge * trust))
         self._trust.append(trust)
-        self._suspects.pop(where, None)
+        self._suspects.pop(arrival.where, None)
         if new and trust < HARDLY:
-            self._suspects[where] = standard
+            self._suspects[arrival.where] = standard
+
+    def _arriving(self, arrival: Arrival, mean: float, std: float) -> tuple[float, float, float]:
+        """Standardised value less the prior mean of f, noise and trust of a measurement where this is believed."""
+        assert self._calibrated is not None
+        scale, fit, weighing = self._calibrated.scale, self._calibrated.fit, self._calibrated.weighing
+        standard = float(scale.standard(np.array(arrival.value))) - fit.centre
+        unknown = arrival.noise != arrival.noise
+        noise = fit.noise if unknown else float(scale.standard_noise(np.array(arrival.noise)))
+        return standard, noise, weighing.arriving(standard - mean, std, noise)
 
 
 def _suspects(numbers: Ints, values: Floats, trust: Floats) -> dict[int, float]:
@@ -167,19 +222,21 @@ def _suspects(numbers: Ints, values: Floats, trust: Floats) -> dict[int, float]:
 
 def others(candidates: Floats, points: Floats) -> Floats:
     """The candidates that are none of the points, each once: what a point is known for, no copy of it escapes."""
-    first = np.unique(np.vstack([points, candidates]), axis=0, return_index=True)[1] - len(points)
-    return candidates[np.sort(first[first >= 0])]
+    known = {point.tobytes() for point in points + 0.0}  # -0.0 becomes 0.0, so that equal points have equal bytes
+    new = {candidate.tobytes(): i for i, candidate in reversed(list(enumerate(candidates + 0.0)))}
+    return candidates[sorted(i for point, i in new.items() if point not in known)]
 
 
 @lru_cache(maxsize=16)
-def milestone(count: int, first: int, eager: int, growth: float) -> int:
+def milestone(count: int, first: int, eager: int, growth: float, longest: float = math.inf) -> int:
     """The last milestone not above ``count``, or ``count`` itself before the first one.
 
-    From one milestone m to the next it is m / eager of m, at least 1 and at most what makes it grow by ``growth``: they
-    are close at first, when a measurement changes much and costs little, and later evenly spaced in ln m.
+    From one milestone m to the next it is m / eager of m, at least 1 and at most what makes it grow by ``growth``, nor
+    more than ``longest``: they are close at first, when a measurement changes much and costs little, and later evenly
+    spaced in ln m.
     """
     at = min(count, first)
-    while (after := at + max(1, int(at * min(at / eager, growth - 1)))) <= count:
+    while (after := at + max(1, int(min(at * min(at / eager, growth - 1), longest)))) <= count:
         at = after
     return at
 

@@ -1,0 +1,71 @@
+"""Condensing: from all measurements to a belief, and which points it is made of when they are too many.
+
+A belief on u points costs O(u^3), so it is made of at most ``most`` of them. Half are spread out over all that was
+measured, so that the shape of f is known everywhere. The other half are those where f is highest as far as the first
+half can tell, since what is asked for and recommended is decided there. Heuristic: measurements of other points are
+left out. What is chosen depends on the measurements alone, whenever and by whomever they are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from noregret.belief.exact import ExactGP, ExactPosterior
+from noregret.belief.posterior import Floats, Ints
+from noregret.optimizer.calibration import Calibrated
+from noregret.optimizer.candidates import top
+from noregret.optimizer.evidence import Evidence
+
+
+class Conditioned(NamedTuple):
+    """What standardised measurements amount to.
+
+    ``trust`` in each of n measurements and ``noise`` of each, a factor on the ridge, are (n,); ``posterior`` is the
+    belief about f less its prior mean at the points that were measured.
+    """
+
+    calibrated: Calibrated
+    values: Floats
+    trust: Floats
+    noise: Floats
+    model: ExactGP
+    posterior: ExactPosterior
+
+
+def conditioned(fitted: Calibrated, evidence: Evidence) -> Conditioned:
+    """The belief at the measured points, each measurement trusted as far as the others bear it out."""
+    calibrated, trust = fitted.weighed(evidence)
+    fit = calibrated.fit
+    values = evidence.values - fit.centre
+    noise = evidence.variance(fit.noise**2) / (fit.noise**2 * trust)
+    model = ExactGP(fit.kernel(evidence.groups), fit.noise**2)
+    posterior = model.prior(evidence.points)
+    posterior.update(evidence.where, values, noise=noise)
+    return Conditioned(calibrated, values, trust, noise, model, posterior)
+
+
+def essential(fitted: Calibrated, evidence: Evidence, most: int) -> Ints:
+    """At most so many of the points of standardised measurements, in order: what the belief is made of."""
+    if len(evidence.points) <= most:
+        return np.arange(len(evidence.points))
+    lengthscales = np.array(fitted.fit.lengthscales)[evidence.groups]
+    cover = spread(evidence.points / lengthscales, most // 2)
+    mean, _ = conditioned(fitted, evidence.only(cover)).posterior.predict(evidence.points)
+    mean[cover] = -np.inf
+    return np.union1d(cover, top(mean, most - cover.size))
+
+
+def spread(points: Floats, count: int) -> Ints:
+    """So many of the (u, d) points: the first one, and again and again the one farthest from those taken.
+
+    >>> spread(np.array([[0.0], [0.1], [1.0], [0.4]]), 3)
+    array([0, 2, 3])
+    """
+    taken = np.zeros(count, dtype=np.intp)
+    squares = np.full(len(points), np.inf)
+    for i in range(1, count):
+        squares = np.minimum(squares, ((points - points[taken[i - 1]]) ** 2).sum(axis=1))
+        taken[i] = np.argmax(squares)
+    return taken

@@ -1,0 +1,75 @@
+"""Replay: going on from the last history is the same as starting afresh, but for the time it takes."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from noregret import Float
+from noregret.integrations import replay
+from noregret.integrations.replay import Replay
+
+SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
+
+
+def history(count, seed=0):
+    rng = np.random.default_rng(seed)
+    points = [{"x": x, "y": y} for x, y in rng.random((count, 2)).tolist()]
+    return [(p, None if i % 9 == 5 else (p["x"] - 0.3) ** 2 + p["y"]) for i, p in enumerate(points)]
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """A list that gets longer with every optimizer that is made."""
+    made, optimizer = [], replay.Optimizer
+
+    def counted(*args, **kwargs):
+        made.append(None)
+        return optimizer(*args, **kwargs)
+
+    monkeypatch.setattr(replay, "Optimizer", counted)
+    return made
+
+
+def test_going_on_is_starting_afresh(begun):
+    answers, going = history(10), Replay(SPACE, "minimize", 0)
+    for _ in range(15):
+        pending = [{"x": 0.5, "y": 0.5}, {"x": 0.1, "y": 0.2}]
+        params = going(answers, pending).ask().params
+        fresh = Replay(SPACE, "minimize", 0)(answers, pending).ask().params
+        assert params == pytest.approx(fresh, abs=1e-6)
+        answers = [*answers, (params, (params["x"] - 0.3) ** 2 + params["y"])]
+    assert len(begun) == 1 + 15, "the one that goes on was begun once"
+
+
+def test_another_history_is_begun_afresh(begun):
+    going = Replay(SPACE, "minimize", 0)
+    going(history(20))
+    other = history(15, seed=1)
+    assert going(other).ask().params == Replay(SPACE, "minimize", 0)(other).ask().params
+    assert len(begun) == 3
+
+
+def test_only_what_is_settled_is_kept(begun):
+    """The eleventh answer comes late, and then before the others."""
+    answers, going = history(14), Replay(SPACE, "minimize", 0)
+    early = going([*answers[:10], *answers[11:]], [answers[10][0]], settled=10)
+    assert len(early.measurements) == 12
+    assert going(answers).ask().params == Replay(SPACE, "minimize", 0)(answers).ask().params
+    assert len(begun) == 2
+
+
+def test_the_optimizers_given_away_are_free():
+    answers, going = history(12), Replay(SPACE, "minimize", 0)
+    first = going(answers)
+    for _ in range(5):
+        first.tell(first.ask(), 0.1)
+    assert going(answers).ask().params == Replay(SPACE, "minimize", 0)(answers).ask().params
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_it_can_be_copied(copied):
+    going = Replay(SPACE, "minimize", 0)
+    going(history(12))
+    assert copied(going)(history(12)).ask().params == going(history(12)).ask().params
