@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ.pop("NOREGRET_DATA", None)  # the data of the package, also where someone uses other data
+
 
 @pytest.fixture(scope="session", autouse=True)
 def ctrl_c():

@@ -15,6 +15,7 @@ from noregret.experiments.page.report import Report
 from noregret.experiments.progress import Lines, watcher
 from noregret.experiments.reproduce import Order, reproduce
 from noregret.experiments.running.parallel import Engine, EngineFailed
+from noregret.problems.tables import data_file
 
 OUT = Path("reproduction")
 
@@ -37,7 +38,12 @@ def add_reproduce(commands: Any, count: Callable[[str], int], seed: Callable[[st
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help=f"trials, pictures and page (default {OUT}, or {OUT / 'quick'})"
     )
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="measured data (default: NOREGRET_DATA)")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="measured data of your own (default: NOREGRET_DATA, or those of the package)",
+    )
     parser.add_argument("--backend", choices=["loky", "dask"], default="loky", help="processes here, or dask workers")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="of dask, such as tcp://10.0.0.1:8786")
 
@@ -48,7 +54,7 @@ def run(args: argparse.Namespace) -> int | None:
     if args.list:
         _show(figures)
         return None
-    data = args.data or (Path(os.environ["NOREGRET_DATA"]) if "NOREGRET_DATA" in os.environ else None)
+    data = args.data or (Path(os.environ["NOREGRET_DATA"]) if os.environ.get("NOREGRET_DATA") else None)
     ready = [figure for figure in figures if not missing(figure, data)]
     args.out = args.out or (OUT / "quick" if args.quick else OUT)
     with _watching() as looking:
@@ -79,21 +85,16 @@ def chosen(names: Sequence[str]) -> list[Figure]:
 
 
 def missing(figure: Figure, data: Path | None) -> str:
-    """Why a figure cannot be run for want of data; empty if it can."""
-    if not figure.files:
-        return ""
-    if data is None:
-        return f"it needs {', '.join(figure.files)}: pass their folder as --data or in NOREGRET_DATA"
-    absent = [file for file in figure.files if not (data / file).is_file()]
+    """Why a figure cannot be run with the data of a folder, or with the package's if it is None; empty if it can."""
+    absent = [file for file in figure.files if data is not None and data_file(data, file) is None]
     return f"{', '.join(absent)} not found in {data}" if absent else ""
 
 
 def _show(figures: Sequence[Figure]) -> None:
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
-        data = ", needs data" if figure.files else ""
         scale = f"{figure.scale.rounds:,} rounds x {figure.scale.trials} trials"
-        print(f"{figure.name:<{width}}  {figure.title} ({scale}, about {figure.minutes:g} min on two cores{data})")
+        print(f"{figure.name:<{width}}  {figure.title} ({scale}, about {figure.minutes:g} min on two cores)")
 
 
 def _reproduced(args: argparse.Namespace, figures: Sequence[Figure], data: Path | None, looking: Lines) -> list[Report]:
