@@ -1,4 +1,4 @@
-"""``noregret reproduce``: the command line of the lab."""
+"""``noregret reproduce``. What carries it out is imported when it is asked for, so that ``--help`` comes at once."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import os
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from noregret.experiments.judging.figure import Figure
-from noregret.experiments.page.page import NAME
-from noregret.experiments.page.report import Report
-from noregret.experiments.progress import Lines, watcher
-from noregret.experiments.reproduce import Order, reproduce
-from noregret.experiments.running.parallel import Engine, EngineFailed
-from noregret.problems.tables import data_file
+if TYPE_CHECKING:
+    from noregret.experiments.judging.figure import Figure
+    from noregret.experiments.page.report import Report
+    from noregret.experiments.progress import Lines
 
 OUT = Path("reproduction")
 
@@ -50,6 +47,9 @@ def add_reproduce(commands: Any, count: Callable[[str], int], seed: Callable[[st
 
 def run(args: argparse.Namespace) -> int | None:
     """Carry out the command; 1 if a figure failed."""
+    from noregret.experiments.page.page import NAME
+    from noregret.experiments.progress import watcher
+
     figures = chosen(args.figures)
     if args.list:
         _show(figures)
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int | None:
     data = args.data or (Path(os.environ["NOREGRET_DATA"]) if os.environ.get("NOREGRET_DATA") else None)
     ready = [figure for figure in figures if not missing(figure, data)]
     args.out = args.out or (OUT / "quick" if args.quick else OUT)
-    with _watching() as looking:
+    with watcher() as looking:
         for figure in figures:
             if figure not in ready:
                 looking.note(f"{figure.name} is left out: {missing(figure, data)}")
@@ -86,6 +86,8 @@ def chosen(names: Sequence[str]) -> list[Figure]:
 
 def missing(figure: Figure, data: Path | None) -> str:
     """Why a figure cannot be run with the data of a folder, or with the package's if it is None; empty if it can."""
+    from noregret.problems.tables import data_file
+
     absent = [file for file in figure.files if data is not None and data_file(data, file) is None]
     return f"{', '.join(absent)} not found in {data}" if absent else ""
 
@@ -98,6 +100,9 @@ def _show(figures: Sequence[Figure]) -> None:
 
 
 def _reproduced(args: argparse.Namespace, figures: Sequence[Figure], data: Path | None, looking: Lines) -> list[Report]:
+    from noregret.experiments.reproduce import Order, reproduce
+    from noregret.experiments.running.parallel import Engine, EngineFailed
+
     try:
         args.out.mkdir(parents=True, exist_ok=True)
         engine = Engine(args.jobs, args.backend, args.scheduler)
@@ -105,7 +110,3 @@ def _reproduced(args: argparse.Namespace, figures: Sequence[Figure], data: Path 
         return reproduce(order, looking)
     except (OSError, EngineFailed) as error:
         raise Refused(str(error)) from error
-
-
-def _watching() -> Lines:
-    return watcher()

@@ -2,8 +2,8 @@
 
 The data are part of the package; ``README.md`` beside them says where they come from. To use files of your own with the
 same names and columns, pass their ``folder`` or name it in the environment variable NOREGRET_DATA. Files may end in
-``.csv`` or, compressed, in ``.csv.gz``. Arms without coordinates are numbered, and their kernel is a table: the covariance, or the correlation, of the arms'
-measurements.
+``.csv`` or, compressed, in ``.csv.gz``. Arms without coordinates are numbered, and their kernel is a table: the
+covariance, or the correlation, of the arms' measurements.
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ def _lines(folder: Folder, name: str) -> list[list[str]]:
     path = data_file(where, name)
     if path is None:
         raise FileNotFoundError(
-            f"{name} is not in {where}: pass the folder that holds it as folder=... or set NOREGRET_DATA to it, or leave "
-            "both out for the data of the package"
+            f"{name} is not in {where}: pass the folder that holds it as folder=... or set NOREGRET_DATA to it, "
+            "or leave both out for the data of the package"
         )
     read = gzip.open if path.suffix == ".gz" else open
     with read(path, "rt", newline="", encoding="utf-8") as file:
