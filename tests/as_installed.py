@@ -1,4 +1,4 @@
-"""Tries noregret as installed, with its three dependencies and nothing else. ``make wheel`` runs it, pytest does not."""
+"""Tries noregret as installed, with its three dependencies only. ``make wheel`` runs it, pytest does not."""
 
 import doctest
 import subprocess
