@@ -1,11 +1,11 @@
-"""Prints the lowest versions that pyproject.toml allows, as constraints for pip."""
+"""Prints the lowest versions that pyproject.toml allows of all that the tests need, as constraints for pip."""
 
 import re
 import tomllib
 from pathlib import Path
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
-extras = [names for extra, names in project["optional-dependencies"].items() if extra != "peers"]
+extras = [names for extra, names in project["optional-dependencies"].items() if extra not in ("peers", "check")]
 for requirement in sorted({name for names in [project["dependencies"], *extras] for name in names}):
     bound = re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", requirement)
     if bound:
