@@ -1,9 +1,11 @@
 # Each target sets up .venv on its first run; later runs start at once.
 PYTHON ?= python3
+JOBS ?= 2
 BIN := .venv/bin
 READY := .venv/.ready
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
 
-.PHONY: demo compare test check format bench
+.PHONY: demo compare test quick check format bench wheel versions
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -20,8 +22,13 @@ demo: $(READY)
 compare: $(READY)
 	$(BIN)/noregret run igp-ucb amm-ucb gp-ts gp-ei random --problem rkhs-se --rounds 1000 --trials 10 --plot demo.png
 
+# Every test, in at most 8 minutes on two cores.
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+# The tests that one wants every few minutes, in at most one.
+quick: $(READY)
+	$(PYTEST) -m "not slow"
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -35,3 +42,16 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+# Build what is published, and try the wheel in an environment that has nothing else.
+wheel: $(READY)
+	rm -rf dist build
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	cd build && empty/bin/python ../tests/as_installed.py
+
+# Every test on every Python to be had, and with the lowest versions that pyproject.toml allows.
+versions:
+	.ci/versions

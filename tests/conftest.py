@@ -16,6 +16,11 @@ from pathlib import Path
 
 import pytest
 
+PACKAGES = ("chromium", "postgresql")
+"""What apt installs for tests that need more than Python."""
+
+os.environ.pop("NOREGRET_DATA", None)  # the data of the package, also where someone uses other data
+
 
 @pytest.fixture(scope="session", autouse=True)
 def ctrl_c():
@@ -23,11 +28,22 @@ def ctrl_c():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _program(name):
-    found = shutil.which(name) or max(glob(f"/usr/lib/postgresql/*/bin/{name}"), default=None)
+def pytest_terminal_summary(terminalreporter):
+    """Say in one line which tests were skipped because this machine lacks something, and how to install it."""
+    reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    lacking = [package for package in PACKAGES if any(f"needs {package}" in reason for reason in reasons)]
+    if lacking:
+        count = sum(any(f"needs {package}" in reason for package in lacking) for reason in reasons)
+        install = f"sudo apt-get install {' '.join(lacking)}"
+        terminalreporter.write_line(f"{count} skipped, as this machine lacks {' and '.join(lacking)}: {install}")
+
+
+def installed(program, package):
+    """The path of a program. Where it is not installed, the test is skipped, or fails if CI is set."""
+    found = shutil.which(program) or max(glob(f"/usr/lib/postgresql/*/bin/{program}"), default=None)
     if found is None and not os.environ.get("CI"):
-        pytest.skip("PostgreSQL is not installed here")
-    assert found, f"PostgreSQL's {name} must be installed (.ci/run does it)"
+        pytest.skip(f"needs {package}")
+    assert found, f"needs {package}: .ci/run installs it"
     return found
 
 
@@ -42,7 +58,11 @@ class Server:
         self.data, self.names = self.folder / "data", count()
         settings = ["-U", "noregret", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
         subprocess.run(
-            [_program("initdb"), "-D", self.data, *settings], check=True, capture_output=True, cwd="/", **self.user
+            [installed("initdb", "postgresql"), "-D", self.data, *settings],
+            check=True,
+            capture_output=True,
+            cwd="/",
+            **self.user,
         )
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
@@ -53,7 +73,11 @@ class Server:
         options = ["-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder), "-F"]  # no fsync: power never fails
         with open(self.folder / "log", "a") as log:
             self.process = subprocess.Popen(
-                [_program("postgres"), "-D", self.data, *options], stdout=log, stderr=log, cwd="/", **self.user
+                [installed("postgres", "postgresql"), "-D", self.data, *options],
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                **self.user,
             )
         for _ in range(600):
             try:
@@ -87,8 +111,7 @@ class Server:
 @pytest.fixture(scope="session")
 def postgresql():
     """A running PostgreSQL server; skipped where it is not installed, unless CI is set."""
-    _program("initdb")
-    pytest.importorskip("psycopg") if not os.environ.get("CI") else __import__("psycopg")
+    installed("initdb", "postgresql")
     server = Server()
     yield server
     server.stop()
@@ -123,10 +146,7 @@ def _in_child(work):
 @pytest.fixture
 def browser(tmp_path):
     """Opens an address in headless chromium; what it prints. Skipped where it is not installed, unless CI is set."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        assert not os.environ.get("CI"), "chromium must be installed (.ci/run does it)"
-        pytest.skip("chromium is not installed here")
+    chromium = shutil.which("chromium-browser") or installed("chromium", "chromium")
     quiet = "--headless --no-sandbox --disable-gpu --disable-background-networking --disable-component-update "
     quiet += "--disable-sync --no-first-run --hide-scrollbars --enable-logging=stderr --v=0"
 

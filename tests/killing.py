@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 from noregret import cli
@@ -59,4 +60,6 @@ def _lines(path: str) -> int:
 if __name__ == "__main__":
     Path(sys.argv[2]).touch()
     Store(load(Path(sys.argv[1]))).close()  # so that everything is imported
+    for module in ("noregret.tune.work.running", "scipy.stats"):
+        import_module(module)
     run(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))

@@ -39,13 +39,33 @@ def site(tmp_path_factory):
 
 def test_the_site_has_every_page_that_was_asked_for(site):
     for page in (
-        *("index", "concepts", "guarantees", "lab", "gallery", "examples", "adding", "api/belief", "api/algorithms"),
+        *(
+            "index",
+            "concepts",
+            "guarantees",
+            "lab",
+            "gallery",
+            "examples",
+            "architecture",
+            "contributing",
+            "data",
+            "api/belief",
+            "api/algorithms",
+        ),
         *(f"papers/{paper}" for paper in ("kernelized", "heavy-tails", "bkb", "reds")),
     ):
         assert (site / f"{page}.html").stat().st_size > 5000, page
     concepts = (site / "concepts.html").read_text()
     for algorithm in ("GP-UCB, IGP-UCB", "ATA-GP-UCB", "BBKB", "GP-ThreDS"):
         assert f"<td>{algorithm}</td>" in concepts
+
+
+def test_the_architecture_names_every_room():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = [path.name for path in (ROOT / "src" / "noregret").iterdir() if (path / "__init__.py").is_file()]
+    assert len(rooms) >= 8
+    assert all(f"| `{room}` |" in page for room in rooms)
+    assert "](pictures/architecture.svg)" in page
 
 
 def test_pages_load_nothing_from_elsewhere(site):

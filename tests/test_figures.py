@@ -1,20 +1,18 @@
 """Every figure of the papers, at a tiny scale: it runs, is judged and drawn, and the page shows it in a browser."""
 
 import base64
-import os
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
 from noregret.experiments.command import chosen, missing
 from noregret.experiments.figures import FIGURES, PAPERS
+from noregret.experiments.judging.figure import Scale, Setting
 from noregret.experiments.progress import Lines
 from noregret.experiments.reproduce import Order, reproduce
 from noregret.experiments.running.parallel import Engine
 
-DATA = Path(os.environ.get("NOREGRET_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 ISSUE = (
     "kernelized/fig1 kernelized/fig2 kernelized/fig3 kernelized/fig4 heavy-tails/fig1a heavy-tails/fig1b "
     "heavy-tails/fig1c heavy-tails/fig1d heavy-tails/fig1e heavy-tails/fig1f bkb/fig1 bkb/scaling reds/fig1 "
@@ -25,9 +23,8 @@ ISSUE = (
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """All figures with 20 rounds and 2 trials: their reports by name, and the folder."""
-    assert DATA.is_dir(), f"the measured data must be in {DATA}"
     out = tmp_path_factory.mktemp("reproduction")
-    order = Order(list(FIGURES.values()), out, rounds=20, trials=2, data=DATA, engine=Engine(2))
+    order = Order(list(FIGURES.values()), out, rounds=20, trials=2, engine=Engine(2))
     return {report.name: report for report in reproduce(order, Lines())}, out
 
 
@@ -75,11 +72,18 @@ def test_figures_are_chosen_by_name_and_by_paper():
 
 def test_missing_data_are_named(tmp_path):
     figure = FIGURES["heavy-tails/fig1d"]
-    assert "stocks_dow29.csv" in missing(figure, None)
-    assert "NOREGRET_DATA" in missing(figure, None)
-    assert str(tmp_path) in missing(figure, tmp_path)
-    assert not missing(figure, DATA)
-    assert not missing(FIGURES["bkb/fig1"], None)
+    assert missing(figure, tmp_path) == f"stocks_dow29.csv not found in {tmp_path}"
+    (tmp_path / "stocks_dow29.csv.gz").touch()
+    assert not missing(figure, tmp_path)
+    assert not missing(FIGURES["bkb/fig1"], tmp_path)
+    assert not any(missing(figure, None) for figure in FIGURES.values())
+
+
+def test_trials_on_other_data_are_kept_apart(tmp_path):
+    scale = Scale(20, 1)
+    (panel,) = FIGURES["heavy-tails/fig1d"].panels
+    kept = {task.path for task in panel.tasks(Setting(scale, 0))}
+    assert kept.isdisjoint(task.path for task in panel.tasks(Setting(scale, 0, tmp_path)))
 
 
 class Page(HTMLParser):

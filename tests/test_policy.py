@@ -442,7 +442,9 @@ def test_the_global_generator_is_left_alone():
     assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
 
-@pytest.mark.parametrize("rng", [-1, 1.5, "0", True, np.random.RandomState(0), [1, 2]], ids=repr)
+@pytest.mark.parametrize(
+    "rng", [-1, 1.5, "0", True, np.random.RandomState(0), [1, 2]], ids=lambda rng: type(rng).__name__
+)
 def test_what_is_no_seed(rng):
     with pytest.raises(
         ValueError, match=r"^rng must be None, a whole number from 0, a SeedSequence or a Generator, got"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +14,7 @@ from noregret.belief.kernels import Matern, SquaredExponential
 from noregret.problems import Gaussian, Pareto, Problem, Resampled, StudentT, rkhs_norm
 
 SE, MATERN = SquaredExponential(0.2), Matern(2.5, 0.2)
-DATA = Path(os.environ.get("NOREGRET_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 MEASURED = {"light", "light-located", "light-snapshot", "intel", "stocks", "latency", "cloud"}
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"no data folder at {DATA}")
 
 
 # The contract
@@ -243,11 +240,7 @@ def test_any_function_on_random_points() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(problems.NAMES))
-def test_every_name_builds_the_same_problem_from_the_same_seed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name in MEASURED:
-        if not DATA.is_dir():
-            pytest.skip(f"no data folder at {DATA}")
-        monkeypatch.setenv("NOREGRET_DATA", str(DATA))
+def test_every_name_builds_the_same_problem_from_the_same_seed(name: str) -> None:
     one, two, *others = (problems.NAMES[name](rng=seed) for seed in (3, np.random.default_rng(3), 4, 5, 6))
     assert isinstance(one, Problem)
     np.testing.assert_array_equal(one.means, two.means)
@@ -263,9 +256,8 @@ def test_every_name_builds_the_same_problem_from_the_same_seed(name: str, monkey
 # Measured data
 
 
-@needs_data
 def test_light_sensors() -> None:
-    problem = problems.light_sensors(DATA)
+    problem = problems.light_sensors()
     assert problem.means.argmax() == 3
     assert problem.means.max() == pytest.approx(945.54, abs=0.01)
     assert problem.paper == pytest.approx({"norm": 945.54, "moment": 377_421}, rel=1e-5)
@@ -278,55 +270,50 @@ def test_light_sensors() -> None:
     assert abs(y.mean() - 945.54) < 5 * y.std() / math.sqrt(4000)
 
 
-@needs_data
 def test_light_sensors_by_their_places() -> None:
-    problem = problems.light_sensors(DATA, located=True)
+    problem = problems.light_sensors(located=True)
     assert problem.arms.shape == (41, 2)
     np.testing.assert_allclose([problem.arms.min(axis=0), problem.arms.max(axis=0)], [[0, 0], [1, 1]])
     assert problem.kernel.lengthscale**2 == pytest.approx(0.1)
-    np.testing.assert_array_equal(problem.means, problems.light_sensors(DATA).means)
+    np.testing.assert_array_equal(problem.means, problems.light_sensors().means)
 
 
-@needs_data
 def test_light_snapshot() -> None:
-    problem = problems.light_snapshot(DATA, row=0)
+    problem = problems.light_snapshot(row=0)
     assert problem.means[:4] == pytest.approx([420, 1282, 1063, 1363])
     variance = np.diag(problem.kernel.matrix).mean()
     assert problem.payoff.sd**2 == pytest.approx(0.05 * variance)
-    rows = {problems.light_snapshot(DATA, rng=seed).name for seed in range(5)}
+    rows = {problems.light_snapshot(rng=seed).name for seed in range(5)}
     assert len(rows) > 1
     with pytest.raises(ValueError, match=r"row must be in 0\.\.191, got 192"):
-        problems.light_snapshot(DATA, row=192)
+        problems.light_snapshot(row=192)
 
 
-@needs_data
 def test_intel_temperature() -> None:
-    problem = problems.intel_temperature(DATA, row=0)
+    problem = problems.intel_temperature(row=0)
     assert len(problem.means) == 52
     assert problem.means[0] == 24.0592
     assert np.diag(problem.kernel.matrix).mean() == pytest.approx(5.90, abs=0.005)
     assert problem.payoff.sd**2 == pytest.approx(0.295, abs=0.0005)
     assert np.linalg.eigvalsh(problem.kernel.matrix)[[0, -1]] == pytest.approx([3.3e-5, 294], rel=0.01)
-    rows = np.array([problems.intel_temperature(DATA, row=row).means for row in range(5, 240, 10)])
+    rows = np.array([problems.intel_temperature(row=row).means for row in range(5, 240, 10)])
     assert rows.mean(axis=0).argmax() == 18  # m21: m5 and m15 are missing
     assert rows.mean(axis=0).max() == pytest.approx(32.59, abs=0.1)
     with pytest.raises(ValueError, match=r"row must be in 0\.\.239, got -1"):
-        problems.intel_temperature(DATA, row=-1)
+        problems.intel_temperature(row=-1)
 
 
-@needs_data
 def test_stocks() -> None:
-    problem = problems.stocks(DATA)
+    problem = problems.stocks()
     assert problem.means.argmax() == 2  # BA
     assert problem.paper == pytest.approx({"norm": 237.33, "moment": 14_437.9}, rel=1e-5)
     assert problem.payoff.table.shape == (823, 29)
     assert np.linalg.eigvalsh(problem.kernel.matrix)[[0, -1]] == pytest.approx([2.2e-3, 21.4], rel=0.02)
 
 
-@needs_data
 @pytest.mark.parametrize(("node", "longest", "median"), [(29, 24.5, 0.33), (54, 52.5, 0.23)])
 def test_latency(node: int, longest: float, median: float) -> None:
-    problem = problems.latency(DATA, node=node)
+    problem = problems.latency(node=node)
     table = problem.payoff.table
     assert table.shape == (688, 98)
     assert -table.min() == longest
@@ -334,28 +321,41 @@ def test_latency(node: int, longest: float, median: float) -> None:
     assert (problem.means < 0).all()
     assert problem.means.max() == pytest.approx(table.mean(axis=0).max())
     with pytest.raises(ValueError, match="node must be 29 or 54"):
-        problems.latency(DATA, node=1)
+        problems.latency(node=1)
 
 
-@needs_data
 def test_cloud() -> None:
-    problem = problems.cloud(DATA)
+    problem = problems.cloud()
     assert problem.arms.shape == (69, 3)
     assert len(np.unique(problem.arms, axis=0)) == 69
     assert np.median(problem.means) == pytest.approx(-1)
-    assert len(problems.cloud(DATA, workload="regression", framework="spark1.5", size="bigdata").arms) == 47
+    assert len(problems.cloud(workload="regression", framework="spark1.5", size="bigdata").arms) == 47
     with pytest.raises(ValueError, match="must be one of"):
-        problems.cloud(DATA, workload="chess")
+        problems.cloud(workload="chess")
+
+
+def test_a_folder_of_one_s_own_comes_before_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "stocks_dow29.csv").write_text("Date,A,B\n2020-01-01,1,5\n2020-01-02,3,8\n2020-01-03,2,2\n")
+    np.testing.assert_allclose(problems.stocks(tmp_path).means, [2, 5])
+    monkeypatch.setenv("NOREGRET_DATA", str(tmp_path))
+    np.testing.assert_allclose(problems.stocks().means, [2, 5])
+    monkeypatch.setenv("NOREGRET_DATA", "")
+    assert len(problems.stocks().means) == 29
 
 
 def test_missing_data_says_which_file_and_how_to_name_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("NOREGRET_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match=r"stocks_dow29\.csv .* pass folder=\.\.\. or set NOREGRET_DATA"):
-        problems.stocks()
     with pytest.raises(FileNotFoundError, match=r"light_test\.csv is not in .*NOREGRET_DATA"):
         problems.light_sensors(tmp_path)
     monkeypatch.setenv("NOREGRET_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"cloud_runtimes\.csv is not in"):
+    with pytest.raises(FileNotFoundError, match=r"cloud_runtimes\.csv is not in .* or leave both out"):
         problems.cloud()
+
+
+def test_the_page_on_the_data_names_every_file() -> None:
+    folder = Path(problems.__file__).parent / "data"
+    page = (folder / "README.md").read_text()
+    files = sorted(path.name for path in folder.glob("*.csv.gz"))
+    assert len(files) == 8
+    assert all(f"`{name}`" in page for name in files)

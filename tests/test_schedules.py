@@ -135,7 +135,7 @@ def test_schedules_can_be_sent_to_other_processes():
         (Matern(0.5, 0.2), lambda t, d: t ** (d * (d + 1) / (1 + d * (d + 1))) * math.log(t)),
         (Linear(), lambda t, d: d * math.log(t)),
     ],
-    ids=str,
+    ids=["se", "matern-2.5", "matern-0.5", "linear"],
 )
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_rate_gain(kernel, rate, d):

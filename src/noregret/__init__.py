@@ -1,96 +1,31 @@
 """noregret: find the best of many options from noisy measurements, with confidence bounds that hold."""
 
-from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from noregret import algorithms, problems
-from noregret.belief.box import Box
-from noregret.belief.estimators import Estimator
-from noregret.belief.estimators.estimators import (
-    ClippedResiduals,
-    LeastSquares,
-    MedianOfMeans,
-    TruncatedDirections,
-    TruncatedRewards,
-)
-from noregret.belief.exact import ExactGP
-from noregret.belief.features.fourier import QuadratureFourier, RandomFourier
-from noregret.belief.features.nystrom import Nystrom
-from noregret.belief.kernels import Kernel, Linear, Matern, RationalQuadratic, SquaredExponential, Tabular
-from noregret.belief.sparse import SparseGP
-from noregret.decision.batches import Batched, Repeated
-from noregret.decision.designs import MaxVarianceDesign, RandomDesign
-from noregret.decision.loops import Best, Pull, Sequential
-from noregret.decision.policy import Policy
-from noregret.decision.rules import (
-    UCB,
-    ExpectedImprovement,
-    MaxVariance,
-    ProbabilityOfImprovement,
-    Thompson,
-    Uniform,
-)
-from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Scaled
-from noregret.decision.shrinking.elimination import Elimination
-from noregret.decision.shrinking.threshold_tree import ThresholdTree
-from noregret.diagnosis import Diagnosis, diagnose
-from noregret.experiments.drawing import plot
-from noregret.experiments.running.run import run
-from noregret.experiments.running.trace import Trace
-from noregret.optimizer.optimizer import Optimizer, Trial
-from noregret.optimizer.parameters import Choice, Float, Int
+if TYPE_CHECKING:
+    from noregret.names import *  # noqa: F403
 
-__version__ = version("noregret")
+    __version__: str
+else:
 
-__all__ = [
-    "UCB",
-    "Batched",
-    "Best",
-    "Box",
-    "Choice",
-    "ClippedResiduals",
-    "Constant",
-    "Diagnosis",
-    "Elimination",
-    "Estimator",
-    "ExactGP",
-    "ExpectedImprovement",
-    "Float",
-    "GreedyGain",
-    "Int",
-    "Kernel",
-    "LeastSquares",
-    "Linear",
-    "Matern",
-    "MaxVariance",
-    "MaxVarianceDesign",
-    "MedianOfMeans",
-    "Nystrom",
-    "Optimizer",
-    "Policy",
-    "ProbabilityOfImprovement",
-    "Pull",
-    "QuadratureFourier",
-    "RandomDesign",
-    "RandomFourier",
-    "RateGain",
-    "RationalQuadratic",
-    "RealisedGain",
-    "Repeated",
-    "Scaled",
-    "Sequential",
-    "SparseGP",
-    "SquaredExponential",
-    "Tabular",
-    "Thompson",
-    "ThresholdTree",
-    "Trace",
-    "Trial",
-    "TruncatedDirections",
-    "TruncatedRewards",
-    "Uniform",
-    "algorithms",
-    "diagnose",
-    "plot",
-    "problems",
-    "run",
-]
+    def __getattr__(name: str) -> Any:
+        """Import the public names when the first of them is used, so that ``import noregret`` alone costs nothing."""
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("noregret")
+        if name == "__all__":
+            return _public().__all__
+        if not name.startswith("_") and name in _public().__all__:
+            return getattr(_public(), name)
+        raise AttributeError(f"module 'noregret' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_public().__all__, "__version__"})
+
+
+def _public() -> Any:
+    from importlib import import_module  # "from noregret import names" would ask __getattr__ for it
+
+    return import_module("noregret.names")

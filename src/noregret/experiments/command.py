@@ -1,4 +1,4 @@
-"""``noregret reproduce``: the command line of the lab."""
+"""``noregret reproduce``. What carries it out is imported when it is asked for, so that ``--help`` comes at once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import os
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from noregret.experiments.judging.figure import Figure
-from noregret.experiments.page.page import NAME
-from noregret.experiments.page.report import Report
-from noregret.experiments.progress import Lines, watcher
-from noregret.experiments.reproduce import Order, reproduce
-from noregret.experiments.running.parallel import Engine, EngineFailed
+if TYPE_CHECKING:
+    from noregret.experiments.judging.figure import Figure
+    from noregret.experiments.page.report import Report
+    from noregret.experiments.progress import Lines
 
 OUT = Path("reproduction")
 
@@ -37,21 +35,29 @@ def add_reproduce(commands: Any, count: Callable[[str], int], seed: Callable[[st
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help=f"trials, pictures and page (default {OUT}, or {OUT / 'quick'})"
     )
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="measured data (default: NOREGRET_DATA)")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="measured data of your own (default: NOREGRET_DATA, or those of the package)",
+    )
     parser.add_argument("--backend", choices=["loky", "dask"], default="loky", help="processes here, or dask workers")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="of dask, such as tcp://10.0.0.1:8786")
 
 
 def run(args: argparse.Namespace) -> int | None:
     """Carry out the command; 1 if a figure failed."""
+    from noregret.experiments.page.page import NAME
+    from noregret.experiments.progress import watcher
+
     figures = chosen(args.figures)
     if args.list:
         _show(figures)
         return None
-    data = args.data or (Path(os.environ["NOREGRET_DATA"]) if "NOREGRET_DATA" in os.environ else None)
+    data = args.data or (Path(os.environ["NOREGRET_DATA"]) if os.environ.get("NOREGRET_DATA") else None)
     ready = [figure for figure in figures if not missing(figure, data)]
     args.out = args.out or (OUT / "quick" if args.quick else OUT)
-    with _watching() as looking:
+    with watcher() as looking:
         for figure in figures:
             if figure not in ready:
                 looking.note(f"{figure.name} is left out: {missing(figure, data)}")
@@ -79,24 +85,24 @@ def chosen(names: Sequence[str]) -> list[Figure]:
 
 
 def missing(figure: Figure, data: Path | None) -> str:
-    """The reason why a figure cannot be run: data files that are missing. Empty if none is missing."""
-    if not figure.files:
-        return ""
-    if data is None:
-        return f"it needs {', '.join(figure.files)}: pass their folder as --data or in NOREGRET_DATA"
-    absent = [file for file in figure.files if not (data / file).is_file()]
+    """The files that a figure needs and a folder does not have, in words; empty if the package's own will do."""
+    from noregret.problems.tables import data_file
+
+    absent = [file for file in figure.files if data is not None and data_file(data, file) is None]
     return f"{', '.join(absent)} not found in {data}" if absent else ""
 
 
 def _show(figures: Sequence[Figure]) -> None:
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
-        data = ", needs data" if figure.files else ""
         scale = f"{figure.scale.rounds:,} rounds x {figure.scale.trials} trials"
-        print(f"{figure.name:<{width}}  {figure.title} ({scale}, about {figure.minutes:g} min on two cores{data})")
+        print(f"{figure.name:<{width}}  {figure.title} ({scale}, about {figure.minutes:g} min on two cores)")
 
 
 def _reproduced(args: argparse.Namespace, figures: Sequence[Figure], data: Path | None, looking: Lines) -> list[Report]:
+    from noregret.experiments.reproduce import Order, reproduce
+    from noregret.experiments.running.parallel import Engine, EngineFailed
+
     try:
         args.out.mkdir(parents=True, exist_ok=True)
         engine = Engine(args.jobs, args.backend, args.scheduler)
@@ -104,7 +110,3 @@ def _reproduced(args: argparse.Namespace, figures: Sequence[Figure], data: Path 
         return reproduce(order, looking)
     except (OSError, EngineFailed) as error:
         raise Refused(str(error)) from error
-
-
-def _watching() -> Lines:
-    return watcher()

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.stats import qmc
 
 from noregret.belief.posterior import Floats, Ints, Posterior, Rng
 from noregret.optimizer.space import Space
@@ -60,6 +59,8 @@ def top(scores: Floats, count: int) -> Ints:
 @lru_cache(maxsize=8)
 def sobol(count: int, dimension: int, seed: int) -> Floats:
     """The first points of a scrambled Sobol sequence, (count, d)."""
+    from scipy.stats import qmc  # here, as it takes longer to import than the rest of noregret
+
     power = int(np.ceil(np.log2(max(count, 1))))  # below: seed, not rng, is the name that older scipy knows
     points = np.asarray(qmc.Sobol(dimension, seed=np.random.default_rng(seed)).random_base2(power))[:count]
     points.setflags(write=False)

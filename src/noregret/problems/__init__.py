@@ -97,4 +97,4 @@ NAMES: dict[str, Callable[..., Problem]] = {
     "latency": _same_for_all(latency),
     "cloud": _same_for_all(cloud),
 }
-"""Command-line names of the builders, each callable as ``builder(rng=seed)``. The last seven need the data folder."""
+"""Command-line names of the builders, each callable as ``builder(rng=seed)``."""

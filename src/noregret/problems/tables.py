@@ -1,13 +1,15 @@
-"""Problems from measured data. The files are not part of the package.
+"""Problems from measured data.
 
-Every builder reads CSV files from ``folder``, or from the folder that the environment variable NOREGRET_DATA names.
-Arms without coordinates are numbered, and their kernel is a table: the covariance, or the correlation, of the arms'
-measurements.
+The data are part of the package; ``README.md`` beside them says where they come from. To use files of your own with the
+same names and columns, pass their ``folder`` or name it in the environment variable NOREGRET_DATA. Files may end in
+``.csv`` or, compressed, in ``.csv.gz``. Arms without coordinates are numbered, and their kernel is a table: the
+covariance, or the correlation, of the arms' measurements.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import math
 import os
 from pathlib import Path
@@ -21,6 +23,8 @@ from noregret.problems.problem import Problem, Seed, rkhs_norm
 from noregret.problems.rewards import Gaussian, Resampled
 
 Folder = str | os.PathLike[str] | None
+
+_SHIPPED = Path(__file__).parent / "data"
 
 
 def light_sensors(folder: Folder = None, *, located: bool = False) -> Problem:
@@ -156,15 +160,18 @@ def _table(folder: Folder, name: str, skip: int = 0) -> Floats:
 
 
 def _lines(folder: Folder, name: str) -> list[list[str]]:
-    where = folder if folder is not None else os.environ.get("NOREGRET_DATA")
-    if where is None:
+    where = Path(folder if folder is not None else os.environ.get("NOREGRET_DATA") or _SHIPPED)
+    path = data_file(where, name)
+    if path is None:
         raise FileNotFoundError(
-            f"{name} is read from a data folder, and none is named: pass folder=... or set NOREGRET_DATA"
+            f"{name} is not in {where}: pass the folder that holds it as folder=... or set NOREGRET_DATA to it, "
+            "or leave both out for the data of the package"
         )
-    path = Path(where) / name
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{name} is not in {where}: pass the folder that holds it as folder=..., or set NOREGRET_DATA to it"
-        )
-    with path.open(newline="", encoding="utf-8") as file:
+    read = gzip.open if path.suffix == ".gz" else open
+    with read(path, "rt", newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
+
+
+def data_file(folder: Path, name: str) -> Path | None:
+    """The file of this name in a folder, plain or compressed (``.gz``); None if there is none."""
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import beta
-from scipy.stats import t as student
+from scipy.special import betaincinv, stdtrit
 
 from noregret.belief.posterior import Floats
 from noregret.experiments.judging.figure import Finding, Results
@@ -50,7 +49,7 @@ def ratio_of_means(first: ArrayLike, second: ArrayLike, confidence: float = 0.95
     value = float(x.mean() / y.mean()) if y.mean() else math.inf
     if len(x) < 2:
         return Ratio(value, 0.0, math.inf)
-    k = float(student.ppf((1 + confidence) / 2, len(x) - 1)) ** 2 / len(x)
+    k = float(stdtrit(len(x) - 1, (1 + confidence) / 2)) ** 2 / len(x)
     (vx, cxy), (_, vy) = np.cov(x, y)
     # r with (mx - r my)^2 <= k var(x - r y): a quadratic in r
     a, b, c = y.mean() ** 2 - k * vy, x.mean() * y.mean() - k * cxy, x.mean() ** 2 - k * vx
@@ -114,7 +113,7 @@ class MeanBelow:
         """The mean and its interval."""
         values = np.array([self.of(trial) for trial in results[self.panel][self.label]])
         mean, n = float(values.mean()), len(values)
-        half_width = math.inf if n < 2 else float(student.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
+        half_width = math.inf if n < 2 else float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / math.sqrt(n))
         interval = f"{mean:.3g} [{mean - half_width:.3g}, {mean + half_width:.3g}]"
         return Finding(mean + half_width < self.bound, f"{self.what} = {interval}; below {self.bound:.3g} needed")
 
@@ -136,5 +135,5 @@ class Fraction:
         """How often, and the lower end of the one-sided interval."""
         answers = [bool(self.true(trial)) for trial in results[self.panel][self.label]]
         n, yes = len(answers), sum(answers)
-        low = float(beta.ppf(0.05, yes, n - yes + 1)) if yes else 0.0
+        low = float(betaincinv(yes, n - yes + 1, 0.05)) if yes else 0.0
         return Finding(low > self.bound, f"{self.what}: {yes} of {n} trials, at least {low:.0%} with 95 % confidence")

@@ -38,7 +38,7 @@ class Setting(NamedTuple):
     scale: Scale
     seed: int = 0
     data: Path | None = None
-    """The folder of the measured data."""
+    """The folder of the measured data; None for those of the package."""
 
 
 class Task(NamedTuple):

@@ -76,7 +76,8 @@ class Comparison:
         problem = partial(problem, row=i) if self.rows else problem
         algorithm = partial(built, entrant, horizon=rounds)
         trial = Trial(label, problem, algorithm, rounds, seed, watch=tuple(self.watch))
-        depends = [rounds, setting.seed, {key: repr(value) for key, value in entrant.settings.items()}]
+        depends: list[Any] = [rounds, setting.seed, {key: repr(value) for key, value in entrant.settings.items()}]
+        depends += [str(setting.data)] if self.files and setting.data else []
         return Task(label, kept_at(self.key, label, i, depends), trial.play)
 
 

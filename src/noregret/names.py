@@ -1,0 +1,92 @@
+"""The public names: what `noregret` has, imported when the first of them is used."""
+
+from noregret import algorithms, problems
+from noregret.belief.box import Box
+from noregret.belief.estimators import Estimator
+from noregret.belief.estimators.estimators import (
+    ClippedResiduals,
+    LeastSquares,
+    MedianOfMeans,
+    TruncatedDirections,
+    TruncatedRewards,
+)
+from noregret.belief.exact import ExactGP
+from noregret.belief.features.fourier import QuadratureFourier, RandomFourier
+from noregret.belief.features.nystrom import Nystrom
+from noregret.belief.kernels import Kernel, Linear, Matern, RationalQuadratic, SquaredExponential, Tabular
+from noregret.belief.sparse import SparseGP
+from noregret.decision.batches import Batched, Repeated
+from noregret.decision.designs import MaxVarianceDesign, RandomDesign
+from noregret.decision.loops import Best, Pull, Sequential
+from noregret.decision.policy import Policy
+from noregret.decision.rules import (
+    UCB,
+    ExpectedImprovement,
+    MaxVariance,
+    ProbabilityOfImprovement,
+    Thompson,
+    Uniform,
+)
+from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Scaled
+from noregret.decision.shrinking.elimination import Elimination
+from noregret.decision.shrinking.threshold_tree import ThresholdTree
+from noregret.diagnosis import Diagnosis, diagnose
+from noregret.experiments.drawing import plot
+from noregret.experiments.running.run import run
+from noregret.experiments.running.trace import Trace
+from noregret.optimizer.optimizer import Optimizer, Trial
+from noregret.optimizer.parameters import Choice, Float, Int
+
+__all__ = [
+    "UCB",
+    "Batched",
+    "Best",
+    "Box",
+    "Choice",
+    "ClippedResiduals",
+    "Constant",
+    "Diagnosis",
+    "Elimination",
+    "Estimator",
+    "ExactGP",
+    "ExpectedImprovement",
+    "Float",
+    "GreedyGain",
+    "Int",
+    "Kernel",
+    "LeastSquares",
+    "Linear",
+    "Matern",
+    "MaxVariance",
+    "MaxVarianceDesign",
+    "MedianOfMeans",
+    "Nystrom",
+    "Optimizer",
+    "Policy",
+    "ProbabilityOfImprovement",
+    "Pull",
+    "QuadratureFourier",
+    "RandomDesign",
+    "RandomFourier",
+    "RateGain",
+    "RationalQuadratic",
+    "RealisedGain",
+    "Repeated",
+    "Scaled",
+    "Sequential",
+    "SparseGP",
+    "SquaredExponential",
+    "Tabular",
+    "Thompson",
+    "ThresholdTree",
+    "Trace",
+    "Trial",
+    "TruncatedDirections",
+    "TruncatedRewards",
+    "Uniform",
+    "algorithms",
+    "diagnose",
+    "plot",
+    "problems",
+    "run",
+]

@@ -1,0 +1,69 @@
+"""Tries noregret as installed, with its three dependencies only. ``make wheel`` runs it, pytest does not."""
+
+import doctest
+import subprocess
+import sys
+from importlib.metadata import distributions, metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+import noregret
+
+EXTRAS = {
+    "tune study.toml": "noregret[tune]",
+    "report study.toml": "noregret[tune]",
+    "watch study.toml": "noregret[tune]",
+    "reproduce bkb/fig1 --quick": "noregret[lab]",
+    "run random --problem rkhs-se --plot regret.png": "noregret[lab]",
+    "run random --problem rkhs-se": "noregret[lab]",
+}
+
+
+def command(arguments):
+    """Run a command as a user would."""
+    words = [str(Path(sys.executable).with_name("noregret")), *arguments.split()]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60)
+
+
+def check_the_environment():
+    """There is nothing here but the package, what it needs, and pip."""
+    found = {distribution.name.lower() for distribution in distributions()}
+    assert found - {"pip", "setuptools", "wheel"} == {"noregret", "numpy", "scipy", "threadpoolctl"}, found
+    assert not any(map(find_spec, ("matplotlib", "rich", "optuna")))
+
+
+def check_the_readme():
+    """The examples of the README, from the metadata of the wheel, give what it says."""
+    text = str(metadata("noregret").get_payload())
+    assert "optimizer.tell(trial, latency(**trial.params))" in text
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    tests = doctest.DocTestParser().get_doctest(text, {}, "README.md", "README.md", 0)
+    assert not doctest.DocTestRunner(optionflags=flags).run(tests).failed
+
+
+def check_the_commands():
+    """``list`` and ``--version`` work; a command that needs an extra says which."""
+    names = command("list")
+    assert names.returncode == 0, names.stderr
+    assert "igp-ucb" in names.stdout
+    assert command("--version").stdout == f"noregret {noregret.__version__}\n"
+    command("init study.toml")
+    for arguments, extra in EXTRAS.items():
+        refused = command(arguments)
+        assert refused.returncode == 2, (arguments, refused.stderr)
+        assert refused.stderr.count("\n") == 1, (arguments, refused.stderr)
+        assert f"pip install '{extra}'" in refused.stderr, (arguments, refused.stderr)
+
+
+def check_the_data():
+    """The measured data came along."""
+    assert len(noregret.problems.stocks().means) == 29
+    assert len(noregret.problems.latency().means) == 98
+
+
+if __name__ == "__main__":
+    check_the_environment()
+    check_the_readme()
+    check_the_commands()
+    check_the_data()
+    print(f"noregret {noregret.__version__} works as installed: {Path(noregret.__file__).parent}")

@@ -1,0 +1,50 @@
+"""What a stranger meets: the one line about what the machine lacks, and bounds that `make versions` can read."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def no_browser(tmp_path):
+    """Runs two tests of which one needs a browser, on a machine without one."""
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "test_it.py").write_text("def test_page(browser):\n    pass\n\ndef test_other():\n    pass\n")
+
+    def run(**environment):
+        known = {key: value for key, value in os.environ.items() if key not in ("CI", "PYTEST_ADDOPTS")}
+        args = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path]
+        known |= {"PATH": str(tmp_path)} | environment
+        return subprocess.run(args, env=known, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    return run
+
+
+def test_what_the_machine_lacks_is_said_in_one_line(no_browser):
+    done = no_browser()
+    assert done.returncode == 0, done.stdout
+    said = "1 skipped, as this machine lacks chromium: sudo apt-get install chromium"
+    assert [line for line in done.stdout.splitlines() if "lacks" in line] == [said]
+
+
+def test_nothing_is_skipped_in_ci(no_browser):
+    done = no_browser(CI="1")
+    assert done.returncode == 1
+    assert "needs chromium: .ci/run installs it" in done.stdout
+    assert "lacks" not in done.stdout
+
+
+def test_every_requirement_has_a_lowest_version():
+    done = subprocess.run([sys.executable, ROOT / ".ci" / "lowest.py"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert all(re.fullmatch(r"[\w-]+==[\d.]+", line) for line in lines)
+    assert {"numpy", "optuna", "matplotlib", "psycopg", "pytest"} <= {line.partition("=")[0] for line in lines}
+    assert len({line.partition("=")[0] for line in lines}) == len(lines)
