@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import numpy as np
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Posterior, as_arms, check_size
 from noregret.decision.arms import as_space, checked, names
+from noregret.decision.doubt import doubt
 from noregret.decision.loops import Algorithm, Best
 from noregret.decision.record import describe, rebuild
 from noregret.files import write_atomically
@@ -54,6 +56,7 @@ class Policy:
     def __init__(self, algorithm: Algorithm, arms: Any, *, rng: Any = None) -> None:
         self.algorithm, self._first_arms, self._seed = algorithm, as_space(arms), seed_sequence(rng)
         self._run = _Run(algorithm, self._first_arms, self._seed)
+        self._doubted = False  # whether best() has warned
         self._changes: list[tuple[int, Any]] = []  # other arms, each after so many rounds
         self._waiting: Counter[Hashable] = Counter()  # arms asked for and not told yet
         self._held: list[tuple[Any, Floats]] = []  # what was told of the round under way
@@ -123,7 +126,17 @@ class Policy:
         self._changes.append((len(self._history), arms))
 
     def best(self) -> Best:
-        """The arm with the largest lower confidence bound: a safe choice, not the luckiest draw."""
+        """The arm with the largest lower confidence bound: a safe choice, not the luckiest draw.
+
+        Warns, once, if the rewards contradict the norm and the noise that the bounds take for given.
+        """
+        best = self._best()
+        if not self._doubted and (message := doubt(self.algorithm, self.belief, best)):
+            self._doubted = True
+            warnings.warn(message, stacklevel=2)
+        return best
+
+    def _best(self) -> Best:
         pull = self._run.pull
         if pull.best is not None:
             return pull.best
