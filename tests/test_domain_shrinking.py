@@ -8,6 +8,7 @@ import pytest
 from noregret import (
     Box,
     Constant,
+    ExactGP,
     Matern,
     MaxVarianceDesign,
     RandomDesign,
@@ -53,6 +54,23 @@ def test_scale_is_on_the_noise_part_alone():
     reds = algorithms.reds(KERNEL, norm=2, noise=0.3, horizon=1000, scale=0.5)
     assert reds.width(reds.model.prior(LINE)) == pytest.approx(2 + 4.57988 / 2, abs=1e-4)
     assert reds.slack == pytest.approx(0.004 + 0.171392 / 2, abs=1e-5)
+
+
+@pytest.mark.parametrize("horizon", [None, 5000])
+def test_testing_the_first_epoch_again_is_paid_for(horizon):
+    """App. D.2 tests after N_1, 2 N_1, ... rewards: the chances of an error at any of them add up to one epoch's."""
+    facts = {"norm": 2, "noise": 0.3, "delta": 0.1, "horizon": horizon, "first_epoch": 20}
+    once, again = algorithms.reds(KERNEL, **facts).width, algorithms.reds(KERNEL, first_level=0.5, **facts).width
+    total = sum(again.epoch_delta(rounds) for rounds in range(20, 20 * 10_000, 20))
+    assert (0.99 if horizon else 0.5) * once.epoch_delta(20) <= total <= once.epoch_delta(20)
+    if horizon:
+        assert again.epoch_delta(21) == again.epoch_delta(40)
+        belief = ExactGP(KERNEL, 0.09).prior(LINE)
+        belief.update(np.arange(60), np.zeros(60))
+        share = 0.1 / (6 * math.log2(5000)) * 6 / (math.pi * 3) ** 2
+        by_hand = 2 + math.sqrt(2 * math.log(len(belief.arms) / share))
+        assert again(belief) == pytest.approx(by_hand)
+        assert again.slack(0.09) > once.slack(0.09), "at the last test that may be"
 
 
 def test_without_a_horizon_delta_is_shared_out_over_all_epochs():

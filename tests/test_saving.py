@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from noregret import (
     UCB,
+    Box,
     Constant,
     ExactGP,
     Matern,
@@ -71,7 +73,7 @@ def knows(belief):
 
 def world(arms):
     """A reward that depends on the arm alone."""
-    return np.sin(7 * ARMS[arms, 0])
+    return 0.3 * np.sin(7 * ARMS[arms, 0])
 
 
 def play(policy, rounds):
@@ -214,6 +216,116 @@ def test_another_algorithm_than_the_saved_one_is_refused(tmp_path):
         Policy.load(tmp_path / "run.npz", algorithm=algorithms.igp_ucb(SquaredExponential(0.3)))
 
 
+def rewritten(path, changed, **arrays):
+    """The same file with another record, and with other arrays."""
+    with np.load(path) as file:
+        content = dict(file)
+    about = changed(json.loads(str(content["about"])))
+    np.savez(path, **content | {"about": np.array(json.dumps(about))} | arrays)
+
+
+class Fickle:
+    """Asks for arms in an order that depends on ``shift``, which its repr hides."""
+
+    shift = 0
+
+    def __repr__(self):
+        return "Fickle()"
+
+    def play(self, arms, rng):
+        belief, t = ExactGP(KERNEL, 0.1).prior(arms), 0
+        while True:
+            pulled, rewards = yield Pull(np.array([(t * t + self.shift) % 10]), belief, np.arange(len(arms)))
+            belief.update(pulled, rewards)
+            t += 1
+
+    def bounds(self, belief):
+        return UCB(Constant(2.0)).bounds(belief)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 5])
+def test_a_replay_that_asks_for_other_arms_is_refused(rounds, tmp_path, monkeypatch):
+    policy = Policy(Fickle(), ARMS, rng=0)
+    play(policy, rounds)
+    policy.save(tmp_path / "run.npz")
+    assert Policy.load(tmp_path / "run.npz", Fickle()).ask().tolist() == policy.ask().tolist()
+    monkeypatch.setattr(Fickle, "shift", 1)
+    with pytest.raises(ValueError, match=rf"asks for other arms .*saved by noregret {version('noregret')}, this"):
+        Policy.load(tmp_path / "run.npz", Fickle())
+    with np.load(tmp_path / "run.npz") as file:  # as the message says
+        policy = Policy(Fickle(), file["arms"])
+        policy.tell(file["sent_arms"], file["sent_rewards"])
+    assert policy.belief.rounds == rounds
+
+
+def test_a_box_is_compared_by_its_points(tmp_path):
+    policy = Policy(algorithms.reds(KERNEL, constants="experiment", first_epoch=5), Box([[0.0, 3.0]]), rng=0)
+    for _ in range(2):
+        asked = policy.ask()
+        policy.tell(asked, 0.1 * asked[:, 0])
+    policy.save(tmp_path / "run.npz")
+    np.testing.assert_array_equal(Policy.load(tmp_path / "run.npz").ask(), policy.ask())
+    rewritten(tmp_path / "run.npz", lambda about: about | {"seed": {"entropy": 1, "spawn_key": []}})
+    with pytest.raises(ValueError, match="asks for other arms"):
+        Policy.load(tmp_path / "run.npz")
+
+
+def test_a_file_says_which_version_wrote_it(tmp_path):
+    batches().save(tmp_path / "run.npz")
+    with np.load(tmp_path / "run.npz") as file:
+        assert json.loads(str(file["about"]))["version"] == version("noregret")
+
+
+def test_a_table_is_saved_as_an_array(tmp_path):
+    """8 MB as an array of 1,000 x 1,000 numbers; they were 81 MB of text."""
+    kernel = Tabular(Matern(0.5, 0.2)(np.linspace(0, 1, 300)[:, None], np.linspace(0, 1, 300)[:, None]))
+    policy = Policy(algorithms.gp_ts(kernel), kernel.arms, rng=0)
+    policy.save(tmp_path / "run.npz")
+    assert (tmp_path / "run.npz").stat().st_size < 1.1 * 8 * 300**2
+    assert Policy.load(tmp_path / "run.npz").algorithm == policy.algorithm
+
+
+def test_another_table_than_the_saved_one_is_refused(tmp_path):
+    tables = [Tabular(np.eye(10) + offset) for offset in (0.0, 0.5)]
+    assert repr(tables[0]) == repr(tables[1])
+    Policy(algorithms.gp_ts(tables[0]), tables[0].arms, rng=0).save(tmp_path / "run.npz")
+    Policy.load(tmp_path / "run.npz", algorithm=algorithms.gp_ts(tables[0]))
+    with pytest.raises(ValueError, match=r"^the policy was saved with .*other numbers in an array"):
+        Policy.load(tmp_path / "run.npz", algorithm=algorithms.gp_ts(tables[1]))
+
+
+def before_the_digest(about):
+    """The record as the first format had it."""
+    kept = {name: value for name, value in about.items() if name not in ("asks", "version")}
+    return kept | {"format": 1}
+
+
+def test_a_file_of_the_first_format_is_loaded_with_a_note(tmp_path):
+    policy = Policy(algorithms.gp_ts(KERNEL), ARMS, rng=0)
+    play(policy, 4)
+    policy.save(tmp_path / "run.npz")
+    rewritten(tmp_path / "run.npz", before_the_digest)
+    with pytest.warns(UserWarning, match=r"run.npz was saved without a digest of what it asked for"):
+        loaded = Policy.load(tmp_path / "run.npz")
+    assert_goes_on_the_same(policy, loaded)
+    loaded.save(tmp_path / "run.npz")
+    Policy.load(tmp_path / "run.npz")
+
+
+def test_a_class_that_has_moved_within_the_library_is_found(tmp_path):
+    policy = Policy(algorithms.reds(KERNEL, horizon=100), ARMS, rng=0)
+    policy.save(tmp_path / "run.npz")
+
+    def as_it_was(about):
+        text = json.dumps(about).replace("noregret.decision.shrinking.elimination:", "noregret.decision.elimination:")
+        assert "noregret.decision.elimination:" in text
+        return json.loads(text)
+
+    rewritten(tmp_path / "run.npz", as_it_was)
+    assert Policy.load(tmp_path / "run.npz").algorithm == policy.algorithm
+    assert Policy.load(tmp_path / "run.npz", policy.algorithm).algorithm == policy.algorithm
+
+
 def test_a_class_of_a_module_that_is_not_imported_is_named(tmp_path):
     policy = batches()
     policy.save(tmp_path / "run.npz")
@@ -247,7 +359,7 @@ def rewrite(path, **changes):
 def test_a_file_of_a_newer_format_says_so(tmp_path):
     batches().save(tmp_path / "run.npz")
     rewrite(tmp_path / "run.npz", format=99)
-    with pytest.raises(ValueError, match=r"run.npz has format 99, this noregret reads up to 1: upgrade it$"):
+    with pytest.raises(ValueError, match=r"run.npz has format 99, this noregret reads up to 2: upgrade it$"):
         Policy.load(tmp_path / "run.npz")
 
 

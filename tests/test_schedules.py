@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 
 from noregret import (
+    UCB,
     Constant,
     ExactGP,
     GreedyGain,
     Linear,
     Matern,
+    Policy,
     RateGain,
     RealisedGain,
     Scaled,
+    Sequential,
     SquaredExponential,
     Tabular,
 )
@@ -99,6 +102,18 @@ def test_greedy_gain_is_the_same_whatever_the_run_pulls():
         schedule(other)
     assert schedule(one) == pytest.approx(schedule(other))
     assert schedule(one.copy()) == pytest.approx(schedule(one))
+
+
+@pytest.mark.parametrize("narrow", [0.5, 0.0])
+def test_greedy_gain_counts_what_was_learnt_at_arms_that_are_gone(narrow):
+    """On arms that look alike hardly anything can be gained; what was gained before they came stays in the width."""
+    policy = Policy(Sequential(MODEL, UCB(GreedyGain(MODEL))), ARMS, rng=0)
+    policy.tell(np.arange(len(ARMS)), np.zeros(len(ARMS)))
+    gained = policy.belief.information_gain
+    policy.change_arms(narrow + 1e-9 * ARMS)
+    for _ in range(5):
+        assert GreedyGain(MODEL)(policy.belief) >= policy.belief.information_gain >= gained - 1e-9
+        policy.tell(policy.ask(), [0.0])
 
 
 def test_greedy_gain_looks_at_the_runs_own_arms():

@@ -57,6 +57,9 @@ class EpochWidth:
     delta' is delta / ``share``, by default delta / (6 log2 T) (Thm 4.5). Without a horizon it is
     3 delta / (pi log2(2 n))^2 after n rewards: over epochs of doubling length and both bounds that adds up to at most
     delta.
+
+    If the first epoch is tested again after every ``retest`` rewards (App. D.2), its j-th test has 6 / (pi j)^2 of
+    delta': over all tests that adds up to delta'.
     """
 
     norm: float
@@ -66,6 +69,7 @@ class EpochWidth:
     share: float | None = None
     points: float | None = None
     scale: float = 1.0
+    retest: int | None = None
 
     def __post_init__(self) -> None:
         check_constants(norm=self.norm, noise=self.noise, delta=self.delta, horizon=self.horizon, scale=self.scale)
@@ -76,18 +80,21 @@ class EpochWidth:
         return self.norm + self.scale * self.noise * math.sqrt(confidence)
 
     def epoch_delta(self, rounds: int = 1) -> float:
-        """delta', the part of delta that one epoch may use."""
+        """delta', the part of delta that one epoch may use, or of it what a test after so many rewards may."""
+        delta = self.delta
+        if self.retest:
+            delta *= 6 / (math.pi * max(math.ceil(rounds / self.retest), 1)) ** 2
         if self.share:
-            return self.delta / self.share
+            return delta / self.share
         if self.horizon:
-            return self.delta / (6 * math.log2(max(self.horizon, 2)))
-        return 3 * self.delta / (math.pi * math.log2(2 * max(rounds, 1))) ** 2
+            return delta / (6 * math.log2(max(self.horizon, 2)))
+        return 3 * delta / (math.pi * math.log2(2 * max(rounds, 1))) ** 2
 
     def slack(self, ridge: float) -> float:
         """C = 2 B / T + R sqrt(2 / (T ridge) ln(4 T / delta')) (Eq. 5), the price of the grid; 0 without a horizon."""
         if not self.horizon:
             return 0.0
-        confidence = 2 / (self.horizon * ridge) * math.log(4 * self.horizon / self.epoch_delta())
+        confidence = 2 / (self.horizon * ridge) * math.log(4 * self.horizon / self.epoch_delta(self.horizon))
         return 2 * self.norm / self.horizon + self.scale * self.noise * math.sqrt(confidence)
 
     def on(self, box: Box, kernel: Kernel) -> EpochWidth:
@@ -139,7 +146,8 @@ def reds(
     keep : 'upper' or 'mean'
         The rule of line 10, or that of App. D.1: mean >= max mean - 2 (w max std + c).
     first_level : float, optional
-        c0 of App. D.2: lengthen the first epoch until what is kept lies above c0 max f + (1 - c0) min f.
+        c0 of App. D.2: lengthen the first epoch until what is kept lies above c0 max f + (1 - c0) min f. The tests
+        share the epoch's part of delta.
     separate : bool
         On a `Box`, draw N_r points from each connected piece of what is left, as Lemma 4.6 asks, or from all of it
         together, as the paper's experiments do.
@@ -159,7 +167,8 @@ def reds(
     >>> len(asked), len(policy.active), bool(abs(arms[policy.best().arm, 0] - np.pi / 8) < 0.1)
     (200, 139, True)
     """
-    width, tau, offset = _setting(norm, noise, delta, horizon, ridge, constants, scale)
+    retest = None if first_level is None else first_epoch
+    width, tau, offset = _setting(norm, noise, delta, horizon, ridge, constants, scale, retest=retest)
     c = offset if slack is None else slack
     model = ExactGP(kernel, tau, truncation)
     return Elimination(model, RandomDesign(), width, first_epoch, c, Doubling(), keep, first_level, separate, horizon)
@@ -257,6 +266,7 @@ def _setting(
     constants: Constants,
     scale: float,
     share: float | None = None,
+    retest: int | None = None,
 ) -> tuple[Schedule, float, float]:
     """Width, ridge and slack."""
     _check_norm(norm)
@@ -264,7 +274,10 @@ def _setting(
         return Constant(norm), ridge or 0.0, 0.0
     if constants == "experiment":
         return Constant(scale), 0.2 if ridge is None else ridge, 0.0
-    width, tau = EpochWidth(norm, noise, delta, horizon, share, None, scale), noise**2 if ridge is None else ridge
+    width, tau = (
+        EpochWidth(norm, noise, delta, horizon, share, None, scale, retest),
+        noise**2 if ridge is None else ridge,
+    )
     return width, tau, width.slack(tau)
 
 

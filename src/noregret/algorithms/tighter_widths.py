@@ -70,7 +70,8 @@ class DMM:
     """The tightest of the bounds that several ridges a give, from a `RidgeFamily` whose first ridge is a0.
 
     With Q = q(a0) + 2 R^2 (gain + ln(1/delta)) at a0, the upper bound is the least over a of
-    mean_a + sqrt(max(0, Q + a B^2 - q(a)) / a) std_a, and the lower bound likewise.
+    mean_a + sqrt((Q + a B^2 - q(a)) / a) std_a, and the lower bound likewise. Where Q + a B^2 < q(a) no function
+    of norm B fits the rewards: arms are then chosen by their means, and the lower bounds lie above the upper ones.
     """
 
     norm: float
@@ -82,17 +83,22 @@ class DMM:
         check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
 
     def __call__(self, posterior: Any, rng: Rng) -> Floats:
-        return self.bounds(posterior)[1]
+        return self._bounds(posterior, 0.0)[1]
 
     def bounds(self, posterior: Any) -> tuple[Floats, Floats]:
-        """Lower and upper bound, each (N,)."""
+        """Lower and upper bound, each (N,); the lower above the upper where no function fits the rewards."""
+        return self._bounds(posterior, -math.inf)
+
+    def _bounds(self, posterior: Any, least: float) -> tuple[Floats, Floats]:
+        """The bounds, with Q + a B^2 - q(a) no smaller than ``least``."""
         first = posterior.members[0]
         confidence = 2 * (first.information_gain + math.log(1 / self.delta))
         budget = first.ridge * first.misfit + (self.scale * self.noise) ** 2 * confidence
         lower, upper = np.full(len(first.mean), -np.inf), np.full(len(first.mean), np.inf)
         for member in posterior.members:
             spare = budget / member.ridge + self.norm**2 - member.misfit
-            half_width = math.sqrt(max(0.0, spare)) * member.std
+            spare = max(least, spare)
+            half_width = math.copysign(math.sqrt(abs(spare)), spare) * member.std
             lower = np.maximum(lower, member.mean - half_width)
             upper = np.minimum(upper, member.mean + half_width)
         return lower, upper

@@ -28,6 +28,11 @@ class Best(NamedTuple):
     lower: float
     upper: float
 
+    @property
+    def empty(self) -> bool:
+        """Whether the lower bound lies above the upper: no function fits, so norm or noise is wrong."""
+        return self.lower > self.upper
+
 
 class Pull(NamedTuple):
     """What a loop asks for, and for whoever looks on, why."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import os
-import re
+import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
@@ -16,11 +18,11 @@ import numpy as np
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Posterior, as_arms, check_size
 from noregret.decision.arms import as_space, checked, names
+from noregret.decision.doubt import doubt
 from noregret.decision.loops import Algorithm, Best
-from noregret.decision.record import describe, rebuild
+from noregret.decision.record import describe
+from noregret.decision.saving import FORMAT, check_asks, packed, read, recorded, unpacked
 from noregret.files import write_atomically
-
-FORMAT = 1
 
 
 class Policy:
@@ -54,6 +56,7 @@ class Policy:
     def __init__(self, algorithm: Algorithm, arms: Any, *, rng: Any = None) -> None:
         self.algorithm, self._first_arms, self._seed = algorithm, as_space(arms), seed_sequence(rng)
         self._run = _Run(algorithm, self._first_arms, self._seed)
+        self._doubted = False  # whether best() has warned
         self._changes: list[tuple[int, Any]] = []  # other arms, each after so many rounds
         self._waiting: Counter[Hashable] = Counter()  # arms asked for and not told yet
         self._held: list[tuple[Any, Floats]] = []  # what was told of the round under way
@@ -123,7 +126,17 @@ class Policy:
         self._changes.append((len(self._history), arms))
 
     def best(self) -> Best:
-        """The arm with the largest lower confidence bound: a safe choice, not the luckiest draw."""
+        """The arm with the largest lower confidence bound: a safe choice, not the luckiest draw.
+
+        Warns, once, if the rewards contradict the norm and the noise that the bounds take for given.
+        """
+        best = self._best()
+        if not self._doubted and (message := doubt(self.algorithm, self.belief, best)):
+            self._doubted = True
+            warnings.warn(message, stacklevel=2)
+        return best
+
+    def _best(self) -> Best:
         pull = self._run.pull
         if pull.best is not None:
             return pull.best
@@ -134,9 +147,12 @@ class Policy:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write algorithm, seed and history to one .npz file; a crash meanwhile leaves the previous file whole."""
+        arrays: dict[str, Any] = {}
         about = {
             "format": FORMAT,
-            "algorithm": describe(self.algorithm),
+            "version": version("noregret"),
+            "asks": self._run.digest(),
+            "algorithm": describe(self.algorithm, arrays),
             "repr": repr(self.algorithm),
             "seed": {
                 "entropy": np.asarray(self._seed.entropy).tolist(),
@@ -148,28 +164,32 @@ class Policy:
         }
         arms = self._first_arms.bounds if isinstance(self._first_arms, Box) else self._first_arms
         content: dict[str, Any] = {"about": np.array(json.dumps(about)), "arms": np.array(arms)}
-        content |= {f"change_{i}": arms for i, (_, arms) in enumerate(self._changes)}
-        content |= _packed("sent", self._history) | _packed("held", self._held)
+        content |= arrays | {f"change_{i}": arms for i, (_, arms) in enumerate(self._changes)}
+        content |= packed("sent", self._history) | packed("held", self._held)
         write_atomically(path, lambda file: np.savez(file, **content))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], algorithm: Algorithm | None = None) -> Self:
         """Continue a saved run exactly where it was, by replaying its history.
 
+        ValueError if the replay asks for other arms than were asked for then: the algorithm, or what it computes with,
+        has changed.
+
         ``algorithm`` is needed only if the saved one holds functions or foreign objects (a lambda as schedule, a
         scikit-learn kernel), which no file brings back.
         """
-        content, about = _read(path)
+        content, about = read(path)
         seed = np.random.SeedSequence(about["seed"]["entropy"], spawn_key=tuple(about["seed"]["spawn_key"]))
         space = Box(content["arms"]) if about.get("box") else content["arms"]
-        policy = cls(_recorded(about, algorithm), space, rng=seed)
-        for arms, rewards in _unpacked("sent", content):
+        policy = cls(recorded(about, content, algorithm), space, rng=seed)
+        for arms, rewards in unpacked("sent", content):
             policy._change_as_recorded(about["changes"], content)
             policy._send(*policy._checked(arms, rewards))
         policy._change_as_recorded(about["changes"], content)
+        check_asks(policy._run.digest(), about, os.fspath(path))
         if about["asked"]:
             policy.ask()
-        for arms, rewards in _unpacked("held", content):
+        for arms, rewards in unpacked("held", content):
             policy.tell(arms, rewards)
         return policy
 
@@ -226,9 +246,23 @@ class _Run:
         self.arms, self._algorithm, self._rng = arms, algorithm, np.random.default_rng(seed)
         self._play = algorithm.play(arms, self._rng)
         self.pull = next(self._play)
+        self._asks = hashlib.sha256()
+
+    def digest(self) -> str:
+        """A number that tells apart runs which have asked for different arms, up to and with this round."""
+        asks = self._asks.copy()
+        asks.update(self._asked())
+        return asks.hexdigest()
+
+    def _asked(self) -> bytes:
+        """The arms of this round; points of a box to a millionth of its sides, as rounding differs among machines."""
+        arms = self.pull.arms
+        places = np.round(arms / self.arms.sides * 1e6) if isinstance(self.arms, Box) else arms
+        return bytes(places.astype("<i8").tobytes())
 
     def send(self, arms: Any, rewards: Floats) -> None:
         """What was pulled and what came back."""
+        self._asks.update(self._asked())
         try:
             self.pull = self._play.send((arms, rewards))
         except StopIteration:
@@ -263,53 +297,3 @@ def _numbers(rewards: Any) -> Floats:
         return values.astype(float).reshape(-1)
     except (TypeError, ValueError):
         raise ValueError(f"rewards must be numbers, got {rewards!r}") from None
-
-
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arrays of a saved policy and the record among them."""
-    with open(path, "rb") as file:
-        try:
-            with np.load(file, allow_pickle=False) as archive:
-                content = dict(archive)
-            about = json.loads(str(content["about"]))
-            newer = about["format"] > FORMAT
-        except Exception as error:  # a damaged archive fails in many ways
-            raise ValueError(f"{os.fspath(path)} is damaged or not a saved policy ({error})") from error
-    if newer:
-        raise ValueError(
-            f"{os.fspath(path)} has format {about['format']}, this noregret reads up to {FORMAT}: upgrade it"
-        )
-    return content, about
-
-
-def _recorded(about: dict[str, Any], given: Algorithm | None) -> Algorithm:
-    if given is None:
-        try:
-            algorithm: Algorithm = rebuild(about["algorithm"])
-        except (ValueError, TypeError) as error:  # TypeError: a class has other fields than the one that was saved
-            raise ValueError(f"{error}; or pass the algorithm itself: Policy.load(path, algorithm=...)") from None
-        return algorithm
-    if _nameless(repr(given)) != _nameless(about["repr"]):
-        raise ValueError(f"the policy was saved with {about['repr']}, but algorithm={given!r} was passed")
-    return given
-
-
-def _nameless(record: str) -> str:
-    """A repr without the addresses of the functions in it, which differ from process to process."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", record)
-
-
-def _packed(name: str, pieces: list[tuple[Any, Floats]]) -> dict[str, Any]:
-    return {
-        f"{name}_arms": np.concatenate([a for a, _ in pieces] or [np.empty(0, np.intp)]),
-        f"{name}_rewards": np.concatenate([r for _, r in pieces] or [np.empty(0)]),
-        f"{name}_lengths": np.array([len(a) for a, _ in pieces], dtype=np.intp),
-    }
-
-
-def _unpacked(name: str, content: dict[str, Any]) -> list[tuple[Any, Floats]]:
-    ends = np.cumsum(content[f"{name}_lengths"])[:-1]
-    if not content[f"{name}_lengths"].size:
-        return []
-    arms, rewards = np.split(content[f"{name}_arms"], ends), np.split(content[f"{name}_rewards"], ends)
-    return list(zip(arms, rewards, strict=True))

@@ -66,7 +66,8 @@ class GreedyGain:
     """An upper bound on gamma_t over the arms: the gain of greedy max-variance pulls divided by 1 - 1/e.
 
     The gain is submodular, so greedy reaches 1 - 1/e of the largest. One greedy pull is made per round of the run,
-    on a posterior of its own: the cost of a run doubles.
+    on a posterior of its own: the cost of a run doubles. After a change of arms the bound is on what the new arms can
+    give, but never below the gain that was realised, which is all that a confidence width needs.
     """
 
     model: Model
@@ -80,7 +81,7 @@ class GreedyGain:
         greedy = self._greedy[posterior]
         while greedy.rounds < posterior.rounds:
             greedy.update(np.argmax(greedy.std), 0.0)  # the reward is of no consequence to the variance
-        return greedy.information_gain / (1 - math.exp(-1))
+        return max(greedy.information_gain / (1 - math.exp(-1)), posterior.information_gain)
 
     def __reduce__(self) -> tuple[type[GreedyGain], tuple[Model]]:
         """What is pickled, for other processes: the description alone."""

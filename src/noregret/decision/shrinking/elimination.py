@@ -45,7 +45,7 @@ class Elimination:
         largest mean minus 2 (w max std + slack) (App. D.1).
     first_level : float, optional
         c0 of App. D.2, in (0, 1): lengthen the first epoch, by N_1 at a time, until every arm that is kept must have
-        f >= c0 max f + (1 - c0) min f.
+        f >= c0 max f + (1 - c0) min f. The width must hold at all of these tests together.
     separate : bool
         On a box, give every connected piece of what is left its own epoch's points, or all of them together one.
     horizon : int, optional
