@@ -256,7 +256,7 @@ class SparsePosterior:
     def _record(self, arms: Ints, values: Floats, noise: Floats, before: Floats | None = None) -> None:
         """Learn from values, (n,); then choose the features anew if given the variance ``before`` the round."""
         block, pulls = pooled(arms, values, noise), self._pulls.copy()
-        pulls.add(block.arms, block.values, 1 / block.noise)
+        pulls.add(block)
         pulled = pulls.arms
         new = before is not None and self._map.redraw(pulled, pulls.weights, before[pulled], int(arms[-1]))
         # all that may fail has been done: from here on things change
