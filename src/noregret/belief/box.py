@@ -70,7 +70,7 @@ class Box:
         return np.asarray(self.lower + self.sides * rng.random((count, self.dimension)))
 
     def log_discretization(self, kernel: Kernel, fineness: float) -> float:
-        """Logarithm of |D_n|, for a grid D_n with |f(x) - f(nearest of D_n)| <= |f| / n for every f of the kernel's space.
+        """Logarithm of |D_n|, D_n a grid with |f(x) - f(nearest of D_n)| <= |f| / n for all f of the kernel's space.
 
         |f(x) - f(y)| is at most |f| times the kernel's distance sqrt(k(x,x) + k(y,y) - 2 k(x,y)). It is measured from
         the middle of the box, which is enough for a stationary kernel. In many dimensions no float holds |D_n| itself.

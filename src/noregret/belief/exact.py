@@ -79,7 +79,7 @@ class ExactPosterior:
     def __init__(self, model: ExactGP, arms: Floats, hidden: Floats | None = None) -> None:
         # hidden: points that were pulled once and are arms no more; they come last, and are never shown
         self._points, self._shown = arms if hidden is None else np.vstack([arms, hidden]), len(arms)
-        self._model, self.rounds = model, 0
+        self._model, self.rounds, self.claimed_gain = model, 0, 0.0
         self._pulls, self._columns = Pulls(), KernelColumns(model.kernel, self._points)
         self._factor = Factor(self._columns.variance)
         nugget = _NUGGET * max(float(self._columns.variance.max()), np.finfo(float).tiny)
@@ -142,19 +142,24 @@ class ExactPosterior:
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         arms, values, factors = as_pulls(arms, rewards, noise, self._shown, self.largest_reward)
-        rounds = self.rounds
+        planned, rounds, claimed = values is None, self.rounds, 0.0
         try:
             values = self.mean[arms] if values is None else self._arrive(values)
             if not self._model.ridge:  # noise-free: of each arm's pulls, the first says all
                 first = np.array([i for i in first_of_each(arms) if int(arms[i]) not in self._pulls], np.intp)
                 arms, values, factors = arms[first], values[first], factors[first]
             if arms.size == 1:
-                self._learn_one(int(arms[0]), float(values[0]), float(factors[0]))
+                arm, factor = int(arms[0]), float(factors[0])
+                claimed = 0.5 * math.log1p(max(float(self._factor.variance[arm]), 0.0) / (self.ridge * factor))
+                self._learn_one(arm, float(values[0]), factor)
             elif arms.size:
+                claimed = self._gain(arms, factors)
                 self._learn(pooled(arms, values, factors))
         except BaseException:
             self.rounds = rounds
             raise
+        if not planned:
+            self.claimed_gain += claimed
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points."""
@@ -201,7 +206,8 @@ class ExactPosterior:
         arms, pulled = as_arms(arms), self._pulls.arms
         places = places_among(arms, self._points[pulled])
         other = ExactPosterior(self._model, arms, self._points[pulled[places >= len(arms)]])
-        other.ridge, other.rounds, other._least_noise = self.ridge, self.rounds, self._least_noise
+        other.ridge, other._least_noise = self.ridge, self._least_noise
+        other.rounds, other.claimed_gain = self.rounds, self.claimed_gain
         if pulled.size:
             other._refactor(self._pulls.moved(places), self.information_gain)
         return other
@@ -267,12 +273,14 @@ class ExactPosterior:
 
     def _learn_afresh(self, block: Pooled) -> None:
         """Take in a block by making the factor afresh, with so much noise in its rows that rounding does not eat it."""
-        pulls, variance = self._pulls.copy(), np.maximum(self._factor.variance[block.arms], 0.0)
+        pulls = self._pulls.copy()
         pulls.add(block)
-        gain = 0.5 * float(
-            np.log1p(variance / (self.ridge * block.noise)).sum()
-        )  # for one arm exact, else an upper bound
-        self._refactor(pulls, self.information_gain + gain)
+        self._refactor(pulls, self.information_gain + self._gain(block.arms, block.noise))
+
+    def _gain(self, arms: Ints, noise: Floats) -> float:
+        """The gain of pulls, each for itself, 1/2 sum of ln(1 + std^2 / (ridge noise)): no less than that of all."""
+        variance = np.maximum(self._factor.variance[arms], 0.0)
+        return 0.5 * float(np.log1p(variance / (self.ridge * noise)).sum())
 
     def _refactor(self, pulls: Pulls, gain: float) -> None:
         """One row per distinct arm, all its pulls pooled; mean, variance, misfit and gain afresh from it.
