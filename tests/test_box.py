@@ -57,13 +57,24 @@ def test_bad_bounds(bounds, message):
 def test_the_grid_is_fine_enough(kernel):
     """|f(x) - f(nearest)| <= |f| / n: the kernel's distance to the nearest grid point is at most 1 / n."""
     box, n = Box([[0, 1], [0, 3]]), 50
-    per_side = round(math.sqrt(box.discretization(kernel, n)))
+    per_side = round(math.exp(box.log_discretization(kernel, n) / 2))
     axes = [low + (high - low) * (np.arange(per_side) + 0.5) / per_side for low, high in box.bounds]
     points = box.sample(200, np.random.default_rng(0))
     nearest = np.column_stack([a[np.abs(points[:, [j]] - a).argmin(axis=1)] for j, a in enumerate(axes)])
     squared = [2 - 2 * kernel(p[None], q[None])[0, 0] for p, q in zip(points, nearest, strict=True)]
     assert math.sqrt(max(squared)) <= 1 / n
     assert per_side < 2 * n * 3 / 0.2 * 2
+
+
+def test_the_grid_of_many_dimensions_is_counted_in_logarithms():
+    few, many = (Box([[0, 1]] * d).log_discretization(SquaredExponential(0.2 * math.sqrt(d)), 1e6) for d in (1, 100))
+    assert many == pytest.approx(100 * few)
+    assert many > math.log(1e308)
+    policy = Policy(
+        algorithms.reds(SquaredExponential(1.0), horizon=1_000_000, first_epoch=20), Box([[0, 1]] * 50), rng=0
+    )
+    policy.tell(policy.ask(), np.zeros(20))
+    assert np.isfinite(policy.ask()).all()
 
 
 # Regions

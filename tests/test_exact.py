@@ -476,3 +476,38 @@ def test_takes_lists_scalars_and_whole_numbers():
 def test_errors_say_what_must_hold_and_what_came(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("pulls", ["in blocks", "one arm's in blocks", "with little noise", "in a row"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_small_ridge_goes_on_however_many_pulls_are_pooled(pulls, seed):
+    """Pooled pulls have less noise than rounding leaves: k(x, x) is 100, so 1e-10 / 2,000 is too little."""
+    rng, ridge = np.random.default_rng(seed), 1e-10
+    belief, blocks = ExactGP(100.0 * SquaredExponential(0.5), ridge).prior(GRID), 150 if pulls == "in a row" else 60
+    for t in range(blocks):
+        arms = {
+            "in blocks": rng.integers(100, size=500) // 4 * 4,
+            "one arm's in blocks": np.repeat(rng.integers(100), 4000),
+            "with little noise": rng.integers(100, size=1),
+            "in a row": np.full(1, 7 * (t // 30)),
+        }[pulls]
+        noise = 1e-4 if pulls in ("with little noise", "in a row") else 1.0
+        values = smooth(GRID[arms]) + math.sqrt(noise * ridge) * rng.standard_normal(arms.size)
+        belief.update(arms, values, noise=noise)
+        assert np.abs(belief.mean - smooth(GRID))[arms].max() < 1e-4
+    assert belief.std[belief.pulled].max() < 1e-5
+    assert np.abs(belief.predict(GRID[belief.pulled])[0] - belief.mean[belief.pulled]).max() < 1e-3
+    assert belief.ridge == ridge
+
+
+@pytest.mark.parametrize("size", [1, 10, 60])
+def test_a_ridge_that_is_refused_has_changed_nothing(size):
+    belief, rng = ExactGP(SquaredExponential(0.5), 1e-20).prior(GRID), np.random.default_rng(0)
+    for _ in range(400):
+        arms, twin = rng.integers(100, size=size), belief.copy()
+        try:
+            belief.update(arms, smooth(GRID[arms]))
+        except ValueError:
+            assert_same(belief, twin, 0)
+            return
+    raise AssertionError("a ridge of 1e-20 was never refused")

@@ -228,3 +228,24 @@ def test_growth_rates():
 def test_errors_say_what_must_hold_and_what_came(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("nu", [0.3, 1.0, 3.7, 20.0, 100.0])
+@pytest.mark.parametrize("lengthscale", [1e-100, 1e-3, 0.01, 0.3])
+def test_matern_falls_from_one_at_the_point_to_zero_far_away(nu, lengthscale):
+    """No step where the Bessel function or its factor overflows: 0 at a distance of 1e5 and 1 at 1e-9 lengthscales."""
+    distances = lengthscale * np.concatenate([[0.0], np.geomspace(1e-9, 1e5, 3000)])
+    values = Matern(nu, lengthscale)(np.zeros((1, 1)), distances[:, None])[0]
+    assert (np.diff(values) <= 1e-12).all()
+    assert np.abs(np.diff(values)).max() < 0.03
+    assert values[[0, -1]].tolist() == [1.0, 0.0]
+
+
+def test_smooth_matern_is_close_to_its_series_where_the_bessel_function_overflows():
+    """1 - z^2 / (4 (nu - 1)) + z^4 / (32 (nu - 1) (nu - 2)) - ..., at z = 0.05 as at z = 0.08, where it does not."""
+    for z in (0.05, 0.08):
+        quarter = z * z / 4
+        expected = 1 - quarter / 99 * (1 - quarter / (2 * 98) * (1 - quarter / (3 * 97)))
+        r = z / math.sqrt(200)
+        assert Matern(100, 1.0)(np.zeros((1, 1)), np.array([[r]]))[0, 0] == pytest.approx(expected, abs=1e-13)
+    assert Matern(100, 0.01)(np.zeros((1, 1)), np.ones((1, 1)))[0, 0] == 0.0

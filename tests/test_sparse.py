@@ -60,14 +60,16 @@ def told(features, ridge, pulls, rewards, noise=None, pieces=(5, 1, 9), arms=GRI
 
 
 def direct(belief, pulls, rewards, noise):
-    """Mean, std, gain and effective dimension on the belief's own features, by the textbook formulas."""
+    """Mean, std, gain, misfit and effective dimension on the belief's own features, by the textbook formulas."""
     table, unexplained = belief._map.at(GRID)
     weighted = table[:, pulls] / noise
     gram = weighted @ table[:, pulls].T + belief.ridge * np.eye(len(table))
     mean = np.linalg.solve(gram, weighted @ rewards) @ table
     variance = unexplained + belief.ridge * (table * np.linalg.solve(gram, table)).sum(axis=0)
     gain = 0.5 * (np.linalg.slogdet(gram)[1] - len(table) * math.log(belief.ridge))
+    noisy = table[:, pulls].T @ table[:, pulls] + belief.ridge * np.diag(noise)
     return {"mean": mean, "std": np.sqrt(variance), "information_gain": gain,
+            "misfit": rewards @ np.linalg.solve(noisy, rewards),
             "effective_dimension": (variance[pulls] / noise).sum() / belief.ridge}  # fmt: skip
 
 
@@ -86,7 +88,7 @@ def test_exact_features_give_the_exact_posterior(seed, features, ridge):
     pulls, rewards, noise = data(seed)
     belief, exact = told(features, ridge, pulls, rewards, noise), ExactGP(features.kernel, ridge).prior(GRID)
     exact.update(pulls, rewards, noise=noise)
-    for name in ("mean", "std", "information_gain", "effective_dimension"):
+    for name in ("mean", "std", "information_gain", "effective_dimension", "misfit"):
         got, expected = getattr(belief, name), getattr(exact, name)
         np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6, err_msg=name)
     points = np.random.default_rng(seed).random((9, 1))

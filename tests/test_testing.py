@@ -203,6 +203,30 @@ def model_that_gains_too_much():
     check_broken(update=update, at=at)
 
 
+@fault("each pull must claim the gain 1/2")
+def model_that_claims_what_it_gains():
+    def update(self, arms, rewards=None, *, noise=None):
+        method("update")(self, arms, rewards, noise=noise)
+        if rewards is not None:
+            self.claimed_gain = self.information_gain
+
+    check_broken(update=update)
+
+
+@fault(r"a reward must add \(reward - mean\)\^2 / \(ridge \+ std\^2\) to the misfit")
+def model_that_fits_too_badly():
+    def update(self, arms, rewards=None, *, noise=None):
+        method("update")(self, arms, rewards, noise=noise)
+        self._factor.misfit += 0.1
+
+    def at(self, arms):
+        moved = method("at")(self, arms)
+        moved._factor.misfit = self.misfit
+        return moved
+
+    check_broken(update=update, at=at)
+
+
 @fault("the effective dimension must be the sum")
 def model_with_another_dimension():
     check_broken(effective_dimension=property(lambda self: float(self.rounds)))

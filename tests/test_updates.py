@@ -49,6 +49,7 @@ def knowledge(belief):
     """All that can be asked of it, as numbers."""
     parts = [belief.mean, belief.std, belief.pulled, *belief.predict(0.9 * ARMS)]
     numbers = [belief.rounds, belief.ridge, belief.information_gain, belief.effective_dimension, belief.rank]
+    numbers += [belief.claimed_gain, belief.misfit]
     return np.concatenate([*parts, numbers, belief.covariance(np.arange(4), np.arange(20)).ravel()])
 
 

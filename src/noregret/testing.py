@@ -98,6 +98,9 @@ def check_model(model: Model, arms: Any, *, linear: bool = True, fixed: bool = T
     _check_elsewhere(belief, arms[::-2])
     _check_thinking_ahead(belief)
     _check_sample(belief)
+    _check_claims(model.prior(arms, np.random.default_rng(1)), pulls, rewards)
+    if fixed and linear:
+        _check_misfit(model.prior(arms, np.random.default_rng(1)), pulls, rewards)
     if fixed:
         _check_shrinking(model.prior(arms, np.random.default_rng(1)), pulls)
         names = ("mean", *SPREAD) if linear else SPREAD
@@ -171,8 +174,9 @@ def _stages(prior: Posterior | None) -> Iterator[Posterior]:
 
 
 def _check_prior(belief: Posterior, n: int) -> None:
-    for name, value in {"rounds": 0, "information_gain": 0, "effective_dimension": 0, "mean": np.zeros(n)}.items():
-        _agree(f"before any reward, {name} must be 0", getattr(belief, name), value)
+    for name in ("rounds", "information_gain", "effective_dimension", "claimed_gain", "misfit"):
+        _agree(f"before any reward, {name} must be 0", getattr(belief, name), 0)
+    _agree("before any reward, mean must be 0", belief.mean, np.zeros(n))
     _equal("before any reward, arms pulled and stds", (belief.pulled.size, belief.std.size), (0, n))
 
 
@@ -188,7 +192,8 @@ def _check_elsewhere(belief: Posterior, points: Floats) -> None:
     _agree("predict(arms) must be mean and std", belief.predict(belief.arms), (belief.mean, belief.std), 1e-6)
     moved = belief.at(points)
     _agree("at(points) must believe what predict(points) says", (moved.mean, moved.std), belief.predict(points), 1e-6)
-    _same("at(points) must know as much", moved, belief, ("rounds", "information_gain", "effective_dimension"))
+    names = ("rounds", "information_gain", "effective_dimension", "claimed_gain", "misfit")
+    _same("at(points) must know as much", moved, belief, names)
 
 
 def _check_separate(belief: Posterior) -> None:
@@ -207,6 +212,7 @@ def _check_thinking_ahead(belief: Posterior) -> None:
     ahead.update(arms)
     _equal("an update without rewards must not count as a round", ahead.rounds, belief.rounds)
     _agree("an update without rewards must not move the mean", ahead.mean, belief.mean)
+    _agree("an update without rewards must not change the claimed gain", ahead.claimed_gain, belief.claimed_gain)
     lower = (ahead.std <= belief.std + 1e-9).all() and (ahead.std < belief.std)[arms].all()
     _require(lower, f"an update without rewards must lower the std, got {ahead.std} from {belief.std}")
 
@@ -231,6 +237,25 @@ def _check_shrinking(belief: Posterior, pulls: Ints) -> None:
         _require((belief.std <= std + 1e-9).all(), f"the std must never grow, got {belief.std} after {std}")
         step = 0.5 * math.log1p(std[arm] ** 2 / belief.ridge)
         _agree("a pull must gain 1/2 ln(1 + std^2 / ridge)", belief.information_gain - gain, step, 1e-6)
+
+
+def _check_claims(belief: Posterior, pulls: Ints, rewards: Floats) -> None:
+    for block in np.split(np.arange(len(pulls)), (1, 6, 8)):
+        std, claimed = belief.std[pulls[block]], belief.claimed_gain
+        belief.update(pulls[block], rewards[block])
+        step = 0.5 * np.log1p(std**2 / belief.ridge).sum()
+        what = "each pull must claim the gain 1/2 ln(1 + std^2 / ridge) of before its update"
+        _agree(what, belief.claimed_gain - claimed, step, 1e-6)
+
+
+def _check_misfit(belief: Posterior, pulls: Ints, rewards: Floats) -> None:
+    for arm, reward in zip(pulls, rewards, strict=True):
+        mean, variance, misfit = belief.mean[arm], belief.std[arm] ** 2, belief.misfit
+        belief.update(arm, reward)
+        step = (reward - mean) ** 2 / (belief.ridge + variance)
+        _agree(
+            "a reward must add (reward - mean)^2 / (ridge + std^2) to the misfit", belief.misfit - misfit, step, 1e-6
+        )
 
 
 def _check_repeats(model: Model, arms: Floats, names: tuple[str, ...]) -> None:

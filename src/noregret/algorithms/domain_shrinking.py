@@ -16,7 +16,7 @@ T                  ``horizon``
 N_1                ``first_epoch``
 alpha_tau          the width w: `EpochWidth` in theory, 1 in the experiments, B without noise
 c_T                ``slack``
-D_T                a grid of `Box.discretization` points on a box, the arms themselves elsewhere
+D_T                a grid of `Box.log_discretization` points on a box, the arms themselves elsewhere
 delta'             delta / (6 log2 T)
 X_r                ``Policy.active``
 (a, b)             ``bounds`` on the largest mean, of GP-ThreDS
@@ -52,7 +52,7 @@ FIRST_EPOCH = 50
 class EpochWidth:
     """B + (R / sqrt(ridge)) sqrt(2 ln(|D| / delta')) (Eq. 5): for points chosen without regard to their rewards.
 
-    The noise part is multiplied by ``scale``. |D| is ``points``, by default the number of arms of the belief.
+    The noise part is multiplied by ``scale``. ln |D| is ``log_points``, by default that of the number of arms.
 
     delta' is delta / ``share``, by default delta / (6 log2 T) (Thm 4.5). Without a horizon it is
     3 delta / (pi log2(2 n))^2 after n rewards: over epochs of doubling length and both bounds that adds up to at most
@@ -67,7 +67,7 @@ class EpochWidth:
     delta: float
     horizon: int | None = None
     share: float | None = None
-    points: float | None = None
+    log_points: float | None = None
     scale: float = 1.0
     retest: int | None = None
 
@@ -75,8 +75,8 @@ class EpochWidth:
         check_constants(norm=self.norm, noise=self.noise, delta=self.delta, horizon=self.horizon, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
-        points = self.points or len(posterior.arms)
-        confidence = 2 / posterior.ridge * math.log(points / self.epoch_delta(posterior.rounds))
+        points = math.log(len(posterior.arms)) if self.log_points is None else self.log_points
+        confidence = 2 / posterior.ridge * (points - math.log(self.epoch_delta(posterior.rounds)))
         return self.norm + self.scale * self.noise * math.sqrt(confidence)
 
     def epoch_delta(self, rounds: int = 1) -> float:
@@ -101,7 +101,7 @@ class EpochWidth:
         """The same with |D_T| points, D_T as in Assumption 4.1."""
         if not self.horizon:
             raise ValueError("on a Box the theory's width needs the horizon: pass horizon=... to the builder")
-        return replace(self, points=self.points or box.discretization(kernel, self.horizon))
+        return replace(self, log_points=box.log_discretization(kernel, self.horizon))
 
 
 @checks_constants

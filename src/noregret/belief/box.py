@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,11 +69,11 @@ class Box:
         """Uniform points, (count, d)."""
         return np.asarray(self.lower + self.sides * rng.random((count, self.dimension)))
 
-    def discretization(self, kernel: Kernel, fineness: float) -> float:
-        """|D_n| of a grid D_n with |f(x) - f(nearest of D_n)| <= |f| / n for every f of the kernel's space.
+    def log_discretization(self, kernel: Kernel, fineness: float) -> float:
+        """Logarithm of |D_n|, D_n a grid with |f(x) - f(nearest of D_n)| <= |f| / n for all f of the kernel's space.
 
         |f(x) - f(y)| is at most |f| times the kernel's distance sqrt(k(x,x) + k(y,y) - 2 k(x,y)). It is measured from
-        the middle of the box, which is enough for a stationary kernel. The number is a float: it may be astronomic.
+        the middle of the box, which is enough for a stationary kernel. In many dimensions no float holds |D_n| itself.
         """
         steps = 0.5 ** np.arange(60)
         offsets = steps[:, None] * self.sides / 2
@@ -81,7 +82,7 @@ class Box:
         fine = np.flatnonzero(squared <= fineness**-2)
         if not fine.size:
             raise ValueError(f"{kernel} is not continuous enough for a grid of fineness {fineness}: lower the horizon")
-        return float((1 / steps[fine[0]]) ** self.dimension)
+        return float(-self.dimension * math.log(steps[fine[0]]))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Floats:
         raise ValueError(

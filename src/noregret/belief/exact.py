@@ -4,7 +4,7 @@ The belief is a Cholesky factor (`noregret.belief.numerics.factor`) with one row
 arms appends b rows at O(r b N), r the rows so far. An arm pulled again at once is pooled into its row, at O(N): n pulls
 with ridge l are one pull of their average with ridge l / n. An arm that comes back later appends a row too. Once the
 rows far outnumber the u distinct arms, they are refactored into one row per distinct arm, at O(u^2 N), so that r stays
-within 1.75 u + 32, however many the rounds, and rounding errors do not pile up. Where to refactor was measured: a row
+near 1.75 u + 32, however many the rounds, and rounding errors do not pile up. Where to refactor was measured: a row
 more costs every round to come, a factorisation more costs u / 3 rounds at once. Kernel columns are computed once per
 arm.
 """
@@ -79,10 +79,12 @@ class ExactPosterior:
     def __init__(self, model: ExactGP, arms: Floats, hidden: Floats | None = None) -> None:
         # hidden: points that were pulled once and are arms no more; they come last, and are never shown
         self._points, self._shown = arms if hidden is None else np.vstack([arms, hidden]), len(arms)
-        self._model, self.rounds = model, 0
+        self._model, self.rounds, self.claimed_gain = model, 0, 0.0
         self._pulls, self._columns = Pulls(), KernelColumns(model.kernel, self._points)
         self._factor = Factor(self._columns.variance)
-        self.ridge = model.ridge or _NUGGET * max(float(self._columns.variance.max()), np.finfo(float).tiny)
+        nugget = _NUGGET * max(float(self._columns.variance.max()), np.finfo(float).tiny)
+        self.ridge = model.ridge or nugget
+        self._least_noise = min(self.ridge, nugget)  # of a row: rounding would eat a smaller one
         self._pooled_in_place = 0  # pulls taken into a row that was there, since the factor was last made afresh
         self._std: Floats | None = None
         self._draw_root: CovarianceRoot | None = None  # of the posterior, once somebody draws on few arms
@@ -118,8 +120,8 @@ class ExactPosterior:
     @property
     def effective_dimension(self) -> float:
         """Sum of std(x_s)^2 / ridge over all pulls, = trace of K_t (K_t + ridge I)^-1."""
-        variance = np.maximum(self._factor.variance[self._pulls.arms], 0.0)
-        return float(self._pulls.weights @ variance) / self.ridge
+        share = self._pulls.weights * self._factor.variance[self._pulls.arms] / self.ridge
+        return float(np.clip(share, 0.0, 1.0).sum())  # each is below 1, but for rounding
 
     @property
     def rank(self) -> int:
@@ -140,19 +142,24 @@ class ExactPosterior:
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         arms, values, factors = as_pulls(arms, rewards, noise, self._shown, self.largest_reward)
-        rounds = self.rounds
+        planned, rounds, claimed = values is None, self.rounds, 0.0
         try:
             values = self.mean[arms] if values is None else self._arrive(values)
             if not self._model.ridge:  # noise-free: of each arm's pulls, the first says all
                 first = np.array([i for i in first_of_each(arms) if int(arms[i]) not in self._pulls], np.intp)
                 arms, values, factors = arms[first], values[first], factors[first]
             if arms.size == 1:
-                self._learn_one(int(arms[0]), float(values[0]), float(factors[0]))
+                arm, factor = int(arms[0]), float(factors[0])
+                claimed = 0.5 * math.log1p(max(float(self._factor.variance[arm]), 0.0) / (self.ridge * factor))
+                self._learn_one(arm, float(values[0]), factor)
             elif arms.size:
+                claimed = self._gain(arms, factors)
                 self._learn(pooled(arms, values, factors))
         except BaseException:
             self.rounds = rounds
             raise
+        if not planned:
+            self.claimed_gain += claimed
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points."""
@@ -199,10 +206,10 @@ class ExactPosterior:
         arms, pulled = as_arms(arms), self._pulls.arms
         places = places_among(arms, self._points[pulled])
         other = ExactPosterior(self._model, arms, self._points[pulled[places >= len(arms)]])
-        other.ridge, other.rounds = self.ridge, self.rounds
+        other.ridge, other._least_noise = self.ridge, self._least_noise
+        other.rounds, other.claimed_gain = self.rounds, self.claimed_gain
         if pulled.size:
-            other._refactor(self._pulls.moved(places))
-        other._factor.misfit = self.misfit
+            other._refactor(self._pulls.moved(places), self.information_gain)
         return other
 
     def _arrive(self, rewards: Floats) -> Floats:
@@ -219,64 +226,86 @@ class ExactPosterior:
         return kept
 
     def _learn_one(self, arm: int, value: float, noise: float) -> None:
-        factor, ridge = self._factor, self.ridge * noise
-        if factor.last_arm == arm:
-            if self._draw_root is not None:
-                self._draw_root.condition(arm, factor.last_covariance(), ridge)
-            factor.observe_again(value, ridge)
-            self._pooled_in_place += 1
-        else:
-            with threads_for((factor.rows + 1) * len(self._points)):
-                column = self._columns.of_one(arm)
-                covariance = None if self._draw_root is None else self._draw_root.row(arm)
-                if not factor.append_one(arm, column, value, ridge, covariance):
-                    self._learn_afresh(Pooled(np.array([arm]), np.array([value]), np.array([noise]), 0.0))
-                    return
-                if self._draw_root is not None and covariance is not None:
-                    self._draw_root.condition(arm, covariance, ridge)
+        again, ridge = self._factor.last_arm == arm, self.ridge * noise
+        if self._is_due() or not (self._pool_one if again else self._append_one)(arm, value, ridge):
+            self._learn_afresh(Pooled(np.array([arm]), np.array([value]), np.array([noise]), 0.0))
+            return
         self._std = None
-        self._pulls.add_one(arm, value, 1 / noise)
-        self._keep_small()
+        self._pulls.add_one(arm, value, noise)
+
+    def _pool_one(self, arm: int, value: float, ridge: float) -> bool:
+        """Take one more reward of the last row's arm into that row, unless that leaves it with too little noise."""
+        noise = self._factor.last_noise
+        if noise * ridge < self._least_noise * (noise + ridge):
+            return self._append_one(arm, value, ridge)
+        if self._draw_root is not None:
+            self._draw_root.condition(arm, self._factor.last_covariance(), ridge)
+        self._factor.observe_again(value, ridge)
+        self._pooled_in_place += 1
+        return True
+
+    def _append_one(self, arm: int, value: float, ridge: float) -> bool:
+        """Append a row; False, and nothing is changed, if rounding would eat its noise."""
+        with threads_for((self._factor.rows + 1) * len(self._points)):
+            column = self._columns.of_one(arm)
+            covariance = None if self._draw_root is None else self._draw_root.row(arm)
+            if ridge < self._least_noise or not self._factor.append_one(arm, column, value, ridge, covariance):
+                return False
+            if self._draw_root is not None and covariance is not None:
+                self._draw_root.condition(arm, covariance, ridge)
+            return True
 
     def _learn(self, block: Pooled) -> None:
-        factor, arms = self._factor, block.arms
+        factor, arms, ridges = self._factor, block.arms, self.ridge * block.noise
         with threads_for((factor.rows + arms.size) * arms.size * len(self._points)):
-            if not factor.append(arms, self._columns.of(arms), block.values, self.ridge * block.noise):
+            columns = self._columns.of(arms)
+            eaten = ridges.min() < self._least_noise
+            if self._is_due() or eaten or not factor.append(arms, columns, block.values, ridges):
                 self._learn_afresh(block)
                 return
         factor.misfit += block.scatter / self.ridge
         self._std = self._draw_root = None
-        self._pulls.add(arms, block.values, 1 / block.noise)
-        self._keep_small()
+        self._pulls.add(block)
+
+    def _is_due(self) -> bool:
+        """Whether to make the factor afresh: its rows far outnumber the arms, or were changed in place many times."""
+        return self._factor.rows > 1.75 * len(self._pulls) + 32 or self._pooled_in_place >= REFRESH
 
     def _learn_afresh(self, block: Pooled) -> None:
-        """Take in a block by a new factor, with a ridge that rounding does not eat."""
+        """Take in a block by making the factor afresh, with so much noise in its rows that rounding does not eat it."""
         pulls = self._pulls.copy()
-        pulls.add(block.arms, block.values, 1 / block.noise)
-        self._refactor(pulls)
+        pulls.add(block)
+        self._refactor(pulls, self.information_gain + self._gain(block.arms, block.noise))
 
-    def _keep_small(self) -> None:
-        """Make the factor afresh when its rows far outnumber the arms, or were changed in place many times."""
-        if self._factor.rows > 1.75 * len(self._pulls) + 32 or self._pooled_in_place >= REFRESH:
-            misfit = self.misfit
-            self._refactor(self._pulls)
-            self._factor.misfit = misfit
+    def _gain(self, arms: Ints, noise: Floats) -> float:
+        """The gain of pulls, each for itself, 1/2 sum of ln(1 + std^2 / (ridge noise)): no less than that of all."""
+        variance = np.maximum(self._factor.variance[arms], 0.0)
+        return 0.5 * float(np.log1p(variance / (self.ridge * noise)).sum())
 
-    def _refactor(self, pulls: Pulls) -> None:
-        """One row per distinct arm, all its pulls pooled; mean, variance and gain afresh from it."""
-        ridge = self.ridge
+    def _refactor(self, pulls: Pulls, gain: float) -> None:
+        """One row per distinct arm, all its pulls pooled; mean, variance, misfit and gain afresh from it.
+
+        A row whose noise rounding would eat gets more, up to the ridge of one pull; the gain is then taken to be the
+        one given. ValueError, and nothing is changed, if that is not enough.
+        """
+        ridge, least = self.ridge, self._least_noise
         with threads_for(len(pulls) ** 2 * len(self._points)):
-            columns, averages = self._columns.of(pulls.arms), pulls.averages
-            while not self._factor.refactor(pulls.arms, columns, averages, ridge / pulls.weights):
-                ridge = self._raised(ridge)
-        self.ridge, self._pulls, self._pooled_in_place = ridge, pulls, 0
+            columns, averages, weights = self._columns.of(pulls.arms), pulls.averages, pulls.weights
+            while not self._factor.refactor(pulls.arms, columns, averages, np.maximum(ridge / weights, least)):
+                ridge, least = self._raised(ridge, least)
+        self._factor.misfit += pulls.scatter / ridge
+        if ridge / weights.max() < least:
+            self._factor.gain = gain
+        self.ridge, self._least_noise, self._pulls, self._pooled_in_place = ridge, least, pulls, 0
         self._std = self._draw_root = None
 
-    def _raised(self, ridge: float) -> float:
-        """A larger nugget, where a ridge is eaten by rounding and none was given."""
-        if self._model.ridge:
+    def _raised(self, ridge: float, least: float) -> tuple[float, float]:
+        """Ten times the ridge, where none was given, or ten times the least noise of a row."""
+        if not self._model.ridge:
+            return 10 * ridge, least
+        if least >= ridge:
             raise ValueError(
                 f"ridge {ridge} is too small for this kernel and so many pulls: raise it, or pass ridge=0 if "
                 "the rewards are noise-free"
             )
-        return 10 * ridge
+        return ridge, min(ridge, 10 * least)

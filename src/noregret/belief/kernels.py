@@ -112,7 +112,21 @@ class Matern(Kernel):
                 return (1 + z + z * z / 3) * np.exp(-z)
         with np.errstate(invalid="ignore", over="ignore"):
             k = 2 ** (1 - self.nu) / gamma(self.nu) * z**self.nu * kv(self.nu, z)
-        return np.where(np.isfinite(k), k, 1.0)  # K_nu overflows only where z is so small that k rounds to 1
+        overflow = ~np.isfinite(k)
+        if overflow.any():
+            k[overflow] = self._where_factors_overflow(z[overflow])
+        return np.asarray(k)
+
+    def _where_factors_overflow(self, z: Floats) -> Floats:
+        """The kernel where K_nu overflows, for small z, or z^nu does, for large: by its series, and 0.
+
+        The series is 1 - q / (nu - 1) + q^2 / (2 (nu - 1) (nu - 2)) - ..., q = z^2 / 4; up to nu = 4 it is 1 there.
+        """
+        nu, quarter = self.nu, z * z / 4
+        if nu <= 4:
+            return np.where(z < 1, 1.0, 0.0)
+        series = 1 - quarter / (nu - 1) * (1 - quarter / (2 * (nu - 2)) * (1 - quarter / (3 * (nu - 3))))
+        return np.where(z < 1, series, 0.0)
 
     def diag(self, X: Floats) -> Floats:
         return np.ones(len(X))

@@ -11,6 +11,8 @@ here                      meaning
                           never divided by the ridge
 ``information_gain``      1/2 ln det(I + K_t / ridge), the realised gain
 ``effective_dimension``   sum over the pulls s = 1..t of std(x_s)^2 / ridge
+``claimed_gain``          1/2 sum over the rewards of ln(1 + s^2 / ridge), s the std of before their update
+``misfit``                y' (K_t + ridge I)^-1 y
 ========================  ==========================================================================
 """
 
@@ -66,6 +68,24 @@ class Posterior(Protocol):
     @property
     def effective_dimension(self) -> float:
         """Sum of std(x_s)^2 / ridge over all pulls so far."""
+        ...
+
+    @property
+    def claimed_gain(self) -> float:
+        """The gain as each update claimed it: 1/2 sum over its rewards of ln(1 + std^2 / ridge), std as of before it.
+
+        For rewards that come one at a time it is the realised gain. For a block it is more, since the arms of a block
+        tell about each other; and it stays what it was when the features change.
+        """
+        ...
+
+    @property
+    def misfit(self) -> float:
+        """How ill the rewards y fit the prior: y' (K_t + ridge I)^-1 y, K_t that of the features if there are any.
+
+        Rewards count as the estimator took them on arrival. Where the mean is not linear in them, it is the misfit
+        of least squares all the same.
+        """
         ...
 
     @property

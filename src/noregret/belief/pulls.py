@@ -21,6 +21,7 @@ class Pulls:
         self._slot: dict[int, int] = {}
         self._arms: Ints = np.empty(0, np.intp)
         self._weights, self._sums = np.empty(0), np.empty(0)
+        self.scatter = 0.0  # sum over all pulls of weight (reward - average of its arm)^2
 
     def __len__(self) -> int:
         return len(self._slot)
@@ -53,15 +54,25 @@ class Pulls:
             self._arms[count : len(slot)] = list(slot)[count:]
         return np.array(slots, np.intp)
 
-    def add(self, arms: Ints, values: Floats, weights: Floats) -> None:
-        """Count pulls of distinct arms with the averages of their rewards and their weights, each (n,)."""
-        slots = self.slots(arms)
-        self._weights[slots] += weights
-        self._sums[slots] += weights * values
+    def add(self, block: Pooled) -> None:
+        """Count a block of pulls."""
+        slots, weights = self.slots(block.arms), 1 / block.noise
+        before, sums = self._weights[slots], self._sums[slots]
+        again = before > 0
+        surprise = block.values[again] - sums[again] / before[again]
+        shared = before[again] * weights[again] / (before[again] + weights[again])
+        self.scatter += block.scatter + float(shared @ surprise**2)
+        self._weights[slots], self._sums[slots] = before + weights, sums + weights * block.values
 
-    def add_one(self, arm: int, value: float, weight: float) -> None:
+    def add_one(self, arm: int, value: float, noise: float) -> None:
         """Count one pull, in scalars: faster than `add`."""
-        slot = self._slot[arm] if arm in self._slot else int(self.slots(np.array([arm], np.intp))[0])
+        slot, weight = self._slot.get(arm, -1), 1 / noise
+        if slot < 0:
+            slot = int(self.slots(np.array([arm], np.intp))[0])
+        else:
+            before = float(self._weights[slot])
+            surprise = value - float(self._sums[slot]) / before
+            self.scatter += before * weight / (before + weight) * surprise**2
         self._weights[slot] += weight
         self._sums[slot] += weight * value
 

@@ -80,7 +80,7 @@ class SparsePosterior:
     def __init__(self, model: SparseGP, arms: Floats, rng: Rng) -> None:
         self._points, self._shown = arms, len(arms)  # points that were pulled and are arms no more come last
         self.rounds, self.ridge = 0, model.ridge
-        self.claimed_gain = 0.0  # 1/2 sum over pulls of ln(1 + s^2 / ridge), s the std before their block
+        self.claimed_gain = 0.0
         self._estimator, self._memory = model.estimator, model.estimator.memory()
         self._map = model.features.on(arms, model.ridge, rng)
         self._pulls = Pulls()
@@ -150,6 +150,14 @@ class SparsePosterior:
         """Sum of std(x_s)^2 / ridge over all pulls."""
         variance = np.maximum(self._variance[self._pulls.arms], 0.0)
         return float(self._pulls.weights @ variance) / self.ridge
+
+    @property
+    def misfit(self) -> float:
+        """Misfit in the features' kernel, which is the least value of |theta|^2 + |y - phi'theta|^2 / ridge."""
+        weights, averages = self._pulls.weights, self._pulls.averages
+        theta = self.inverse @ (self.seen @ (weights * averages))
+        scatter = self._pulls.scatter + float(weights @ (averages - theta @ self.seen) ** 2)
+        return float(theta @ theta) + scatter / self.ridge
 
     @property
     def rank(self) -> int:
@@ -256,7 +264,7 @@ class SparsePosterior:
     def _record(self, arms: Ints, values: Floats, noise: Floats, before: Floats | None = None) -> None:
         """Learn from values, (n,); then choose the features anew if given the variance ``before`` the round."""
         block, pulls = pooled(arms, values, noise), self._pulls.copy()
-        pulls.add(block.arms, block.values, 1 / block.noise)
+        pulls.add(block)
         pulled = pulls.arms
         new = before is not None and self._map.redraw(pulled, pulls.weights, before[pulled], int(arms[-1]))
         # all that may fail has been done: from here on things change

@@ -42,6 +42,11 @@ class Factor:
         """The point of the last row, -1 if there is no row."""
         return int(self._arms[self.rows - 1]) if self.rows else -1
 
+    @property
+    def last_noise(self) -> float:
+        """The noise of the last row."""
+        return float(self._noise[self.rows - 1])
+
     def append(self, arms: Ints, columns: Floats, values: Floats, noise: Floats) -> bool:
         """Take in one observation of each of b distinct points, at O(r b N).
 
