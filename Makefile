@@ -45,7 +45,7 @@ bench: $(READY)
 
 # Build what is published, and try the wheel in an environment that has nothing else.
 wheel: $(READY)
-	rm -rf dist build
+	rm -rf dist build/empty
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 	$(PYTHON) -m venv build/empty

@@ -28,6 +28,13 @@ def ctrl_c():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items):
+    """Examples on pages of the documentation are slow, as whole stories are; those in docstrings are not."""
+    for item in items:
+        if item.path.suffix == ".md":
+            item.add_marker("slow")
+
+
 def pytest_terminal_summary(terminalreporter):
     """Say in one line which tests were skipped because this machine lacks something, and how to install it."""
     reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]

@@ -80,6 +80,7 @@ def test_the_grid_of_many_dimensions_is_counted_in_logarithms():
 # Regions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "witness", "box"),
     [
@@ -167,6 +168,7 @@ def play(policy, function, rounds, sd=0.0, seed=1):
     return regions
 
 
+@pytest.mark.slow
 def test_without_noise_the_maximum_is_found_to_many_digits():
     """A sum of kernels of norm 1: the best point is never lost, and its value found to 1e-4."""
     for seed in range(3):
@@ -199,6 +201,7 @@ def test_every_piece_gets_the_epochs_points():
     assert len(points) == 100 * len(pieces)
 
 
+@pytest.mark.slow
 def test_the_theorys_bounds_hold_under_noise():
     """delta = 0.1: max f in [lower bound of the best, its upper bound], and one of its maximisers is kept, 10 runs."""
     held = 0
@@ -212,6 +215,7 @@ def test_the_theorys_bounds_hold_under_noise():
     assert held >= 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", [{"keep": "mean"}, {"first_level": 0.5, "first_epoch": 10}], ids=["D.1", "D.2"])
 def test_the_variants_on_a_box(extra):
     policy = Policy(algorithms.reds(Matern(2.5, 0.3), norm=4, noise=0, **extra), Box([[0, 3]]), rng=0)

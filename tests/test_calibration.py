@@ -107,6 +107,7 @@ def test_the_gradient_is_that_of_the_likelihood(told):
     assert likelihood(theta)[1] == pytest.approx(numeric, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_the_fit_finds_noise_and_relevance(seed):
     data = evidence(points=80, measurements=80, seed=seed)

@@ -27,6 +27,7 @@ def table(text):
     return {name: (float(regret), float(sd), float(time)) for name, regret, sd, time in rows}
 
 
+@pytest.mark.slow
 def test_run_compares_algorithms_and_draws_the_picture(tmp_path):
     picture = tmp_path / "new" / "x.png"
     done = noregret(
@@ -154,6 +155,7 @@ def test_algorithms_are_paired_trial_by_trial(tmp_path):
     assert seeds["random"][0] != seeds["random"][1]
 
 
+@pytest.mark.slow
 def test_finished_trials_are_kept_and_not_run_again(capsys, tmp_path, monkeypatch):
     args = ["run", "random", *SMALL, "--out", str(tmp_path / "new")]
     assert main(args) == 0
@@ -175,6 +177,7 @@ def test_finished_trials_are_kept_and_not_run_again(capsys, tmp_path, monkeypatc
     assert len(runs) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends a Ctrl-C to a process group")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_stops_cleanly_and_keeps_what_is_finished(tmp_path, jobs):
@@ -207,6 +210,7 @@ def test_without_the_lab_the_extra_is_named(capsys, monkeypatch, tmp_path, modul
     assert main(["list"]) == 0
 
 
+@pytest.mark.slow
 def test_on_a_terminal_there_is_a_bar_and_a_framed_table():
     pty = pytest.importorskip("pty")
     leader, follower = pty.openpty()

@@ -17,6 +17,8 @@ from noregret.experiments.running import parallel
 from noregret.experiments.running.parallel import Engine, EngineFailed
 from noregret.extra import MissingExtra
 
+pytestmark = pytest.mark.slow
+
 FIGURE = ["kernelized/fig2", "--rounds", "800", "--trials", "3"]
 TRIALS = 30
 

@@ -104,11 +104,13 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "problem"), PAIRS)
 def test_an_algorithm_keeps_the_contract(name, problem):
     check_algorithm(build(name, PROBLEMS[problem]), PROBLEMS[problem], rounds=120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "problem"), [pair for pair in PAIRS if pair.values[0] != "random"])
 def test_an_algorithm_beats_chance(name, problem):
     """Mean regret over 5 seeds below 0.3 (0.6 on the table) of what arms at random get."""

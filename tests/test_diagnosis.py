@@ -65,6 +65,7 @@ def test_heavy_tails_are_found(draw):
     assert all("truncation" in str(d) for d in verdicts if d.heavy)
 
 
+@pytest.mark.slow
 def test_exponential_tails_are_seldom_called_heavy_and_never_in_large_samples():
     """They have all moments; the Hill index alone would read about 3."""
     for draw in (lambda rng, size: rng.exponential(size=size), lambda rng, size: rng.laplace(size=size)):
@@ -83,6 +84,7 @@ def test_alpha_stays_below_the_tail_index(dof, alpha):
     assert sum(inside) >= 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
 def test_the_moment_is_that_of_the_rewards_themselves(scale):
     """E y^2 = f^2 + the variance, at the arm with |f| = 1: within 35 % for Student-t 3, where it is estimated low."""

@@ -113,6 +113,7 @@ def test_gp_threds_width_allows_for_as_many_cells_as_rounds():
 # What the theorems promise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["reds", "bpe"])
 @pytest.mark.parametrize("kernel", [KERNEL, Matern(2.5, 0.2)], ids=str)
 def test_the_best_arm_is_never_eliminated(name, kernel):
@@ -128,6 +129,7 @@ def test_the_best_arm_is_never_eliminated(name, kernel):
     assert np.median(left) < 60
 
 
+@pytest.mark.slow
 def test_a_width_that_is_no_confidence_width_loses_the_best_arm():
     """So that the test above could have failed: a twentieth of a standard deviation is not enough."""
     lost = 0
@@ -138,6 +140,7 @@ def test_a_width_that_is_no_confidence_width_loses_the_best_arm():
     assert lost >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", ["upper", "mean"])
 def test_without_noise_the_bounds_always_hold(keep):
     """|f - mean| <= B s in every epoch, to rounding, so the best arm stays; and soon it is the only one."""
@@ -153,6 +156,7 @@ def test_without_noise_the_bounds_always_hold(keep):
         assert len(pull.active) <= 2
 
 
+@pytest.mark.slow
 def test_without_noise_and_a_smooth_kernel_regret_stops_growing():
     """Cor. 4.4, nu > d: less than 2 % of the regret of 3000 rounds comes in the last 2000."""
     for seed in range(5):
@@ -162,6 +166,7 @@ def test_without_noise_and_a_smooth_kernel_regret_stops_growing():
         assert regret[-1] - regret[999] < 0.02 * regret[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "margin"), [("reds", 0.35), ("bpe", 0.4), ("gp-threds", 0.3)])
 def test_regret_on_branin(name, margin):
     """1000 rounds on 500 points, below this part of what arms at random get, over 5 seeds."""

@@ -200,6 +200,7 @@ def test_random_design_is_uniform_with_replacement():
     assert np.abs(np.bincount(plan, minlength=10) - 2000).max() < 5 * math.sqrt(2000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("nu", "d"), [(1.5, 1), (2.5, 2)])
 def test_random_points_explore_at_the_rate_of_the_theorem(nu, d):
     """Noise-free worst variance like n^(-2 nu / d): slopes of both designs within 35 % of it, over 32 to 256 points."""
@@ -266,6 +267,7 @@ def test_rewards_of_arms_out_of_play_are_dropped_and_others_used():
     assert not np.isin(outside, policy.active).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["reds", "bpe", "gp-threds"])
 def test_best_is_a_good_arm_at_any_time(name):
     problem, world = bumps(), np.random.default_rng(2)

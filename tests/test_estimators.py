@@ -258,6 +258,7 @@ def test_median_of_means_stays_by_the_sound_groups_while_they_are_more_than_half
         assert max(norm[-1]) <= 2 * max(map(max, norm[:-1])) + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [QFF, Nystrom(SE, math.inf), Nystrom(SE, 3.0)])
 @pytest.mark.parametrize("estimator", ROBUST)
 def test_keeps_the_contract(estimator, features):
@@ -326,6 +327,7 @@ class Winsorised(Estimator):
         return float(np.clip(reward, -self.level, self.level)), 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [UCB(Constant(1.0)), Thompson(Constant(0.5)), ExpectedImprovement()])
 @pytest.mark.parametrize("estimator", [*ROBUST[:4], ClippedResiduals(Constant(1.0), 0.3), Winsorised(2.0)])
 @pytest.mark.parametrize("features", [QFF, Nystrom(SE, 5.0)])

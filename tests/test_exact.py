@@ -198,6 +198,7 @@ def test_equals_scikit_learns_posterior(rows_kept):
     np.testing.assert_allclose(belief.predict(points), (mean, std), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_a_row", [1, 400])
 def test_thirty_thousand_rounds_lose_nothing(in_a_row):
     """Heavy repetition on 100 arms, mixed with blocks: still 1e-8 of a direct solve on the pooled system."""
@@ -220,6 +221,7 @@ def test_thirty_thousand_rounds_lose_nothing(in_a_row):
     assert belief.rounds == counts.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [0.1, 0.0], ids=["noisy", "noise-free"])
 @pytest.mark.parametrize("rounds", [0, 8, 120])
 def test_samples_have_the_posteriors_mean_and_covariance(ridge, rounds):

@@ -11,6 +11,8 @@ import pytest
 from noregret.cli import main
 from noregret.tune.study.reading import load
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 

@@ -41,6 +41,7 @@ def test_quadrature_reaches_the_kernel(lengthscale, order, folded):
     assert len(table(features, points)) == (1 if folded else 2) * order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [16, 17])
 @pytest.mark.parametrize("lengthscale", [0.5, (0.5, 0.8)])
 def test_quadrature_in_two_dimensions_uses_the_whole_grid(order, lengthscale):
@@ -125,6 +126,7 @@ def test_too_many_features_are_refused_before_they_are_made():
         RandomFourier(SquaredExponential(0.5), 20_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [SquaredExponential(0.3), Matern(1.5, 0.4), Matern(0.5, 1.0),
                                     RationalQuadratic(0.7, 0.3), SquaredExponential((0.2, 0.5))])  # fmt: skip
 def test_random_frequencies_average_to_the_kernel(kernel):
@@ -139,6 +141,7 @@ def _signed_gap(kernel, points, seed):
     return phi.T @ phi - kernel(points, points)
 
 
+@pytest.mark.slow
 def test_random_features_err_as_one_over_the_root_of_their_number():
     points, kernel = RNG(4).random((30, 1)), SquaredExponential(0.2)
     few, many = (np.mean([gap(RandomFourier(kernel, n), points, seed) for seed in range(20)]) for n in (50, 5000))

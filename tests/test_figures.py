@@ -13,6 +13,8 @@ from noregret.experiments.progress import Lines
 from noregret.experiments.reproduce import Order, reproduce
 from noregret.experiments.running.parallel import Engine
 
+pytestmark = pytest.mark.slow
+
 ISSUE = (
     "kernelized/fig1 kernelized/fig2 kernelized/fig3 kernelized/fig4 heavy-tails/fig1a heavy-tails/fig1b "
     "heavy-tails/fig1c heavy-tails/fig1d heavy-tails/fig1e heavy-tails/fig1f bkb/fig1 bkb/scaling reds/fig1 "

@@ -204,6 +204,7 @@ def _covered(algorithm, problem, seed, rounds=150):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("payoff", [problems.StudentT(3), problems.StudentT(1.5), problems.Stable(1.5)])
 @pytest.mark.parametrize("build", COVERAGE.values(), ids=COVERAGE)
 def test_with_theory_constants_the_band_holds(build, payoff):
@@ -225,6 +226,7 @@ def test_the_largest_value_is_no_bound_on_the_norm():
     assert 1.1 < np.mean(norms) < 1.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e300, -1e300])
 @pytest.mark.parametrize("when", [0, 1, 60])
 @pytest.mark.parametrize("name", ROBUST)
@@ -290,6 +292,7 @@ def test_truncation_needs_no_new_code_with_other_rules_and_loops(algorithm):
     assert f[policy.best().arm] > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", ["nystrom", "qff", RandomFourier(SE, 40)])
 def test_ata_on_every_kind_of_features(features):
     problem = problems.rkhs_sum(SE, payoff=problems.StudentT(3, 0.3), points=40, rng=3)
@@ -299,6 +302,7 @@ def test_ata_on_every_kind_of_features(features):
     assert np.mean(regret) < 0.3 * random
 
 
+@pytest.mark.slow
 def test_where_the_variance_is_infinite_truncation_beats_least_squares():
     """Student-t noise of 1.5 degrees of freedom, the same width for both: over 8 seeds less than 0.7 of the regret."""
     payoff = problems.StudentT(1.5, 0.5)

@@ -34,6 +34,7 @@ def test_the_command_line_answers_without_the_slow_parts_of_scipy(option):
     assert len([name for name in modules if name.startswith("noregret")]) < 25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["Policy", "Optimizer", "run"])
 def test_the_public_names_come_without_scipy_stats(part):
     modules = imported_by(f"import noregret; noregret.{part}")

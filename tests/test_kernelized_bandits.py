@@ -279,6 +279,7 @@ def runs_covered(build, kernel, runs=20, rounds=300, noise=0.5):
     return covered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "build",
     [algorithms.igp_ucb, algorithms.gp_ts, algorithms.ay_ucb, algorithms.amm_ucb, algorithms.dmm_ucb],

@@ -68,6 +68,7 @@ def test_norm_is_at_most_b_and_one_more_bump_would_break_it(kernel: Kernel, alph
     assert bump_norm(kernel, more, 1 / (cells + 1)) > problem.norm * (1 - 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -89,6 +90,7 @@ def test_two_lower_bumps_where_the_norm_allows_no_others(alpha: float) -> None:
     assert gap < 0.5 * (2 / 20_000) ** (alpha / (1 + alpha)) * 1.5 ** (1 / (1 + alpha))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [SquaredExponential(0.2), Matern(2.5, 0.2)], ids=repr)
 def test_two_dimensions(kernel: Kernel) -> None:
     """The good arms are the disc in the peak's own cell, and the norm by interpolation is at most B."""
@@ -130,6 +132,7 @@ def test_rewards_have_the_means(seed: int) -> None:
         assert abs(y.mean() - problem.means[arm]) < 5 * y.std() / math.sqrt(n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [SquaredExponential(0.2), Matern(2.5, 0.2)], ids=repr)
 def test_no_arm_is_good_for_two_bumps(kernel: Kernel) -> None:
     """Over all seeds the good bump visits all cells, and an arm within Delta of the best serves one of them only."""

@@ -52,6 +52,7 @@ def params(trials):
 # --- results -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [gaussian, spikes, student])
 def test_it_finds_the_bottom_of_a_bowl(noise):
     """A random point has a value of 0.21 on average, the best of 35 random points about 0.015."""
@@ -65,6 +66,7 @@ def test_it_finds_the_bottom_of_a_bowl(noise):
     assert np.mean(total) < 0.12
 
 
+@pytest.mark.slow
 def test_it_finds_the_right_option_and_number():
     def cost(p):
         return abs(math.log10(p["rate"]) + 2) + 0.1 * abs(p["layers"] - 5) + (p["kind"] != "b")
@@ -79,6 +81,7 @@ def test_it_finds_the_right_option_and_number():
         assert abs(best["layers"] - 5) <= 3
 
 
+@pytest.mark.slow
 def test_it_finds_the_best_row_of_a_table():
     """Twelve machines without any feature but their name; the noise is as large as the gap."""
     rows = [{"machine": f"m{i}"} for i in range(12)]
@@ -90,6 +93,7 @@ def test_it_finds_the_best_row_of_a_table():
     assert found >= 3
 
 
+@pytest.mark.slow
 def test_precision_is_not_limited_by_a_grid():
     opt = Optimizer(SQUARE, rng=0)
     played(opt, 60, noise=lambda rng: 0.0)
@@ -110,6 +114,7 @@ def test_best_is_not_the_luckiest_draw():
     assert best.upper - best.lower < 0.3
 
 
+@pytest.mark.slow
 def test_intervals_hold_most_of_the_time():
     held = 0
     for seed in range(8):
@@ -155,12 +160,14 @@ def test_the_interval_has_a_width_of_its_own():
 # --- the same again ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run():
     runs = [played(Optimizer(SQUARE, rng=seed), 25, noise=spikes) for seed in (1, 1, 2)]
     assert params(runs[0]) == params(runs[1])
     assert params(runs[0]) != params(runs[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [2, 7, 20, 33])
 def test_a_history_told_anew_leads_to_the_same_question(rounds):
     """After a crash: the answers in their order, then the trials that are out."""
@@ -359,6 +366,7 @@ def test_repeated_measurements_are_pooled():
     assert 0.05 < (best.upper - best.lower) / 2 < 0.3, "200 measurements of noise 1: std about 0.07"
 
 
+@pytest.mark.slow
 def test_a_measurement_costs_the_same_however_many_there_were():
     opt = Optimizer([{"i": i} for i in range(5)], goal="maximize", rng=0)
     rng, seconds = np.random.default_rng(0), []
@@ -441,6 +449,7 @@ def test_what_fails_is_not_asked_for_again():
     assert opt.best().params == {"i": 6}
 
 
+@pytest.mark.slow
 def test_a_region_that_fails_is_left():
     rng, failures = np.random.default_rng(0), 0
     opt = Optimizer(SQUARE, rng=0)
@@ -490,6 +499,7 @@ def test_what_fails_is_not_asked_for_again_for_want_of_other_points(seed):
     assert {opt.ask().params["i"] for _ in range(6)} == {3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_a_table_shorter_than_the_design_is_measured_once_before_anything_twice(seed):
     opt = Optimizer([{"i": i} for i in range(5)], goal="maximize", rng=seed)
@@ -502,6 +512,7 @@ def test_a_table_shorter_than_the_design_is_measured_once_before_anything_twice(
     assert opt.best().params == {"i": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "space",
@@ -682,6 +693,7 @@ def test_other_bad_arguments():
         opt.predict({"x": 0.5, "y": 0.5})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("absurd", [1e300, -1e300, 1.7e308, -1.7e308, 1e12])
 def test_one_absurd_value_does_not_destroy_it(absurd):
     regrets = []
@@ -696,6 +708,7 @@ def test_one_absurd_value_does_not_destroy_it(absurd):
     assert np.mean(regrets) < 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [(0.0,), (5.0,), (1e300,), (1e300, -1e300), (1e-300, 0.0), (0.0, 0.0, 0.0, 1.0)])
 def test_strange_values_are_survived(values):
     opt = Optimizer(SQUARE, rng=0)

@@ -14,6 +14,7 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 cases = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna's own tests come with version 5")
 
 
+@pytest.mark.slow
 class TestConformance(cases.BasicSamplerTestCase, cases.RelativeSamplerTestCase, cases.SingleOnlySamplerTestCase):
     @pytest.fixture
     def sampler(self):
@@ -34,6 +35,7 @@ def value(params):
     return far + 0.5 * (params["kind"] != "b") + 0.1 * np.log10(params["n"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_all_kinds_of_parameters_in_both_directions(direction):
     sign = 1 if direction == "minimize" else -1
@@ -49,6 +51,7 @@ def test_all_kinds_of_parameters_in_both_directions(direction):
     assert sign * best.estimate < 1
 
 
+@pytest.mark.slow
 def test_heavy_tails_need_no_option():
     rng = np.random.default_rng(1)
     study = optuna.create_study(sampler=NoRegretSampler(seed=0))
@@ -61,6 +64,7 @@ def test_heavy_tails_need_no_option():
     assert abs(study.sampler.best(study).params["x"] - 0.7) < 0.15
 
 
+@pytest.mark.slow
 def test_suggestions_depend_on_the_trials_and_the_seed_alone(tmp_path):
     """A study in memory, and one in a file that is opened anew for each trial."""
     url = f"sqlite:///{tmp_path / 's.db'}"
@@ -78,6 +82,7 @@ def test_suggestions_depend_on_the_trials_and_the_seed_alone(tmp_path):
         storage.engine.dispose()
 
 
+@pytest.mark.slow
 def test_parallel_threads_and_processes(tmp_path):
     study = optuna.create_study(sampler=NoRegretSampler(seed=0))
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=12, n_jobs=3)

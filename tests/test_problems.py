@@ -91,6 +91,7 @@ FUNCTIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "dimension", "maximum"), FUNCTIONS)
 def test_maximum_by_search(function, dimension: int, maximum: float) -> None:
     """The best of 8 local searches from the best of 3000 random points, to 5e-6; nothing found lies above it."""
@@ -149,6 +150,7 @@ def test_best_arm_falls_short_of_the_box(function, gap: float) -> None:
 # Synthetic problems
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("kernel", [SE, MATERN], ids=repr)
 def test_rkhs(kernel, seed: int) -> None:
@@ -176,6 +178,7 @@ def test_gp_draws_have_the_kernel_s_covariance() -> None:
     assert np.mean(norms) == pytest.approx(6, abs=5 * math.sqrt(12 / 600))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [SE, MATERN], ids=repr)
 def test_gp_draw_norm(kernel) -> None:
     for seed in range(3):
@@ -239,6 +242,7 @@ def test_any_function_on_random_points() -> None:
         problems.rkhs(SE, points=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(problems.NAMES))
 def test_every_name_builds_the_same_problem_from_the_same_seed(name: str) -> None:
     one, two, *others = (problems.NAMES[name](rng=seed) for seed in (3, np.random.default_rng(3), 4, 5, 6))
@@ -289,6 +293,7 @@ def test_light_snapshot() -> None:
         problems.light_snapshot(row=192)
 
 
+@pytest.mark.slow
 def test_intel_temperature() -> None:
     problem = problems.intel_temperature(row=0)
     assert len(problem.means) == 52

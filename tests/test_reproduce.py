@@ -21,6 +21,8 @@ from noregret.experiments.running import parallel
 from noregret.experiments.running.parallel import Engine, EngineFailed
 from noregret.problems import rkhs
 
+pytestmark = pytest.mark.slow
+
 ENTRANTS = {name: Entrant(algorithms.NAMES[name], {"constants": "experiment"}) for name in ("igp-ucb", "random")}
 PANEL = Comparison("toy", "Toy", partial(rkhs, SquaredExponential(0.2), points=20), ENTRANTS, watch=("rank",))
 

@@ -15,6 +15,8 @@ from noregret.cli import main
 from noregret.experiments.figures import FIGURES
 from noregret.experiments.page.report import runs_in
 
+pytestmark = pytest.mark.slow
+
 SMALL = ["--rounds", "30", "--trials", "2", "--jobs", "1"]
 
 

@@ -21,6 +21,7 @@ def test_the_quadrature_is_the_inverse_root_on_its_range(low, high):
     np.testing.assert_allclose((weights / (x[:, None] + nodes)).sum(axis=1), x**-0.5, rtol=1e-10)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(
     st.integers(0, 2**32 - 1), st.integers(FEW_ROWS, FEW_ROWS + 40), st.floats(0, 4), st.sampled_from([0.01, 1.0, 30.0])
@@ -49,6 +50,7 @@ def test_a_refused_term_changes_nothing():
     )  # so steep that it would be inexact
 
 
+@pytest.mark.slow
 def test_a_belief_that_asks_every_round_agrees_with_one_that_asks_at_the_end():
     """One at a time: V changes by one term a round, while the dictionary keeps all of 80 arms."""
     model = SparseGP(Nystrom(Matern(0.5, 0.2), np.inf), 0.7, TruncatedDirections(lambda belief: 0.3))

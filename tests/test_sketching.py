@@ -60,6 +60,7 @@ def learnt(model, problem, pulls: int, seed: int = 0):
     return belief
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pulls", [0, 3, 40, 400])
 @pytest.mark.parametrize(
     "model", [ExactGP(KERNEL, RIDGE), SparseGP(Nystrom(KERNEL, 8.0), RIDGE)], ids=["exact", "sketch"]
@@ -82,6 +83,7 @@ def test_lazy_and_full_refresh_agree(pulls):
     assert lazy == list(islice(_afresh(UCB(Constant(width(belief))), belief, np.random.default_rng(0)), 30))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", [ExactGP(KERNEL, RIDGE), SparseGP(Nystrom(KERNEL, 8.0), RIDGE)], ids=["exact", "sketch"]
 )
@@ -190,6 +192,7 @@ def test_a_batch_ends_although_the_arm_on_top_has_nothing_to_tell(kernel):
         assert 0 < len(policy.ask()) < 100
 
 
+@pytest.mark.slow
 def test_theorem_1_on_real_runs():
     """Variances right up to a = 3 on all arms at all rounds, and the dictionary within its bound, in 1 - delta of runs.
 
@@ -215,6 +218,7 @@ def test_theorem_1_on_real_runs():
     assert dropped > 20 * 5
 
 
+@pytest.mark.slow
 def test_the_subset_of_regressors_starves_where_the_sketch_does_not():
     kernel = SquaredExponential(math.sqrt(1 / 200))  # exp(-100 |x - y|^2)
     arms = np.linspace(0, 1, 200)[:, None]
@@ -229,6 +233,7 @@ def test_the_subset_of_regressors_starves_where_the_sketch_does_not():
     assert std["subset-of-regressors"] < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "build",
     [

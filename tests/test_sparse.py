@@ -97,11 +97,13 @@ def test_exact_features_give_the_exact_posterior(seed, features, ridge):
     np.testing.assert_allclose(belief.covariance(some, others), exact.covariance(some, others), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", FIXED)
 def test_keeps_the_contract(features):
     check_model(SparseGP(features, 0.1), GRID[::2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [f for f in SKETCH if f.variance == "full"])
 def test_a_sketch_keeps_the_contract_too(features):
     check_model(SparseGP(features, 0.1), GRID[::2], fixed=False)
@@ -137,6 +139,7 @@ def test_moving_to_other_arms_keeps_what_was_learnt(features):
     assert back.rounds == belief.rounds
 
 
+@pytest.mark.slow
 def test_twenty_thousand_rank_one_changes_lose_nothing():
     """At a ridge so small that V^-1 would drift by 6e-8 if it were not made afresh now and then."""
     rng = np.random.default_rng(0)

@@ -87,6 +87,7 @@ def test_trials_of_two_algorithms_are_paired_and_trials_differ():
     assert len({trace.rewards[0] for trace in by_name["one"]}) == 3
 
 
+@pytest.mark.slow
 def test_processes_change_nothing():
     igp_ucb = partial(build, algorithms.igp_ucb, horizon=30)
     seeds = children(np.random.SeedSequence(0), 3)

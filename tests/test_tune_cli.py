@@ -71,6 +71,7 @@ def wait_for(condition, seconds=30.0):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_study_from_start_to_report(tmp_path, capsys):
     study = written(tmp_path, budget="rounds = 12")
     assert main(["tune", str(study)]) == 0
@@ -83,6 +84,7 @@ def test_a_study_from_start_to_report(tmp_path, capsys):
     assert "probably between" in (tmp_path / "s.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_finished_study_says_what_it_knows_and_a_larger_budget_goes_on(tmp_path, capsys):
     study = written(tmp_path, budget="rounds = 3")
     assert main(["tune", str(study)]) == 0
@@ -117,6 +119,7 @@ def test_a_command_that_does_not_exist_is_refused_before_anything_is_written(tmp
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
 
 
+@pytest.mark.slow
 def test_a_command_that_always_fails_is_given_up_and_the_failures_are_kept(tmp_path, capsys):
     command = ["sh", "-c", "echo no such table >&2; exit 3", "{x}", "{n}"]
     study = written(tmp_path, command, more="[failure]\nstop_after = 4", budget="rounds = 100")
@@ -136,6 +139,7 @@ def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
     assert main(["tune", str(study)]) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "failure"),
     [
@@ -166,6 +170,7 @@ def test_retries_turn_flaky_runs_into_results(tmp_path):
     assert [record.state for record in records_of(study)] == ["done"] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_study_gives_its_trials_back_and_leaves_nothing_running(tmp_path, number):
     study = written(tmp_path, ["sh", "-c", "sleep 61.5; echo {x} {n}"], more="workers = 2")
@@ -181,6 +186,7 @@ def test_an_interrupted_study_gives_its_trials_back_and_leaves_nothing_running(t
     wait_for(lambda: not running_with("sleep\x0061.5"))
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_study(tmp_path):
     study = written(tmp_path, budget="rounds = 10")
     command = [sys.executable, "-m", "noregret", "tune", study]
@@ -207,6 +213,7 @@ def on_a_terminal(*args):
     return process.wait(), seen.decode()
 
 
+@pytest.mark.slow
 def test_on_a_terminal_there_is_a_picture_of_it_all(tmp_path):
     study = written(tmp_path, ["sh", "-c", "test {n} -gt 1 && echo 0.25 && sleep 0.2", "{x}"], budget="rounds = 6")
     code, seen = on_a_terminal("tune", study)

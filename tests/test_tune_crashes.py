@@ -13,6 +13,8 @@ from noregret.tune.store.records import arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
 
+pytestmark = pytest.mark.slow
+
 KILLING = Path(__file__).with_name("killing.py")
 
 STUDY = """

@@ -84,6 +84,7 @@ def probed(browser, path, text, width):
     return json.loads(unescape(re.search(r'data-probe="([^"]*)"', shown.stdout)[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1200, 500])
 def test_a_browser_shows_the_whole_report_on_desks_and_phones(browser, page, tmp_path, width):
     found = probed(browser, tmp_path / "r.html", page, width)
@@ -115,6 +116,7 @@ def test_the_report_says_how_sure_it_is_in_plain_words(page):
         assert not re.search(rf"\b{jargon}", text.replace("noregret", ""), re.IGNORECASE)
 
 
+@pytest.mark.slow
 def test_reports_of_studies_that_have_hardly_begun(tmp_path):
     study = Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, storage="sqlite:///s.db", result=WallTime())
     with Store(study) as store:
@@ -142,6 +144,7 @@ def test_a_table_of_candidates_is_ranked(tmp_path):
     assert re.search(r"lower than the middle of all settings measured, 9.5", page)
 
 
+@pytest.mark.slow
 def test_a_few_settings_far_worse_than_the_others_do_not_flatten_the_charts(tmp_path):
     study = Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, storage="sqlite:///s.db", goal="maximize")
     with Store(study) as store:
@@ -203,6 +206,7 @@ def test_the_live_page_is_fetched_again_only_if_something_has_changed(live):
     assert "unsafe" not in policy
 
 
+@pytest.mark.slow
 def test_a_browser_sees_results_arrive(live, browser, tmp_path):
     mine, found = live
     address = f"http://127.0.0.1:{found.server_address[1]}/"
@@ -239,6 +243,7 @@ def test_a_page_that_cannot_be_drawn_is_said_to_be(live, monkeypatch):
     assert text == "this page cannot be drawn, which is noregret's fault: ZeroDivisionError: division by zero"
 
 
+@pytest.mark.slow
 def test_watch_as_a_command(study, tmp_path):
     (tmp_path / "s.toml").write_text(
         'command = ["echo", "{x}"]\n[budget]\nrounds = 3\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'

@@ -24,7 +24,7 @@ from noregret.tune.study.study import Budget, Study, StudyError
 SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 1000, log=True), "mode": Choice(["a", 2, False])}
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def study(request, tmp_path):
     url = "sqlite:///s.db" if request.param == "sqlite" else request.getfixturevalue("postgresql").new_database()
     return Study(tmp_path / "s.toml", ("m",), SPACE, storage=url, lease=1, budget=Budget(rounds=100))
@@ -83,6 +83,7 @@ def test_each_suggestion_records_what_was_newly_known(study):
         assert arrived(store.records()) == ([0, 2, 1], ())
 
 
+@pytest.mark.slow
 def test_a_trial_goes_to_another_worker_after_its_lease_and_not_before(study):
     with Store(study) as dead, Store(study) as other:
         trial = dead.claim(suggest).trial
@@ -97,6 +98,7 @@ def test_a_trial_goes_to_another_worker_after_its_lease_and_not_before(study):
         assert not dead.tell(trial.number, done(2.0))  # it was only slow; its answer comes too late
 
 
+@pytest.mark.slow
 def test_a_heartbeat_keeps_the_lease(study):
     with Store(study) as slow, Store(study) as other:
         number = slow.claim(suggest).trial.number
@@ -135,6 +137,7 @@ def test_the_budget_is_kept_and_waits_for_what_is_out(study):
         assert store.claim(suggest).over
 
 
+@pytest.mark.slow
 def test_several_threads_and_stores_neither_lose_nor_duplicate(study):
     study = replace(study, budget=Budget(rounds=24), lease=60)
     told, barrier = [], Barrier(4)
@@ -160,6 +163,7 @@ def test_several_threads_and_stores_neither_lose_nor_duplicate(study):
     assert [record.params["n"] for record in records] == list(range(1, 25))  # each suggested once, in order
 
 
+@pytest.mark.slow
 def test_optuna_reads_the_study(study):
     with Store(study) as store:
         for value in (3.0, 1.0, 2.0):
@@ -174,6 +178,7 @@ def test_optuna_reads_the_study(study):
     storage.engine.dispose()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -289,6 +294,7 @@ def test_a_role_that_may_not_write(file_study, postgresql):
         Store(replace(file_study, storage=url.replace("noregret@", "reader@")))
 
 
+@pytest.mark.slow
 def test_a_server_that_restarts_loses_nothing(file_study, postgresql):
     study = replace(file_study, storage=postgresql.new_database(), lease=60)
     with Store(study) as store:
@@ -344,6 +350,7 @@ def test_a_torn_log_costs_only_what_was_never_acknowledged(filled):
         assert [record.value for record in found.records()] == [float(i) for i in range(31)]
 
 
+@pytest.mark.slow
 def test_acknowledged_results_survive_kill_9_right_after_the_acknowledgement(study):
     """The process is gone before anything but the commit itself can have happened."""
     for i in range(3):
@@ -357,6 +364,7 @@ def test_acknowledged_results_survive_kill_9_right_after_the_acknowledgement(stu
         assert [record.value for record in store.records()] == [0.0, 1.0, 2.0]
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_makes_the_study_leaves_one_that_works(study):
     for delay in (0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8):
         child = os.fork()
@@ -370,6 +378,7 @@ def test_a_process_killed_while_it_makes_the_study_leaves_one_that_works(study):
         assert store.claim(suggest).trial.number == 0
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_reported_and_what_was_told_stays(filled, in_child):
     """A limit on file sizes stands for the full disk: writes fail in the same way, for this child alone."""
 

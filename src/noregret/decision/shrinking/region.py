@@ -183,7 +183,7 @@ def _labels(region: Region) -> Ints:
     points, count = region.known / region.box.sides, len(region.known)
     other = np.asarray(cKDTree(points).query(points, NEIGHBOURS + 1)[1])[:, 1:]
     pairs = np.unique(np.sort(np.column_stack([np.repeat(np.arange(count), NEIGHBOURS), other.reshape(-1)])), axis=0)
-    joined = pairs[region.contains(region.known[pairs].mean(axis=1))]
+    joined = pairs[region.contains(region.known[pairs].mean(axis=1))].astype(np.int32)  # scipy 1.11 takes no other
     graph = coo_array((np.ones(len(joined)), (joined[:, 0], joined[:, 1])), shape=(count, count))
     labels = np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
     large = np.flatnonzero(np.bincount(labels) >= SMALLEST_PIECE * count)
