@@ -14,17 +14,43 @@ from time import perf_counter
 
 import numpy as np
 
-from noregret import SquaredExponential, algorithms
-from noregret.belief.posterior import Floats, Ints
+from noregret import ExactGP, Pull, SquaredExponential, algorithms, run
+from noregret.belief.posterior import Floats, Ints, Posterior, Rng
+from noregret.decision.loops import Play
 
 KERNEL = SquaredExponential(0.2)
 NOISE = 0.1
 
 
 def main() -> None:
+    driver()
     many_rounds()
     many_arms()
     memory()
+
+
+def driver(rounds: int = 20_000) -> None:
+    """`noregret.run` with an algorithm and a world that do nothing: what every round costs at the least."""
+
+    class Nothing:
+        def play(self, arms: Floats, rng: Rng) -> Play:
+            pull = Pull(np.zeros(1, dtype=np.intp), ExactGP(KERNEL, 1.0).prior(arms), np.arange(len(arms)))
+            while True:
+                yield pull
+
+        def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
+            return belief.mean, belief.mean
+
+    class Silence:
+        name, arms, means = "silence", np.zeros((3, 1)), np.zeros(3)
+
+        def rewards(self, arms: Ints, rng: Rng, nothing: Floats = np.zeros(1)) -> Floats:  # noqa: B008
+            return nothing
+
+    seconds = best(lambda: run(Nothing(), Silence(), rounds), 5)
+    print(
+        f"a loop that does nothing, {rounds:,} rounds: {1e6 * seconds / rounds:.1f} us a round (at most 4; best of 5)"
+    )
 
 
 def many_rounds(arms: int = 100, rounds: int = 30_000) -> None:
