@@ -4,17 +4,12 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import tempfile
-import time
 import traceback
 import warnings
-from glob import glob
-from itertools import count
-from pathlib import Path
 
 import pytest
+from tests.server import Server, program
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,71 +18,12 @@ def ctrl_c():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _program(name):
-    found = shutil.which(name) or max(glob(f"/usr/lib/postgresql/*/bin/{name}"), default=None)
-    if found is None and not os.environ.get("CI"):
-        pytest.skip("PostgreSQL is not installed here")
-    assert found, f"PostgreSQL's {name} must be installed (.ci/run does it)"
-    return found
-
-
-class Server:
-    """A PostgreSQL server in a folder of its own, on loopback. It refuses to run as root, who runs it as postgres."""
-
-    def __init__(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="noregret-postgresql-"))
-        self.user = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
-        if self.user:
-            shutil.chown(self.folder, "postgres", "postgres")
-        self.data, self.names = self.folder / "data", count()
-        settings = ["-U", "noregret", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        subprocess.run(
-            [_program("initdb"), "-D", self.data, *settings], check=True, capture_output=True, cwd="/", **self.user
-        )
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            self.port = found.getsockname()[1]
-        self.start()
-
-    def start(self):
-        options = ["-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder), "-F"]  # no fsync: power never fails
-        with open(self.folder / "log", "a") as log:
-            self.process = subprocess.Popen(
-                [_program("postgres"), "-D", self.data, *options], stdout=log, stderr=log, cwd="/", **self.user
-            )
-        for _ in range(600):
-            try:
-                return self.execute("SELECT 1")
-            except OSError:
-                assert self.process.poll() is None, (self.folder / "log").read_text()
-                time.sleep(0.05)
-        raise AssertionError((self.folder / "log").read_text())
-
-    def stop(self):
-        self.process.send_signal(2)  # a fast shutdown
-        self.process.wait(30)
-
-    def execute(self, statement, database="postgres"):
-        import psycopg
-
-        try:
-            address = f"host=127.0.0.1 port={self.port} user=noregret dbname={database}"
-            with psycopg.connect(address, autocommit=True) as connection:
-                connection.execute(statement)
-        except psycopg.OperationalError as error:
-            raise OSError(error) from error
-
-    def new_database(self):
-        """The URL of a new, empty database."""
-        name = f"study{next(self.names)}"
-        self.execute(f"CREATE DATABASE {name}")
-        return f"postgresql://noregret@127.0.0.1:{self.port}/{name}"
-
-
 @pytest.fixture(scope="session")
 def postgresql():
     """A running PostgreSQL server; skipped where it is not installed, unless CI is set."""
-    _program("initdb")
+    if not program("initdb") and not os.environ.get("CI"):
+        pytest.skip("PostgreSQL is not installed here")
+    assert program("initdb"), "PostgreSQL must be installed (.ci/run does it)"
     pytest.importorskip("psycopg") if not os.environ.get("CI") else __import__("psycopg")
     server = Server()
     yield server
