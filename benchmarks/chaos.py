@@ -3,7 +3,7 @@
 ``python -m benchmarks.chaos --kills 1000 --seconds 900`` kills workers, commands and keepers at random, on SQLite and
 on PostgreSQL (if it is installed), restarts, kills and stops the server, fills the disk, steps the clock, and cuts,
 flips, deletes and replaces files. It ends by itself, after so many kills or seconds, uses loopback only, and prints a
-table: how often each thing was done, how many results had been acknowledged, how many of these were lost or count twice.
+table: how often each thing was done, how many results were acknowledged, how many of these were lost or count twice.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 import resource
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -34,7 +35,7 @@ from noregret.tune.study.reading import load
 from noregret.tune.study.study import StudyError
 
 STUDY = """
-command = ["sh", "-c", "echo 0.$(date +%N)", "{{x}}"]
+command = ["sh", "-c", "sleep 0.03; echo 0.$(date +%N)", "{{x}}"]
 storage = "{storage}"
 lease = 5
 timeout = 20
@@ -58,6 +59,7 @@ class Tally:
 
     tried: Counter[str] = field(default_factory=Counter)
     acknowledged: int = 0
+    gave_up: Counter[str] = field(default_factory=Counter)
     lost: list[str] = field(default_factory=list)
     twice: list[str] = field(default_factory=list)
     unsaid: list[str] = field(default_factory=list)
@@ -66,7 +68,8 @@ class Tally:
         """All of it, as lines."""
         rows = [f"{what:<44}{count:>6}" for what, count in sorted(self.tried.items())]
         found = ("lost", self.lost), ("counted twice", self.twice), ("tracebacks and silent damage", self.unsaid)
-        rows += ["", f"{'acknowledged results':<44}{self.acknowledged:>6}"]
+        rows += ["", *(f"{f'workers that gave up, {what}':<44}{count:>6}" for what, count in self.gave_up.items())]
+        rows += [f"{'acknowledged results':<44}{self.acknowledged:>6}"]
         rows += [f"{what:<44}{len(cases):>6}" for what, cases in found]
         return "\n".join([*rows, *(f"  {what}: {case}" for what, cases in found for case in cases[:20])])
 
@@ -78,7 +81,7 @@ class Workers:
         self.folder, self.storage = folder, storage
         self.path = folder / "s.toml"
         self.alive: dict[int, int] = {}
-        self.started = 0
+        self.started = self.gave_up = 0
         self.write(10**6)
 
     def write(self, rounds: int) -> None:
@@ -106,7 +109,9 @@ class Workers:
     def reap(self) -> None:
         """Forget those that have ended."""
         for child in list(self.alive):
-            if os.waitpid(child, os.WNOHANG)[0]:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                self.gave_up += os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0
                 del self.alive[child]
 
     def fill(self) -> None:
@@ -170,8 +175,11 @@ def kill_something(workers: Workers, rng: random.Random) -> str:
     """Kill a worker, or the keeper or the command of one; what it was."""
     victim = rng.choice(list(workers.alive))
     what = rng.choices(["worker", "keeper", "command"], [6, 1, 2])[0]
-    found = [pid for pid, keeper in children(victim) if keeper == (what == "keeper")]
-    if what == "worker" or not found:
+    found: list[int] = []
+    deadline = time.monotonic() + 1.0
+    while what != "worker" and not found and time.monotonic() < deadline:
+        found = [pid for pid, keeper in children(victim) if keeper == (what == "keeper")]
+    if not found:
         what, found = "worker", [victim]
     with suppress(ProcessLookupError):
         os.kill(found[0], signal.SIGKILL)
@@ -226,6 +234,7 @@ def judge(workers: Workers, records: list[Record], tally: Tally) -> None:
     tally.twice += [f"{place}: trial {number} learned {n} times" for number, n in known.items() if n > 1]
     tally.unsaid += [f"{place}: {line}" for line in workers.lines("err") if "Traceback" in line]
     tally.acknowledged += len(told)
+    tally.gave_up[place.partition(":")[0]] += workers.gave_up
 
 
 def damage(workers: Workers, rng: random.Random, tally: Tally) -> None:
@@ -321,6 +330,7 @@ def main() -> None:
     tally = campaign(args.kills, args.seconds, args.seed)
     print(tally.table())
     print(f"{'seconds':<44}{time.monotonic() - begun:>6.0f}")
+    sys.exit(bool(tally.lost or tally.twice or tally.unsaid or not tally.acknowledged))
 
 
 if __name__ == "__main__":
