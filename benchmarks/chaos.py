@@ -27,8 +27,9 @@ from pathlib import Path
 from tests.server import Server, program
 
 from noregret import cli
-from noregret.tune.store.copies import copies
-from noregret.tune.store.database import SQLite, database
+from noregret.tune.store.databases.copies import copies
+from noregret.tune.store.databases.database import database
+from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load

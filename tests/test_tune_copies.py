@@ -14,7 +14,8 @@ import pytest
 
 from noregret.cli import main
 from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store.copies import KEPT, SPACING_SECONDS, copies, fresh
+from noregret.tune.store.checksums import broken_seals
+from noregret.tune.store.databases.copies import KEPT, SPACING_SECONDS, copies, fresh
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
@@ -298,6 +299,24 @@ def test_a_digit_that_flips_while_a_study_is_open_is_reported_at_the_next_copy(s
     with pytest.raises(StudyError, match="the checksum of trial 5 does not fit"):
         store.close()
     assert [copy.results() for copy in copies(db)] == [before]
+
+
+@pytest.mark.parametrize("when", range(5))
+def test_a_result_that_comes_while_checksums_are_read_is_no_damage(study, db, when):
+    with Store(study) as store:
+        number, queries = store.claim(suggest).trial.number, []
+        connection = sqlite3.connect(db, isolation_level=None)
+
+        def execute(statement):
+            rows = list(connection.execute(statement))
+            if len(queries) == when:
+                store.tell(number, Outcome(3.5, "", 0.5))
+            queries.append(statement)
+            return rows
+
+        assert broken_seals(execute) == []
+        assert len(queries) == 5
+        connection.close()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import pytest
 from noregret.optimizer.parameters import Float
 from noregret.tune.measuring.keeper import Keeper
 from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store import database, holder
+from noregret.tune.store import holder
+from noregret.tune.store.databases import postgresql as server
 from noregret.tune.store.holder import Silence
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
@@ -152,7 +153,7 @@ def hanging(postgresql):
 
 
 def test_a_server_that_hangs_is_waited_for(study, hanging, monkeypatch):
-    monkeypatch.setattr(database, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(server, "ANSWER_SECONDS", 0.5)
     with Store(study) as store:
         number = store.claim(suggest).trial.number
         hanging()
@@ -263,6 +264,30 @@ def test_who_lost_a_trial_learns_it_and_cannot_give_it_back(anywhere):
             store.give_back(number)
             assert [record.state for record in other.records()] == ["running"]
             assert other.beat([number]) == []
+
+
+def test_threads_of_one_store_do_not_wait_for_each_other(anywhere):
+    """One holds Optuna's cache and waits for the database, the others the database: none may wait for the cache."""
+    errors, until = [], time.monotonic() + 3.0
+    with Store(replace(anywhere, budget=Budget(rounds=10**6))) as store:
+
+        def work():
+            try:
+                while time.monotonic() < until:
+                    number = store.claim(suggest).trial.number
+                    store.beat([number])
+                    store.records()
+                    store.tell(number, done(1.0))
+            except Exception as error:
+                errors.append(error)
+
+        threads = [Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert not any(thread.is_alive() for thread in threads)
+        assert errors == []
 
 
 class Silent:
