@@ -361,3 +361,14 @@ def test_whatever_byte_is_flipped_it_is_reported_or_changes_no_result(study, db)
             reported += 1
     assert reported > 0
     assert copies(db)[0].results() == before
+
+
+def test_who_always_fails_starts_anew_under_another_name(study, capsys):
+    failing = TEXT.replace('["echo", "{n}", "{x}"]', '["sh", "-c", "exit 3", "{n}", "{x}"]')
+    study.path.write_text(failing.replace("rounds = 12", "rounds = 99").replace("storage", 'name = "first"\nstorage'))
+    assert main(["tune", str(study.path)]) == 2
+    said = capsys.readouterr().err
+    assert "the failures count as such, unless you start anew, with another name in the study file" in said
+    study.path.write_text(TEXT.replace("storage", 'name = "second"\nstorage'))
+    assert main(["tune", str(study.path)]) == 0
+    assert [record is not None for record in values(load(study.path))] == [True] * 12
