@@ -4,17 +4,12 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import tempfile
-import time
 import traceback
 import warnings
-from glob import glob
-from itertools import count
-from pathlib import Path
 
 import pytest
+from tests.server import Server, program
 
 PACKAGES = ("chromium", "postgresql")
 """What apt installs for tests that need more than Python."""
@@ -45,74 +40,13 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"{count} skipped, as this machine lacks {' and '.join(lacking)}: {install}")
 
 
-def installed(program, package):
+def installed(name, package):
     """The path of a program. Where it is not installed, the test is skipped, or fails if CI is set."""
-    found = shutil.which(program) or max(glob(f"/usr/lib/postgresql/*/bin/{program}"), default=None)
-    if found is None and not os.environ.get("CI"):
+    found = program(name)
+    if not found and not os.environ.get("CI"):
         pytest.skip(f"needs {package}")
     assert found, f"needs {package}: .ci/run installs it"
     return found
-
-
-class Server:
-    """A PostgreSQL server in a folder of its own, on loopback. It refuses to run as root, who runs it as postgres."""
-
-    def __init__(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="noregret-postgresql-"))
-        self.user = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
-        if self.user:
-            shutil.chown(self.folder, "postgres", "postgres")
-        self.data, self.names = self.folder / "data", count()
-        settings = ["-U", "noregret", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        subprocess.run(
-            [installed("initdb", "postgresql"), "-D", self.data, *settings],
-            check=True,
-            capture_output=True,
-            cwd="/",
-            **self.user,
-        )
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            self.port = found.getsockname()[1]
-        self.start()
-
-    def start(self):
-        options = ["-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder), "-F"]  # no fsync: power never fails
-        with open(self.folder / "log", "a") as log:
-            self.process = subprocess.Popen(
-                [installed("postgres", "postgresql"), "-D", self.data, *options],
-                stdout=log,
-                stderr=log,
-                cwd="/",
-                **self.user,
-            )
-        for _ in range(600):
-            try:
-                return self.execute("SELECT 1")
-            except OSError:
-                assert self.process.poll() is None, (self.folder / "log").read_text()
-                time.sleep(0.05)
-        raise AssertionError((self.folder / "log").read_text())
-
-    def stop(self):
-        self.process.send_signal(2)  # a fast shutdown
-        self.process.wait(30)
-
-    def execute(self, statement, database="postgres"):
-        import psycopg
-
-        try:
-            address = f"host=127.0.0.1 port={self.port} user=noregret dbname={database}"
-            with psycopg.connect(address, autocommit=True) as connection:
-                connection.execute(statement)
-        except psycopg.OperationalError as error:
-            raise OSError(error) from error
-
-    def new_database(self):
-        """The URL of a new, empty database."""
-        name = f"study{next(self.names)}"
-        self.execute(f"CREATE DATABASE {name}")
-        return f"postgresql://noregret@127.0.0.1:{self.port}/{name}"
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ import pytest
 
 from noregret.cli import main
 from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store.copies import KEPT, SPACING_SECONDS, copies, fresh
+from noregret.tune.store.checksums import broken_seals
+from noregret.tune.store.databases.copies import KEPT, SPACING_SECONDS, copies, fresh
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
@@ -300,6 +301,24 @@ def test_a_digit_that_flips_while_a_study_is_open_is_reported_at_the_next_copy(s
     assert [copy.results() for copy in copies(db)] == [before]
 
 
+@pytest.mark.parametrize("when", range(5))
+def test_a_result_that_comes_while_checksums_are_read_is_no_damage(study, db, when):
+    with Store(study) as store:
+        number, queries = store.claim(suggest).trial.number, []
+        connection = sqlite3.connect(db, isolation_level=None)
+
+        def execute(statement):
+            rows = list(connection.execute(statement))
+            if len(queries) == when:
+                store.tell(number, Outcome(3.5, "", 0.5))
+            queries.append(statement)
+            return rows
+
+        assert broken_seals(execute) == []
+        assert len(queries) == 5
+        connection.close()
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -342,3 +361,14 @@ def test_whatever_byte_is_flipped_it_is_reported_or_changes_no_result(study, db)
             reported += 1
     assert reported > 0
     assert copies(db)[0].results() == before
+
+
+def test_who_always_fails_starts_anew_under_another_name(study, capsys):
+    failing = TEXT.replace('["echo", "{n}", "{x}"]', '["sh", "-c", "exit 3", "{n}", "{x}"]')
+    study.path.write_text(failing.replace("rounds = 12", "rounds = 99").replace("storage", 'name = "first"\nstorage'))
+    assert main(["tune", str(study.path)]) == 2
+    said = capsys.readouterr().err
+    assert "the failures count as such, unless you start anew, with another name in the study file" in said
+    study.path.write_text(TEXT.replace("storage", 'name = "second"\nstorage'))
+    assert main(["tune", str(study.path)]) == 0
+    assert [record is not None for record in values(load(study.path))] == [True] * 12

@@ -13,7 +13,8 @@ import pytest
 from noregret.optimizer.parameters import Float
 from noregret.tune.measuring.keeper import Keeper
 from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store import database, holder
+from noregret.tune.store import holder
+from noregret.tune.store.databases import postgresql as server
 from noregret.tune.store.holder import Silence
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
@@ -152,7 +153,7 @@ def hanging(postgresql):
 
 
 def test_a_server_that_hangs_is_waited_for(study, hanging, monkeypatch):
-    monkeypatch.setattr(database, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(server, "ANSWER_SECONDS", 0.5)
     with Store(study) as store:
         number = store.claim(suggest).trial.number
         hanging()
@@ -170,7 +171,7 @@ def test_a_server_that_hangs_is_waited_for(study, hanging, monkeypatch):
 def test_a_second_ctrl_c_ends_it_though_the_server_hangs(tmp_path, postgresql, hanging):
     path = tmp_path / "s.toml"
     path.write_text(
-        f"""command = ["sh", "-c", "sleep 61.25; echo {{x}}"]
+        f"""command = ["sh", "-c", "sleep 601.25; echo {{x}}"]
 storage = "{postgresql.new_database()}"
 [budget]
 rounds = 5
@@ -181,10 +182,10 @@ high = 1.0
 """
     )
     process = subprocess.Popen([sys.executable, "-m", "noregret", "tune", path], stderr=subprocess.DEVNULL)
-    wait_for(lambda: running_with("sleep\x0061.25"))
+    wait_for(lambda: running_with("sleep\x00601.25"))
     hanging()
     process.send_signal(signal.SIGINT)
-    wait_for(lambda: not running_with("sleep\x0061.25"))
+    wait_for(lambda: not running_with("sleep\x00601.25"))
     process.send_signal(signal.SIGINT)
     assert process.wait(10) in (-signal.SIGINT, 130)
 
@@ -265,6 +266,30 @@ def test_who_lost_a_trial_learns_it_and_cannot_give_it_back(anywhere):
             assert other.beat([number]) == []
 
 
+def test_threads_of_one_store_do_not_wait_for_each_other(anywhere):
+    """One holds Optuna's cache and waits for the database, the others the database: none may wait for the cache."""
+    errors, until = [], time.monotonic() + 3.0
+    with Store(replace(anywhere, budget=Budget(rounds=10**6))) as store:
+
+        def work():
+            try:
+                while time.monotonic() < until:
+                    number = store.claim(suggest).trial.number
+                    store.beat([number])
+                    store.records()
+                    store.tell(number, done(1.0))
+            except Exception as error:
+                errors.append(error)
+
+        threads = [Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert not any(thread.is_alive() for thread in threads)
+        assert errors == []
+
+
 class Silent:
     def __init__(self):
         self.lost = []
@@ -280,14 +305,14 @@ class Silent:
 
 
 def test_a_worker_that_lost_its_trial_ends_the_command(anywhere):
-    study = replace(anywhere, command=("sleep", "61.75"), lease=1, budget=Budget(rounds=1))
+    study = replace(anywhere, command=("sleep", "601.75"), lease=1, budget=Budget(rounds=1))
     view, stop = Silent(), Event()
     with Store(study, stop=stop) as store, Keeper() as keeper:
         worker = Thread(target=Crew(study, store, suggest, view, keeper, stop).work)
         worker.start()
-        wait_for(lambda: running_with("sleep\x0061.75"))
+        wait_for(lambda: running_with("sleep\x00601.75"))
         for other in taken_over(0, study):
-            wait_for(lambda: not running_with("sleep\x0061.75"))
+            wait_for(lambda: not running_with("sleep\x00601.75"))
             wait_for(lambda: view.lost)
             assert view.lost == [(0, "ended, since another worker has it by now", False)]
             assert other.tell(0, done(1.0))
@@ -301,21 +326,21 @@ import os, sys, time
 from noregret.tune.measuring.keeper import Keeper
 import subprocess
 keeper = Keeper()
-first = subprocess.Popen(["sleep", "61.125"], start_new_session=True)
+first = subprocess.Popen(["sleep", "601.125"], start_new_session=True, stdout=subprocess.DEVNULL)
 keeper.add(first.pid)
 os.kill(keeper._process.pid, 9)
 keeper._process.wait()
-second = subprocess.Popen(["sleep", "61.125"], start_new_session=True)
+second = subprocess.Popen(["sleep", "601.125"], start_new_session=True, stdout=subprocess.DEVNULL)
 keeper.add(second.pid)
 print("ready", flush=True)
 time.sleep(60)
 """
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n"
-    assert len(running_with("sleep\x0061.125")) == 2
+    assert len(running_with("sleep\x00601.125")) == 2
     process.kill()
     process.communicate()
-    wait_for(lambda: not running_with("sleep\x0061.125"))
+    wait_for(lambda: not running_with("sleep\x00601.125"))
 
 
 def test_a_flipped_digit_on_a_server_is_reported_and_another_name_starts_anew(study):

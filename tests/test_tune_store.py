@@ -16,7 +16,7 @@ import pytest
 from noregret.optimizer.parameters import Choice, Float, Int
 from noregret.tune.measuring.measure import Outcome
 from noregret.tune.store import identity, store
-from noregret.tune.store.locks import Interrupted
+from noregret.tune.store.databases.locks import Interrupted
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Budget, Study, StudyError

@@ -110,6 +110,6 @@ def _watch(args: argparse.Namespace) -> None:
 
 def _restore(args: argparse.Namespace) -> None:
     study = _ready(args)
-    from noregret.tune.store.restoring import listed, restored
+    from noregret.tune.store.databases.restoring import listed, restored
 
     print(listed(study) if args.number is None else restored(study, args.number))

@@ -31,7 +31,8 @@ def seal(execute: Execute, trial: int, state: str, values: Sequence[float] | Non
 def broken_seals(execute: Execute, study: str = "SELECT study_id FROM studies") -> list[int]:
     """The numbers of the trials whose rows do not fit their checksum; ``study`` selects the ids of the studies."""
     trials = f"SELECT trial_id FROM trials WHERE study_id IN ({study})"
-    params, kept, sums = _params(execute, trials), _kept(execute, trials), _sums(execute, trials)
+    sums = _sums(execute, trials)  # first of all: a trial that has one is finished, and its rows stay as they are
+    params, kept = _params(execute, trials), _kept(execute, trials)
     values: dict[int, list[float]] = defaultdict(list)
     for trial, value in execute(f"SELECT trial_id, value FROM trial_values WHERE trial_id IN ({trials})"):
         values[trial].append(value)

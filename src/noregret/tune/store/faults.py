@@ -5,8 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from noregret.tune.store.database import Database, PostgreSQL, SQLite
-from noregret.tune.store.locks import ConnectionLost
+from noregret.tune.store.databases.database import Database
+from noregret.tune.store.databases.locks import ConnectionLost
+from noregret.tune.store.databases.postgresql import PostgreSQL
+from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.study.study import NotYet, StudyError
 
 SAFE = "the results so far are safe"

@@ -35,11 +35,11 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from noregret.tune.measuring.measure import Outcome
 from noregret.tune.store.checksums import SUM, broken_seals, seal
-from noregret.tune.store.database import database
+from noregret.tune.store.databases.database import database
+from noregret.tune.store.databases.locks import ConnectionLost
 from noregret.tune.store.faults import explained, is_damage, passing, unreadable
 from noregret.tune.store.holder import HOLDER, Silence, holder
 from noregret.tune.store.identity import study_id
-from noregret.tune.store.locks import ConnectionLost
 from noregret.tune.store.records import RUN, STATES, TOLD, Record, Suggestion, distributions, record, run_attribute
 from noregret.tune.study.study import Study, StudyError
 
@@ -159,9 +159,10 @@ class Store:
         token = self._held.pop(number, None)
 
         def release() -> None:
+            trial = self._trial(number)
             with suppress(UpdateFinishedTrialError), self._transaction() as connection:
-                if token and self._changed_hands(connection, number, token, {}):
-                    self._rdb.set_trial_state_values(self._trial(number), TrialState.WAITING)
+                if token and _changed_hands(connection, trial, token, {}):
+                    self._rdb.set_trial_state_values(trial, TrialState.WAITING)
 
         self._patiently(release)
 
@@ -200,11 +201,12 @@ class Store:
             waiting = next((found for found in records if found.state == "waiting"), None)
             if waiting is None and len(records) >= (self.study.budget.rounds or len(records) + 1):
                 return Claim(None, over=all(found.finished for found in records))
-            trial = None if waiting else self._template(suggest(records))
+            known = self._trial(waiting.number) if waiting else None
+            new = None if waiting else self._template(suggest(records))
             with self._transaction(held):
-                number = self._trial(waiting.number) if waiting else self._rdb.create_new_trial(self._id, trial)
-                token = self._taken(int(number))
-                claimed = record(self._rdb.get_trial(int(number)))
+                trial = self._rdb.create_new_trial(self._id, new) if known is None else known
+                token = self._taken(trial)
+                claimed = record(self._rdb.get_trial(trial))
         if token is None:
             return Claim(None)
         self._held[claimed.number] = token
@@ -229,27 +231,21 @@ class Store:
 
     def _finished(self, number: int, outcome: Outcome, values: list[float] | None) -> bool:
         state = TrialState.FAIL if values is None else TrialState.COMPLETE
+        trial = self._trial(number)
         with self._transaction() as connection:
-            trial = self._trial(number)
             self._rdb.set_trial_user_attr(trial, RUN, run_attribute(outcome))
             self._rdb.set_trial_user_attr(trial, SUM, seal(connection.exec_driver_sql, trial, state.name, values))
             return bool(self._rdb.set_trial_state_values(trial, state, values))
 
     def _beaten(self, number: int) -> bool:
-        token = self._held.get(number)
+        trial, token = self._trial(number), self._held.get(number)
         with self._transaction() as connection:
-            return token is None or self._changed_hands(connection, number, token, holder(token))
-
-    def _changed_hands(self, connection: Any, number: int, token: str, who: dict[str, Any]) -> bool:
-        """Write down who holds a trial now, if it was ours; whether it was."""
-        values = {"trial": self._trial(number), "key": HOLDER, "old": f'%"{token}"%', "new": json.dumps(who)}
-        return bool(connection.execute(HOLDS, values).rowcount)
+            return token is None or _changed_hands(connection, trial, token, holder(token))
 
     def _collect(self, held: Any) -> None:
         """Give back the trials that were abandoned."""
-        for number in self._abandoned():
+        for trial in map(self._trial, self._abandoned()):
             with suppress(UpdateFinishedTrialError), self._transaction(held):
-                trial = self._trial(number)
                 self._rdb.set_trial_user_attr(trial, HOLDER, {})
                 self._rdb.set_trial_state_values(trial, TrialState.WAITING)
 
@@ -265,7 +261,10 @@ class Store:
 
     @contextmanager
     def _transaction(self, held: Any = None) -> Iterator[Any]:
-        """Make several of Optuna's steps one transaction, on the connection that holds a lock if there is one."""
+        """Make several of Optuna's steps one transaction, on the connection that holds a lock if there is one.
+
+        Inside of it nothing is read through Optuna's cache: who reads there holds the cache and waits for the database.
+        """
         with nullcontext(held) if held is not None else self._rdb.engine.connect() as connection, connection.begin():
             self._rdb.scoped_session.remove()
             self._rdb.scoped_session(bind=connection)
@@ -302,3 +301,9 @@ class Store:
             raise
         except NONSENSE as error:
             raise unreadable(self.where, f"what is stored cannot be read ({type(error).__name__}: {error})") from error
+
+
+def _changed_hands(connection: Any, trial: int, token: str, who: dict[str, Any]) -> bool:
+    """Write down who holds a trial now, if it was who has the token; whether it was."""
+    values = {"trial": trial, "key": HOLDER, "old": f'%"{token}"%', "new": json.dumps(who)}
+    return bool(connection.execute(HOLDS, values).rowcount)

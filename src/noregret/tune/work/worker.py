@@ -11,7 +11,7 @@ from typing import Protocol
 
 from noregret.tune.measuring.keeper import Keeper
 from noregret.tune.measuring.measure import Outcome, Stopped, measure
-from noregret.tune.store.locks import Interrupted
+from noregret.tune.store.databases.locks import Interrupted
 from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store, Suggest
 from noregret.tune.study.study import Study, StudyError

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from noregret.tune.store.database import SQLite, database
+from noregret.tune.store.databases.database import database
+from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.study.study import Study, StudyError
 
 

@@ -1,0 +1,338 @@
+"""A campaign against ``noregret tune``: everything that can go wrong does, and what is lost is counted.
+
+``python -m benchmarks.chaos --kills 1000 --seconds 900`` kills workers, commands and keepers at random, on SQLite and
+on PostgreSQL (if it is installed), restarts, kills and stops the server, fills the disk, steps the clock, and cuts,
+flips, deletes and replaces files. It ends by itself, after so many kills or seconds, uses loopback only, and prints a
+table: how often each thing was done, how many results were acknowledged, how many of these were lost or count twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.server import Server, program
+
+from noregret import cli
+from noregret.tune.store.databases.copies import copies
+from noregret.tune.store.databases.database import database
+from noregret.tune.store.databases.sqlite import SQLite
+from noregret.tune.store.records import Record
+from noregret.tune.store.store import Store
+from noregret.tune.study.reading import load
+from noregret.tune.study.study import StudyError
+
+STUDY = """
+command = ["sh", "-c", "sleep 0.03; echo 0.$(date +%N)", "{{x}}"]
+storage = "{storage}"
+lease = 5
+timeout = 20
+[budget]
+rounds = {rounds}
+[failure]
+stop_after = 1000000
+[parameters.x]
+type = "int"
+low = 0
+high = 7
+"""
+ANSWER = re.compile(r"trial (\d+): (?:failed: .*|(\S+)) \(x\W[^)]*\)")
+KILLS_PER_STUDY = 25
+WORKERS = 2
+
+
+@dataclass
+class Tally:
+    """What was tried, and what came of it."""
+
+    tried: Counter[str] = field(default_factory=Counter)
+    acknowledged: int = 0
+    gave_up: Counter[str] = field(default_factory=Counter)
+    lost: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+    unsaid: list[str] = field(default_factory=list)
+
+    def table(self) -> str:
+        """All of it, as lines."""
+        rows = [f"{what:<44}{count:>6}" for what, count in sorted(self.tried.items())]
+        found = ("lost", self.lost), ("counted twice", self.twice), ("tracebacks and silent damage", self.unsaid)
+        rows += ["", *(f"{f'workers that gave up, {what}':<44}{count:>6}" for what, count in self.gave_up.items())]
+        rows += [f"{'acknowledged results':<44}{self.acknowledged:>6}"]
+        rows += [f"{what:<44}{len(cases):>6}" for what, cases in found]
+        return "\n".join([*rows, *(f"  {what}: {case}" for what, cases in found for case in cases[:20])])
+
+
+class Workers:
+    """Processes that tune one study, each with an output of its own."""
+
+    def __init__(self, folder: Path, storage: str) -> None:
+        self.folder, self.storage = folder, storage
+        self.path = folder / "s.toml"
+        self.alive: dict[int, int] = {}
+        self.started = self.gave_up = 0
+        self.write(10**6)
+
+    def write(self, rounds: int) -> None:
+        """Write the study file."""
+        self.path.write_text(STUDY.format(storage=self.storage, rounds=rounds))
+
+    def start(self, room: int | None = None, clock: float = 0.0) -> int:
+        """Start a worker, perhaps with little room for its files or another clock."""
+        self.started += 1
+        child = os.fork()
+        if not child:
+            os._exit(self._tune(room, clock))
+        self.alive[child] = self.started
+        return child
+
+    def _tune(self, room: int | None, clock: float) -> int:
+        for descriptor, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(self.folder / f"{name}{self.started}", os.O_WRONLY | os.O_APPEND | os.O_CREAT), descriptor)
+        if room is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+        now = time.time
+        time.time = lambda: now() + clock
+        return cli.main(["tune", str(self.path)])
+
+    def reap(self) -> None:
+        """Forget those that have ended."""
+        for child in list(self.alive):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                self.gave_up += os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0
+                del self.alive[child]
+
+    def fill(self) -> None:
+        """Replace those that have ended."""
+        self.reap()
+        while len(self.alive) < WORKERS:
+            self.start()
+
+    def await_end(self, child: int, seconds: float) -> None:
+        """Wait for a worker, and kill it if that takes too long."""
+        deadline = time.monotonic() + seconds
+        while child in self.alive and time.monotonic() < deadline:
+            time.sleep(0.05)
+            self.reap()
+        if child in self.alive:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            del self.alive[child]
+
+    def kill_all(self) -> None:
+        """Kill everybody."""
+        for child in self.alive:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        self.alive.clear()
+
+    def lines(self, name: str = "out") -> list[str]:
+        """Everything that was printed."""
+        return [line for path in sorted(self.folder.glob(f"{name}*")) for line in path.read_text().splitlines()]
+
+    def await_answers(self, count: int, seconds: float) -> None:
+        """Wait until so many more answers are acknowledged, but not for ever."""
+        deadline, lines = time.monotonic() + seconds, len(self.lines()) + count
+        while len(self.lines()) < lines and time.monotonic() < deadline:
+            time.sleep(0.01)
+            self.fill()
+
+    def records(self) -> list[Record]:
+        """What is in the store."""
+        with Store(load(self.path), readonly=True) as store:
+            return store.records()
+
+    def finish(self) -> list[Record]:
+        """Finish what was begun, and begin nothing new."""
+        self.kill_all()
+        self.write(max(len(self.records()), 1))
+        self.await_end(self.start(), 60.0)
+        return self.records()
+
+
+def children(parent: int) -> Iterator[tuple[int, bool]]:
+    """The processes that a worker has started, and whether each is its keeper."""
+    with suppress(OSError):
+        for task in Path(f"/proc/{parent}/task").iterdir():
+            for pid in (task / "children").read_text().split():
+                with suppress(OSError):
+                    yield int(pid), b"NOREGRET_MARK=" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def kill_something(workers: Workers, rng: random.Random) -> str:
+    """Kill a worker, or the keeper or the command of one; what it was."""
+    victim = rng.choice(list(workers.alive))
+    what = rng.choices(["worker", "keeper", "command"], [6, 1, 2])[0]
+    found: list[int] = []
+    deadline = time.monotonic() + 1.0
+    while what != "worker" and not found and time.monotonic() < deadline:
+        found = [pid for pid, keeper in children(victim) if keeper == (what == "keeper")]
+    if not found:
+        what, found = "worker", [victim]
+    with suppress(ProcessLookupError):
+        os.kill(found[0], signal.SIGKILL)
+    return f"kill -9 of a {what}"
+
+
+def server_event(server: Server, rng: random.Random) -> str:
+    """Let something happen to the server; what it was."""
+    what = rng.choice(["server restarted", "server stopped for a while (SIGSTOP)", "server killed (SIGKILL)"])
+    if "SIGSTOP" in what:
+        pids = [server.process.pid, *(pid for pid, _ in children(server.process.pid))]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            time.sleep(rng.uniform(0.2, 2.0) if number == signal.SIGSTOP else 0.0)
+        return what
+    server.stop() if what == "server restarted" else server.process.kill()
+    server.process.wait()
+    time.sleep(rng.uniform(0.0, 1.0))
+    for _ in range(50):
+        with suppress(AssertionError):  # what is left of the old one is still there
+            server.start()
+            return what
+        time.sleep(0.2)
+    raise RuntimeError("the server does not start again")
+
+
+def file_event(workers: Workers, rng: random.Random) -> str:
+    """Let a worker run out of room, or live on another day; what it was."""
+    if rng.random() < 0.5:
+        days = rng.choice([-400, -1, 1, 400])
+        workers.start(clock=86400.0 * days)
+        return "clock stepped by days"
+    size = max((path.stat().st_size for path in workers.folder.glob("s.db*")), default=0)
+    workers.await_end(workers.start(room=size + rng.randrange(1 << 16)), 10.0)
+    return "disk full"
+
+
+def judge(workers: Workers, records: list[Record], tally: Tally) -> None:
+    """Compare what was acknowledged with what is in the store."""
+    kept = {record.number: record for record in records}
+    told = [match for line in workers.lines() if (match := ANSWER.fullmatch(line))]
+    place = workers.storage
+    for match in told:
+        record = kept.get(int(match[1]))
+        if record is None or not record.finished or (match[2] and record.value != float(match[2])):
+            tally.lost.append(f"{place}: {match[0]}: {record}")
+    counts = Counter(int(match[1]) for match in told)
+    tally.twice += [f"{place}: trial {number} acknowledged {n} times" for number, n in counts.items() if n > 1]
+    known = Counter(number for record in records for number in record.told)
+    tally.twice += [f"{place}: trial {number} learned {n} times" for number, n in known.items() if n > 1]
+    tally.unsaid += [f"{place}: {line}" for line in workers.lines("err") if "Traceback" in line]
+    tally.acknowledged += len(told)
+    tally.gave_up[place.partition(":")[0]] += workers.gave_up
+
+
+def damage(workers: Workers, rng: random.Random, tally: Tally) -> None:
+    """Damage the files of a finished study in every way, and see that it is said and can be undone."""
+    where = database(load(workers.path))
+    assert isinstance(where, SQLite)
+    good, expected = where.path.read_bytes(), workers.records()
+    log = rng.randbytes(50_000)
+    ways: dict[str, Callable[[], object]] = {
+        "byte flipped": lambda: where.path.write_bytes(_flipped(good, rng)),
+        "file cut": lambda: where.path.write_bytes(good[: rng.randrange(len(good))]),
+        "file deleted": where.path.unlink,
+        "copy in its place, beside the log of another": lambda: (
+            shutil.copyfile(copies(where.path)[0].path, where.path),
+            where.path.with_name("s.db-wal").write_bytes(log),
+        ),
+    }
+    for what, harm in ways.items():
+        for _ in range(5):
+            harm()
+            tally.tried[what] += 1
+            _recover(workers, where, expected, f"{workers.storage}: {what}", tally)
+
+
+def _flipped(data: bytes, rng: random.Random) -> bytes:
+    position = rng.randrange(len(data))
+    return data[:position] + bytes([data[position] ^ 1 << rng.randrange(8)]) + data[position + 1 :]
+
+
+def _recover(workers: Workers, where: SQLite, expected: list[Record], what: str, tally: Tally) -> None:
+    try:
+        if _results(workers.records()) != _results(expected):
+            tally.unsaid.append(what)
+    except StudyError:
+        pass
+    where.restore(copies(where.path)[0].number)
+    if _results(workers.records()) != _results(expected):
+        tally.lost.append(f"{what}: not what it was after restoring")
+
+
+def _results(records: list[Record]) -> list[tuple[object, ...]]:
+    return [(record.number, record.params, record.state, record.value) for record in records]
+
+
+def campaign(kills: int, seconds: float, seed: int) -> Tally:
+    """Harm studies until there were so many kills, or the time is up."""
+    rng, tally, deadline = random.Random(seed), Tally(), time.monotonic() + seconds
+    server = Server() if program("initdb") else None
+    folder = Path(tempfile.mkdtemp(prefix="noregret-chaos-"))
+    try:
+        while (left := kills - _kills(tally)) > 0 and time.monotonic() < deadline:
+            for name in ("sqlite", "postgresql") if server else ("sqlite",):
+                place = folder / f"{name}{_kills(tally)}"
+                place.mkdir()
+                url = server.new_database() if server and name == "postgresql" else "sqlite:///s.db"
+                workers = Workers(place, url)
+                _harm(workers, server if name == "postgresql" else None, min(left, KILLS_PER_STUDY), rng, tally)
+                judge(workers, workers.finish(), tally)
+                if name == "sqlite":
+                    damage(workers, rng, tally)
+    finally:
+        if server:
+            server.stop()
+            shutil.rmtree(server.folder, ignore_errors=True)
+    shutil.rmtree(folder) if not (tally.lost or tally.twice or tally.unsaid) else print(f"kept: {folder}")
+    return tally
+
+
+def _harm(workers: Workers, server: Server | None, kills: int, rng: random.Random, tally: Tally) -> None:
+    workers.await_answers(1, 20.0)
+    for i in range(kills):
+        workers.fill()
+        workers.await_answers(rng.choice([0, 1, 1, 2]), 5.0)
+        time.sleep(rng.uniform(0.0, 0.1))
+        workers.fill()
+        tally.tried[f"{kill_something(workers, rng)}, {'PostgreSQL' if server else 'SQLite'}"] += 1
+        if i % 8 == 7:
+            tally.tried[server_event(server, rng) if server else file_event(workers, rng)] += 1
+
+
+def _kills(tally: Tally) -> int:
+    return sum(count for what, count in tally.tried.items() if what.startswith("kill -9"))
+
+
+def main() -> None:
+    """Read the command line, run the campaign, print its table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    begun = time.monotonic()
+    tally = campaign(args.kills, args.seconds, args.seed)
+    print(tally.table())
+    print(f"{'seconds':<44}{time.monotonic() - begun:>6.0f}")
+    sys.exit(bool(tally.lost or tally.twice or tally.unsaid or not tally.acknowledged))
+
+
+if __name__ == "__main__":
+    main()

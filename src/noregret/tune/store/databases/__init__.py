@@ -1,0 +1,1 @@
+"""Databases, SQLite files and PostgreSQL servers, so that what they acknowledge is on the disk."""

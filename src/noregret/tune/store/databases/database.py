@@ -1,0 +1,73 @@
+"""Where a study is kept: a SQLite file or a PostgreSQL server."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import AbstractContextManager
+from threading import Event
+from typing import Any, Protocol
+
+import sqlalchemy
+from optuna.storages import RDBStorage
+
+from noregret.tune.store.databases.postgresql import PostgreSQL
+from noregret.tune.store.databases.sqlite import SQLite
+from noregret.tune.study.study import Study, StudyError, without_password
+
+
+class Database(Protocol):
+    """Where studies are kept."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do if it is damaged, in a sentence."""
+        ...
+
+    def open(self, readonly: bool) -> RDBStorage:
+        """Optuna's storage on it; made if need be, unless ``readonly``."""
+        ...
+
+    def use(self, stop: Event) -> AbstractContextManager[None]:
+        """Keep others from replacing the database, as long as it is written to."""
+        ...
+
+    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[Any]:
+        """Keep all other processes from what also needs this lock; a killed process gives it up by itself.
+
+        Gives the connection that holds the lock, through which nothing is written once the lock is lost; None where a
+        lock cannot be lost.
+        """
+        ...
+
+    def check(self, readonly: bool) -> None:
+        """An exception if the database is damaged, or missing beside its copies."""
+        ...
+
+    def back_up(self, older_than: float = 0.0) -> None:
+        """Copy the database if the last copy is so many seconds old, where this is not somebody else's business."""
+        ...
+
+
+def database(study: Study) -> Database:
+    """The database of a study; relative paths start from its folder."""
+    try:
+        parsed = sqlalchemy.make_url(study.storage)
+    except ValueError:  # of the port, say
+        raise StudyError("storage must be a URL such as postgresql://USER@HOST:5432/DATABASE") from None
+    except sqlalchemy.exc.ArgumentError:
+        shown = without_password(study.storage)
+        raise StudyError(f"storage must be a URL such as sqlite:///study.db, got {shown!r}") from None
+    kind = parsed.get_backend_name()
+    plain = parsed.database and not parsed.query and not parsed.database.startswith((":memory:", "file:"))
+    if kind == "sqlite" and parsed.database and plain:
+        path = study.folder / parsed.database
+        if path.exists() and not path.is_file():
+            raise StudyError(f"storage {path}: is not a file: choose another name")
+        return SQLite(path, shlex.join(["noregret", "restore", str(study.path)]))
+    if "@" in (parsed.host or ""):
+        raise StudyError("storage: an @ in a password must be written as %40")
+    if kind == "postgresql":
+        return PostgreSQL(parsed.set(drivername="postgresql+psycopg"))
+    raise StudyError(
+        f"storage must be sqlite:///FILE or postgresql://USER@HOST/DATABASE, got {without_password(study.storage)!r}"
+    )

@@ -1,0 +1,190 @@
+"""Studies in a SQLite file.
+
+The file is kept in WAL mode with ``synchronous=FULL``: a commit returns once the log is flushed. Every transaction that
+may write starts with ``BEGIN IMMEDIATE``, so that what it reads is still so when it writes; SQLite has no ``SELECT ...
+FOR UPDATE``, on which Optuna relies elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy
+from optuna.storages import RDBStorage
+from sqlalchemy.pool import QueuePool
+
+from noregret.files import sync_folder
+from noregret.tune.store.databases.copies import (
+    LOGS,
+    Copy,
+    copies,
+    examine,
+    flush,
+    fresh,
+    make_copy,
+    results,
+    set_aside,
+)
+from noregret.tune.store.databases.locks import Interrupted, file_lock
+from noregret.tune.store.databases.tables import on_pool
+from noregret.tune.study.study import NotYet, StudyError
+
+BUSY_SECONDS = 60
+"""How long to wait for another process that is writing."""
+DURABLE = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
+"""What makes a commit wait until it is on the disk, and readers and writers not wait for each other."""
+
+
+@dataclass(frozen=True)
+class SQLite:
+    """A database in a file."""
+
+    path: Path
+    restoring: str
+    """The command that lists its copies."""
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def remedy(self) -> str:
+        if copies(self.path):
+            return f"'{self.restoring}' lists its copies and puts one back"
+        return "It has no copy; to start anew, move it away"
+
+    def open(self, readonly: bool) -> RDBStorage:
+        if readonly and not self.path.exists():
+            raise NotYet(f"{self} does not exist yet: 'noregret tune' makes it")
+        if not self.path.exists():
+            self._part_with(LOGS)
+            self._create()
+        return self._storage(self.path, () if readonly else DURABLE, readonly)
+
+    def use(self, stop: Event) -> AbstractContextManager[None]:
+        return file_lock(self._users, stop, shared=True)
+
+    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[Any]:
+        return file_lock(self.path.with_name(f"{self.path.name}.lock"), stop)
+
+    def check(self, readonly: bool) -> None:
+        if not self.path.exists():
+            return self._refuse_beside_copies()
+        if not readonly and self._has_foreign_log(self.path):
+            self._part_with(LOGS)
+        with closing(self._connect(self.path)) as connection:
+            examine(connection)
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'studies'").fetchone():
+                raise StudyError(f"storage {self}: is the database of another program: choose another file")
+
+    def back_up(self, older_than: float = 0.0) -> None:
+        with self.lock("copy"):
+            made = copies(self.path)
+            if made and 0 <= time.time() - made[0].time < older_than:
+                return
+            with closing(self._connect(self.path)) as source:
+                make_copy(self.path, source)
+
+    def copies(self) -> list[Copy]:
+        """The copies, the newest first; StudyError if there is none."""
+        found = copies(self.path)
+        if not found:
+            raise StudyError(f"storage {self}: has no copies: 'noregret tune' makes one at the first result")
+        return found
+
+    def restore(self, number: int) -> list[Path]:
+        """Put a copy in the place of the database; the names that what was there has now."""
+        chosen = next((copy for copy in self.copies() if copy.number == number), None)
+        if chosen is None:
+            raise StudyError(f"storage {self}: has no copy {number}: '{self.restoring}' lists those it has")
+        now = Event()
+        now.set()
+        try:
+            with file_lock(self._users, now):
+                return self._put_back(chosen)
+        except Interrupted:
+            raise StudyError(f"storage {self}: is being worked on: end 'noregret tune' first") from None
+
+    def _put_back(self, chosen: Copy) -> list[Path]:
+        temporary = fresh(self.path.with_name(f".{self.path.name}.restoring"))
+        shutil.copyfile(chosen.path, temporary)
+        try:
+            results(temporary)
+        except sqlite3.Error as error:
+            temporary.unlink()
+            raise StudyError(f"{chosen.path} is damaged ({error}): choose another copy") from error
+        flush(temporary)
+        moved = set_aside(self.path, ("", *LOGS))
+        os.replace(temporary, self.path)
+        sync_folder(self.path.parent)
+        return moved
+
+    @property
+    def _users(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.users")
+
+    def _refuse_beside_copies(self) -> None:
+        found = copies(self.path) if self.path.parent.is_dir() else []
+        if found:
+            raise StudyError(
+                f"storage {self}: is missing, but has copies, the newest {found[0].path}. '{self.restoring}' lists "
+                f"them and puts one back; to start anew, move all of them away"
+            )
+
+    def _has_foreign_log(self, path: Path) -> bool:
+        """Whether the log beside a file was written for another one, which had its name before.
+
+        New files and copies say in their header that they have no log (bytes 18 and 19 are 1), until they are opened
+        for writing; SQLite would apply one all the same.
+        """
+        if not path.with_name(f"{path.name}-wal").exists():
+            return False
+        with open(path, "rb") as file:
+            return file.read(20)[18:] == b"\1\1"
+
+    def _part_with(self, endings: Sequence[str]) -> None:
+        """Move files that do not belong to the database aside, and say so."""
+        moved = set_aside(self.path, endings)
+        if moved:
+            names = " and ".join(map(str, moved))
+            print(f"noregret: found the log of another file beside {self}; it is now {names}", file=sys.stderr)
+
+    def _create(self) -> None:
+        """Make all tables in a file of another name, so that nobody ever meets half of them."""
+        temporary = fresh(self.path.with_name(f".{self.path.name}.new"))
+        self._storage(temporary, ["PRAGMA synchronous=OFF"]).engine.dispose()
+        flush(temporary)
+        os.replace(temporary, self.path)
+        sync_folder(self.path.parent)
+
+    def _storage(self, path: Path, pragmas: Sequence[str], readonly: bool = False) -> RDBStorage:
+        creator: Any = lambda: self._connect(path, pragmas, readonly)  # noqa: E731
+        pool = QueuePool(creator, pool_size=64)
+        storage = on_pool(f"sqlite:///{path}", pool)
+        begin = "BEGIN" if readonly else "BEGIN IMMEDIATE"
+        sqlalchemy.event.listen(storage.engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+        return storage
+
+    def _connect(self, path: Path, pragmas: Sequence[str] = (), readonly: bool = True) -> sqlite3.Connection:
+        address = f"file:{quote(str(path))}?mode={'ro' if readonly else 'rwc'}"
+        if readonly and (self._nobody_can_write(path) or self._has_foreign_log(path)):
+            address += "&immutable=1"  # SQLite then neither wants to make a log nor looks for one
+        connection = sqlite3.connect(
+            address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        for pragma in pragmas:
+            connection.execute(pragma)
+        return connection
+
+    def _nobody_can_write(self, path: Path) -> bool:
+        return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
