@@ -8,7 +8,11 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from noregret import ExactGP, Policy, SquaredExponential, algorithms
-from noregret.belief.numerics.threads import SMALL, TINY, threads_for
+from noregret.belief.estimators import Estimator
+from noregret.belief.numerics.draws import CovarianceRoot
+from noregret.belief.numerics.factor import Factor
+from noregret.belief.numerics.threads import SMALL, TINY, one_thread, threads_for
+from noregret.belief.sparse import SparsePosterior
 
 WORK = (TINY + SMALL) // 2  # small enough for one thread, large enough to matter
 
@@ -33,6 +37,57 @@ def test_small_work_runs_on_one_thread_and_large_work_on_the_users():
         assert set(setting()) == {2}
     with threads_for(TINY / 2):
         assert set(setting()) == {2}
+
+
+def test_two_threads_are_not_worth_it_below_a_billion():
+    """Products of 2,000 arms and a few hundred rows are faster on one thread, and far faster on a busy machine."""
+    with threads_for(2_000 * 300 * 300):
+        assert set(setting()) == {1}
+    with threads_for(20_000 * 1_000 * 1_000), threads_for(10 * SMALL):
+        assert set(setting()) == {2}
+    with one_thread():
+        assert set(setting()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "count"),
+    [
+        (algorithms.gp_ts(SquaredExponential(0.2), noise=0.1), 300),
+        (algorithms.ay_ucb(SquaredExponential(0.2), noise=0.1), 2000),
+        (algorithms.bkb(SquaredExponential(0.2), noise=0.1, oversampling=5.0), 2000),
+        (algorithms.ata_gp_ucb(SquaredExponential(0.2), oversampling=5.0), 2000),
+    ],
+    ids=["gp_ts", "ay_ucb", "bkb", "ata"],
+)
+def test_no_round_of_100_to_2000_arms_uses_a_second_thread(algorithm, count, monkeypatch):
+    """Whatever is long enough for BLAS to wake a second thread: the setting is looked at inside every product."""
+    seen = []
+
+    def watch(owner, name):
+        method = getattr(owner, name)
+
+        def watched(*given, **named):
+            seen.append((name, *setting()))
+            return method(*given, **named)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    for owner, names in (
+        (Factor, ("append", "append_one", "refactor", "explained", "explained_covariance", "explained_draw")),
+        (CovarianceRoot, ("draw", "row", "condition")),
+        (SparsePosterior, ("_refresh", "_pull")),
+        (Estimator, ("theta",)),
+    ):
+        for name in names:
+            watch(owner, name)
+    arms, rng = np.random.default_rng(0).random((count, 1)), np.random.default_rng(0)
+    policy = Policy(algorithm, arms, rng=0)
+    for _ in range(60):
+        asked = policy.ask()
+        policy.tell(asked, np.sin(6 * arms[asked, 0]) + 0.1 * rng.standard_normal(asked.size))
+    last = len(seen) // 2  # the first ones are too small to matter
+    assert seen[last:]
+    assert {entry for entry in seen[last:] if set(entry[1:]) != {1}} == set()
 
 
 def test_the_users_setting_may_change_between_calls():

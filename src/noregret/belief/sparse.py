@@ -101,7 +101,8 @@ class SparsePosterior:
     def mean(self) -> Floats:
         """Posterior mean of every arm, (N,)."""
         if self._mean is None:
-            self._mean = np.asarray(self.theta @ self._map.table)
+            with threads_for(self._map.table.size):
+                self._mean = np.asarray(self.theta @ self._map.table)
         return self._mean[: self._shown]
 
     @property
@@ -155,9 +156,10 @@ class SparsePosterior:
     def misfit(self) -> float:
         """Misfit in the features' kernel, which is the least value of |theta|^2 + |y - phi'theta|^2 / ridge."""
         weights, averages = self._pulls.weights, self._pulls.averages
-        theta = self.inverse @ (self.seen @ (weights * averages))
-        scatter = self._pulls.scatter + float(weights @ (averages - theta @ self.seen) ** 2)
-        return float(theta @ theta) + scatter / self.ridge
+        with threads_for(self.inverse.size + self.seen.size):
+            theta = self.inverse @ (self.seen @ (weights * averages))
+            scatter = self._pulls.scatter + float(weights @ (averages - theta @ self.seen) ** 2)
+            return float(theta @ theta) + scatter / self.ridge
 
     @property
     def rank(self) -> int:
@@ -223,8 +225,9 @@ class SparsePosterior:
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
         left, right = self._map.table[:, first], self._map.table[:, second]
-        carried = np.linalg.multi_dot([left.T, self.inverse, right])
-        return np.asarray(self._map.unexplained_covariance(first, second) + self.ridge * carried)
+        with threads_for(left.size * right.shape[1]):
+            carried = np.linalg.multi_dot([left.T, self.inverse, right])
+            return np.asarray(self._map.unexplained_covariance(first, second) + self.ridge * carried)
 
     def at(self, arms: Any) -> SparsePosterior:
         """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""

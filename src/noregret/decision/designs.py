@@ -15,14 +15,8 @@ from typing import Protocol
 
 import numpy as np
 
-from noregret.belief.numerics.threads import SMALL, threads_for
+from noregret.belief.numerics.threads import SMALL, one_thread, threads_for
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
-
-WORTH = 1_000_000_000
-"""Multiply-adds of an epoch below which it stays on one BLAS thread: some 50 ms of one core's work.
-
-A second thread would save half of that, and costs twenty times as much when another process has the core.
-"""
 
 Draw = Callable[[int], Floats]
 Lengths = Callable[[int], int]
@@ -42,8 +36,8 @@ class Design(Protocol):
 
 
 def few_threads(work: float) -> AbstractContextManager[None]:
-    """One BLAS thread for a body with fewer multiply-adds than `WORTH`."""
-    return threads_for(SMALL - 1 if work < WORTH else work)
+    """One BLAS thread for a body with few multiply-adds."""
+    return one_thread() if work < SMALL else threads_for(work)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf, dtrtri
 
-from noregret.belief.numerics.threads import SMALL, threads_for
+from noregret.belief.numerics.threads import one_thread
 from noregret.belief.posterior import Floats, Ints
 
 Array = TypeVar("Array", Floats, Ints)
@@ -49,7 +49,7 @@ def solve_lower(root: Floats, right: Floats) -> Floats:
     if not right.size:
         return right
     if right.shape[1] <= NARROW:
-        with threads_for(SMALL - 1):
+        with one_thread():
             return np.asarray(dtrsm(1.0, root.T, right.T, side=1, overwrite_b=1)).T
     _solve_lower(root, right)
     return right

@@ -1,20 +1,23 @@
-"""BLAS threads: one where the work is small, the user's own number where it is large.
+"""BLAS threads: one, unless a product is so large that the user's own number pays even on a busy machine.
 
-On matrices of a few hundred rows, waking a second thread costs many times the product itself. The setting
-belongs to the whole process, so it is counted: the first to come in notes it, the last to leave puts it back.
+On matrices of a few hundred rows, waking a second thread costs many times the product itself, and more where another
+process has the core. The setting belongs to the whole process, so it is counted: the first to come in notes it, the
+last to leave puts it back.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from itertools import product
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-SMALL = 250_000
-"""Multiply-adds below which one thread does the work: about 0.05 ms of it."""
+SMALL = 1_000_000_000
+"""Multiply-adds below which one thread does the work: some 50 ms of it, of which a second thread would save half."""
 
 TINY = 8_000
 """Multiply-adds below which no BLAS wakes a second thread, so that the setting need not be touched."""
@@ -24,14 +27,14 @@ _inside = 0
 _found: list[int] = []
 
 
-@cache
-def _libraries() -> list[Any]:
-    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
-
-
 def threads_for(work: float) -> AbstractContextManager[None]:
-    """Run the body on one BLAS thread if it has few multiply-adds (``SMALL``)."""
+    """Run the body on one BLAS thread unless one of its products has many multiply-adds (``SMALL``)."""
     return _ONE if TINY < work < SMALL else _ANY
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """Run the body on one BLAS thread."""
+    return _ONE
 
 
 class _OneThread(AbstractContextManager[None]):
@@ -41,7 +44,7 @@ class _OneThread(AbstractContextManager[None]):
         global _inside, _found
         with _lock:
             if _inside == 0:
-                _found = [library.get_num_threads() for library in _libraries()]
+                _found = [get() for get, _ in _switches()]
                 _set([1] * len(_found))
             _inside += 1
 
@@ -57,23 +60,26 @@ _ONE, _ANY = _OneThread(), nullcontext()
 
 
 def _set(counts: list[int]) -> None:
-    if max(_found, default=1) == 1:
-        return  # one thread was all there was, and is
-    _free_to_all()
-    for library, count in zip(_libraries(), counts, strict=True):
-        library.set_num_threads(count)
-    _free_to_all()
-
-
-def _free_to_all() -> None:
-    """Let every Python thread set the number: from threadpoolctl 3.8 on, only the one that did so first may.
-
-    The last of several to leave must be able to put the setting back, and whoever comes later to change it.
-    """
-    for kind in _kinds():
-        kind.clear_controlling_thread(force=True)
+    for (_, set_threads), found, count in zip(_switches(), _found, counts, strict=True):
+        if found > 1:  # one thread was all there was, and is
+            set_threads(count)
 
 
 @cache
-def _kinds() -> list[Any]:
-    return [kind for kind in {type(library) for library in _libraries()} if hasattr(kind, "clear_controlling_thread")]
+def _switches() -> list[tuple[Callable[[], int], Callable[[int], Any]]]:
+    """For every BLAS that is loaded, how to ask for its number of threads and how to set it."""
+    return [_switch(library) for library in ThreadpoolController().select(user_api="blas").lib_controllers]
+
+
+def _switch(library: Any) -> tuple[Callable[[], int], Callable[[int], Any]]:
+    """OpenBLAS's own functions, where it has them.
+
+    Those of threadpoolctl take several times as long, and from 3.8 on they obey only the first Python thread that
+    calls them; but whichever thread is the last to leave must be able to put the setting back.
+    """
+    if library.internal_api == "openblas" and library.threading_layer != "openmp":
+        for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
+            name = f"{prefix}openblas_{{}}_num_threads{suffix}"
+            if hasattr(library.dynlib, name.format("set")):
+                return getattr(library.dynlib, name.format("get")), getattr(library.dynlib, name.format("set"))
+    return library.get_num_threads, library.set_num_threads
