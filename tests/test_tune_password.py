@@ -9,7 +9,7 @@ import sqlalchemy
 
 from noregret.cli import main
 from noregret.tune.page.watch import server
-from noregret.tune.store.database import database
+from noregret.tune.store.databases.database import database
 from noregret.tune.store.faults import explained
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
@@ -87,7 +87,7 @@ def test_an_at_sign_in_a_password_is_explained(tmp_path, capsys):
 def test_reprs_and_what_a_driver_says_have_no_password(tmp_path):
     url = f"postgresql://me:{SECRET}@127.0.0.1:1/db?sslpassword={SECRET}2"
     study = load(written(tmp_path, url))
-    where = database(study.storage, tmp_path)
+    where = database(study)
     for shown in (repr(study), str(study), repr(where), str(where)):
         assert SECRET not in shown
     error = sqlalchemy.exc.OperationalError(
