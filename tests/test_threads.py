@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from noregret import ExactGP, Policy, SquaredExponential, algorithms
+from noregret import ExactGP, Matern, Policy, SquaredExponential, algorithms
 from noregret.belief.estimators import Estimator
 from noregret.belief.numerics.draws import CovarianceRoot
 from noregret.belief.numerics.factor import Factor
@@ -52,7 +52,7 @@ def test_two_threads_are_not_worth_it_below_a_billion():
 @pytest.mark.parametrize(
     ("algorithm", "count"),
     [
-        (algorithms.gp_ts(SquaredExponential(0.2), noise=0.1), 300),
+        (algorithms.gp_ts(Matern(1.5, 0.2), noise=0.1), 300),
         (algorithms.ay_ucb(SquaredExponential(0.2), noise=0.1), 2000),
         (algorithms.bkb(SquaredExponential(0.2), noise=0.1, oversampling=5.0), 2000),
         (algorithms.ata_gp_ucb(SquaredExponential(0.2), oversampling=5.0), 2000),

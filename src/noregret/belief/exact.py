@@ -179,9 +179,10 @@ class ExactPosterior:
         """
         factor, everywhere = self._factor, np.arange(len(self._points))
         if len(everywhere) <= FEW_ARMS:
-            with threads_for(len(everywhere) ** 2):
-                if self._draw_root is None:
+            if self._draw_root is None:
+                with threads_for(len(everywhere) ** 3):
                     self._draw_root = CovarianceRoot(self.covariance(everywhere, everywhere))
+            with threads_for(self._draw_root.size):
                 return np.asarray((factor.mean + self._draw_root.draw(rng))[: self._shown])
         if self._prior_root is None:
             self._prior_root = pivoted_root(self._model.kernel(self._points, self._points))
@@ -241,7 +242,7 @@ class ExactPosterior:
         if noise * ridge < self._least_noise * (noise + ridge):
             return self._append_one(arm, value, ridge)
         if self._draw_root is not None:
-            with threads_for(len(self._points) ** 2):
+            with threads_for(self._draw_root.size):
                 self._draw_root.condition(arm, self._factor.last_covariance(), ridge)
         self._factor.observe_again(value, ridge)
         self._pooled_in_place += 1
@@ -249,8 +250,8 @@ class ExactPosterior:
 
     def _append_one(self, arm: int, value: float, ridge: float) -> bool:
         """Append a row; False, and nothing is changed, if rounding would eat its noise."""
-        longest = self._factor.rows + 1 if self._draw_root is None else len(self._points)
-        with threads_for(longest * len(self._points)):
+        work = (self._factor.rows + 1) * len(self._points) if self._draw_root is None else self._draw_root.size
+        with threads_for(work):
             column = self._columns.of_one(arm)
             covariance = None if self._draw_root is None else self._draw_root.row(arm)
             if ridge < self._least_noise or not self._factor.append_one(arm, column, value, ridge, covariance):

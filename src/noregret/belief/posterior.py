@@ -188,9 +188,10 @@ def as_pulls(arms: Any, rewards: Any, noise: Any, count: int, largest: float) ->
 
 def _as_indices(arms: Any, count: int) -> Ints:
     places = np.asarray(arms).reshape(-1)
-    if places.dtype.kind == "b":
+    kind = places.dtype.kind
+    if kind == "b":
         raise ValueError("arms must be indices, got a mask: pass np.flatnonzero(mask)")
-    if places.dtype.kind not in "iu" and places.size:
+    if kind not in "iu" and places.size:
         raise ValueError(f"arms must be whole numbers, got {places.tolist()[0]!r}: name arms by their index")
     if places.size == 1:  # in scalars: this is the hot path
         inside = 0 <= int(places[0]) < count

@@ -56,6 +56,10 @@ class Pulls:
 
     def add(self, block: Pooled) -> None:
         """Count a block of pulls."""
+        if block.arms.size == 1:
+            self.add_one(int(block.arms[0]), float(block.values[0]), float(block.noise[0]))
+            self.scatter += block.scatter
+            return
         slots, weights = self.slots(block.arms), 1 / block.noise
         before, sums = self._weights[slots], self._sums[slots]
         again = before > 0

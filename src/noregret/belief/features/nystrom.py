@@ -158,7 +158,7 @@ class NystromMap:
         """Take these arms for the dictionary: features of all arms from it, and the variance they leave."""
         with threads_for(members.size**2 * len(self._arms)):
             kept, whiten, span = _WHITENERS[self._features.root](self._columns.among(members))
-            table = whiten(self._columns.of(members[kept]))
+            table = whiten(self._columns.copies_of(members[kept]))
             unexplained = self._not_carried(self._columns.variance, table)
         self.members, self._basis, self._whiten = members, members[kept], whiten
         self.span, self.table, self.unexplained = span, table, unexplained
@@ -188,11 +188,11 @@ def _cholesky_whitener(corner: Floats) -> tuple[Ints, Whiten, None]:
     """Multiplication by the inverse of the pivoted Cholesky root of K_S, cut at its numerical rank."""
     factor, pivots, rank, _ = dpstrf(corner, lower=1)
     root = np.ascontiguousarray(np.tril(factor)[:rank, :rank])
-    return pivots[:rank] - 1, lambda columns: solve_lower(root, columns.copy()), None
+    return pivots[:rank] - 1, partial(solve_lower, root), None
 
 
 _WHITENERS: dict[Root, Callable[[Floats], tuple[Ints, Whiten, Floats | None]]] = {
     "symmetric": _symmetric_whitener,
     "cholesky": _cholesky_whitener,
 }
-"""For each root: which members' kernel values it is applied to, how, and the basis."""
+"""For each root: which members' kernel values it is applied to, how (these may be written over), and the basis."""

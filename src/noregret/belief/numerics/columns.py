@@ -33,6 +33,11 @@ class KernelColumns:
             return self._columns[start : start + places.size]
         return np.asarray(self._columns[places])
 
+    def copies_of(self, arms: Ints) -> Floats:
+        """K(arms, all points), (n,) -> (n, N), to be written over at will."""
+        places = self._places(arms)
+        return np.asarray(self._columns[places])
+
     def among(self, arms: Ints) -> Floats:
         """K(arms, arms), (n,) -> (n, n)."""
         places = self._places(arms)

@@ -22,6 +22,11 @@ class CovarianceRoot:
     def __init__(self, covariance: Floats) -> None:
         self._root = pivoted_root(covariance).T.copy()
 
+    @property
+    def size(self) -> int:
+        """Multiply-adds of a draw, r N."""
+        return self._root.size
+
     def draw(self, rng: Rng) -> Floats:
         """N numbers of mean 0 and this covariance, (N,)."""
         return np.asarray(rng.standard_normal(len(self._root)) @ self._root)

@@ -24,7 +24,8 @@ TINY = 8_000
 
 _lock = threading.Lock()
 _inside = 0
-_found: list[int] = []
+_changed: list[tuple[Callable[[int], Any], int]] = []
+"""How to set the threads of each BLAS that was found with more than one, and their number."""
 
 
 def threads_for(work: float) -> AbstractContextManager[None]:
@@ -41,11 +42,12 @@ class _OneThread(AbstractContextManager[None]):
     """One BLAS thread inside; all that are inside at once share the count, so one object will do."""
 
     def __enter__(self) -> None:
-        global _inside, _found
+        global _inside, _changed
         with _lock:
             if _inside == 0:
-                _found = [get() for get, _ in _switches()]
-                _set([1] * len(_found))
+                _changed = [(set_threads, count) for get, set_threads in _switches() if (count := get()) > 1]
+                for set_threads, _ in _changed:
+                    set_threads(1)
             _inside += 1
 
     def __exit__(self, *error: object) -> None:
@@ -53,16 +55,11 @@ class _OneThread(AbstractContextManager[None]):
         with _lock:
             _inside -= 1
             if _inside == 0:
-                _set(_found)
+                for set_threads, count in _changed:
+                    set_threads(count)
 
 
 _ONE, _ANY = _OneThread(), nullcontext()
-
-
-def _set(counts: list[int]) -> None:
-    for (_, set_threads), found, count in zip(_switches(), _found, counts, strict=True):
-        if found > 1:  # one thread was all there was, and is
-            set_threads(count)
 
 
 @cache
