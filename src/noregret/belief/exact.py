@@ -147,12 +147,13 @@ class ExactPosterior:
             values = self.mean[arms] if values is None else self._arrive(values)
             if not self._model.ridge:  # noise-free: of each arm's pulls, the first says all
                 first = np.array([i for i in first_of_each(arms) if int(arms[i]) not in self._pulls], np.intp)
-                arms, values, factors = arms[first], values[first], factors[first]
+                arms, values, factors = arms[first], values[first], None if factors is None else factors[first]
             if arms.size == 1:
-                arm, factor = int(arms[0]), float(factors[0])
+                arm, factor = int(arms[0]), 1.0 if factors is None else float(factors[0])
                 claimed = 0.5 * math.log1p(max(float(self._factor.variance[arm]), 0.0) / (self.ridge * factor))
                 self._learn_one(arm, float(values[0]), factor)
             elif arms.size:
+                factors = np.ones(arms.size) if factors is None else factors
                 claimed = self._gain(arms, factors)
                 self._learn(pooled(arms, values, factors))
         except BaseException:

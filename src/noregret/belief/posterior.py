@@ -176,14 +176,16 @@ def check_size(arms: Any, rewards: Floats, largest: float) -> None:
         )
 
 
-def as_pulls(arms: Any, rewards: Any, noise: Any, count: int, largest: float) -> tuple[Ints, Floats | None, Floats]:
-    """Check what an update was given, and give it back as arrays: arms, rewards (or None) and noise factors, each (n,).
+def as_pulls(
+    arms: Any, rewards: Any, noise: Any, count: int, largest: float
+) -> tuple[Ints, Floats | None, Floats | None]:
+    """Check what an update was given, and give it back as arrays: arms, rewards and noise factors, each (n,) or None.
 
     ``count`` is the number of arms there are, ``largest`` the size up to which rewards are taken.
     """
     places = _as_indices(arms, count)
     values = None if rewards is None else _as_rewards(rewards, places, largest)
-    return places, values, np.ones(places.size) if noise is None else _as_noise(noise, places.size)
+    return places, values, None if noise is None else _as_noise(noise, places.size)
 
 
 def _as_indices(arms: Any, count: int) -> Ints:

@@ -190,6 +190,7 @@ class SparsePosterior:
         arms, values, factors = as_pulls(arms, rewards, noise, self._shown, self.largest_reward)
         if not arms.size:
             return
+        factors = np.ones(arms.size) if factors is None else factors
         if values is None:
             self._record(arms, self.mean[arms], factors)
             return

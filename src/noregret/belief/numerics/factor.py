@@ -28,6 +28,7 @@ class Factor:
         self.gain = 0.0  # 1/2 ln det(I + K(rows, rows) / noise)
         self.misfit = 0.0  # y' (K(rows, rows) + diag(noise))^-1 y
         self.rows = 0
+        self.last_arm = -1  # the point of the last row, -1 if there is no row
         self._arms: Ints = np.empty(0, np.intp)
         self._noise, self._scores = np.empty(0), np.empty(0)
         self._whitened, self._root = np.empty((0, n)), np.empty((0, 0))
@@ -36,11 +37,6 @@ class Factor:
     def arms(self) -> Ints:
         """The point that each row is an observation of, (r,)."""
         return self._arms[: self.rows]
-
-    @property
-    def last_arm(self) -> int:
-        """The point of the last row, -1 if there is no row."""
-        return int(self._arms[self.rows - 1]) if self.rows else -1
 
     @property
     def last_noise(self) -> float:
@@ -91,7 +87,7 @@ class Factor:
         self._whitened[row], self._scores[row] = whitened, score
         self._root[row, :row], self._root[row, row] = border, corner
         self._arms[row], self._noise[row] = arm, noise
-        self.rows = row + 1
+        self.rows, self.last_arm = row + 1, arm
         self.mean = self.mean + score * whitened
         self.variance = self.variance - whitened * whitened
         self.gain += 0.5 * math.log(pivot / noise)
@@ -106,7 +102,7 @@ class Factor:
     def observe_again(self, value: float, noise: float) -> None:
         """Pool one more observation of the last row's point into that row, at O(N): the row is only scaled."""
         last = self.rows - 1
-        row, arm = self._whitened[last], self._arms[last]
+        row, arm = self._whitened[last], self.last_arm
         corner, row_noise = float(self._root[last, last]), float(self._noise[last])
         at_arm, share = max(float(row[arm]), 0.0), row_noise / corner  # share times row is the covariance with the arm
         pivot = share * at_arm + noise
@@ -162,7 +158,7 @@ class Factor:
         self._whitened[rows:end], self._scores[rows:end] = whitened, scores
         self._root[rows:end, :rows], self._root[rows:end, rows:end] = border, corner
         self._arms[rows:end], self._noise[rows:end] = arms, noise
-        self.rows = end
+        self.rows, self.last_arm = end, int(arms[-1])
         self.mean = self.mean + scores @ whitened
         self.variance = self.variance - np.einsum("ij,ij->j", whitened, whitened)
         self.gain += float(np.log(corner.diagonal()).sum() - 0.5 * np.log(noise).sum())
