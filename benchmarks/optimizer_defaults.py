@@ -143,6 +143,14 @@ NOISES: dict[str, Callable[[Rng], float]] = {  # in units of the 5 % to 95 % ran
 }
 
 
+FAILURES: dict[str, Callable[[dict[str, float], Rng], bool]] = {
+    "none": lambda params, rng: False,
+    "random": lambda params, rng: rng.random() < 0.3,
+    "wall": lambda params, rng: params["x0"] > 0.6,
+    "both": lambda params, rng: params["x0"] > 0.6 or rng.random() < 0.3,
+}
+
+
 @dataclass(frozen=True)
 class Field:
     """A function and its facts."""
@@ -172,20 +180,27 @@ def field(name: str) -> Field:
     return Field(function, dimension, float(function(best).max()), float(values.mean()), float(high - low))
 
 
-def run(calibration: Calibration, place: Field, noise: str, seed: int, rounds: int) -> tuple[float, float, bool]:
-    """Regret of the recommended point, mean regret of all, and whether the interval holds."""
-    rng = np.random.default_rng([seed, 7])
+def run(
+    calibration: Calibration, place: Field, noise: str, failure: str, seed: int, rounds: int
+) -> tuple[float, float, bool, float]:
+    """Regret of the recommended point, mean regret of all, whether the interval holds, and the share of failures."""
+    rng, luck = np.random.default_rng([seed, 7]), np.random.default_rng([seed, 8])
     space = {f"x{i}": Float(0, 1) for i in range(place.dimension)}
-    opt, total = Optimizer(space, goal="maximize", rng=seed, calibration=calibration), 0.0
+    opt, total, failed = Optimizer(space, goal="maximize", rng=seed, calibration=calibration), 0.0, 0
     for _ in range(rounds):
         trial = opt.ask()
         regret = place.regret(trial.params)
         total += regret
-        opt.tell(trial, place.top - regret * (place.top - place.mean) + place.spread * NOISES[noise](rng))
+        value = place.top - regret * (place.top - place.mean) + place.spread * NOISES[noise](rng)
+        if FAILURES[failure](trial.params, luck):
+            failed += 1
+            opt.fail(trial)
+        else:
+            opt.tell(trial, value)
     best = opt.best()
     regret = place.regret(best.params)
     truth = place.top - regret * (place.top - place.mean)
-    return regret, total / rounds, best.lower <= truth <= best.upper
+    return regret, total / rounds, best.lower <= truth <= best.upper, failed / rounds
 
 
 def main() -> None:
@@ -193,16 +208,19 @@ def main() -> None:
     parser.add_argument("variants", nargs="*", default=["default"], help=f"of {', '.join(VARIANTS)}")
     parser.add_argument("--functions", nargs="+", default=list(FUNCTIONS), choices=list(FUNCTIONS))
     parser.add_argument("--noises", nargs="+", default=list(NOISES), choices=list(NOISES))
+    parser.add_argument("--failures", nargs="+", default=["none"], choices=list(FAILURES))
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=80)
     options = parser.parse_args()
     fields = {name: field(name) for name in options.functions}
-    print("| variant | runs | recommended | mean of all | intervals that hold |\n| --- | --- | --- | --- | --- |")
-    for variant in options.variants:
+    print("| variant | failures | runs | recommended | mean of all | intervals that hold | failed |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for variant, failure in product(options.variants, options.failures):
         grid = product(options.functions, options.noises, range(options.seeds))
-        runs = [run(VARIANTS[variant], fields[f], noise, seed, options.rounds) for f, noise, seed in grid]
-        recommended, total, held = np.mean(runs, axis=0)
-        print(f"| {variant} | {len(runs)} | {recommended:.3f} | {total:.3f} | {held:.2f} |", flush=True)
+        runs = [run(VARIANTS[variant], fields[f], noise, failure, seed, options.rounds) for f, noise, seed in grid]
+        recommended, total, held, failed = np.mean(runs, axis=0)
+        means = f"{recommended:.3f} | {total:.3f} | {held:.2f} | {failed:.2f}"
+        print(f"| {variant} | {failure} | {len(runs)} | {means} |", flush=True)
 
 
 if __name__ == "__main__":
