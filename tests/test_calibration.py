@@ -12,6 +12,7 @@ from noregret.optimizer.calibration import Calibration, subset
 from noregret.optimizer.candidates import Candidates, around, shifted, sobol
 from noregret.optimizer.condensing import essential
 from noregret.optimizer.evidence import Evidence
+from noregret.optimizer.failures import hopeless
 from noregret.optimizer.fit import CENTRE, Fit, FitMatern, _Likelihood
 from noregret.optimizer.history import UNKNOWN, Arrival, History
 from noregret.optimizer.improvement import SaturatedImprovement
@@ -344,4 +345,41 @@ def test_points_that_only_failed_count_as_bad():
     data, numbers = history.evidence(13)
     assert len(data) == 12
     assert (numbers[data.where[-1]], data.values[-1]) == (11, 1.0)
-    assert history.hopeless.tolist() == [11]
+    assert history.hopeless.tolist() == history.unproven.tolist() == [11]
+
+
+# --- failures ----------------------------------------------------------------------------------------------------
+
+
+def judged(points, successes, failures):
+    points = np.array(points, dtype=float)
+    return hopeless(points, np.array(successes), np.array(failures), points.shape[1]).tolist()
+
+
+def test_one_failure_is_enough_where_failures_are_rare():
+    points = [[x] for x in (0.0, 0.1, 0.2, 0.3, 0.9)]
+    assert judged(points, [1, 1, 1, 1, 0], [0, 0, 0, 0, 1]) == [4]
+
+
+def test_a_failure_amid_settings_that_work_is_bad_luck():
+    points = [[x] for x in (0.48, 0.49, 0.5, 0.51, 0.52, 0.9)]
+    assert judged(points, [1, 1, 0, 1, 1, 1], [0, 0, 1, 0, 0, 0]) == []
+    assert judged(points, [1, 1, 0, 1, 1, 1], [0, 0, 3, 0, 0, 0]) == [2], "but three in a row are not"
+
+
+def test_where_everything_fails_now_and_then_a_lone_failure_is_bad_luck():
+    points = [[x] for x in (0.0, 0.3, 0.6, 0.9)]
+    assert judged(points, [7, 7, 7, 0], [3, 3, 3, 1]) == []
+    assert judged(points, [7, 7, 7, 0], [0, 0, 0, 1]) == [3]
+
+
+def test_neighbours_that_fail_make_a_setting_hopeless():
+    """Failures are as common elsewhere in both."""
+    points = [[x] for x in (0.0, 0.3, 0.6, 0.88, 0.9, 0.92)]
+    assert judged(points, [7, 7, 7, 0, 0, 0], [3, 3, 3, 1, 1, 1]) == [3, 4, 5]
+
+
+def test_nothing_failed_and_nothing_else_tried():
+    assert judged([[0.5]], [1], [0]) == []
+    assert judged([[0.5]], [0], [1]) == [0]
+    assert judged([[0.5], [0.6]], [0, 0], [1, 0]) == [0], "what is only under way is no neighbour"

@@ -465,6 +465,36 @@ def test_a_region_that_fails_is_left():
     assert bowl(opt.best().params) < 0.03
 
 
+def test_failures_at_random_cost_little():
+    """Three runs in ten fail. Seven tenths of the evaluations, without failures, have a regret of 0.002.
+
+    It was 0.019 when everything that failed counted as bad.
+    """
+    regrets = []
+    for seed in range(8):
+        rng, opt = np.random.default_rng(seed), Optimizer(SQUARE, rng=seed)
+        for _ in range(50):
+            trial = opt.ask()
+            failed = rng.random() < 0.3
+            opt.fail(trial) if failed else opt.tell(trial, bowl(trial.params) + 0.01 * rng.standard_normal())
+        regrets.append(bowl(opt.best().params))
+    assert np.mean(regrets) < 0.01
+
+
+def test_a_row_that_had_bad_luck_is_tried_again():
+    """The best of ten names fails at its first try, and every name fails in three of ten runs."""
+    rows, found = [{"name": f"n{i}"} for i in range(10)], 0
+    for seed in range(6):
+        rng, opt = np.random.default_rng(seed), Optimizer(rows, goal="maximize", rng=seed)
+        opt.fail(rows[7])
+        for _ in range(120):
+            trial = opt.ask()
+            value = float(trial.params == rows[7]) + 0.1 * rng.standard_normal()
+            opt.fail(trial) if rng.random() < 0.3 else opt.tell(trial, value)
+        found += opt.best().params == rows[7]
+    assert found >= 3, "it was never found when what failed was not tried again"
+
+
 def test_everything_may_fail():
     opt = Optimizer(SQUARE, rng=0)
     for _ in range(80):

@@ -15,6 +15,7 @@ cases = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna's o
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:parameter '.*' is drawn at random")
 class TestConformance(cases.BasicSamplerTestCase, cases.RelativeSamplerTestCase, cases.SingleOnlySamplerTestCase):
     @pytest.fixture
     def sampler(self):
@@ -164,7 +165,49 @@ def test_values_go_to_the_optimizer_and_back(distribution):
 def test_thousands_of_choices_are_drawn_at_random():
     study = optuna.create_study(sampler=NoRegretSampler(seed=0))
     space = {"x": FloatDistribution(0, 1), "name": CategoricalDistribution([f"n{i}" for i in range(2000)])}
+    with pytest.warns(UserWarning, match="parameter 'name' is drawn at random: it has more than 1000 choices"):
+        study.tell(study.ask(space), 1.0)
     for _ in range(15):
         trial = study.ask(space)
         study.tell(trial, (trial.params["x"] - 0.4) ** 2)
     assert set(study.sampler.best(study).params) == {"x"}
+
+
+def test_a_parameter_that_one_trial_lacks_is_drawn_at_random_with_a_warning():
+    """And the advice is good: a study of the trials that have it learns it."""
+    study = optuna.create_study(sampler=NoRegretSampler(seed=0))
+    space = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
+
+    def measured(trial):
+        study.tell(trial, (trial.params["x"] - 0.4) ** 2 + (trial.params.get("y", 0) - 0.7) ** 2)
+
+    for _ in range(20):
+        measured(study.ask(space))
+    measured(study.ask({"x": space["x"]}))
+    with pytest.warns(UserWarning, match="parameter 'y' is drawn at random: trial 20 was completed without") as caught:
+        measured(study.ask(space))
+    measured(study.ask(space))  # once is enough
+    new = optuna.create_study(sampler=NoRegretSampler(seed=0))
+    eval(str(caught[0].message).rpartition(": ")[2], {"new": new, "study": study})
+    assert len(new.trials) == 22
+    new.ask(space)
+    assert abs(new.sampler.best(new).params["y"] - 0.7) < 0.1
+
+
+def test_a_parameter_with_two_ranges_is_drawn_at_random_with_a_warning():
+    study = optuna.create_study(sampler=NoRegretSampler(seed=0))
+    for high in (1, 2):
+        study.tell(study.ask({"x": FloatDistribution(0, high)}), 1.0)
+    with pytest.warns(UserWarning, match="parameter 'x' is drawn at random: trial 0 was completed with another range"):
+        study.ask({"x": FloatDistribution(0, 2)})
+
+
+def test_a_parameter_of_the_first_trials_is_no_reason_to_warn():
+    study = optuna.create_study(sampler=NoRegretSampler(seed=0))
+    space = {"x": FloatDistribution(0, 1), "fixed": IntDistribution(3, 3)}
+    first, second = study.ask(space), study.ask(space)
+    study.tell(first, 1.0)
+    study.tell(second, state=TrialState.FAIL)
+    for _ in range(3):
+        study.tell(study.ask(space), 1.0)
+    assert study.sampler.best(study).params.keys() == space.keys()

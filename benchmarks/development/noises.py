@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from numpy.random import Generator
 
@@ -15,25 +15,30 @@ STALLS = 0.03
 
 @dataclass(frozen=True)
 class Noise:
-    """A measurement of a regret in a problem, None where it failed, and its mean: what an estimate should contain."""
+    """A measurement of a regret in a problem, its mean, which an estimate should contain, and which params fail."""
 
-    measured: Callable[[Problem, float, Generator], float | None]
+    measured: Callable[[Problem, float, Generator], float]
     expected: Callable[[Problem, float], float]
     goal: Literal["maximize", "minimize"] = "maximize"
+    fails: Callable[[Any, Generator], bool] = lambda params, rng: False
 
 
 def true_value(problem: Problem, regret: float) -> float:
     return problem.top - regret * (problem.top - problem.mean)
 
 
-def additive(draw: Callable[[Generator], float], failing: float = 0.0) -> Noise:
-    """Noise in units of the 5 % to 95 % range of the values; a share of the measurements fails."""
+def additive(draw: Callable[[Generator], float]) -> Noise:
+    """Noise in units of the 5 % to 95 % range of the values."""
 
-    def measured(problem: Problem, regret: float, rng: Generator) -> float | None:
-        value = true_value(problem, regret) + problem.spread * draw(rng)
-        return None if failing and rng.random() < failing else value
+    def measured(problem: Problem, regret: float, rng: Generator) -> float:
+        return true_value(problem, regret) + problem.spread * draw(rng)
 
     return Noise(measured, true_value)
+
+
+def flaky(share: float) -> Noise:
+    """Weak noise, and a share of the measurements fails."""
+    return replace(WEAK, fails=lambda params, rng: rng.random() < share)
 
 
 def spike(rng: Generator) -> float:
@@ -51,15 +56,18 @@ def timed(problem: Problem, regret: float, rng: Generator) -> float:
     return duration(problem, regret) * (1 + 0.15 * slower + 10 * stall * stalled)
 
 
+WEAK = additive(lambda rng: 0.02 * rng.standard_normal())
+
 NOISES: dict[str, Noise] = {
     "none": additive(lambda rng: 0.0),
-    "gaussian-0.02": additive(lambda rng: 0.02 * rng.standard_normal()),
+    "gaussian-0.02": WEAK,
     "gaussian-0.15": additive(lambda rng: 0.15 * rng.standard_normal()),
     "student-3": additive(lambda rng: 0.1 * rng.standard_t(3)),
     "student-1.5": additive(lambda rng: 0.1 * rng.standard_t(1.5)),
     "spikes": additive(spike),
     "timings": Noise(timed, lambda problem, regret: duration(problem, regret) * (1.15 + 10 * STALLS), "minimize"),
-    "failures": additive(lambda rng: 0.05 * rng.standard_normal(), failing=0.15),
+    "failures": flaky(0.3),
+    "wall": replace(WEAK, fails=lambda params, rng: next(iter(params.values())) > 0.6),  # of a cube's first parameter
 }
 
 

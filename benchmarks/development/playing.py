@@ -42,7 +42,7 @@ def play(run: Run, budgets: list[int], **options: Any) -> list[Reading]:
         regret = place.regret(trial.params)
         total += regret
         value = noise.measured(place, regret, rng)
-        if value is None:
+        if noise.fails(trial.params, rng):
             opt.fail(trial)
         else:
             opt.tell(trial, value)

@@ -14,6 +14,7 @@ those of the luckiest measurement; `NoRegretSampler.best` is the recommendation 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,8 @@ class NoRegretSampler(BaseSampler):
     What it suggests is a function of the study's trials and the seed: it keeps no state between trials, so it works
     the same with ``study.optimize``, with ask and tell, with ``n_jobs``, with several processes on one storage, and
     after a restart. Trials that are running count as under way, failed ones as bad. Parameters that not all trials
-    have had are drawn at random, as Optuna's other samplers do, and so are those with more than 1000 choices.
+    have had are drawn at random, as Optuna's other samplers do, and so are those with more than 1000 choices; a warning
+    says so.
 
     Parameters
     ----------
@@ -53,6 +55,7 @@ class NoRegretSampler(BaseSampler):
         self._random = RandomSampler(seed=seed)
         self._common = IntersectionSearchSpace()
         self._learner: _Learner | None = None
+        self._warned: set[str] = set()  # parameters
 
     def reseed_rng(self) -> None:
         self._random.reseed_rng()
@@ -75,7 +78,31 @@ class NoRegretSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         _check_one_goal(study)
+        if param_name not in self._warned and not param_distribution.single():
+            self._warn(study, param_name, param_distribution)
         return self._random.sample_independent(study, trial, param_name, param_distribution)
+
+    def _warn(self, study: Study, name: str, distribution: BaseDistribution) -> None:
+        """Warn once that a parameter is drawn at random from now on, if it is."""
+        trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        odd = next((trial for trial in trials if trial.distributions.get(name) != distribution), None)
+        if odd is None and not _too_many(distribution):
+            return
+        self._warned.add(name)
+        if odd is None:
+            advice = f"it has more than {MOST_OPTIONS} choices: drop some, or suggest a number that stands for them"
+        elif name in odd.distributions:
+            advice = (
+                f"trial {odd.number} was completed with another range of it, and only what all completed trials have "
+                "in common is learnt: suggest it with one range, in a new study"
+            )
+        else:
+            advice = (
+                f"trial {odd.number} was completed without it, and only what all completed trials have in common is "
+                "learnt. Suggest it in every trial, and go on in a new study with the trials that have it: "
+                f"new.add_trials(t for t in study.trials if {name!r} in t.params)"
+            )
+        warnings.warn(f"parameter {name!r} is drawn at random: {advice}", stacklevel=2)
 
     def best(self, study: Study) -> Estimate:
         """The params to recommend, and what is believed about them: not those of the luckiest measurement."""

@@ -90,7 +90,7 @@ class Asking:
     def _again(self, index: int) -> int:
         """One of the points met, in turn: of those that may give a value, if there are any."""
         met = np.arange(len(self._history.params))
-        hopeful = np.setdiff1d(met, self._history.hopeless)
+        hopeful = np.setdiff1d(met, self._history.unproven)
         choices = hopeful if hopeful.size else met
         return int(choices[index % choices.size])
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.evidence import Evidence
+from noregret.optimizer.failures import hopeless
 from noregret.optimizer.space import Space
 
 UNKNOWN = float("nan")
@@ -42,6 +43,7 @@ class History:
         self._numbers: dict[Hashable, int] = {}
         self._values: list[int] = []  # how many each point has
         self._failures: set[int] = set()  # points that have failed
+        self._judged: tuple[int, Ints] = 0, np.empty(0, dtype=np.intp)  # the hopeless after so many arrivals
 
     def copy(self) -> History:
         """A history of its own with the same past."""
@@ -61,9 +63,16 @@ class History:
         return np.array(self._points).reshape(len(self._points), len(self.space.groups))
 
     @property
-    def hopeless(self) -> Ints:
+    def unproven(self) -> Ints:
         """Points that have failed and never given a value."""
         return np.array([number for number in sorted(self._failures) if not self._values[number]], dtype=np.intp)
+
+    @property
+    def hopeless(self) -> Ints:
+        """Those of the unproven that likely never will, see `failures`."""
+        if self._judged[0] != len(self.arrivals):
+            self._judged = len(self.arrivals), self._hopeless(len(self.arrivals))
+        return self._judged[1]
 
     def number(self, params: Any) -> int | None:
         """The number of the point with these params, None if it has not been met."""
@@ -92,12 +101,12 @@ class History:
     def evidence(self, stop: int) -> tuple[Evidence, Ints]:
         """What the first ``stop`` arrivals say, and the number of each of its points.
 
-        The measurements come first, in their order. Heuristic: a point that has only ever failed counts as measured
-        once, as bad as the worst tenth of the measurements.
+        The measurements come first, in their order. Heuristic: a hopeless point counts as measured once, as bad as the
+        worst tenth of the measurements; other failures say nothing about the value.
         """
         where, values, noise = (np.array(column) for column in zip(*self.arrivals[:stop], strict=True))
         good = ~np.isnan(values)
-        failed = np.setdiff1d(where[~good], where[good])
+        failed = self._hopeless(stop)
         where = np.concatenate([where[good], failed])
         values = np.concatenate([values[good], np.full(failed.size, np.quantile(values[good], 0.1))])
         noise = np.concatenate([noise[good], np.full(failed.size, UNKNOWN)])
@@ -105,3 +114,12 @@ class History:
         order = np.argsort(first)  # as they arrived, however they are numbered
         points = self.points[numbers[order]]
         return Evidence(points, np.argsort(order)[inverse], values, noise, np.array(self.space.groups)), numbers[order]
+
+    def _hopeless(self, stop: int) -> Ints:
+        """The points that are hopeless for all that the first ``stop`` arrivals say."""
+        if not self._failures:
+            return np.empty(0, dtype=np.intp)
+        failed = np.array([arrival.failed for arrival in self.arrivals[:stop]], dtype=bool)
+        where = np.array([arrival.where for arrival in self.arrivals[:stop]], dtype=np.intp)
+        successes, failures = (np.bincount(where[mask], minlength=len(self._points)) for mask in (~failed, failed))
+        return hopeless(self.points, successes, failures, max(self.space.groups) + 1)

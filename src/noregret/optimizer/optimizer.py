@@ -171,7 +171,10 @@ class Optimizer:
 
     @_alone
     def fail(self, trial: Trial | Any) -> None:
-        """A trial, or params tried in the past, gave no value. Such params are not asked for again."""
+        """A trial, or params tried in the past, gave no value.
+
+        Params that likely never will, since they or their neighbours keep failing, are not asked for again.
+        """
         if isinstance(trial, Trial) and self._owned(trial).id in self._failed:
             return
         number = self._resolved(trial, failing=True)
@@ -187,7 +190,7 @@ class Optimizer:
             return Estimate(self._params(only.where), self._sign * only.value, -math.inf, math.inf)
         belief = self._tracker.belief()
         lower = belief.mean - self.calibration.caution(belief) * belief.std
-        lower[self._tracker.arms(self._history.hopeless)] = -math.inf
+        lower[self._tracker.arms(self._history.unproven)] = -math.inf
         return self.predict(self._tracker.params(int(np.argmax(lower))))
 
     @_alone

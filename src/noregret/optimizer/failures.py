@@ -1,0 +1,80 @@
+"""Failures: which settings are hopeless, and which merely had bad luck.
+
+A setting that has failed and never worked is either hopeless, it always fails, or flaky, it fails with a probability q
+like any other. With f failures there and at the settings nearest to it, and s of these that work, the odds are
+
+    hopeless : flaky = PRIOR q^-f ((1 - q) / LEAKY)^-s,
+
+and q is the share of failures among the answers, but for those at settings that are likely hopeless. The two are found
+in turn, all being taken for hopeless at first. So one failure is enough where failures are rare, more are needed where
+they are common or amid settings that work, and ENOUGH are enough anywhere. Heuristic: neighbours count for less the
+farther away they are.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from noregret.belief.posterior import Floats, Ints
+
+PRIOR = 0.2
+"""The odds that a setting is hopeless, before anything is known about it."""
+
+LEAKY = 0.1
+"""A neighbour of a hopeless setting works with this probability: hopeless regions have edges."""
+
+NEIGHBOURS = 5
+"""So many settings are looked at around one that failed: the more were tried, the nearer they are."""
+
+REACH = 0.1
+"""Distance in the unit cube at which a neighbour counts for e^(-1/2), times the root of the number of parameters."""
+
+ENOUGH = 3
+"""Failures of a setting that never worked after which it is hopeless, whatever its neighbours do."""
+
+ROUNDS = 20
+"""How often odds and q are found in turn."""
+
+SUPPOSED = (1.0, 5.0)
+"""Failures and successes that are supposed before the first answer."""
+
+
+def hopeless(points: Floats, successes: Ints, failures: Ints, parameters: int) -> Ints:
+    """The settings that have failed and never worked, and more likely than not never will.
+
+    Parameters
+    ----------
+    points : (u, d) floats
+        The distinct settings, in the unit cube.
+    successes, failures : (u,) ints
+        How often each has worked and failed.
+    parameters : int
+        How many there are.
+    """
+    failed = np.flatnonzero((failures > 0) & (successes == 0))
+    if not failed.size:
+        return failed
+    tried = np.flatnonzero(successes + failures)
+    weights, near = _neighbours(points[tried], points[failed], REACH * math.sqrt(parameters))
+    works = successes[tried][near] > 0
+    working = (weights * works).sum(axis=1)
+    failing = failures[failed] + (weights * ~works).sum(axis=1)
+    flaky = SUPPOSED[0] + float(failures[successes > 0].sum())
+    steady = SUPPOSED[1] + float(successes.sum())
+    certainty = np.ones(failed.size)  # that each is hopeless
+    for _ in range(ROUNDS):
+        unlikely = np.where(certainty < 0.5, 1 - certainty, 0.0)
+        unexplained = flaky + float(unlikely @ failures[failed])
+        rate = unexplained / (unexplained + steady)
+        certainty = 1 / (1 + rate**failing * ((1 - rate) / LEAKY) ** working / PRIOR)
+    return failed[(certainty > 0.5) | (failures[failed] >= ENOUGH)]
+
+
+def _neighbours(points: Floats, centres: Floats, reach: float) -> tuple[Floats, Ints]:
+    """What the points nearest to each centre count for, itself left out, and their indices, two (n, k)."""
+    count = min(NEIGHBOURS + 1, len(points))
+    distances, near = map(np.asarray, cKDTree(points).query(centres, k=np.arange(1, count + 1)))
+    return np.exp(-0.5 * (distances[:, 1:] / reach) ** 2), near[:, 1:]
