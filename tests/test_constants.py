@@ -44,6 +44,12 @@ BAD = {
     "bounds": ((1, 0), (0, math.nan), (1,), 3, "abc"),
     "separate": ("yes", None, 1),
     "truncation": (3, "abc"),
+    "lengthscale_power": BELOW_0,
+    "norm_power": BELOW_0,
+    "norms": ("yes", None, 1),
+    "start": (0.5, -1, None, *NO_NUMBERS),
+    "threshold": BELOW_0,
+    "softness": (0, -1, math.inf, None, *NO_NUMBERS),
 }
 CASES = [(name, key, value) for name in NAMES for key in keywords(NAMES[name]) for value in BAD[key]]
 

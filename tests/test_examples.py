@@ -35,7 +35,7 @@ def test_the_sqlite_workload_takes_every_choice():
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("ask_tell", "'key': 'none'.* ns per number"), ("optuna_sampler", "recommended: ")]
+    ("name", "words"), [("ask_tell", "'key': .* ns per number"), ("optuna_sampler", "recommended: ")]
 )
 def test_the_scripts_end_in_what_they_found(name, words):
     done = subprocess.run([sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, check=True)

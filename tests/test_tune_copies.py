@@ -15,7 +15,7 @@ import pytest
 from noregret.cli import main
 from noregret.tune.measuring.measure import Outcome
 from noregret.tune.store.checksums import broken_seals
-from noregret.tune.store.databases.copies import KEPT, SPACING_SECONDS, copies, fresh
+from noregret.tune.store.databases.copies import KEPT, SPACING_SECONDS, copies, examine, fresh
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
@@ -372,3 +372,13 @@ def test_who_always_fails_starts_anew_under_another_name(study, capsys):
     study.path.write_text(TEXT.replace("storage", 'name = "second"\nstorage'))
     assert main(["tune", str(study.path)]) == 0
     assert [record is not None for record in values(load(study.path))] == [True] * 12
+
+
+def test_damage_that_cannot_even_be_quoted_is_damage():
+    """What SQLite says about a damaged index quotes its name, which may be no text any more."""
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute("CREATE TABLE studies (name TEXT)")
+        examine(connection)
+        connection.text_factory = lambda data: (data + b"\xd9").decode()
+        with pytest.raises(sqlite3.DatabaseError, match="malformed: it holds text that is none"):
+            examine(connection)

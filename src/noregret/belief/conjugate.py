@@ -14,7 +14,7 @@ import numpy as np
 
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.posterior import HUGE, Rng
+from noregret.belief.posterior import HUGE, Rng, as_pulls
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class ConjugatePosterior:
     largest_reward = math.inf
 
     def __init__(self, model: ConjugateGP, exact: ExactPosterior) -> None:
-        self._model, self._exact = model, exact
+        self._model, self._exact, self.claimed_gain = model, exact, 0.0
 
     def __getattr__(self, name: str) -> Any:
         if name == "_exact":  # not there yet while a copy is being made
@@ -92,17 +92,21 @@ class ConjugatePosterior:
         if rewards is None:
             self._exact.update(arms, noise=noise)
             return
-        pulls = np.asarray(arms, dtype=np.intp).reshape(-1)
-        values = np.clip(np.asarray(rewards, dtype=float).reshape(-1), -HUGE, HUGE)
-        factors = np.broadcast_to(1.0 if noise is None else noise, pulls.shape)
-        for arm, reward, factor in zip(pulls, values, factors, strict=True):
-            mean, std = float(self._exact.mean[arm]), float(self._exact.std[arm])
-            value, weight = self._model.observation(float(reward), mean, std, self._exact.ridge * float(factor))
+        pulls, values, factors = as_pulls(arms, rewards, noise, len(self._exact.arms), self.largest_reward)
+        assert values is not None
+        factors = np.ones(pulls.size) if factors is None else factors
+        claimed = 0.5 * float(np.log1p(self._exact.std[pulls] ** 2 / (self._exact.ridge * factors)).sum())
+        for arm, reward, factor in zip(pulls, np.clip(values, -HUGE, HUGE), factors.tolist(), strict=True):
+            mean, std, ridge = float(self._exact.mean[arm]), float(self._exact.std[arm]), self._exact.ridge * factor
+            value, weight = self._model.observation(float(reward), mean, std, ridge)
             self._exact.update(arm, value, noise=factor * weight)
+        self.claimed_gain += claimed
 
     def at(self, arms: Any) -> ConjugatePosterior:
         """The same knowledge about other (N, d) arms."""
-        return ConjugatePosterior(self._model, self._exact.at(arms))
+        other = ConjugatePosterior(self._model, self._exact.at(arms))
+        other.claimed_gain = self.claimed_gain
+        return other
 
     def copy(self) -> Self:
         """An independent posterior with the same knowledge."""

@@ -35,6 +35,9 @@ STYLES: dict[str, tuple[str, Any]] = {
     "bpe": (ORANGE, DASHED),
     "reds": (RED, DOTTED),
     "gp-threds": (PURPLE, DASHED),
+    "a-gp-ucb": (PURPLE, DOTTED),
+    "lb-gp-ucb": (GREEN, DOTTED),
+    "rcgp-ucb": (SKY, DASHDOT),
     "random": (GREY, SOLID),
 }
 """Colour and line of every algorithm."""

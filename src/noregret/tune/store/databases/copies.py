@@ -76,6 +76,13 @@ def results(path: Path) -> frozenset[tuple[object, ...]]:
 
 def examine(connection: sqlite3.Connection) -> None:
     """Raise sqlite3.DatabaseError if a database is damaged, as far as SQLite and the checksums can tell."""
+    try:
+        _examine(connection)
+    except UnicodeDecodeError as error:  # also of what SQLite says about the damage: it quotes names
+        raise sqlite3.DatabaseError(f"malformed: it holds text that is none: {error}") from error
+
+
+def _examine(connection: sqlite3.Connection) -> None:
     found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if found != "ok" or not tables:
