@@ -25,11 +25,11 @@ from benchmarks.development.playing import Run, play  # noqa: E402
 from benchmarks.development.problems import CUBES, GROUPS, SPACES  # noqa: E402
 from noregret import UCB, Constant, ExpectedImprovement  # noqa: E402
 from noregret.optimizer.calibration import Calibration  # noqa: E402
-from noregret.optimizer.fit import FitMatern  # noqa: E402
-from noregret.optimizer.improvement import SaturatedImprovement  # noqa: E402
-from noregret.optimizer.scaling import RobustScale  # noqa: E402
-from noregret.optimizer.weights import Equal, StudentT  # noqa: E402
-from noregret.optimizer.widths import FittedWidth  # noqa: E402
+from noregret.optimizer.choosing.improvement import SaturatedImprovement  # noqa: E402
+from noregret.optimizer.choosing.widths import FittedWidth  # noqa: E402
+from noregret.optimizer.fitting.fit import FitMatern  # noqa: E402
+from noregret.optimizer.fitting.scaling import RobustScale  # noqa: E402
+from noregret.optimizer.fitting.weights import Equal, StudentT  # noqa: E402
 
 VARIANTS = {
     "default": Calibration(),

@@ -9,18 +9,18 @@ from scipy.stats import t as student
 
 from noregret import Choice, ExactGP, ExpectedImprovement, Float, Int, Matern
 from noregret.optimizer.calibration import Calibration, subset
-from noregret.optimizer.candidates import Candidates, around, shifted, sobol
+from noregret.optimizer.choosing.candidates import Candidates, around, shifted, sobol
+from noregret.optimizer.choosing.improvement import SaturatedImprovement
+from noregret.optimizer.choosing.widths import FittedWidth, SimultaneousWidth
 from noregret.optimizer.condensing import essential
-from noregret.optimizer.evidence import Evidence
 from noregret.optimizer.failures import hopeless
-from noregret.optimizer.fit import CENTRE, Fit, FitMatern, _Likelihood
+from noregret.optimizer.fitting.evidence import Evidence
+from noregret.optimizer.fitting.fit import CENTRE, Fit, FitMatern, _Likelihood
+from noregret.optimizer.fitting.scaling import RobustScale, Scale
+from noregret.optimizer.fitting.weights import StudentT, smoothed
 from noregret.optimizer.history import UNKNOWN, Arrival, History
-from noregret.optimizer.improvement import SaturatedImprovement
-from noregret.optimizer.scaling import RobustScale, Scale
-from noregret.optimizer.space import Product
+from noregret.optimizer.spaces.space import Product
 from noregret.optimizer.tracker import milestone
-from noregret.optimizer.weights import StudentT, smoothed
-from noregret.optimizer.widths import FittedWidth, SimultaneousWidth
 
 
 def evidence(points=30, measurements=45, dimension=3, seed=0, told=False, noise=None):

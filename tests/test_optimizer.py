@@ -12,10 +12,10 @@ import pytest
 
 from noregret import UCB, Choice, Constant, Float, Int, Optimizer
 from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.choosing.widths import FittedWidth
+from noregret.optimizer.fitting.scaling import Scale
+from noregret.optimizer.fitting.weights import Equal
 from noregret.optimizer.optimizer import Trial
-from noregret.optimizer.scaling import Scale
-from noregret.optimizer.weights import Equal
-from noregret.optimizer.widths import FittedWidth
 
 SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
 

@@ -11,7 +11,7 @@ from threading import Event, Thread, Timer
 
 import pytest
 
-from noregret.optimizer.parameters import Float
+from noregret.optimizer.spaces.parameters import Float
 from noregret.tune.measuring.keeper import Keeper
 from noregret.tune.measuring.measure import KEPT, Stopped, measure, run_command
 from noregret.tune.study import matching

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from noregret.cli import main
-from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.measuring.measure import Outcome
 from noregret.tune.page.watch import CONNECTIONS, server
 from noregret.tune.store.records import Suggestion, arrived

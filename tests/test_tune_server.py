@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 import pytest
 
-from noregret.optimizer.parameters import Float
+from noregret.optimizer.spaces.parameters import Float
 from noregret.tune.measuring.keeper import Keeper
 from noregret.tune.measuring.measure import Outcome
 from noregret.tune.store import holder

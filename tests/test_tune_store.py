@@ -13,7 +13,7 @@ from threading import Barrier, Event, Thread
 import optuna
 import pytest
 
-from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.measuring.measure import Outcome
 from noregret.tune.store import identity, store
 from noregret.tune.store.databases.locks import Interrupted

@@ -35,7 +35,7 @@ from noregret.experiments.drawing import plot
 from noregret.experiments.running.run import run
 from noregret.experiments.running.trace import Trace
 from noregret.optimizer.optimizer import Optimizer, Trial
-from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.parameters import Choice, Float, Int
 
 __all__ = [
     "UCB",

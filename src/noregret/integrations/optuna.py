@@ -29,7 +29,7 @@ from optuna.trial import FrozenTrial, TrialState
 from noregret.belief.posterior import HUGE
 from noregret.integrations.replay import Answer, Replay
 from noregret.optimizer.optimizer import Estimate, Goal, Optimizer
-from noregret.optimizer.parameters import MOST_OPTIONS, Choice, Float, Int
+from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Int
 
 RECENT = 100
 """Of so many trials, those under way may well finish before later ones are told; older ones are taken for lost."""

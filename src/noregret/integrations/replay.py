@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from noregret.optimizer.calibration import Calibrated, Calibration
-from noregret.optimizer.evidence import Evidence
+from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.optimizer import Goal, Optimizer
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from noregret.belief.exact import ExactPosterior
 from noregret.optimizer.calibration import Calibration
-from noregret.optimizer.candidates import sobol
+from noregret.optimizer.choosing.candidates import sobol
 from noregret.optimizer.history import History
 from noregret.optimizer.tracker import Tracker, child
 

@@ -23,14 +23,14 @@ from noregret.belief.numerics.threads import SMALL, threads_for
 from noregret.belief.posterior import Floats
 from noregret.decision.rules import Rule
 from noregret.decision.schedules import Constant, Schedule
-from noregret.optimizer.candidates import Candidates
-from noregret.optimizer.evidence import Evidence
-from noregret.optimizer.fit import Fit, FitMatern, log_likelihood
-from noregret.optimizer.improvement import SaturatedImprovement
-from noregret.optimizer.scaling import RobustScale, Scale
-from noregret.optimizer.space import Space
-from noregret.optimizer.weights import Equal, StudentT, Weighing, surprising
-from noregret.optimizer.widths import SimultaneousWidth
+from noregret.optimizer.choosing.candidates import Candidates
+from noregret.optimizer.choosing.improvement import SaturatedImprovement
+from noregret.optimizer.choosing.widths import SimultaneousWidth
+from noregret.optimizer.fitting.evidence import Evidence
+from noregret.optimizer.fitting.fit import Fit, FitMatern, log_likelihood
+from noregret.optimizer.fitting.scaling import RobustScale, Scale
+from noregret.optimizer.fitting.weights import Equal, StudentT, Weighing, surprising
+from noregret.optimizer.spaces.space import Space
 
 MANY_SMALL_STEPS = SMALL / 2
 """Work for `threads_for`: calibrating is made of many small steps, for which one BLAS thread is the fastest."""

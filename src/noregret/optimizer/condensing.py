@@ -15,8 +15,8 @@ import numpy as np
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.calibration import Calibrated
-from noregret.optimizer.candidates import top
-from noregret.optimizer.evidence import Evidence
+from noregret.optimizer.choosing.candidates import top
+from noregret.optimizer.fitting.evidence import Evidence
 
 
 class Conditioned(NamedTuple):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.evidence import Evidence
 from noregret.optimizer.failures import hopeless
-from noregret.optimizer.space import Space
+from noregret.optimizer.fitting.evidence import Evidence
+from noregret.optimizer.spaces.space import Space
 
 UNKNOWN = float("nan")
 """Stands for a noise that nobody knows, and for the value of a failure."""

@@ -17,8 +17,8 @@ from noregret.decision.policy import seed_sequence
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
 from noregret.optimizer.history import UNKNOWN, Arrival, History
-from noregret.optimizer.parameters import finite
-from noregret.optimizer.space import as_space
+from noregret.optimizer.spaces.parameters import finite
+from noregret.optimizer.spaces.space import as_space
 from noregret.optimizer.tracker import Tracker
 
 Goal = Literal["minimize", "maximize"]

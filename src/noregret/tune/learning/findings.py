@@ -12,7 +12,7 @@ import numpy as np
 from noregret.belief.posterior import Floats
 from noregret.diagnosis import Diagnosis, diagnose
 from noregret.optimizer.optimizer import Estimate, Optimizer
-from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.store.records import Record, arrived
 from noregret.tune.study.results import JsonField, WallTime
 from noregret.tune.study.study import Params, Study, text

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from noregret.optimizer.parameters import Choice
+from noregret.optimizer.spaces.parameters import Choice
 from noregret.tune.learning.findings import Effect, Findings, Point
 from noregret.tune.page import words
 from noregret.tune.page.charts import Axis, Chart, named_axis, padded

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.measuring.measure import Outcome
 from noregret.tune.study.study import Params
 

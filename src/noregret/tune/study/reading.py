@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from noregret.optimizer.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.study import checks
 from noregret.tune.study.results import LastNumber, Result
 from noregret.tune.study.study import Budget, Failure, Params, Study, StudyError, placeholders

@@ -20,8 +20,8 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from scipy.special import digamma, gammaln
 
 from noregret.belief.posterior import Floats
-from noregret.optimizer.evidence import Evidence
-from noregret.optimizer.fit import Fit
+from noregret.optimizer.fitting.evidence import Evidence
+from noregret.optimizer.fitting.fit import Fit
 
 SURPRISING = 5.0
 """Standard deviations from the prediction beyond which Gaussian noise is out of the question."""

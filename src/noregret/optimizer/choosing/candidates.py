@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints, Posterior, Rng
-from noregret.optimizer.space import Space
+from noregret.optimizer.spaces.space import Space
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from noregret.belief.posterior import Floats
-from noregret.optimizer.evidence import Evidence
+from noregret.optimizer.fitting.evidence import Evidence
 
 FARTHEST = 1e6
 """No measurement counts as farther from the centre than this many units, so that its square is harmless."""

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.parameters import MOST_OPTIONS, Choice, Float, Parameter, finite, identity
+from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Parameter, finite, identity
 
 MOST_COORDINATES = 2000
 """Coordinates that all parameters of a space may take together."""
@@ -65,7 +65,7 @@ class Space(Protocol):
 class Product:
     """Named parameters, each free of the others.
 
-    >>> from noregret.optimizer.parameters import Int
+    >>> from noregret.optimizer.spaces.parameters import Int
     >>> space = Product({"rate": Float(1e-4, 1e-1, log=True), "layers": Int(1, 3), "kind": Choice(["b", "c", "d"])})
     >>> space.decode(space.encode([{"kind": "d", "layers": 2, "rate": 0.1}]))
     [{'rate': 0.1, 'layers': 2, 'kind': 'd'}]

@@ -20,7 +20,7 @@ from scipy.spatial.distance import cdist
 
 from noregret.belief.kernels import Kernel, Matern
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.evidence import Evidence
+from noregret.optimizer.fitting.evidence import Evidence
 
 CENTRE = 2.0
 """Prior standard deviation of the mean of f, in units of the measurements' spread."""

@@ -1,0 +1,1 @@
+"""What could be asked for, and what is: candidates, scores, widths."""

@@ -1,0 +1,1 @@
+"""From measurements to scale, trust, kernel and noise."""

@@ -1,0 +1,1 @@
+"""What there is to choose from: parameters, spaces of them, tables of candidates."""
