@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from noregret.belief.exact import ExactPosterior
+from noregret.belief.posterior import Rng
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.candidates import sobol
 from noregret.optimizer.history import History
@@ -100,12 +101,33 @@ class Asking:
         for number in self._tracker.doubted():
             if number not in out:
                 return number
-        rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(out)))
-        scores = np.array(self._calibration.rule(self._looked_ahead(belief, out), rng))
+        rng, known = self._rng(out), len(self._history.arrivals) + len(out)
+        turn, ahead = self._calibration.exploring.turn(known), self._looked_ahead(belief, out)
+        if turn is not None:
+            found = self._explored(turn, ahead, rng)
+            if found is not None and found not in self._history.hopeless:
+                return found
+            scores = self._calibration.exploring.upper(ahead.mean, ahead.std)
+        else:
+            scores = np.array(self._calibration.rule(ahead, rng))
         if len(hopeless) < len(scores):
             scores[hopeless] = -np.inf
         highest = scores.max()
         return self._tracker.met(int(np.argmax(scores >= highest - TIE * abs(highest))))
+
+    def _rng(self, out: list[int]) -> Rng:
+        return np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(out)))
+
+    def _explored(self, turn: int, belief: ExactPosterior, rng: Rng) -> int | None:
+        """The point of a leap or the next one of the design, in turn; None for the highest upper bound."""
+        space = self._history.space
+        match turn % 3:
+            case 1:
+                point = self._calibration.exploring.leap(space, belief, rng)
+                return self._history.meet(space.decode(point[None])[0], point)
+            case 2:
+                return self._design(self._calibration.first(space) + turn // 3)
+        return None
 
     def _looked_ahead(self, belief: ExactPosterior, out: list[int]) -> ExactPosterior:
         """The belief as if these points had been measured and come back as expected."""

@@ -24,6 +24,7 @@ from noregret.belief.posterior import Floats
 from noregret.decision.rules import Rule
 from noregret.decision.schedules import Constant, Schedule
 from noregret.optimizer.choosing.candidates import Candidates
+from noregret.optimizer.choosing.exploring import Exploring
 from noregret.optimizer.choosing.improvement import SaturatedImprovement
 from noregret.optimizer.choosing.widths import SimultaneousWidth
 from noregret.optimizer.fitting.evidence import Evidence
@@ -94,6 +95,8 @@ class Calibration:
     interval : Schedule
         The interval of an `Estimate` is mean +- interval * std.
     candidates : Candidates
+    exploring : Exploring
+        Which questions look where the fitted belief would not.
     initial : int
         So many Sobol points are asked for, and one per parameter, before anything is fitted.
     refit, refresh : (int, float)
@@ -115,6 +118,7 @@ class Calibration:
     caution: Schedule = field(default=Constant(2.0))
     interval: Schedule = field(default_factory=SimultaneousWidth)
     candidates: Candidates = field(default_factory=Candidates)
+    exploring: Exploring = field(default_factory=Exploring)
     initial: int = 8
     refit: tuple[int, float] = (400, 2.0)
     refresh: tuple[int, float] = (2000, 1.05)

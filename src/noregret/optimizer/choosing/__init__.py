@@ -1,1 +1,1 @@
-"""What could be asked for, and what is: candidates, scores, widths."""
+"""What could be asked for, and what is: candidates, scores, widths, and questions that explore."""
