@@ -12,6 +12,7 @@ from zlib import crc32
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, RED, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#999999"
 SOLID, DASHED, DOTTED, DASHDOT = "-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5))
+LONG_DASHED = (0, (10, 2))
 
 STYLES: dict[str, tuple[str, Any]] = {
     "igp-ucb": (BLUE, SOLID),
@@ -44,7 +45,7 @@ STYLES: dict[str, tuple[str, Any]] = {
 
 _OTHERS = [
     style
-    for style in product((BLACK, ORANGE, SKY, GREEN, BLUE, RED, PURPLE), (DOTTED, DASHDOT, DASHED))
+    for style in product((BLACK, ORANGE, SKY, GREEN, BLUE, RED, PURPLE), (DOTTED, DASHDOT, DASHED, LONG_DASHED))
     if style not in STYLES.values()
 ]
 
