@@ -1,6 +1,7 @@
 # Each target sets up .venv on its first run; later runs start at once.
 PYTHON ?= python3
-JOBS ?= 2
+# Some tests wait more than they compute, so that two cores can serve four of them.
+JOBS ?= 4
 BIN := .venv/bin
 READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
