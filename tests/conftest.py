@@ -81,6 +81,7 @@ def _in_child(work):
     with open(reading) as pipe:
         answer = json.loads(pipe.read())
     os.waitpid(child, 0)
+    assert not (isinstance(answer, dict) and "crash" in answer), answer["crash"]
     return answer
 
 
