@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sqlite3
 import time
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 
@@ -376,7 +377,7 @@ def test_who_always_fails_starts_anew_under_another_name(study, capsys):
 
 def test_damage_that_cannot_even_be_quoted_is_damage():
     """What SQLite says about a damaged index quotes its name, which may be no text any more."""
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE studies (name TEXT)")
         examine(connection)
         connection.text_factory = lambda data: (data + b"\xd9").decode()
