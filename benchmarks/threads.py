@@ -1,8 +1,8 @@
 """The default environment against one BLAS thread: ``python -m benchmarks.threads [--quick]``.
 
 With nothing set by the user, no algorithm may be slower than with ``OPENBLAS_NUM_THREADS=1`` by more than 10 %, on a
-quiet machine and beside one and two busy processes. Every figure is a ratio of the fastest of several processes, which
-take turns, so that whatever else the machine does falls on both.
+quiet machine and beside one and two busy processes. Every figure is a ratio of the fastest of up to 25
+processes, which take turns for a minute, so that whatever else the machine does falls on both.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ONE = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a fifth of the rounds, two processes each")
+    parser.add_argument("--quick", action="store_true", help="a fifth of the rounds, 10 seconds each")
     parser.add_argument("--busy", type=int, nargs="*", default=[0, 1, 2], help="how many busy processes to run beside")
     parser.add_argument("--only", nargs="*", choices=list(WORK), default=list(WORK))
     parser.add_argument("--measure", help=argparse.SUPPRESS)
@@ -42,11 +42,11 @@ def main() -> None:
 
 
 def compare(name: str, quick: bool) -> None:
-    times: dict[str, list[float]] = {"default": [], "one": []}
-    for _ in range(2 if quick else 5):
-        times["default"].append(measured(name, quick, {}))
-        times["one"].append(measured(name, quick, ONE))
-    default, one = min(times["default"]), min(times["one"])
+    default = one = float("inf")
+    start, turns = perf_counter(), 0
+    while turns < 2 or (perf_counter() - start < (10 if quick else 60) and turns < 25):
+        default, one = min(default, measured(name, quick, {})), min(one, measured(name, quick, ONE))
+        turns += 1
     verdict = "" if default <= LIMIT * one else f"   above {LIMIT}"
     print(f"  {name:28s} {1e6 * one:9.1f} us on one thread, by default {default / one:5.2f} x{verdict}", flush=True)
 

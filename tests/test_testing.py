@@ -156,10 +156,10 @@ def model_whose_copies_are_itself():
 @fault("mean and std must not be written to in place")
 def model_that_overwrites_its_mean():
     def update(self, arms, rewards=None, *, noise=None):
-        mean = self._factor.mean
+        mean = self._conditioning.factor.mean
         method("update")(self, arms, rewards, noise=noise)
-        mean[:] = self._factor.mean
-        self._factor.mean = mean
+        mean[:] = self._conditioning.factor.mean
+        self._conditioning.factor.mean = mean
 
     check_broken(update=update)
 
@@ -186,18 +186,18 @@ def model_that_forgets_when_it_moves():
 
 @fault("pulled must be the arms in order of their first pull")
 def model_that_sorts_what_was_pulled():
-    check_broken(pulled=property(lambda self: np.sort(self._pulls.arms)))
+    check_broken(pulled=property(lambda self: np.sort(self._conditioning.pulls.arms)))
 
 
 @fault(r"a pull must gain 1/2 ln\(1 \+ std\^2 / ridge\)")
 def model_that_gains_too_much():
     def update(self, arms, rewards=None, *, noise=None):
         method("update")(self, arms, rewards, noise=noise)
-        self._factor.gain += 0.1
+        self._conditioning.factor.gain += 0.1
 
     def at(self, arms):
         moved = method("at")(self, arms)
-        moved._factor.gain = self.information_gain
+        moved._conditioning.factor.gain = self.information_gain
         return moved
 
     check_broken(update=update, at=at)
@@ -217,11 +217,11 @@ def model_that_claims_what_it_gains():
 def model_that_fits_too_badly():
     def update(self, arms, rewards=None, *, noise=None):
         method("update")(self, arms, rewards, noise=noise)
-        self._factor.misfit += 0.1
+        self._conditioning.factor.misfit += 0.1
 
     def at(self, arms):
         moved = method("at")(self, arms)
-        moved._factor.misfit = self.misfit
+        moved._conditioning.factor.misfit = self.misfit
         return moved
 
     check_broken(update=update, at=at)

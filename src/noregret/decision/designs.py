@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from noregret.belief.numerics.threads import SMALL, one_thread, threads_for
+from noregret.belief.numerics.threads import one_thread
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 
 Draw = Callable[[int], Floats]
@@ -33,11 +32,6 @@ class Design(Protocol):
     def points(self, model: Model, draw: Draw, count: int, rng: Rng, /) -> Floats:
         """(count, d) points of a region, from the uniform points that ``draw`` gives."""
         ...
-
-
-def few_threads(work: float) -> AbstractContextManager[None]:
-    """One BLAS thread for a body with few multiply-adds."""
-    return one_thread() if work < SMALL else threads_for(work)
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,7 @@ class MaxVarianceDesign:
             return np.zeros(count, dtype=np.intp)
         size = self.shortlist if len(arms) > 8 * self.shortlist else len(arms)
         plan: list[int] = []
-        with few_threads(0):  # many small steps, none of which is worth waking a thread for
+        with one_thread():  # many small steps, none of which is worth waking a thread for
             whole = model.prior(arms, rng)
             while len(plan) < count:
                 plan += _greedy(model, whole, plan, count, size, rng)

@@ -25,9 +25,10 @@ import numpy as np
 
 from noregret.belief.box import Box
 from noregret.belief.kernels import Kernel
+from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Model, Posterior, Rng
 from noregret.decision.arms import remaining
-from noregret.decision.designs import Design, Lengths, few_threads, left_before
+from noregret.decision.designs import Design, Lengths, left_before
 from noregret.decision.loops import Best, Play, Pull
 from noregret.decision.schedules import Schedule
 from noregret.decision.shrinking.region import CLOUD, Bools, Region, climb, tops
@@ -90,7 +91,7 @@ class ShrinkingBox:
         belief, first = self._learnt(region, points, rewards, rng), True
         best = _vouched(survival, belief)
         while True:
-            with few_threads(PROPOSALS * len(points) ** 2):
+            with threads_for(PROPOSALS * len(points) ** 2):
                 pieces, left = region.pieces() if self.separate else [region], left_before(self.horizon, spent)
                 count = min(length - done, -(-left // len(pieces)) if left else length)
                 plan = self.plan(pieces, count, left, rng)
@@ -108,7 +109,7 @@ class ShrinkingBox:
             if first and not survival.resolved(belief):  # App. D.2
                 length += self.first_epoch
                 continue
-            with few_threads(PROPOSALS * len(points) ** 2):
+            with threads_for(PROPOSALS * len(points) ** 2):
                 belief = self._learnt(region, points, rewards, rng)  # line 9
                 best = _summit(survival, belief, region)
                 test = _test(survival, belief, region, best)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from noregret.belief.box import Box
+from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Model, Posterior, Rng
 from noregret.decision.arms import located, remaining
-from noregret.decision.designs import Design, Doubling, Lengths, few_threads, left_before
+from noregret.decision.designs import Design, Doubling, Lengths, left_before
 from noregret.decision.loops import Play, Pull
 from noregret.decision.schedules import Schedule
 from noregret.decision.shrinking.box import ShrinkingBox
@@ -92,7 +93,7 @@ class Elimination:
             while plan.size:  # lines 3-8
                 pulled, rewards = yield Pull(plan, belief, active, about)
                 places, is_active = located(active, pulled)
-                with few_threads(places.size**2 * active.size):
+                with threads_for(places.size**2 * active.size):
                     epoch.update(places, rewards[is_active])  # line 9
                 plan, spent = remaining(plan, pulled), spent + len(pulled)
             done += count
