@@ -4,7 +4,7 @@ PYTHON ?= python3
 JOBS ?= 4
 BIN := .venv/bin
 READY := .venv/.ready
-PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
+PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
 
 .PHONY: demo compare test quick check format bench wheel versions
 
@@ -28,6 +28,7 @@ test: $(READY)
 	$(PYTEST)
 
 # The tests that one wants every few minutes, in at most one.
+quick: JOBS = 2
 quick: $(READY)
 	$(PYTEST) -m "not slow"
 

@@ -26,6 +26,7 @@ from benchmarks.peer_adapters import Random  # noqa: E402
 QUICK = [name for names in GROUPS.values() for name in names if not name.startswith(("random", "bumps", "hidden30"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_random_params_have_a_mean_regret_of_one_and_none_is_better_than_the_best(name):
     place = problem(name)
@@ -66,6 +67,7 @@ def test_a_run_is_read_at_every_budget(name):
     assert play(Run(name, "failures", 0), [12])[0][1:4] == late[1:4]
 
 
+@pytest.mark.slow
 def test_two_trees_are_told_apart_and_what_was_run_is_kept(tmp_path):
     other = tmp_path / "src"
     shutil.copytree(ROOT / "src" / "noregret", other / "noregret")
@@ -184,6 +186,7 @@ def test_the_share_of_targets_counts_gaps_from_a_hundred_to_cocos_precision():
     assert shares == pytest.approx([0, 26 / 51, 1])
 
 
+@pytest.mark.slow
 def test_the_page_has_a_table_per_budget_and_its_pictures(tmp_path):
     names = ("noregret", "random", "botorch-ucb")
     lines = [reading(name, n, 1, gap) for gap, name in enumerate(names, 1) for n in (101, 102, 103)]

@@ -66,6 +66,7 @@ def test_the_grid_is_fine_enough(kernel):
     assert per_side < 2 * n * 3 / 0.2 * 2
 
 
+@pytest.mark.slow
 def test_the_grid_of_many_dimensions_is_counted_in_logarithms():
     few, many = (Box([[0, 1]] * d).log_discretization(SquaredExponential(0.2 * math.sqrt(d)), 1e6) for d in (1, 100))
     assert many == pytest.approx(100 * few)

@@ -306,12 +306,14 @@ def test_milestones_come_at_a_growing_distance():
     assert milestone(3, 5, 40, 2.0) == 3
 
 
+@pytest.mark.slow
 def test_milestones_are_never_far_apart():
     found = sorted({milestone(count, 5, 2000, 1.05, 100) for count in range(5, 6000)})
     assert max(np.diff(found)) == 100
     assert [m for m in found if m < 1900] == sorted({milestone(c, 5, 2000, 1.05) for c in range(5, 1900)})
 
 
+@pytest.mark.slow
 def test_essential_points_cover_everything_and_crowd_where_it_is_best():
     rng = np.random.default_rng(0)
     points = rng.random((400, 2))

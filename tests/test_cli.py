@@ -52,6 +52,7 @@ def test_run_compares_algorithms_and_draws_the_picture(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_table_on_any_number_of_processes(capsys):
     tables = []
     for seed, jobs in ((3, 1), (3, 2), (4, 1)):

@@ -119,6 +119,7 @@ def test_elimination_by_hand():
         assert len(active) < 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", [np.linspace(0, 1, 100)[:, None], Box([[0.0, 1.0]])], ids=["arms", "box"])
 @pytest.mark.parametrize("build", [algorithms.bpe, algorithms.reds], ids=["bpe", "reds"])
 @pytest.mark.parametrize("horizon", [30, 271, 400])

@@ -93,6 +93,7 @@ def plain_truncation(belief, pulls, rewards, noise, cut, root):
     return phi.T @ (W.T @ r)
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, st.sampled_from(FEATURES), st.sampled_from(["symmetric", "cholesky"]))
 def test_truncated_directions_equal_the_plain_sum_over_the_history(seed, features, root):
@@ -139,6 +140,7 @@ def test_no_direction_of_a_pulled_arm_is_longer_than_its_reach(seed, features):
     np.testing.assert_allclose(belief.norm_bounds, length, rtol=1e-6, atol=1e-5)
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, st.sampled_from(FEATURES), st.sampled_from(["symmetric", "cholesky"]))
 def test_truncation_at_infinity_is_least_squares(seed, features, root):

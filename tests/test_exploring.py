@@ -47,6 +47,7 @@ def test_explorations_never_end_and_their_share_vanishes():
     assert [exploring.turn(question) for question in turns[:3]] == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_the_first_questions_are_the_same_without_it():
     there, without = (asked(Calibration(exploring=exploring), 70) for exploring in (Exploring(after=50), NEVER))
     assert there[:51].tolist() == without[:51].tolist()
@@ -73,6 +74,7 @@ def test_a_leap_goes_where_the_upper_bound_is_highest():
     assert point[0] < 0.2, "and to where nothing is known"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_no_part_of_the_space_is_left_out_for_ever(seed):
     """With more exploring than by default, so that a test sees it; the rule wants nothing but one hill's top."""

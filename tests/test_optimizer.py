@@ -240,6 +240,7 @@ def told_at_random(opt, count, seed=0):
         opt.tell({"x": x, "y": y}, bowl({"x": x, "y": y}) + student(rng))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [41, 200, 600])
 def test_the_belief_is_made_of_a_bounded_number_of_points(count):
     """Its cost, and so that of ask, best and predict, grows with the cube of them."""
@@ -253,6 +254,7 @@ def test_the_belief_is_made_of_a_bounded_number_of_points(count):
         assert len(belief.arms) <= 40 + 15 + 512 + 5 * 128
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_enough_to_find_the_bottom():
     regrets = []
     for seed in range(3):
@@ -263,6 +265,7 @@ def test_what_is_kept_is_enough_to_find_the_bottom():
     assert np.mean(regrets) < 0.02
 
 
+@pytest.mark.slow
 def test_a_long_history_told_anew_leads_to_the_same_question():
     lived = Optimizer(SQUARE, rng=5, calibration=FEW)
     told_at_random(lived, 60)
@@ -314,6 +317,7 @@ def test_trials_that_are_out_are_taken_into_account():
     assert len(np.unique(points.round(6), axis=0)) >= 4, "six identical questions would be five wasted answers"
 
 
+@pytest.mark.slow
 def test_answers_in_any_order():
     """Six workers, answers shuffled, one in ten trials lost."""
     regrets = []
@@ -465,6 +469,7 @@ def test_a_region_that_fails_is_left():
     assert bowl(opt.best().params) < 0.03
 
 
+@pytest.mark.slow
 def test_failures_at_random_cost_little():
     """Three runs in ten fail. Seven tenths of the evaluations, without failures, have a regret of 0.002.
 
@@ -481,6 +486,7 @@ def test_failures_at_random_cost_little():
     assert np.mean(regrets) < 0.01
 
 
+@pytest.mark.slow
 def test_a_row_that_had_bad_luck_is_tried_again():
     """The best of ten names fails at its first try, and every name fails in three of ten runs."""
     rows, found = [{"name": f"n{i}"} for i in range(10)], 0

@@ -49,6 +49,7 @@ def test_two_threads_are_not_worth_it_below_a_billion():
         assert set(setting()) == {1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "count"),
     [

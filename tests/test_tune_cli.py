@@ -96,6 +96,7 @@ def test_a_finished_study_says_what_it_knows_and_a_larger_budget_goes_on(tmp_pat
     assert re.findall(r"trial \d+", capsys.readouterr().out) == ["trial 3", "trial 4"]
 
 
+@pytest.mark.slow
 def test_a_budget_of_seconds_is_kept(tmp_path):
     study = written(tmp_path, command=["sh", "-c", "sleep 0.3; echo {x} {n}"], budget="seconds = 1.5")
     began = time.monotonic()
@@ -132,6 +133,7 @@ def test_a_command_that_always_fails_is_given_up_and_the_failures_are_kept(tmp_p
     assert "Every run so far has failed" in (tmp_path / "s.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
     study = written(tmp_path, ["false", "{x}", "{n}"], budget="rounds = 2")
     assert main(["tune", str(study)]) == 3
@@ -162,6 +164,7 @@ def test_whatever_a_command_does_now_and_then_the_study_goes_on(tmp_path, script
     assert [record.state for record in others] == ["done", "done"]
 
 
+@pytest.mark.slow
 def test_retries_turn_flaky_runs_into_results(tmp_path):
     flaky = ["sh", "-c", "if mkdir once 2>/dev/null; then exit 1; else rmdir once; echo {x} {n}; fi"]
     study = written(tmp_path, flaky, budget="rounds = 4")
@@ -242,6 +245,7 @@ def harmless(text):
     return not re.search(r"\x1b[^\[]|[\x00-\x08\x0e-\x1a\x80-\x9f\u202e]", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failing", [False, True])
 def test_text_of_others_is_shown_as_text(tmp_path, failing):
     study = tmp_path / "\x1b]0;owned\x07.toml"
@@ -269,6 +273,7 @@ def test_a_dry_run_and_errors_show_orders_to_a_terminal_as_text(tmp_path, capsys
     assert "\x1b" not in said
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_gone_ends_the_study_without_a_word(tmp_path):
     study = written(tmp_path, budget="rounds = 20")
     command = [sys.executable, "-m", "noregret", "tune", study]
@@ -284,6 +289,7 @@ def test_a_reader_that_has_gone_ends_the_study_without_a_word(tmp_path):
     assert len(states) < 20
 
 
+@pytest.mark.slow
 def test_a_full_output_is_an_error_and_loses_nothing(tmp_path):
     study = written(tmp_path, budget="rounds = 3")
     for args in (["tune", study], ["list"]):
@@ -326,6 +332,7 @@ def as_nobody(*args):
     return code, said.getvalue()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_written_is_refused_and_can_still_be_read(open_folder, in_child, tmp_path):
     other = written(
         tmp_path, budget="rounds = 1"
@@ -352,6 +359,7 @@ def test_what_cannot_be_written_is_refused_and_can_still_be_read(open_folder, in
     assert len(records_of(study)) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["a b", "a#b", "a%20b", "a{b}", "a:b", "ünï", "a\nb", "a&b=c", "'\"$x", "x?y/a", "x#%y/a"]
 )

@@ -80,6 +80,7 @@ def advised(text):
     return shlex.split(re.search(r"'noregret (restore [^\n]*?\.toml)'", text)[1])
 
 
+@pytest.mark.slow
 def test_a_missing_database_beside_copies_is_refused_and_both_ways_out_work(study, db, capsys):
     db.unlink()
     for command in ("tune", "report"):
@@ -113,6 +114,7 @@ def test_a_copy_that_holds_what_the_database_lacks_is_never_deleted(study, db):
     assert found[max(found)] == 4
 
 
+@pytest.mark.slow
 def test_generations_are_kept_apart_in_time_and_not_too_many(study, db):
     made, now = {}, time.time()
     for i in range(8):
@@ -193,6 +195,7 @@ def hot_log(study):
     return log
 
 
+@pytest.mark.slow
 def test_the_log_of_a_deleted_file_is_not_applied_to_a_new_one(study, db, capsys):
     log = hot_log(study)
     for path in (db, *(copy.path for copy in copies(db))):
@@ -232,6 +235,7 @@ def test_what_a_killed_process_left_of_a_copy_is_not_used(study, db):
     assert not list(study.folder.glob(".s.db.new*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
@@ -349,6 +353,7 @@ def test_damaged_rows_give_a_message_and_no_traceback(study, db, damage, capsys)
     assert values(study) == [i - 0.5 for i in range(RESULTS)]
 
 
+@pytest.mark.slow
 def test_whatever_byte_is_flipped_it_is_reported_or_changes_no_result(study, db):
     good, rng, reported = db.read_bytes(), random.Random(0), 0
     before = copies(db)[0].results()
@@ -364,6 +369,7 @@ def test_whatever_byte_is_flipped_it_is_reported_or_changes_no_result(study, db)
     assert copies(db)[0].results() == before
 
 
+@pytest.mark.slow
 def test_who_always_fails_starts_anew_under_another_name(study, capsys):
     failing = TEXT.replace('["echo", "{n}", "{x}"]', '["sh", "-c", "exit 3", "{n}", "{x}"]')
     study.path.write_text(failing.replace("rounds = 12", "rounds = 99").replace("storage", 'name = "first"\nstorage'))

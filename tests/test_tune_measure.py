@@ -135,6 +135,7 @@ def test_what_a_command_leaves_behind_is_ended_and_not_waited_for(keeper, tmp_pa
     wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
 
 
+@pytest.mark.slow
 def test_a_process_that_has_left_the_group_is_not_waited_for(keeper, tmp_path):
     began = time.monotonic()
     leave = "import os, time; os.setsid(); open('child', 'w').write(str(os.getpid())); time.sleep(20)"
@@ -173,6 +174,7 @@ def test_titles_of_windows_are_not_read_as_numbers(keeper, tmp_path):
 SLOW = r"(a+)+$"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"result": Pattern(SLOW)}, {"failure": Failure(output=SLOW)}])
 def test_reading_a_result_has_a_time_limit(keeper, tmp_path, monkeypatch, options):
     monkeypatch.setattr(matching.search, "__kwdefaults__", {"last": False, "seconds": 1})
@@ -185,6 +187,7 @@ def test_reading_a_result_has_a_time_limit(keeper, tmp_path, monkeypatch, option
     assert len(ticks) > 5  # nobody else was stopped meanwhile
 
 
+@pytest.mark.slow
 def test_a_match_ends_itself_when_its_caller_is_gone(tmp_path):
     program = f"""
 from noregret.tune.study.matching import search

@@ -263,6 +263,7 @@ def connected(found):
     return socket.create_connection(found.server_address, 10)
 
 
+@pytest.mark.slow
 def test_idle_connections_are_closed_and_few_are_kept(live, monkeypatch, capfd):
     _, found = live
     monkeypatch.setattr(found.RequestHandlerClass, "timeout", 0.5)

@@ -54,6 +54,7 @@ def test_urls_are_shown_without_their_password(url, shown):
     assert without_password(url) == shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "storage",
     [
@@ -98,6 +99,7 @@ def test_reprs_and_what_a_driver_says_have_no_password(tmp_path):
     assert "failed" in said
 
 
+@pytest.mark.slow
 def test_a_server_with_another_study_and_its_live_page(postgresql, tmp_path, capsys):
     storage = postgresql.new_database().replace("noregret@", f"noregret:{SECRET}@")
     path = written(tmp_path, storage)

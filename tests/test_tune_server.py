@@ -51,6 +51,7 @@ def holders_killed(postgresql):
     postgresql.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
 
 
+@pytest.mark.slow
 def test_who_lost_the_lock_writes_nothing(study, postgresql):
     """While one worker computes a suggestion its lock is lost, and another one claims a trial."""
     with Store(study) as slow, Store(study) as other:
@@ -69,6 +70,7 @@ def test_who_lost_the_lock_writes_nothing(study, postgresql):
         assert [record.params["x"] for record in slow.records()] == [0.0, 0.001, 0.002]
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_lost_in_the_middle_of_writing_is_claimed_again(study, postgresql):
     with Store(study) as store:
         create, lost = store._rdb.create_new_trial, []
@@ -88,6 +90,7 @@ def test_an_answer_that_two_suggestions_took_for_new_counts_once():
     assert arrived(records) == ([0], (1,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call",
     [
@@ -152,6 +155,7 @@ def hanging(postgresql):
     go_on()
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_waited_for(study, hanging, monkeypatch):
     monkeypatch.setattr(server, "ANSWER_SECONDS", 0.5)
     with Store(study) as store:
@@ -168,6 +172,7 @@ def test_a_server_that_hangs_is_waited_for(study, hanging, monkeypatch):
         assert [record.value for record in store.records()] == [3.0]
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_ends_it_though_the_server_hangs(tmp_path, postgresql, hanging):
     path = tmp_path / "s.toml"
     path.write_text(
@@ -210,6 +215,7 @@ def wait_for(condition):
     raise AssertionError("it did not happen")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"])
 def test_a_clock_that_jumps_hands_no_trial_to_another(tmp_path, request, url):
     url = "sqlite:///s.db" if url == "sqlite" else request.getfixturevalue("postgresql").new_database()
@@ -266,6 +272,7 @@ def test_who_lost_a_trial_learns_it_and_cannot_give_it_back(anywhere):
             assert other.beat([number]) == []
 
 
+@pytest.mark.slow
 def test_threads_of_one_store_do_not_wait_for_each_other(anywhere):
     """One holds Optuna's cache and waits for the database, the others the database: none may wait for the cache."""
     errors, until = [], time.monotonic() + 3.0
@@ -304,6 +311,7 @@ class Silent:
         pass
 
 
+@pytest.mark.slow
 def test_a_worker_that_lost_its_trial_ends_the_command(anywhere):
     study = replace(anywhere, command=("sleep", "601.75"), lease=1, budget=Budget(rounds=1))
     view, stop = Silent(), Event()
@@ -343,6 +351,7 @@ time.sleep(60)
     wait_for(lambda: not running_with("sleep\x00601.125"))
 
 
+@pytest.mark.slow
 def test_a_flipped_digit_on_a_server_is_reported_and_another_name_starts_anew(study):
     with Store(study) as store:
         store.tell(store.claim(suggest).trial.number, done(4.5))

@@ -48,6 +48,7 @@ def done(value):
 FAILED = Outcome(None, "exit code 1", 0.25, "some\0 reason")
 
 
+@pytest.mark.slow
 def test_what_is_told_is_there_for_everybody(study):
     with Store(study) as store:
         first, second, third = (store.claim(suggest).trial for _ in range(3))

@@ -293,6 +293,7 @@ def hill_in_a_valley(seed, lengthscale=0.03):
     return Problem("valley", arms, means, kernel, Gaussian(0.03), rkhs_norm(kernel(arms, arms), means))
 
 
+@pytest.mark.slow
 def test_a_lengthscale_four_times_too_long_hides_the_best_hill_from_gp_ucb_alone():
     """Regret of rounds 300 to 400 over 5 seeds: GP-UCB is stuck in some run, the others end below 0.2 in every run."""
     late = {"long": [], "lb": [], "a": []}
