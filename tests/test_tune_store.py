@@ -5,6 +5,7 @@ import resource
 import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -363,6 +364,23 @@ def test_acknowledged_results_survive_kill_9_right_after_the_acknowledgement(stu
         os.waitpid(child, 0)
     with Store(study) as store:
         assert [record.value for record in store.records()] == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("meanwhile", ["a copy is made", "somebody looks on", "somebody opens it"])
+def test_whoever_leaves_takes_nothing_away_from_who_stays(file_study, meanwhile):
+    with Store(file_study) as store:
+        first, second = (store.claim(suggest).trial for _ in range(2))
+        store.tell(first.number, done(1.0))
+        if meanwhile == "a copy is made":
+            store.back_up(older_than=0.0)
+        else:
+            Store(file_study, readonly=meanwhile == "somebody looks on").close()
+        leave = "import sqlite3; c = sqlite3.connect('s.db'); c.execute('SELECT * FROM trials').fetchall(); c.close()"
+        subprocess.run([sys.executable, "-c", leave], cwd=file_study.path.parent, check=True)
+        store.tell(second.number, done(2.0))
+        look = "import sqlite3; print(sqlite3.connect('s.db').execute('SELECT value FROM trial_values').fetchall())"
+        seen = subprocess.check_output([sys.executable, "-c", look], cwd=file_study.path.parent, text=True)
+    assert seen == "[(1.0,), (2.0,)]\n"
 
 
 @pytest.mark.slow

@@ -145,12 +145,17 @@ class SQLite:
         """Whether the log beside a file was written for another one, which had its name before.
 
         New files and copies say in their header that they have no log (bytes 18 and 19 are 1), until they are opened
-        for writing; SQLite would apply one all the same.
+        for writing; SQLite would apply one all the same. The header is read through SQLite: a process that opens and
+        closes the file itself gives up all locks that its connections have on it, and then whoever is the next to
+        leave takes the log away from under them.
         """
         if not path.with_name(f"{path.name}-wal").exists():
             return False
-        with open(path, "rb") as file:
-            return file.read(20)[18:] == b"\1\1"
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as connection:
+                return connection.serialize()[18:20] == b"\1\1"
+        except sqlite3.Error:  # what is no database has no log of its own either, and `examine` says so
+            return False
 
     def _part_with(self, endings: Sequence[str]) -> None:
         """Move files that do not belong to the database aside, and say so."""
