@@ -8,6 +8,7 @@ import subprocess
 import traceback
 import warnings
 
+import hypothesis
 import pytest
 from tests.server import Server, program
 
@@ -15,6 +16,10 @@ PACKAGES = ("chromium", "postgresql")
 """What apt installs for tests that need more than Python."""
 
 os.environ.pop("NOREGRET_DATA", None)  # the data of the package, also where someone uses other data
+
+
+hypothesis.settings.register_profile("unhurried", deadline=None)  # a busy machine is slow, not wrong
+hypothesis.settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session", autouse=True)
