@@ -35,7 +35,8 @@ from noregret.algorithms.sketching import (
     oversampling_for,
 )
 from noregret.algorithms.tighter_widths import AYWidth
-from noregret.decision.batches import Batched, Repeated, _afresh, _lazily
+from noregret.decision.ahead import afresh, lazily
+from noregret.decision.batches import Batched, Repeated
 
 KERNEL = SquaredExponential(0.2)
 RIDGE = 0.01
@@ -73,14 +74,14 @@ def test_lazy_refresh_picks_what_dense_conditioning_picks(model, pulls):
         picks.append(int(np.argmax(belief.mean + width * np.sqrt(np.maximum(covariance.diagonal(), 0)))))
         column = covariance[picks[-1]]
         covariance = covariance - np.outer(column, column) / (column[picks[-1]] + RIDGE)
-    assert list(islice(_lazily(UCB(Constant(width)), belief), 30)) == picks
+    assert list(islice(lazily(UCB(Constant(width)), belief), 30)) == picks
 
 
 @pytest.mark.parametrize("pulls", [0, 3, 40, 400])
 def test_lazy_and_full_refresh_agree(pulls):
     belief, width = learnt(ExactGP(KERNEL, RIDGE), world(0), pulls), AYWidth(1.0, 0.1, 0.1)
-    lazy = list(islice(_lazily(UCB(width), belief), 30))
-    assert lazy == list(islice(_afresh(UCB(Constant(width(belief))), belief, np.random.default_rng(0)), 30))
+    lazy = list(islice(lazily(UCB(width), belief), 30))
+    assert lazy == list(islice(afresh(UCB(Constant(width(belief))), belief, np.random.default_rng(0)), 30))
 
 
 @pytest.mark.slow
