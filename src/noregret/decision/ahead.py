@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints, Posterior, Rng
-from noregret.decision.rules import UCB, Rule, best_arm
+from noregret.decision.rules import UCB, Rule, best_arm, best_of
 
 POOL = 64
 """Up to so many arms that are looked at together are kept in the pool of `_Ahead`."""
 
 
-def afresh(rule: Rule, belief: Posterior, rng: Rng) -> Iterator[int]:
-    """The arms that score highest, each scored after those before it were taken for observed."""
-    ahead = belief.copy()
+def ahead(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] = ()) -> Iterator[int]:
+    """The arms that score highest, one after another, each as if those before it had returned their mean.
+
+    So have the arms that are ``out``: asked for, and not answered. The belief stays as it is. Under UCB, for k arms
+    out, it takes O(N + r k^2) to begin and O(N) for every arm, and O(r k) for each arm that scored above the one that
+    comes next before those out were counted, r the rank of the belief; other rules work on a copy of the belief.
+    """
+    return lazily(rule, belief, out) if type(rule) is UCB else afresh(rule, belief, rng, out)
+
+
+def afresh(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] = ()) -> Iterator[int]:
+    """`ahead` for any rule, which scores a copy of the belief."""
+    thought = belief.copy()
+    if len(out):
+        thought.update(np.asarray(out))
     while True:
-        best = best_arm(rule, ahead, rng)
+        best = best_arm(rule, thought, rng)
         yield best
-        ahead.update(best)
+        thought.update(best)
 
 
-def lazily(rule: UCB, belief: Posterior) -> Iterator[int]:
-    """The same for mean + width * std with mean and width as they are at the start of the batch.
+def lazily(rule: UCB, belief: Posterior, out: Sequence[int] = ()) -> Iterator[int]:
+    """`ahead` for mean + width * std, with mean and width as the belief has them.
 
     Scores can only fall, so after a pick only the arms whose old score beats the new score of the arm just picked need
     a new one; all others are below it whatever their own new score is.
     """
-    width, ahead = rule.width(belief), _Ahead(belief)
+    width, thought = rule.width(belief), _Ahead(belief)
     scores = belief.mean + width * belief.std
+
+    def refresh(arms: Ints) -> None:
+        scores[arms] = belief.mean[arms] + width * thought.std(arms)
+
+    picked = np.asarray(out, dtype=np.intp)
+    best = best_of(scores, rule, belief)
     while True:
-        best = int(np.argmax(scores))
+        if picked.size:
+            thought.pick(picked)
+            refresh(np.array([best]))
+            if (stale := np.flatnonzero(scores > scores[best])).size:
+                refresh(stale)
+            best = int(np.argmax(scores))
         yield best
-        ahead.pick(best)
-        scores[best] = belief.mean[best] + width * ahead.std(np.array([best]))[0]
-        stale = np.flatnonzero(scores > scores[best])
-        if stale.size:
-            scores[stale] = belief.mean[stale] + width * ahead.std(stale)
+        picked = np.array([best])
 
 
 class _Ahead:
@@ -54,13 +73,13 @@ class _Ahead:
         self._pool, self._counts = np.empty(0, np.intp), np.empty(0)
         self._start, self._now = np.empty((0, 0)), np.empty((0, 0))
 
-    def pick(self, arm: int) -> None:
-        """Count one more pull of this arm."""
-        self._enter(np.array([arm]))
-        place = self._place[arm]
-        column = self._now[place]
-        self._now -= np.outer(column, column / (column[place] + self._ridge))
-        self._counts[place] += 1
+    def pick(self, arms: Ints) -> None:
+        """Count one more pull of each of these arms, (n,)."""
+        self._enter(np.unique(arms))
+        for place in self._place[arms].tolist():
+            column = self._now[place]
+            self._now -= np.outer(column, column / (column[place] + self._ridge))
+            self._counts[place] += 1
 
     def std(self, arms: Ints) -> Floats:
         """Std of these arms, (n,) -> (n,)."""

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from noregret.belief.posterior import Floats, Model, Posterior, Rng
-from noregret.decision.ahead import afresh, lazily
+from noregret.decision.ahead import ahead
 from noregret.decision.loops import Play, Pull, bounds_of
-from noregret.decision.rules import UCB, Band, Rule, best_arm
+from noregret.decision.rules import Band, Rule, best_arm
 
 
 @dataclass(frozen=True)
 class Batched:
     """Adaptive batches (BBKB, Calandriello et al. 2020), whatever the model and the rule.
 
-    A batch is chosen arm by arm as if each had returned its mean, and ends once 1 + sum s_0(x)^2 / ridge exceeds
-    ``growth``, s_0 the std at its start: until then no variance has shrunk by more than that factor. It also ends when
-    it gets long beside all rewards before, which happens only where an arm has hardly anything to tell. All of it is
-    asked for at once, so it is also how to measure in parallel.
+    A batch is chosen arm by arm as if each had returned its mean. It ends with its ``size``-th arm, or once
+    1 + sum s_0(x)^2 / ridge exceeds ``growth``, s_0 the std at its start, whichever comes first. One of the two must be
+    given, or both. With ``growth``, no variance shrinks by more than that factor before the batch's last arm; and a
+    batch also ends when it gets long beside all rewards before, which happens only where an arm has hardly anything to
+    tell. All of it is asked for at once, so it is also how to measure in parallel.
 
     Under UCB the arms picked are conditioned on through the posterior covariance, so on a sketch also where it has no
     features; the authors' code leaves that part of the variance as it is until the batch is over.
@@ -28,11 +30,16 @@ class Batched:
 
     model: Model
     rule: Rule
-    growth: float
+    growth: float | None = None
+    size: int | None = None
     band: Band | None = None
 
     def __post_init__(self) -> None:
-        _check_growth(self.growth)
+        if self.growth is None and self.size is None:
+            raise ValueError("growth or size must be given, got neither: pass growth=2, or size= the arms of a batch")
+        if self.growth is not None:
+            _check_growth(self.growth)
+        _check_size(self.size)
 
     def play(self, arms: Floats, rng: Rng, belief: Posterior | None = None) -> Play:
         """Choose a batch, pull it, learn it as one block; for ever."""
@@ -47,8 +54,8 @@ class Batched:
 
     def _batch(self, belief: Posterior, rng: Rng) -> list[int]:
         spent, cost, batch = 1.0, _costs(belief), list[int]()
-        choose = lazily(self.rule, belief) if type(self.rule) is UCB else afresh(self.rule, belief, rng)
-        while spent <= self.growth:
+        choose, growth, size = ahead(self.rule, belief, rng), self.growth or math.inf, self.size or math.inf
+        while spent <= growth and len(batch) < size:
             batch.append(next(choose))
             spent += float(cost[batch[-1]])
         return batch
@@ -94,6 +101,12 @@ def _costs(belief: Posterior) -> Floats:
     costs = belief.std**2 / belief.ridge
     largest = float(costs.max())
     return np.asarray(np.maximum(costs, 0.5 / (belief.rounds + 1 / largest) if largest else math.inf))
+
+
+def _check_size(size: Any) -> None:
+    """Raise ValueError unless size is None or a whole number from 1."""
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
+        raise ValueError(f"size must be a whole number from 1, the arms of a batch, got {size!r}")
 
 
 def _check_growth(growth: float) -> None:
