@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import os
@@ -20,6 +19,7 @@ from noregret.belief.posterior import Floats, Posterior, as_arms, check_size
 from noregret.decision.arms import as_space, checked, names
 from noregret.decision.doubt import doubt
 from noregret.decision.loops import Algorithm, Best
+from noregret.decision.playing import Run, seed_sequence
 from noregret.decision.record import describe
 from noregret.decision.saving import FORMAT, check_asks, packed, read, recorded, unpacked
 from noregret.files import write_atomically
@@ -55,7 +55,7 @@ class Policy:
 
     def __init__(self, algorithm: Algorithm, arms: Any, *, rng: Any = None) -> None:
         self.algorithm, self._first_arms, self._seed = algorithm, as_space(arms), seed_sequence(rng)
-        self._run = _Run(algorithm, self._first_arms, self._seed)
+        self._run = Run(algorithm, self._first_arms, self._seed)
         self._doubted = False  # whether best() has warned
         self._changes: list[tuple[int, Any]] = []  # other arms, each after so many rounds
         self._waiting: Counter[Hashable] = Counter()  # arms asked for and not told yet
@@ -209,9 +209,9 @@ class Policy:
             self._run = self._replayed()
             raise
 
-    def _replayed(self) -> _Run:
+    def _replayed(self) -> Run:
         """The run as its history and its changes of arms have made it."""
-        run, changes = _Run(self.algorithm, self._first_arms, self._seed), self._changes.copy()
+        run, changes = Run(self.algorithm, self._first_arms, self._seed), self._changes.copy()
         for done in range(len(self._history) + 1):
             while changes and changes[0][0] == done:
                 run.move(changes.pop(0)[1])
@@ -237,56 +237,6 @@ class Policy:
             raise ValueError(f"reward of arm {told[i]} is {values[i]}: drop it or pass a finite value")
         check_size(told, values, self.belief.largest_reward)
         return told, values
-
-
-class _Run:
-    """A loop under way on its arms."""
-
-    def __init__(self, algorithm: Algorithm, arms: Any, seed: np.random.SeedSequence) -> None:
-        self.arms, self._algorithm, self._rng = arms, algorithm, np.random.default_rng(seed)
-        self._play = algorithm.play(arms, self._rng)
-        self.pull = next(self._play)
-        self._asks = hashlib.sha256()
-
-    def digest(self) -> str:
-        """A number that tells apart runs which have asked for different arms, up to and with this round."""
-        asks = self._asks.copy()
-        asks.update(self._asked())
-        return asks.hexdigest()
-
-    def _asked(self) -> bytes:
-        """The arms of this round; points of a box to a millionth of its sides, as rounding differs among machines."""
-        arms = self.pull.arms
-        places = np.round(arms / self.arms.sides * 1e6) if isinstance(self.arms, Box) else arms
-        return bytes(places.astype("<i8").tobytes())
-
-    def send(self, arms: Any, rewards: Floats) -> None:
-        """What was pulled and what came back."""
-        self._asks.update(self._asked())
-        try:
-            self.pull = self._play.send((arms, rewards))
-        except StopIteration:
-            raise ValueError(f"{type(self._algorithm).__name__} ended: a loop must go on for ever") from None
-
-    def move(self, arms: Floats) -> None:
-        """Go on with other arms."""
-        start: Any = self._algorithm.play
-        play = start(arms, self._rng, belief=self.pull.belief.at(arms))
-        pull = next(play)
-        self._play.close()
-        self.arms, self._play, self.pull = arms, play, pull
-
-
-def seed_sequence(rng: Any) -> np.random.SeedSequence:
-    """A seed that can be written down, from None, an int, a SeedSequence or a Generator (a child of its seed)."""
-    if isinstance(rng, np.random.Generator):
-        parent: Any = rng.bit_generator.seed_seq
-        rng = parent.spawn(1)[0]
-    if isinstance(rng, np.random.SeedSequence):
-        return np.random.SeedSequence(rng.entropy, spawn_key=rng.spawn_key)
-    if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
-        return np.random.SeedSequence(None if rng is None else int(rng))
-    raise ValueError(f"rng must be None, a whole number from 0, a SeedSequence or a Generator, got {rng!r}")
 
 
 def _numbers(rewards: Any) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.decision.loops import Algorithm, Play, Pull
-from noregret.decision.policy import seed_sequence
+from noregret.decision.playing import seed_sequence
 from noregret.experiments.running.trace import Trace
 from noregret.problems.continuous import Continuous
 
