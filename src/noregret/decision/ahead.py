@@ -13,7 +13,7 @@ POOL = 64
 """Up to so many arms that are looked at together are kept in the pool of `_Ahead`."""
 
 
-def ahead(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] = ()) -> Iterator[int]:
+def ahead(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] | Ints = ()) -> Iterator[int]:
     """The arms that score highest, one after another, each as if those before it had returned their mean.
 
     So have the arms that are ``out``: asked for, and not answered. The belief stays as it is. Under UCB, for k arms
@@ -23,7 +23,7 @@ def ahead(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] = ()) -> I
     return lazily(rule, belief, out) if type(rule) is UCB else afresh(rule, belief, rng, out)
 
 
-def afresh(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] = ()) -> Iterator[int]:
+def afresh(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] | Ints = ()) -> Iterator[int]:
     """`ahead` for any rule, which scores a copy of the belief."""
     thought = belief.copy()
     if len(out):
@@ -34,7 +34,7 @@ def afresh(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] = ()) -> 
         thought.update(best)
 
 
-def lazily(rule: UCB, belief: Posterior, out: Sequence[int] = ()) -> Iterator[int]:
+def lazily(rule: UCB, belief: Posterior, out: Sequence[int] | Ints = ()) -> Iterator[int]:
     """`ahead` for mean + width * std, with mean and width as the belief has them.
 
     Scores can only fall, so after a pick only the arms whose old score beats the new score of the arm just picked need

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Model, Posterior, Rng
+from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 from noregret.decision.ahead import ahead
 from noregret.decision.loops import Play, Pull, bounds_of
 from noregret.decision.rules import Band, Rule, best_arm
@@ -48,6 +49,10 @@ class Batched:
             pulled, rewards = yield Pull(np.array(self._batch(belief, rng), dtype=np.intp), belief, active)
             belief.update(pulled, rewards)
 
+    def ahead(self, belief: Posterior, out: Ints, rng: Rng) -> Iterator[int]:
+        """The arms that score highest, each as if those before it and those ``out`` had returned their mean."""
+        return ahead(self.rule, belief, rng, out)
+
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Lower and upper confidence bounds, each (N,)."""
         return bounds_of(self.rule, self.band, belief)
@@ -86,6 +91,10 @@ class Repeated:
             times = (self.growth**2 - 1) * belief.ridge / max(float(belief.std[best]) ** 2, 1e-300)
             pulled, rewards = yield Pull(np.full(int(min(max(times, 1), belief.rounds + 1)), best), belief, active)
             belief.update(pulled, rewards)
+
+    def ahead(self, belief: Posterior, out: Ints, rng: Rng) -> Iterator[int]:
+        """The arms that score highest, each as if those before it and those ``out`` had returned their mean."""
+        return ahead(self.rule, belief, rng, out)
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Lower and upper confidence bounds, each (N,)."""
