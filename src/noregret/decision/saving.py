@@ -20,7 +20,7 @@ from noregret.files import write_atomically
 
 FORMAT = 3
 """3: what happened as one letter per event, the noise, and the arms that are out. 2 had rounds, changes of arms after
-so many of them, and whether the loop had been asked. 1 had neither the algorithm's arrays nor the digest of the asks."""
+so many of them, and whether the loop had been asked. 1 had no digest of the asks, nor the algorithm's arrays."""
 
 KINDS: dict[str, Any] = {"s": "send", "l": "learn", "r": "resume", "m": "move"}
 
