@@ -6,6 +6,7 @@ the belief of the run; whoever drives it (`noregret.Policy`, `noregret.run`) own
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -115,6 +116,21 @@ class Sequential:
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Lower and upper confidence bounds, each (N,)."""
         return bounds_of(self.rule, self.band, belief)
+
+
+def starts_from_belief(algorithm: Algorithm) -> bool:
+    """Whether its loop can start from a belief, which is then all that it knows."""
+    return "belief" in inspect.signature(algorithm.play).parameters
+
+
+def recommended(algorithm: Algorithm, pull: Pull) -> Best:
+    """The arm with the largest lower confidence bound, by the belief of a pull."""
+    if pull.best is not None:
+        return pull.best
+    lower, upper = algorithm.bounds(pull.belief)
+    i = int(np.argmax(lower))
+    about = pull.active if pull.about is None else pull.about
+    return Best(int(about[i]), float(pull.belief.mean[i]), float(lower[i]), float(upper[i]))
 
 
 def bounds_of(rule: Rule, band: Band | None, belief: Posterior) -> tuple[Floats, Floats]:

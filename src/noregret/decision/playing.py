@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Ints, check_finite, check_size
 from noregret.decision.arms import checked
-from noregret.decision.loops import Algorithm, ThinksAhead
+from noregret.decision.loops import Algorithm, ThinksAhead, starts_from_belief
 
 
 class Told(NamedTuple):
@@ -54,7 +53,7 @@ class Run:
     @property
     def can_resume(self) -> bool:
         """Whether the loop can start from a belief, which is then all that it knows."""
-        return "belief" in inspect.signature(self._algorithm.play).parameters and not isinstance(self.arms, Box)
+        return starts_from_belief(self._algorithm) and not isinstance(self.arms, Box)
 
     @property
     def thinks_ahead(self) -> bool:

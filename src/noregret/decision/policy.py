@@ -15,7 +15,7 @@ import numpy as np
 from noregret.belief.posterior import Posterior, as_arms
 from noregret.decision.arms import as_space, checked, names, remaining
 from noregret.decision.doubt import doubt
-from noregret.decision.loops import Algorithm, Best
+from noregret.decision.loops import Algorithm, Best, recommended
 from noregret.decision.playing import Event, Run, Told, as_told, child, joined, seed_sequence
 from noregret.decision.saving import State, check_asks, read, write
 
@@ -161,20 +161,11 @@ class Policy:
 
         Warns, once, if the rewards contradict the norm and the noise that the bounds take for given.
         """
-        best = self._best()
+        best = recommended(self.algorithm, self._run.pull._replace(belief=self.belief))
         if not self._doubted and (message := doubt(self.algorithm, self.belief, best)):
             self._doubted = True
             warnings.warn(message, stacklevel=2)
         return best
-
-    def _best(self) -> Best:
-        pull = self._run.pull
-        if pull.best is not None:
-            return pull.best
-        lower, upper = self.algorithm.bounds(self.belief)
-        i = int(np.argmax(lower))
-        about = pull.active if pull.about is None else pull.about
-        return Best(int(about[i]), float(self.belief.mean[i]), float(lower[i]), float(upper[i]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write algorithm, seed and history to one .npz file; a crash meanwhile leaves the previous file whole."""
