@@ -12,6 +12,9 @@ from noregret.decision.rules import UCB, Rule, best_arm, best_of
 POOL = 64
 """Up to so many arms that are looked at together are kept in the pool of `_Ahead`."""
 
+LOOK = 512
+"""So many arms are scored anew at first, then twice as many, and so on, as long as one may lead."""
+
 
 def ahead(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] | Ints = ()) -> Iterator[int]:
     """The arms that score highest, one after another, each as if those before it had returned their mean.
@@ -37,23 +40,26 @@ def afresh(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] | Ints = 
 def lazily(rule: UCB, belief: Posterior, out: Sequence[int] | Ints = ()) -> Iterator[int]:
     """`ahead` for mean + width * std, with mean and width as the belief has them.
 
-    Scores can only fall, so after a pick only the arms whose old score beats the new score of the arm just picked need
-    a new one; all others are below it whatever their own new score is.
+    Scores can only fall, so after a pick only the arms whose old score beats the new score of the one that leads need
+    a new one; all others are below it whatever their own new score is. The highest old scores are looked at first.
     """
     width, thought = rule.width(belief), _Ahead(belief)
     scores = belief.mean + width * belief.std
 
-    def refresh(arms: Ints) -> None:
+    def refresh(arms: Ints) -> float:
         scores[arms] = belief.mean[arms] + width * thought.std(arms)
+        return float(scores[arms].max())
 
-    picked = np.asarray(out, dtype=np.intp)
-    best = best_of(scores, rule, belief)
+    picked, best = np.asarray(out, dtype=np.intp), best_of(scores, rule, belief)
     while True:
         if picked.size:
             thought.pick(picked)
-            refresh(np.array([best]))
-            if (stale := np.flatnonzero(scores > scores[best])).size:
-                refresh(stale)
+            highest, look = refresh(np.array([best])), LOOK
+            stale = np.flatnonzero(scores > highest)
+            while stale.size:
+                order = np.argpartition(-scores[stale], min(look, stale.size) - 1)
+                highest, rest = max(highest, refresh(stale[order[:look]])), stale[order[look:]]
+                stale, look = rest[scores[rest] > highest], 2 * look
             best = int(np.argmax(scores))
         yield best
         picked = np.array([best])
