@@ -34,6 +34,7 @@ from noregret import (
 KERNEL, RIDGE, WIDTH = SquaredExponential(0.3), 0.05, UCB(Constant(2.0))
 MODEL = ExactGP(KERNEL, RIDGE)
 ARMS = np.random.default_rng(0).random((15, 2))
+GRID = np.linspace(0, 1, 15)[:, None]  # on which arms tie, so that rounding decides
 LOOPS = {
     "sequential": Sequential(MODEL, WIDTH),
     "batched": Batched(MODEL, WIDTH, size=3),
@@ -83,7 +84,7 @@ class Model:
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["ask", "more", "more", "tell", "tell", "stranger", "forget", "noisy", "reload"]),
+        st.sampled_from(["ask", "more", "more", "tell", "tell", "stranger", "forget", "noisy", "reload", "move"]),
         st.integers(1, 4),
         st.randoms(use_true_random=False),
     ),
@@ -128,6 +129,9 @@ def test_any_interleaving_is_that_of_a_plain_model(name, steps):
                 model.out -= Counter(some)
             case "reload":
                 policy = reloaded(policy)
+            case "move":
+                policy.change_arms(ARMS)
+                model.out = Counter()
         belief = model.belief
         assert policy.belief.rounds == belief.rounds
         np.testing.assert_allclose(policy.belief.mean, belief.mean, atol=1e-7)
@@ -142,7 +146,7 @@ def test_any_interleaving_is_that_of_a_plain_model(name, steps):
 @settings(deadline=None, max_examples=25)
 @given(steps=steps)
 def test_a_policy_that_is_saved_and_loaded_at_every_step_goes_on_the_same(name, steps):
-    policy, twin = (Policy(LOOPS[name], ARMS, rng=4) for _ in range(2))
+    policy, twin = (Policy(LOOPS[name], GRID, rng=4) for _ in range(2))
     for step, count, random in steps:
         out = sorted(policy._waiting.elements())
         some = np.array(random.sample(out, min(count, len(out))), dtype=int)
@@ -160,6 +164,8 @@ def test_a_policy_that_is_saved_and_loaded_at_every_step_goes_on_the_same(name, 
                     each.tell(count, 0.5)
                 case "forget":
                     each.forget(some)
+                case "move":
+                    each.change_arms(each.arms[::-1])
         twin = reloaded(twin)
         assert knows(twin.belief) == knows(policy.belief)
         assert twin.best() == policy.best()
