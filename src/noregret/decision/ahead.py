@@ -20,8 +20,8 @@ def ahead(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] | Ints = (
     """The arms that score highest, one after another, each as if those before it had returned their mean.
 
     So have the arms that are ``out``: asked for, and not answered. The belief stays as it is. Under UCB, for k arms
-    out and a belief of rank r, it takes O(N) for every arm, and O(k (r + k)) for each arm that scored above the one that
-    comes next before those out were counted. Other rules work on a copy of the belief.
+    out and a belief of rank r, it takes O(N) for every arm, and O(k (r + k)) for each of those that scored higher than
+    the arm that comes next before the arms out were counted. Other rules work on a copy of the belief.
     """
     return lazily(rule, belief, out) if type(rule) is UCB else afresh(rule, belief, rng, out)
 
