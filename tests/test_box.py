@@ -192,7 +192,7 @@ def test_without_noise_the_maximum_is_found_to_many_digits():
 
 def test_every_piece_gets_the_epochs_points():
     """The pieces are those that a fine grid shows, but for the smallest."""
-    policy = Policy(algorithms.reds(Matern(2.5, 0.3), norm=4, noise=0, first_epoch=50), Box([[0, 3]]), rng=0)
+    policy = Policy(algorithms.reds(Matern(2.5, 0.3), norm=4, noise=0, first_epoch=50), Box([[0, 3]]), rng=1)
     play(policy, sine, 50)
     inside = policy.active.contains(np.linspace(0, 3, 6001)[:, None]).astype(int)
     starts, ends = (np.flatnonzero(np.diff(np.concatenate([[0], inside, [0]])) == sign) for sign in (1, -1))

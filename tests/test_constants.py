@@ -28,6 +28,7 @@ BAD = {
     "first_epoch": NO_COUNTS,
     "points_per_cell": (*NO_COUNTS, None),
     "patience": NO_COUNTS,
+    "size": NO_COUNTS,
     "groups": NO_COUNTS,
     "order": NO_COUNTS,
     "ridge": (-1, math.inf, *NO_NUMBERS),

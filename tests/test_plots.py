@@ -50,7 +50,9 @@ def test_an_epoch_is_watched_as_a_whole():
 
 
 def test_only_what_can_be_watched_is():
-    with pytest.raises(ValueError, match="watch must be of active, gain, rank, got 'colour'"):
+    with pytest.raises(
+        ValueError, match="watch must be of active, gain, rank, or a dict of functions of a pull, got 'colour'"
+    ):
         noregret.run(algorithms.random(KERNEL), PROBLEM, 5, watch=["colour"])
 
 

@@ -7,8 +7,9 @@ from time import sleep
 import numpy as np
 import pytest
 
-from noregret import Pull, SquaredExponential, run
+from noregret import Box, Policy, Pull, SquaredExponential, problems, run
 from noregret.algorithms import NAMES
+from noregret.experiments.running.trials import build
 
 MEANS = np.array([0.0, 1.0, 0.25])
 
@@ -193,3 +194,34 @@ def test_seconds_are_the_algorithms_own_and_progress_is_rare():
     assert calls[-1] == 15
     assert 2 <= len(calls) <= 8
     assert calls == sorted(set(calls))
+
+
+@pytest.mark.parametrize(
+    "name", ["amm-ucb", "gp-ts", "bbkb", "mini-gp-ucb", "reds", "bpe", "gp-threds", "lb-gp-ucb", "random"]
+)
+def test_simple_regret_is_that_of_the_arm_a_policy_would_recommend(name):
+    problem = problems.NAMES["rkhs-se"](rng=0)
+    settings = {"norm": 2 * problem.norm, "constants": "experiment", "first_epoch": 8}
+    algorithm = build(NAMES[name], problem, 60, settings)
+    trace, policy, done = run(algorithm, problem, 60, rng=3), Policy(algorithm, problem.arms, rng=3), 0
+    while done < 60:
+        arms = policy.ask()[: 60 - done]
+        policy.tell(arms, trace.rewards[done : done + len(arms)])
+        done += len(arms)
+        if done <= 10 or done == 60:
+            assert trace.simple_regret[done - 1] == problem.means.max() - problem.means[policy.best().arm]
+    assert trace.simple_regret.shape == (60,)
+    assert set(trace.simple_regret) <= set(problem.means.max() - problem.means)
+
+
+def test_simple_regret_on_a_box():
+    square, noise = Box([[0.0, 1.0], [0.0, 1.0]]), problems.Gaussian(0.2)
+    maximum = problems.MAXIMA[problems.branin]
+    problem = problems.Continuous("branin", square, problems.branin, maximum, SquaredExponential(0.2), noise)
+    trace = run(NAMES["reds"](problem.kernel, constants="experiment", first_epoch=5), problem, 30, rng=0)
+    assert trace.simple_regret.shape == (30,)
+    assert (trace.simple_regret >= -1e-9).all()
+
+
+def test_an_algorithm_without_bounds_recommends_nothing():
+    assert np.isnan(run(Cycle(), Toy(), 5, rng=0).simple_regret).tolist() == [True] * 5

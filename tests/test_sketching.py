@@ -35,7 +35,8 @@ from noregret.algorithms.sketching import (
     oversampling_for,
 )
 from noregret.algorithms.tighter_widths import AYWidth
-from noregret.decision.batches import Batched, Repeated, _afresh, _lazily
+from noregret.decision.ahead import afresh, lazily
+from noregret.decision.batches import Batched, Repeated
 
 KERNEL = SquaredExponential(0.2)
 RIDGE = 0.01
@@ -73,14 +74,14 @@ def test_lazy_refresh_picks_what_dense_conditioning_picks(model, pulls):
         picks.append(int(np.argmax(belief.mean + width * np.sqrt(np.maximum(covariance.diagonal(), 0)))))
         column = covariance[picks[-1]]
         covariance = covariance - np.outer(column, column) / (column[picks[-1]] + RIDGE)
-    assert list(islice(_lazily(UCB(Constant(width)), belief), 30)) == picks
+    assert list(islice(lazily(UCB(Constant(width)), belief), 30)) == picks
 
 
 @pytest.mark.parametrize("pulls", [0, 3, 40, 400])
 def test_lazy_and_full_refresh_agree(pulls):
     belief, width = learnt(ExactGP(KERNEL, RIDGE), world(0), pulls), AYWidth(1.0, 0.1, 0.1)
-    lazy = list(islice(_lazily(UCB(width), belief), 30))
-    assert lazy == list(islice(_afresh(UCB(Constant(width(belief))), belief, np.random.default_rng(0)), 30))
+    lazy = list(islice(lazily(UCB(width), belief), 30))
+    assert lazy == list(islice(afresh(UCB(Constant(width(belief))), belief, np.random.default_rng(0)), 30))
 
 
 @pytest.mark.slow
@@ -100,6 +101,69 @@ def test_a_batch_ends_when_its_variances_have_added_up(model):
         sizes.append(len(batch))
     assert sizes[0] == 1
     assert max(sizes) > 10
+
+
+@pytest.mark.parametrize("rule", [UCB(Constant(2.0)), Thompson(Constant(1.0))], ids=["lazily", "afresh"])
+def test_a_batch_of_a_given_size(rule):
+    model, problem, stream = ExactGP(KERNEL, RIDGE), world(1), np.random.default_rng(1)
+    for loop, sizes in (
+        (Batched(model, rule, size=8), {8}),
+        (Batched(model, rule, growth=1e6, size=8), {8}),
+        (Batched(model, rule, growth=1.0001, size=8), {1}),
+    ):
+        policy, asked = Policy(loop, problem.arms, rng=0), []
+        for _ in range(4):
+            asked.append(policy.ask())
+            policy.tell(asked[-1], problem.rewards(asked[-1], stream))
+        assert set(map(len, asked)) == sizes
+    assert len({*asked[0].tolist()}) == len(asked[0])
+
+
+def test_of_growth_and_size_whichever_comes_first():
+    problem, stream, algorithm = world(1), np.random.default_rng(1), bbkb(KERNEL, horizon=3_000, oversampling=5, size=6)
+    policy, sizes = Policy(algorithm, problem.arms, rng=0), []
+    for _ in range(300):
+        batch = policy.ask()
+        cost = policy.belief.std[batch] ** 2 / RIDGE
+        assert 1 + cost[:-1].sum() <= 2.0
+        assert len(batch) == 6 or 1 + cost.sum() > 2.0
+        policy.tell(batch, problem.rewards(batch, stream))
+        sizes.append(len(batch))
+    assert sizes[0] == 1
+    assert max(sizes) == 6
+
+
+def test_a_batch_must_end():
+    model, rule = ExactGP(KERNEL, RIDGE), UCB(Constant(2.0))
+    with pytest.raises(ValueError, match=r"^growth or size must be given, got neither: pass growth=2, or size="):
+        Batched(model, rule)
+    for size in (0, -1, 2.0, True, "8"):
+        with pytest.raises(ValueError, match=r"^size must be a whole number from 1, the arms of a batch, got"):
+            Batched(model, rule, 2.0, size)
+    assert Batched(model, rule, growth=2).growth == Batched(model, rule, 2, size=np.int64(3)).growth == 2
+
+
+@pytest.mark.parametrize("out", [[], [5], [5, 5, 250], list(range(0, 300, 9))], ids=len)
+@pytest.mark.parametrize("pulls", [0, 40])
+@pytest.mark.parametrize(
+    "model", [ExactGP(KERNEL, RIDGE), SparseGP(Nystrom(KERNEL, math.inf), RIDGE)], ids=["exact", "features"]
+)
+def test_arms_that_are_out_count_as_if_they_had_returned_their_mean(model, pulls, out):
+    belief, width = learnt(model, world(0), pulls), UCB(Constant(3.0))
+    before, rounds = belief.mean.copy(), belief.rounds
+    told = belief.copy()
+    if out:
+        told.update(out)
+    if isinstance(model, SparseGP):  # as with every arm in the dictionary, which a prior does not have yet
+        told = learnt(ExactGP(KERNEL, RIDGE), world(0), pulls)
+        told.update(out)
+    picks, expected = list(islice(lazily(width, belief, out), 10)), []
+    for _ in range(10):
+        expected.append(int(np.argmax(width(told, None))))
+        told.update(expected[-1])
+    assert picks == expected
+    assert belief.rounds == rounds
+    assert (belief.mean == before).all()
 
 
 def test_variances_shrink_by_at_most_the_growth_within_a_batch():

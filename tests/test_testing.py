@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from itertools import repeat
 from types import SimpleNamespace
 
 import numpy as np
@@ -285,6 +286,27 @@ def algorithm_that_takes_rewards_for_those_it_asked_for():
             batch = np.argsort(belief.mean)[-3:]
 
     check_loop(play)
+
+
+def check_ahead(ahead):
+    """Check a sound loop that chooses so while arms are out."""
+    sound = algorithms.amm_ucb(SE, noise=0.1)
+    check_algorithm(SimpleNamespace(play=sound.play, bounds=sound.bounds, ahead=ahead), Toy())
+
+
+@fault(r"ask\(3\) must not change the belief")
+def algorithm_that_learns_while_it_thinks_ahead():
+    def ahead(belief, out, rng):
+        while True:
+            belief.update(7)
+            yield 7
+
+    check_ahead(ahead)
+
+
+@fault(r"ask\(3\) must give one to three arms of 0\.\.49, got \[50 50 50\]")
+def algorithm_that_thinks_of_arms_that_are_not_there():
+    check_ahead(lambda belief, out, rng: repeat(50))
 
 
 @fault("regret must be below 0.7 of random's")

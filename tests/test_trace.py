@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from noregret import Trace
+from noregret.experiments.running.trace import RECORD, write_pair
 
 
 def make(rounds=40, **changes):
@@ -104,4 +105,13 @@ def test_a_later_format_is_refused(tmp_path):
 def test_traces_need_no_pickle(tmp_path):
     make().save(tmp_path / "a")
     with np.load(tmp_path / "a.npz", allow_pickle=False) as stored:
-        assert sorted(stored) == ["arms", "regret", "rewards"]
+        assert sorted(stored) == ["arms", "regret", "rewards", "simple_regret"]
+
+
+def test_a_trace_of_before_the_simple_regret_has_none(tmp_path):
+    make().save(tmp_path / "a")
+    with np.load(tmp_path / "a.npz") as stored:
+        arrays = {name: stored[name] for name in stored if name != "simple_regret"}
+    record = json.loads((tmp_path / "a.json").read_text())
+    write_pair(tmp_path / "a", arrays, {name: record[name] for name in RECORD})
+    assert Trace.load(tmp_path / "a").simple_regret.shape == (0,)

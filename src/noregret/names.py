@@ -31,6 +31,7 @@ from noregret.decision.schedules import Constant, GreedyGain, RateGain, Realised
 from noregret.decision.shrinking.elimination import Elimination
 from noregret.decision.shrinking.threshold_tree import ThresholdTree
 from noregret.diagnosis import Diagnosis, diagnose
+from noregret.experiments.comparison import Comparison, compare
 from noregret.experiments.drawing import plot
 from noregret.experiments.running.run import run
 from noregret.experiments.running.trace import Trace
@@ -44,6 +45,7 @@ __all__ = [
     "Box",
     "Choice",
     "ClippedResiduals",
+    "Comparison",
     "Constant",
     "Diagnosis",
     "Elimination",
@@ -85,6 +87,7 @@ __all__ = [
     "TruncatedRewards",
     "Uniform",
     "algorithms",
+    "compare",
     "diagnose",
     "plot",
     "problems",

@@ -23,7 +23,7 @@ import numpy as np
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import KernelLike, SquaredExponential, as_kernel
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, as_arms
-from noregret.decision.loops import Algorithm
+from noregret.decision.loops import Algorithm, ThinksAhead
 from noregret.decision.policy import Policy
 from noregret.decision.rules import Band, Rule
 from noregret.decision.schedules import Schedule
@@ -110,7 +110,7 @@ def check_model(model: Model, arms: Any, *, linear: bool = True, fixed: bool = T
 
 
 def check_algorithm(algorithm: Algorithm, problem: World, *, rounds: int = 40) -> None:
-    """Check that a `Policy` can drive it: any order and pieces of telling, saving and loading, bad rewards.
+    """Check that a `Policy` can drive it: any order and pieces of telling, saving and loading, bad rewards, lost arms.
 
     Give it a problem on which no two arms look the same, so that rounding decides nothing.
     """
@@ -127,14 +127,13 @@ def check_algorithm(algorithm: Algorithm, problem: World, *, rounds: int = 40) -
     _play(policy, problem, rounds // 2)
     _check_bad_rewards(policy)
     _leave_half_told(policy, problem)
-    with tempfile.TemporaryDirectory() as folder:
-        policy.save(Path(folder, "run.npz"))
-        loaded = Policy.load(Path(folder, "run.npz"), algorithm)
+    loaded = _loaded(policy)
     _equal("a loaded policy must ask for the same arms", loaded.ask().tolist(), policy.ask().tolist())
     _same("a loaded policy must believe the same", loaded.belief, policy.belief)
     then, expected = (_play(p, problem, rounds // 2) for p in (loaded, policy))
     _equal("a loaded policy must go on with the same arms", then, expected)
     _equal("a loaded policy must have the same best arm", loaded.best(), policy.best())
+    _check_asking_by_number(Policy(algorithm, problem.arms, rng=0), problem, rounds // 6)
 
 
 def check_problem(problem: World, *, draws: int = 2000, margin: float = 6.0) -> None:
@@ -286,6 +285,34 @@ def _leave_half_told(policy: Policy, problem: World) -> None:
     asked, others = policy.ask(), np.setdiff1d(np.arange(len(problem.arms)), policy.ask())
     some = np.append(asked[: asked.size // 2], others[:1])
     policy.tell(some, problem.rewards(some, np.random.default_rng(2)))
+
+
+def _check_asking_by_number(policy: Policy, problem: World, times: int) -> None:
+    """Arms asked for by number, answered the last first, every other time the first one lost."""
+    world, n, told = np.random.default_rng(3), len(problem.arms), 0
+    for i in range(times):
+        before = policy.belief.copy()
+        arms = policy.ask(3)
+        good = 1 <= arms.size <= 3 and arms.min() >= 0 and arms.max() < n
+        _require(good, f"ask(3) must give one to three arms of 0..{n - 1}, got {arms}")
+        _same("ask(3) must not change the belief", policy.belief, before)
+        _equal("ask() after ask(3)", policy.ask().tolist(), arms.tolist())
+        loaded = _loaded(policy)
+        answered = arms[i % 2 :][::-1]
+        rewards = problem.rewards(answered, world)
+        for each in (policy, loaded):
+            each.forget(arms[: i % 2])
+            each.tell(answered, rewards)
+        _same("a policy loaded with arms out must believe the same", loaded.belief, policy.belief)
+        told += answered.size
+    if isinstance(policy.algorithm, ThinksAhead):
+        _equal("what is told must count at once: rounds", policy.belief.rounds, told)
+
+
+def _loaded(policy: Policy) -> Policy:
+    with tempfile.TemporaryDirectory() as folder:
+        policy.save(Path(folder, "run.npz"))
+        return Policy.load(Path(folder, "run.npz"), policy.algorithm)
 
 
 def _check_bad_rewards(policy: Policy) -> None:

@@ -82,6 +82,7 @@ LIMITS: dict[str, Limit] = {
     "margin": _number("be finite", math.isfinite),
     "oversampling": _number("be positive", lambda value: value > 0),
     "growth": _number("be above 1", lambda value: 1 < value < math.inf),
+    "size": WHOLE,
     "first_epoch": WHOLE,
     "points_per_cell": WHOLE,
     "patience": WHOLE,
@@ -108,7 +109,7 @@ LIMITS: dict[str, Limit] = {
 """Of every keyword of the builders, what must hold."""
 
 
-ABSENT = ("horizon", "first_level")
+ABSENT = ("horizon", "first_level", "size")
 """Constants that a run may do without; for others None means that the builder chooses."""
 
 

@@ -144,13 +144,17 @@ def bbkb(
     epsilon: float = 0.5,
     oversampling: float | None = None,
     growth: float = 2.0,
+    size: int | None = None,
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Batched:
-    """BBKB: BKB in batches that last until 1 + sum s^2 / ridge exceeds ``growth``; ask() returns a batch."""
+    """BBKB: BKB in batches that last until 1 + sum s^2 / ridge exceeds ``growth``; ask() returns a batch.
+
+    A batch has at most ``size`` arms, if that is given: the width, which is that of ``growth``, holds all the more.
+    """
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, constants)
     accurate = epsilon if constants == "theory" else None
-    return Batched(model, UCB(BBKBWidth(norm, noise, delta, growth, accurate, scale)), growth)
+    return Batched(model, UCB(BBKBWidth(norm, noise, delta, growth, accurate, scale)), growth, size)
 
 
 @checks_constants

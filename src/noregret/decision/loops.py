@@ -6,13 +6,15 @@ the belief of the run; whoever drives it (`noregret.Policy`, `noregret.run`) own
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import inspect
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Model, Posterior, Rng
+from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
+from noregret.decision.ahead import ahead
 from noregret.decision.rules import UCB, Band, Rule, best_arm
 from noregret.decision.schedules import Constant
 
@@ -55,12 +57,25 @@ class Algorithm(Protocol):
     def play(self, arms: Any, rng: Rng) -> Play:
         """Start a run on these (N, d) arms, or on a `Box` if the algorithm can.
 
-        A loop that also takes ``belief``, what is known about the arms already, lets them change during a run.
+        A loop that also takes ``belief``, what is known about the arms already, lets them change during a run, and
+        lets rewards come with a noise of their own. It must know nothing else: it may be started anew at any time.
         """
         ...
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Lower and upper confidence bound of every arm of the belief, each (N,)."""
+        ...
+
+
+@runtime_checkable
+class ThinksAhead(Protocol):
+    """An algorithm that can choose arms while others are out; its ``play`` must take a ``belief``."""
+
+    def ahead(self, belief: Posterior, out: Ints, rng: Rng) -> Iterator[int]:
+        """Arms to pull, one after another for ever, beyond the (k,) arms that are ``out``; the belief stays as it is.
+
+        `noregret.decision.ahead.ahead` is this for a rule.
+        """
         ...
 
 
@@ -86,9 +101,36 @@ class Sequential:
             pulled, rewards = yield Pull(np.full(self.times, best), belief, active)
             belief.update(pulled, rewards)
 
+    def ahead(self, belief: Posterior, out: Ints, rng: Rng) -> Iterator[int]:
+        """The arms that score highest, each as if those before it and those ``out`` had returned their mean.
+
+        Each comes ``times`` in a row, so whoever asks for a multiple of that gets whole rows.
+        """
+        if self.times == 1:
+            yield from ahead(self.rule, belief, rng, out)
+        while True:
+            row = [next(ahead(self.rule, belief, rng, out))] * self.times
+            yield from row
+            out = np.append(out, row)
+
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Lower and upper confidence bounds, each (N,)."""
         return bounds_of(self.rule, self.band, belief)
+
+
+def starts_from_belief(algorithm: Algorithm) -> bool:
+    """Whether its loop can start from a belief, which is then all that it knows."""
+    return "belief" in inspect.signature(algorithm.play).parameters
+
+
+def recommended(algorithm: Algorithm, pull: Pull) -> Best:
+    """The arm with the largest lower confidence bound, by the belief of a pull."""
+    if pull.best is not None:
+        return pull.best
+    lower, upper = algorithm.bounds(pull.belief)
+    i = int(np.argmax(lower))
+    about = pull.active if pull.about is None else pull.about
+    return Best(int(about[i]), float(pull.belief.mean[i]), float(lower[i]), float(upper[i]))
 
 
 def bounds_of(rule: Rule, band: Band | None, belief: Posterior) -> tuple[Floats, Floats]:

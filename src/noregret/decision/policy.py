@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 import os
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
-from typing import Any, Self
+from itertools import islice
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from noregret.belief.box import Box
-from noregret.belief.posterior import Floats, Posterior, as_arms, check_size
-from noregret.decision.arms import as_space, checked, names
+from noregret.belief.posterior import Posterior, as_arms
+from noregret.decision.arms import as_space, checked, names, remaining
 from noregret.decision.doubt import doubt
-from noregret.decision.loops import Algorithm, Best
-from noregret.decision.record import describe
-from noregret.decision.saving import FORMAT, check_asks, packed, read, recorded, unpacked
-from noregret.files import write_atomically
+from noregret.decision.loops import Algorithm, Best, recommended
+from noregret.decision.playing import Event, Run, Told, as_told, child, joined, seed_sequence
+from noregret.decision.saving import State, check_asks, read, write
 
 
 class Policy:
     """One run of an algorithm on some arms.
 
-    A round is over when every arm it asked for has been told, in any order and in pieces; arms that nobody asked
-    for are taken in along with it. What is told before anything was asked is taken in at once (a warm start).
+    A round is over when every arm it asked for has been told or forgotten, in any order and in pieces; arms that nobody
+    asked for are taken in along with it. What is told before anything was asked is taken in at once (a warm start), and
+    so is what is told while arms are out that were asked for by number.
 
     Parameters
     ----------
@@ -37,7 +33,8 @@ class Policy:
     arms : (N, d) array, or a Box
         On a box, arms are told and returned as (n, d) points, and ``active`` is a `Region`.
     rng : None, int, SeedSequence or Generator
-        A generator is only asked for a child of its seed, never drawn from.
+        The loop draws from the first child of this seed, as in `noregret.run`: the same seed and the same rewards give
+        the same arms. A generator is only asked for a child of its seed, never drawn from.
 
     Examples
     --------
@@ -54,13 +51,19 @@ class Policy:
     """
 
     def __init__(self, algorithm: Algorithm, arms: Any, *, rng: Any = None) -> None:
-        self.algorithm, self._first_arms, self._seed = algorithm, as_space(arms), seed_sequence(rng)
-        self._run = _Run(algorithm, self._first_arms, self._seed)
+        self._begin(algorithm, as_space(arms), child(seed_sequence(rng), 0))
+
+    def _begin(self, algorithm: Algorithm, space: Any, seed: np.random.SeedSequence) -> None:
+        self.algorithm, self._first_arms, self._seed = algorithm, space, seed
+        self._run = Run(algorithm, space, seed)
+        self._history: list[Event] = []  # what has happened to the run
         self._doubted = False  # whether best() has warned
-        self._changes: list[tuple[int, Any]] = []  # other arms, each after so many rounds
-        self._waiting: Counter[Hashable] = Counter()  # arms asked for and not told yet
-        self._held: list[tuple[Any, Floats]] = []  # what was told of the round under way
-        self._history: list[tuple[Any, Floats]] = []  # what the loop was sent, round by round
+        self._asked: Any = self._run.pull.arms[:0]  # arms asked for, in order; those that are out among them
+        self._waiting: Counter[Hashable] = Counter()  # how often each arm is out
+        self._held: list[Told] = []  # what was told of the round under way
+        self._shown: Posterior | None = None  # the belief with what is held, once somebody has looked
+        self._at_once = False  # whether arms are out that were chosen ahead, so that rewards are not held
+        self._given = 0  # how many arms were ever chosen ahead
 
     @property
     def arms(self) -> Any:
@@ -69,104 +72,105 @@ class Policy:
 
     @property
     def belief(self) -> Posterior:
-        """The posterior that the arms now asked for were chosen by."""
-        return self._run.pull.belief
+        """The posterior of all that was told.
+
+        Where it is not all of the loop's knowledge, as with epochs, it is the one that the loop goes by.
+        """
+        if not (self._held and self._run.can_resume):
+            return self._run.pull.belief
+        if self._shown is None:
+            told, self._shown = joined(self._held), self._run.pull.belief.copy()
+            self._shown.update(told.arms, told.rewards, noise=told.noise)
+        return self._shown
 
     @property
     def active(self) -> Any:
         """Indices of the arms still in play, (n,); on a box the `Region` that is left."""
         return self._run.pull.active
 
-    def ask(self) -> Any:
-        """The arms still to pull in this round, at least one: (n,) indices, or (n, d) points on a box.
+    def ask(self, n: int | None = None) -> Any:
+        """The arms to pull: (n,) indices, or (n, d) points on a box.
 
-        Asking again changes nothing.
+        Without a number they are those that are out, asked for and not told yet; if none is, the loop's next ones, at
+        least one. Asking again changes nothing.
+
+        With a number they are ``n`` new arms beyond those that are out, chosen as if each of these had returned its
+        mean, so asking again gives others. Answers may come in any order and count at once. `Sequential`, `Batched` and
+        `Repeated` choose so. Other loops, such as those with epochs, hand out what is left of their plan, which may be
+        fewer arms than n, and nothing is learnt until all that is out has been told; ValueError when nothing is left.
         """
-        plan = self._run.pull.arms
-        if not self._waiting:
-            self._waiting = Counter(names(plan))
-            return plan.copy()
-        missing, places = self._waiting.copy(), []
-        for place, name in enumerate(names(plan)):
-            if missing[name] > 0:
-                missing[name] -= 1
-                places.append(place)
-        return plan[places]
+        if n is not None:
+            return self._ask_ahead(_count(n)) if self._run.thinks_ahead else self._ask_for_more(_count(n))
+        if self._waiting:
+            return self._out()
+        if self._run.is_stale:
+            with self._all_or_nothing():
+                self._do(Event("resume"))
+        self._wait_for(self._run.pull.arms)
+        return self._run.pull.arms.copy()
 
-    def tell(self, arms: Any, rewards: Any) -> None:
+    def tell(self, arms: Any, rewards: Any, noise: Any = None) -> None:
         """Report rewards of arms, each a number or (n,) of them.
+
+        ``noise`` is how much noisier than usual they are: a factor on the ridge, for all or for each, as in
+        `Posterior.update`. The average of 4 rewards has noise 1/4.
 
         ValueError if one is bad. Whatever is raised, here or by the algorithm, nothing has changed then: an algorithm
         that fails is built again from its history, which takes as long as its rounds so far.
         """
-        told = self._checked(arms, rewards)
-        if not told[0].size:
+        told = as_told(self._run, arms, rewards, noise)
+        if not len(told.arms):
             return
         with self._all_or_nothing():
-            self._held.append(told)
-            self._waiting = self._waiting - Counter(names(told[0])) if self._waiting else self._waiting
-            if not self._waiting:
-                self._send_held()
+            if self._at_once or self._run.is_stale:
+                self._do(Event("learn", told))
+            else:
+                self._held, self._shown = [*self._held, told], None
+            self._no_longer_out(told.arms)
+
+    def forget(self, arms: Any) -> None:
+        """Wait no longer for the rewards of these arms, which are out: they got lost.
+
+        A round is over then when the others have been told. Epochs ask for them again. Should a reward come after all,
+        tell it: arms nobody asked for are welcome.
+        """
+        lost = checked(self.arms, arms)
+        unknown = Counter(names(lost)) - self._waiting
+        if unknown:
+            raise ValueError(f"arm {next(iter(unknown))} is not out: forget takes arms asked for and not told yet")
+        with self._all_or_nothing():
+            self._no_longer_out(lost)
 
     def change_arms(self, arms: Any) -> None:
         """Go on with other (N, d) arms, keeping what was learnt: fresh candidates, or a context beside each arm.
 
         From now on indices name the new arms. Arms asked for and not told yet are forgotten; rewards told are not.
         """
-        if isinstance(self.arms, Box) or "belief" not in inspect.signature(self.algorithm.play).parameters:
-            raise ValueError(f"{type(self.algorithm).__name__} cannot change its arms in the middle of a run")
+        if not self._run.can_resume:
+            raise ValueError(f"{self._run.name} cannot change its arms in the middle of a run")
         arms = as_arms(arms).copy()
         if arms.shape[1] != self.arms.shape[1]:
             raise ValueError(f"new arms must have {self.arms.shape[1]} columns like the old ones, got {arms.shape[1]}")
         with self._all_or_nothing():
-            if self._held:
-                self._send_held()
-            self._run.move(arms)
-            self._waiting = Counter()
-        self._changes.append((len(self._history), arms))
+            self._wait_for(self._asked[:0])
+            self._send_held()
+            self._do(Event("move", arms))
 
     def best(self) -> Best:
         """The arm with the largest lower confidence bound: a safe choice, not the luckiest draw.
 
         Warns, once, if the rewards contradict the norm and the noise that the bounds take for given.
         """
-        best = self._best()
+        best = recommended(self.algorithm, self._run.pull._replace(belief=self.belief))
         if not self._doubted and (message := doubt(self.algorithm, self.belief, best)):
             self._doubted = True
             warnings.warn(message, stacklevel=2)
         return best
 
-    def _best(self) -> Best:
-        pull = self._run.pull
-        if pull.best is not None:
-            return pull.best
-        lower, upper = self.algorithm.bounds(self.belief)
-        i = int(np.argmax(lower))
-        about = pull.active if pull.about is None else pull.about
-        return Best(int(about[i]), float(self.belief.mean[i]), float(lower[i]), float(upper[i]))
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write algorithm, seed and history to one .npz file; a crash meanwhile leaves the previous file whole."""
-        arrays: dict[str, Any] = {}
-        about = {
-            "format": FORMAT,
-            "version": version("noregret"),
-            "asks": self._run.digest(),
-            "algorithm": describe(self.algorithm, arrays),
-            "repr": repr(self.algorithm),
-            "seed": {
-                "entropy": np.asarray(self._seed.entropy).tolist(),
-                "spawn_key": np.asarray(self._seed.spawn_key, dtype=int).tolist(),
-            },
-            "box": isinstance(self._first_arms, Box),
-            "asked": bool(self._waiting),
-            "changes": [rounds for rounds, _ in self._changes],
-        }
-        arms = self._first_arms.bounds if isinstance(self._first_arms, Box) else self._first_arms
-        content: dict[str, Any] = {"about": np.array(json.dumps(about)), "arms": np.array(arms)}
-        content |= arrays | {f"change_{i}": arms for i, (_, arms) in enumerate(self._changes)}
-        content |= packed("sent", self._history) | packed("held", self._held)
-        write_atomically(path, lambda file: np.savez(file, **content))
+        state = State(self._history, self._held, self._out(), self._at_once, self._given, self._run.digest())
+        write(path, self.algorithm, self._first_arms, self._seed, state)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], algorithm: Algorithm | None = None) -> Self:
@@ -178,122 +182,97 @@ class Policy:
         ``algorithm`` is needed only if the saved one holds functions or foreign objects (a lambda as schedule, a
         scikit-learn kernel), which no file brings back.
         """
-        content, about = read(path)
-        seed = np.random.SeedSequence(about["seed"]["entropy"], spawn_key=tuple(about["seed"]["spawn_key"]))
-        space = Box(content["arms"]) if about.get("box") else content["arms"]
-        policy = cls(recorded(about, content, algorithm), space, rng=seed)
-        for arms, rewards in unpacked("sent", content):
-            policy._change_as_recorded(about["changes"], content)
-            policy._send(*policy._checked(arms, rewards))
-        policy._change_as_recorded(about["changes"], content)
+        algorithm, space, seed, state, about = read(path, algorithm)
+        policy = cls.__new__(cls)
+        policy._begin(algorithm, space, seed)
+        for event in state.history:
+            if isinstance(event.content, Told):
+                event = event._replace(content=as_told(policy._run, *event.content))
+            policy._do(event)
         check_asks(policy._run.digest(), about, os.fspath(path))
-        if about["asked"]:
-            policy.ask()
-        for arms, rewards in unpacked("held", content):
-            policy.tell(arms, rewards)
+        policy._held = [as_told(policy._run, *told) for told in state.held]
+        policy._wait_for(policy._unasked() if state.out is None else state.out, at_once=state.at_once)
+        policy._given = state.given
         return policy
 
-    def _send_held(self) -> None:
-        self._send(np.concatenate([a for a, _ in self._held]), np.concatenate([r for _, r in self._held]))
-        self._held = []
+    def _ask_ahead(self, count: int) -> Any:
+        """New arms, chosen as if those out had returned their mean."""
+        if self._held:
+            with self._all_or_nothing():
+                self._send_held("learn")
+        out = self._out()
+        new = np.fromiter(islice(self._run.ahead(out, self._given), count), np.intp, count)
+        self._wait_for(np.concatenate([out, new]), at_once=True)
+        self._given += count
+        return new
+
+    def _ask_for_more(self, count: int) -> Any:
+        """Arms of the loop's plan that have not been asked for."""
+        out, rest = self._out(), self._unasked()
+        if not len(rest):
+            raise ValueError(
+                f"all that {self._run.name} has planned is out, {len(out)} arms: tell their rewards, or forget(arms) "
+                "those that are lost, and it goes on"
+            )
+        new = rest[:count]
+        self._wait_for(np.concatenate([out, new]))
+        return new
+
+    def _unasked(self) -> Any:
+        """The arms of the loop's plan that are neither out nor told."""
+        return remaining(self._run.pull.arms, np.concatenate([self._out(), *(told.arms for told in self._held)]))
+
+    def _out(self) -> Any:
+        """The arms asked for and not told yet, in the order of asking."""
+        missing, places = self._waiting.copy(), []
+        for place, name in enumerate(names(self._asked)):
+            if missing[name] > 0:
+                missing[name] -= 1
+                places.append(place)
+        return self._asked[places]
+
+    def _wait_for(self, out: Any, *, at_once: bool = False) -> None:
+        self._asked, self._waiting, self._at_once = out, Counter(names(out)), at_once
+
+    def _no_longer_out(self, arms: Any) -> None:
+        """Count arms as told or lost; when none is out any more, the round is over."""
+        self._waiting = self._waiting - Counter(names(arms)) if self._waiting else self._waiting
+        if not self._waiting:
+            self._at_once = False
+            self._send_held()
+
+    def _send_held(self, kind: Literal["send", "learn"] = "send") -> None:
+        """Pass on what was told of a round, if anything was; a loop hears nothing of noise, so the belief learns it."""
+        if self._held:
+            told = joined(self._held)
+            self._do(Event(kind if told.noise is None else "learn", told))
+            self._held, self._shown = [], None
+
+    def _do(self, event: Event) -> None:
+        self._run.do(event)
+        self._history.append(event)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Undo what was done inside if anything is raised there."""
-        rounds, held, waiting = len(self._history), self._held.copy(), self._waiting
+        length, before = len(self._history), (self._held, self._asked, self._waiting, self._at_once)
         try:
             yield
         except BaseException:
-            del self._history[rounds:]
-            self._held, self._waiting = held, waiting
-            self._run = self._replayed()
+            del self._history[length:]
+            self._held, self._asked, self._waiting, self._at_once = before
+            self._run, self._shown = self._replayed(), None
             raise
 
-    def _replayed(self) -> _Run:
-        """The run as its history and its changes of arms have made it."""
-        run, changes = _Run(self.algorithm, self._first_arms, self._seed), self._changes.copy()
-        for done in range(len(self._history) + 1):
-            while changes and changes[0][0] == done:
-                run.move(changes.pop(0)[1])
-            if done < len(self._history):
-                run.send(*self._history[done])
+    def _replayed(self) -> Run:
+        """The run as its history has made it."""
+        run = Run(self.algorithm, self._first_arms, self._seed)
+        for event in self._history:
+            run.do(event)
         return run
 
-    def _change_as_recorded(self, changes: list[int], content: dict[str, Any]) -> None:
-        """While replaying: change the arms as often as the saved run had done after so many rounds."""
-        while len(self._changes) < len(changes) and changes[len(self._changes)] == len(self._history):
-            self.change_arms(content[f"change_{len(self._changes)}"])
 
-    def _send(self, arms: Any, rewards: Floats) -> None:
-        self._run.send(arms, rewards)
-        self._history.append((arms, rewards))
-
-    def _checked(self, arms: Any, rewards: Any) -> tuple[Any, Floats]:
-        told, values = checked(self.arms, arms), _numbers(rewards)
-        if len(told) != values.size:
-            raise ValueError(f"arms and rewards must be as many, got {len(told)} arms and {values.size} rewards")
-        if not np.isfinite(values).all():
-            i = int(np.argmin(np.isfinite(values)))
-            raise ValueError(f"reward of arm {told[i]} is {values[i]}: drop it or pass a finite value")
-        check_size(told, values, self.belief.largest_reward)
-        return told, values
-
-
-class _Run:
-    """A loop under way on its arms."""
-
-    def __init__(self, algorithm: Algorithm, arms: Any, seed: np.random.SeedSequence) -> None:
-        self.arms, self._algorithm, self._rng = arms, algorithm, np.random.default_rng(seed)
-        self._play = algorithm.play(arms, self._rng)
-        self.pull = next(self._play)
-        self._asks = hashlib.sha256()
-
-    def digest(self) -> str:
-        """A number that tells apart runs which have asked for different arms, up to and with this round."""
-        asks = self._asks.copy()
-        asks.update(self._asked())
-        return asks.hexdigest()
-
-    def _asked(self) -> bytes:
-        """The arms of this round; points of a box to a millionth of its sides, as rounding differs among machines."""
-        arms = self.pull.arms
-        places = np.round(arms / self.arms.sides * 1e6) if isinstance(self.arms, Box) else arms
-        return bytes(places.astype("<i8").tobytes())
-
-    def send(self, arms: Any, rewards: Floats) -> None:
-        """What was pulled and what came back."""
-        self._asks.update(self._asked())
-        try:
-            self.pull = self._play.send((arms, rewards))
-        except StopIteration:
-            raise ValueError(f"{type(self._algorithm).__name__} ended: a loop must go on for ever") from None
-
-    def move(self, arms: Floats) -> None:
-        """Go on with other arms."""
-        start: Any = self._algorithm.play
-        play = start(arms, self._rng, belief=self.pull.belief.at(arms))
-        pull = next(play)
-        self._play.close()
-        self.arms, self._play, self.pull = arms, play, pull
-
-
-def seed_sequence(rng: Any) -> np.random.SeedSequence:
-    """A seed that can be written down, from None, an int, a SeedSequence or a Generator (a child of its seed)."""
-    if isinstance(rng, np.random.Generator):
-        parent: Any = rng.bit_generator.seed_seq
-        rng = parent.spawn(1)[0]
-    if isinstance(rng, np.random.SeedSequence):
-        return np.random.SeedSequence(rng.entropy, spawn_key=rng.spawn_key)
-    if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
-        return np.random.SeedSequence(None if rng is None else int(rng))
-    raise ValueError(f"rng must be None, a whole number from 0, a SeedSequence or a Generator, got {rng!r}")
-
-
-def _numbers(rewards: Any) -> Floats:
-    try:
-        values = np.asarray(rewards)
-        if values.dtype.kind not in "biuf":
-            raise TypeError
-        return values.astype(float).reshape(-1)
-    except (TypeError, ValueError):
-        raise ValueError(f"rewards must be numbers, got {rewards!r}") from None
+def _count(n: Any) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n must be a whole number from 1, the new arms to ask for, got {n!r}")
+    return int(n)

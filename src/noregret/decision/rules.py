@@ -25,7 +25,12 @@ LOG_SQRT_2_PI = 0.5 * math.log(2 * math.pi)
 
 def best_arm(rule: Rule, posterior: Posterior, rng: Rng) -> int:
     """The arm that scores highest, the lowest index on ties; ValueError unless there is one number for every arm."""
-    scores, expected = np.asarray(rule(posterior, rng)), posterior.mean.shape
+    return best_of(np.asarray(rule(posterior, rng)), rule, posterior)
+
+
+def best_of(scores: Floats, rule: Rule, posterior: Posterior) -> int:
+    """The place of the largest of the scores that a rule gave, the first on ties; the errors are `best_arm`'s."""
+    expected = posterior.mean.shape
     if scores.shape != expected:
         raise ValueError(f"the rule {rule} must give one score per arm, {expected}, got shape {scores.shape}")
     best = int(scores.argmax())  # the first nan, if there is one

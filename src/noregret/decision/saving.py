@@ -5,20 +5,82 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections.abc import Iterator
 from importlib.metadata import version
-from typing import Any
+from itertools import count, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from noregret.belief.posterior import Floats
+from noregret.belief.box import Box
 from noregret.decision.loops import Algorithm
+from noregret.decision.playing import Event, Told, joined
 from noregret.decision.record import describe, nameless, rebuild
+from noregret.files import write_atomically
 
-FORMAT = 2
-"""2: the algorithm's arrays beside its record, a digest of the asks, and the version. 1 had none of them."""
+FORMAT = 3
+"""3: what happened as one letter per event, the noise, and the arms that are out. 2 had rounds, changes of arms after
+so many of them, and whether the loop had been asked. 1 had no digest of the asks, nor the algorithm's arrays."""
+
+KINDS: dict[str, Any] = {"s": "send", "l": "learn", "r": "resume", "m": "move"}
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+class State(NamedTuple):
+    """Where a policy stands."""
+
+    history: list[Event]
+    held: list[Told]
+    out: Any
+    """The arms that are out, in the order of asking; None for all of the loop's plan."""
+    at_once: bool
+    given: int
+    digest: str
+
+
+def write(
+    path: str | os.PathLike[str], algorithm: Algorithm, space: Any, seed: np.random.SeedSequence, state: State
+) -> None:
+    """Write a policy to one file; a crash meanwhile leaves the previous file whole."""
+    arrays: dict[str, Any] = {}
+    about = {
+        "format": FORMAT,
+        "version": version("noregret"),
+        "asks": state.digest,
+        "algorithm": describe(algorithm, arrays),
+        "repr": repr(algorithm),
+        "seed": {
+            "entropy": np.asarray(seed.entropy).tolist(),
+            "spawn_key": np.asarray(seed.spawn_key, dtype=int).tolist(),
+        },
+        "box": isinstance(space, Box),
+        "events": "".join(event.kind[0] for event in state.history),
+        "at_once": state.at_once,
+        "given": state.given,
+    }
+    moves = [event.content for event in state.history if event.kind == "move"]
+    told = [event.content for event in state.history if isinstance(event.content, Told)]
+    content: dict[str, Any] = {"about": np.array(json.dumps(about)), "out": state.out}
+    content["arms"] = np.array(space.bounds if isinstance(space, Box) else space)
+    content |= arrays | {f"change_{i}": arms for i, arms in enumerate(moves)}
+    content |= _packed("sent", told) | _packed("held", state.held)
+    write_atomically(path, lambda file: np.savez(file, **content))
+
+
+def read(
+    path: str | os.PathLike[str], given: Algorithm | None
+) -> tuple[Algorithm, Any, np.random.SeedSequence, State, dict[str, Any]]:
+    """Algorithm, arms or box, seed of the loop and state of a saved policy, and its record."""
+    content, about = _content(path)
+    algorithm = recorded(about, content, given)
+    seed = np.random.SeedSequence(about["seed"]["entropy"], spawn_key=tuple(about["seed"]["spawn_key"]))
+    space = Box(content["arms"]) if about.get("box") else content["arms"]
+    out = content["out"] if about["format"] > 2 else None if about["asked"] else content["sent_arms"][:0]
+    at_once, ahead = about.get("at_once", False), about.get("given", 0)
+    state = State(_history(about, content), _unpacked("held", content), out, at_once, ahead, about.get("asks", ""))
+    return algorithm, space, seed, state, about
+
+
+def _content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The arrays of a saved policy and the record among them."""
     with open(path, "rb") as file:
         try:
@@ -26,7 +88,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
                 content = dict(archive)
             about = json.loads(str(content["about"]))
             newer = about["format"] > FORMAT
-            missing = [name for name in _needed(about) if name not in content and not newer]
+            missing = [name for name in _needed(about) if name not in content] if not newer else []
             if missing:
                 raise ValueError(f"{missing[0]} is missing")
         except Exception as error:  # a damaged archive fails in many ways
@@ -39,8 +101,28 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _needed(about: dict[str, Any]) -> list[str]:
-    pieces = [f"{name}_{part}" for name in ("sent", "held") for part in ("arms", "rewards", "lengths")]
-    return ["arms", *pieces, *(f"change_{i}" for i in range(len(about["changes"])))]
+    recent = about["format"] > 2
+    parts = ("arms", "rewards", "lengths", *(["noise"] if recent else []))
+    pieces = [f"{name}_{part}" for name in ("sent", "held") for part in parts]
+    moves = about["events"].count("m") if recent else len(about["changes"])
+    return ["arms", *pieces, *(f"change_{i}" for i in range(moves)), *(["out"] if recent else [])]
+
+
+def _history(about: dict[str, Any], content: dict[str, Any]) -> list[Event]:
+    """What happened, in order."""
+    told: Iterator[Any] = iter(_unpacked("sent", content))
+    moves = (content[f"change_{i}"] for i in count())
+    sources = {"s": told, "l": told, "m": moves, "r": repeat(None)}
+    return [Event(KINDS[letter], next(sources[letter])) for letter in _letters(about, content)]
+
+
+def _letters(about: dict[str, Any], content: dict[str, Any]) -> list[str]:
+    if about["format"] > 2:
+        return list(about["events"])
+    letters = ["s"] * len(content["sent_lengths"])
+    for i, rounds in enumerate(about["changes"]):
+        letters.insert(rounds + i, "m")
+    return letters
 
 
 def recorded(about: dict[str, Any], content: dict[str, Any], given: Algorithm | None) -> Algorithm:
@@ -81,19 +163,23 @@ def check_asks(digest: str, about: dict[str, Any], path: str) -> None:
         )
 
 
-def packed(name: str, pieces: list[tuple[Any, Floats]]) -> dict[str, Any]:
-    """Pieces of arms and rewards as three arrays: all arms, all rewards, and the length of every piece."""
+def _packed(name: str, pieces: list[Told]) -> dict[str, Any]:
+    """Pieces as four arrays: all arms, all rewards, the noise of all, and the length of every piece."""
+    arms, rewards, noise = joined(pieces) if pieces else Told(np.empty(0, np.intp), np.empty(0))
     return {
-        f"{name}_arms": np.concatenate([a for a, _ in pieces] or [np.empty(0, np.intp)]),
-        f"{name}_rewards": np.concatenate([r for _, r in pieces] or [np.empty(0)]),
-        f"{name}_lengths": np.array([len(a) for a, _ in pieces], dtype=np.intp),
+        f"{name}_arms": arms,
+        f"{name}_rewards": rewards,
+        f"{name}_noise": np.ones(len(rewards)) if noise is None else noise,
+        f"{name}_lengths": np.array([len(piece.arms) for piece in pieces], dtype=np.intp),
     }
 
 
-def unpacked(name: str, content: dict[str, Any]) -> list[tuple[Any, Floats]]:
-    """The pieces that `packed` has made arrays of."""
+def _unpacked(name: str, content: dict[str, Any]) -> list[Told]:
+    """The pieces that `_packed` has made arrays of; a noise of 1 everywhere is none."""
     ends = np.cumsum(content[f"{name}_lengths"])[:-1]
     if not content[f"{name}_lengths"].size:
         return []
-    arms, rewards = np.split(content[f"{name}_arms"], ends), np.split(content[f"{name}_rewards"], ends)
-    return list(zip(arms, rewards, strict=True))
+    rewards = content[f"{name}_rewards"]
+    columns = content[f"{name}_arms"], rewards, content.get(f"{name}_noise", np.ones(len(rewards)))
+    pieces = zip(*(np.split(column, ends) for column in columns), strict=True)
+    return [Told(arms, values, None if (noise == 1).all() else noise) for arms, values, noise in pieces]

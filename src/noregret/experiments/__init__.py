@@ -7,6 +7,7 @@
 `page`                         what came out, as files and as one page
 `figures`                      one file per figure of a paper
 `reproduce`, `progress`        all of it, resumable, and how it is going
-`command`                      the command line
+`comparison`                   a few algorithms on one problem, paired
+`command`, `comparing`         the command line
 =============================  ====================================================================================
 """

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from noregret.decision.policy import seed_sequence
+from noregret.decision.playing import seed_sequence
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
 from noregret.optimizer.history import UNKNOWN, Arrival, History

@@ -21,7 +21,7 @@ from noregret.extra import extra
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["STYLES", "active_arms", "band", "dictionary_size", "regret", "style"]
+__all__ = ["STYLES", "active_arms", "band", "dictionary_size", "regret", "simple_regret", "style"]
 
 Path = str | os.PathLike[str]
 Legend = Literal["right", "below"]
@@ -84,6 +84,29 @@ def regret(
     else:
         ax.set_ylim(bottom=0)
     ax.set(xlabel="round", ylabel="average regret" if average else "cumulative regret")
+    finish(ax, _note(traces_by_name), path, legend)
+    return ax
+
+
+def simple_regret(
+    traces_by_name: Mapping[str, Sequence[Trace]],
+    *,
+    path: Path | None = None,
+    ax: Axes | None = None,
+    legend: Legend = "right",
+) -> Axes:
+    """Draw the regret of the arm that every algorithm would recommend after so many rounds, on a logarithmic time axis.
+
+    The arguments are as in `regret`.
+    """
+    ax = ax or new_axes()
+    for name, traces in traces_by_name.items():
+        rounds = _thinned(_length(name, traces), log=True)
+        if any(len(trace.simple_regret) < rounds[-1] for trace in traces):
+            raise ValueError(f"traces of {name} must have a simple regret: make them with this version of run")
+        _curve(ax, name, rounds, np.array([trace.simple_regret[rounds - 1] for trace in traces]), name)
+    ax.set(xlabel="round", ylabel="simple regret", xscale="log")
+    ax.set_ylim(bottom=0)
     finish(ax, _note(traces_by_name), path, legend)
     return ax
 

@@ -19,6 +19,7 @@ from scipy.special import betaincinv, stdtrit
 
 from noregret.belief.posterior import Floats
 from noregret.experiments.judging.figure import Finding, Results
+from noregret.experiments.running.summary import mean_interval
 
 Number = Callable[[Any], float]
 """From a finished trial to the number that is compared."""
@@ -111,11 +112,8 @@ class MeanBelow:
 
     def __call__(self, results: Results) -> Finding:
         """The mean and its interval."""
-        values = np.array([self.of(trial) for trial in results[self.panel][self.label]])
-        mean, n = float(values.mean()), len(values)
-        half_width = math.inf if n < 2 else float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / math.sqrt(n))
-        interval = f"{mean:.3g} [{mean - half_width:.3g}, {mean + half_width:.3g}]"
-        return Finding(mean + half_width < self.bound, f"{self.what} = {interval}; below {self.bound:.3g} needed")
+        interval = mean_interval([self.of(trial) for trial in results[self.panel][self.label]])
+        return Finding(interval.high < self.bound, f"{self.what} = {interval}; below {self.bound:.3g} needed")
 
 
 @dataclass(frozen=True)

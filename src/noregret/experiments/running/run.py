@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from time import perf_counter
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, SupportsFloat
 
 import numpy as np
 
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Ints, Rng
-from noregret.decision.loops import Algorithm, Play, Pull
-from noregret.decision.policy import seed_sequence
+from noregret.decision.loops import Algorithm, Play, Pull, recommended, starts_from_belief
+from noregret.decision.playing import seed_sequence
 from noregret.experiments.running.trace import Trace
 from noregret.problems.continuous import Continuous
 
@@ -26,6 +26,10 @@ WATCHABLE: dict[str, Callable[[Pull], float]] = {
     "rank": lambda pull: pull.belief.rank,
 }
 """What a run can note at every pull: arms still in play, information gain, features in use."""
+
+
+Watch = Iterable[str] | Mapping[str, "str | Callable[[Pull], float]"]
+"""Names of `WATCHABLE`, or functions of a pull by names of one's own."""
 
 
 class World(Protocol):
@@ -53,7 +57,7 @@ def run(
     *,
     rng: Any = None,
     progress: Callable[[int], None] | None = None,
-    watch: Iterable[str] = (),
+    watch: Watch = (),
 ) -> Trace:
     """Play an algorithm on a problem and record what happened.
 
@@ -69,9 +73,10 @@ def run(
         same noise. A SeedSequence is not changed; a Generator is asked for a child of its seed.
     progress : callable, optional
         Called with the number of rounds done, about ten times a second, and at the end.
-    watch : names
+    watch : names, or a dict of functions
         What else to note at every round, in ``trace.watched``: 'active' (arms still in play), 'gain' (information
-        gain), 'rank' (features in use: the size of the dictionary).
+        gain), 'rank' (features in use: the size of the dictionary). As a dict it gives by name a function of the
+        `Pull`, or one of these three: ``{"spread": lambda pull: pull.belief.std.max(), "rank": "rank"}``.
 
     Returns
     -------
@@ -81,13 +86,15 @@ def run(
     ------
     ValueError
         If the horizon is not a positive whole number, or the algorithm stops or asks for no arm before it, or the
-        problem returns a reward that is not finite, or there is nothing of a name to watch.
+        problem returns a reward that is not finite, or there is nothing of a name to watch, or what is watched is no
+        number.
     """
-    horizon, seed, watched = _positive(horizon), seed_sequence(rng), _watched(watch, horizon)
+    horizon, seed = _positive(horizon), seed_sequence(rng)
+    watched, advice = _Watched(watch, horizon), _Advice(algorithm, horizon)
     policy, world = (np.random.default_rng(child) for child in seed.spawn(2))
     play = algorithm.play(problem.arms, policy)
     try:
-        arms, rewards, seconds = _drive(play, problem, horizon, world, progress, watched)
+        arms, rewards, seconds = _drive(play, problem, horizon, world, progress, watched, advice)
     finally:
         play.close()
     return Trace(
@@ -98,7 +105,8 @@ def run(
         algorithm=repr(algorithm),
         problem=str(getattr(problem, "name", None) or repr(problem)),
         seed={"entropy": np.asarray(seed.entropy).tolist(), "spawn_key": list(seed.spawn_key)},
-        watched=watched,
+        watched=watched.values,
+        simple_regret=advice.regret(problem),
     )
 
 
@@ -108,7 +116,8 @@ def _drive(
     horizon: int,
     world: Rng,
     progress: Callable[[int], None] | None,
-    watched: dict[str, Floats],
+    watched: _Watched,
+    advice: _Advice,
 ) -> tuple[Ints, Floats, float]:
     """Fill (horizon,) arms and rewards; also return the seconds spent in the algorithm.
 
@@ -123,6 +132,8 @@ def _drive(
     seconds = clock() - start
     all_arms = np.empty((horizon, *pull.arms.shape[1:]), dtype=pull.arms.dtype)
     while True:
+        if done >= advice.due:
+            advice.note(pull, done)
         arms = pull.arms
         end = done + len(arms)
         if end > horizon:
@@ -132,10 +143,10 @@ def _drive(
             _refuse(arms, rewards, done)
         all_arms[done:end] = arms
         all_rewards[done:end] = rewards
-        if watched:
-            for name, values in watched.items():
-                values[done:end] = WATCHABLE[name](pull)
+        if watched.functions:
+            watched.note(pull, done, end)
         if end == horizon:
+            advice.note_last(pull, arms, rewards)
             break
         if end == done:
             raise ValueError(f"a pull must hold at least one arm, got none after {done} rounds")
@@ -173,12 +184,59 @@ def _positive(horizon: Any) -> int:
     return value
 
 
-def _watched(names: Iterable[str], horizon: int) -> dict[str, Floats]:
-    watched = {name: np.empty(horizon) for name in names}
-    for name in watched:
-        if name not in WATCHABLE:
-            raise ValueError(f"watch must be of {', '.join(WATCHABLE)}, got {name!r}")
-    return watched
+class _Watched:
+    """What is noted at every pull, by name."""
+
+    def __init__(self, watch: Watch, horizon: int) -> None:
+        chosen = dict(watch) if isinstance(watch, Mapping) else {name: name for name in watch}
+        self.functions = {name: _watchable(function) for name, function in chosen.items()}
+        self.values = {name: np.empty(horizon) for name in self.functions}
+
+    def note(self, pull: Pull, done: int, end: int) -> None:
+        """Note what this pull has, for rounds ``done + 1`` to ``end``."""
+        for name, function in self.functions.items():
+            value = function(pull)
+            if not isinstance(value, SupportsFloat):
+                raise ValueError(f"what is watched as {name!r} must be a number, got {value!r}")
+            self.values[name][done:end] = float(value)
+
+
+def _watchable(function: Any) -> Callable[[Pull], float]:
+    if not callable(function) and function not in WATCHABLE:
+        raise ValueError(f"watch must be of {', '.join(WATCHABLE)}, or a dict of functions of a pull, got {function!r}")
+    watchable: Callable[[Pull], float] = function if callable(function) else WATCHABLE[function]
+    return watchable
+
+
+class _Advice:
+    """The arms that would be recommended, looked at ever more rarely, as bounds cost time."""
+
+    def __init__(self, algorithm: Algorithm, horizon: int) -> None:
+        self._algorithm, self._horizon = algorithm, horizon
+        self._rounds, self._arms = list[int](), list[Any]()
+        self.due = 0 if hasattr(algorithm, "bounds") else horizon + 1
+        """The rounds after which to look next."""
+
+    def note(self, pull: Pull, done: int) -> None:
+        """Look, after so many rounds."""
+        self._rounds.append(done)
+        self._arms.append(recommended(self._algorithm, pull).arm)
+        self.due = done + 1 + done // 10
+
+    def note_last(self, pull: Pull, arms: Any, rewards: Floats) -> None:
+        """Look when the run is over, at a belief that has learnt the last rewards too where it is all that counts."""
+        if self.due > self._horizon and not self._rounds:
+            return
+        if starts_from_belief(self._algorithm):
+            pull.belief.update(arms, rewards)
+        self.note(pull, self._horizon)
+
+    def regret(self, problem: World | Continuous) -> Floats:
+        """The regret of the arm recommended after each round, as it was last looked at, (horizon,)."""
+        if not self._rounds:
+            return np.full(self._horizon, np.nan)
+        latest = np.searchsorted(self._rounds, np.arange(1, self._horizon + 1), side="right") - 1
+        return _regret(problem, np.array(self._arms))[latest]
 
 
 def _refuse(arms: Ints, rewards: Floats, done: int) -> NoReturn:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 
 from noregret.experiments.running.trace import Trace
 
@@ -21,6 +24,31 @@ class Row(NamedTuple):
     """Standard deviation of the final cumulative regret over the trials; nan if there is only one trial."""
     microseconds: float
     """Microseconds per round spent in the algorithm."""
+
+
+class Interval(NamedTuple):
+    """A mean, and the 95 % confidence interval of Student's t; the latter is all numbers if there is only one value."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
+def mean_interval(values: ArrayLike) -> Interval:
+    """The mean of (n,) values, and its interval.
+
+    Examples
+    --------
+    >>> str(mean_interval([1.0, 2.0, 3.0]))
+    '2 [-0.484, 4.48]'
+    """
+    numbers = np.asarray(values, dtype=float)
+    mean, n = float(numbers.mean()), numbers.size
+    half_width = math.inf if n < 2 else float(stdtrit(n - 1, 0.975) * numbers.std(ddof=1) / math.sqrt(n))
+    return Interval(mean, mean - half_width, mean + half_width)
 
 
 def summarise(traces_by_name: Mapping[str, Sequence[Trace]]) -> list[Row]:

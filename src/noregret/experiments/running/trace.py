@@ -59,6 +59,12 @@ class Trace:
     """The versions of noregret and NumPy."""
     watched: dict[str, Floats] = field(default_factory=dict, repr=False)
     """Other quantities recorded at every round, by name, each (T,)."""
+    simple_regret: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    """The best arm's mean minus that of the arm that would be recommended after every round, (T,).
+
+    That is the arm with the largest lower bound, as in `Policy.best`. It is looked at after each of the first rounds,
+    then whenever they have grown by a tenth, and at the end; in between it is what it was last. It is nan where the
+    algorithm has no bounds, and empty in traces of before it was recorded."""
 
     @property
     def cumulative_regret(self) -> Floats:
@@ -71,6 +77,7 @@ class Trace:
         An ending .npz or .json in ``path`` is taken off first.
         """
         arrays = {name: getattr(self, name) for name in ARRAYS}
+        arrays["simple_regret"] = self.simple_regret
         arrays |= {WATCHED + name: values for name, values in self.watched.items()}
         write_pair(path, arrays, {name: getattr(self, name) for name in RECORD})
 
@@ -87,7 +94,8 @@ class Trace:
         """
         arrays, about = read_pair(path, RECORD)
         watched = {name.removeprefix(WATCHED): arrays[name] for name in arrays if name.startswith(WATCHED)}
-        return cls(**{name: arrays[name] for name in ARRAYS}, **{name: about[name] for name in RECORD}, watched=watched)
+        known = {name: arrays[name] for name in ARRAYS} | {name: about[name] for name in RECORD}
+        return cls(**known, watched=watched, simple_regret=arrays.get("simple_regret", np.empty(0)))
 
 
 def write_pair(path: str | os.PathLike[str], arrays: Mapping[str, Any], record: Mapping[str, Any]) -> None:

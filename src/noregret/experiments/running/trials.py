@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from noregret.decision.loops import Algorithm
 from noregret.experiments.running.parallel import Engine
-from noregret.experiments.running.run import PROGRESS_SECONDS, World, run
+from noregret.experiments.running.run import PROGRESS_SECONDS, Watch, World, run
 from noregret.experiments.running.trace import Trace, set_aside
 
 _log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class Trial:
     seed: np.random.SeedSequence
     path: Path | None = None
     """The file in which the trace is kept, without its ending; None keeps no trace."""
-    watch: Sequence[str] = ()
+    watch: Watch = ()
     """Quantities that the trace records at every round besides arms and rewards, as in `noregret.run`."""
 
     def kept(self) -> Trace | None:
