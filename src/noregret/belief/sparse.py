@@ -25,7 +25,7 @@ from noregret.belief.estimators.roots import InverseRoot
 from noregret.belief.features import Features
 from noregret.belief.numerics.linalg import REFRESH, solve_lower
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_pulls
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_points, as_pulls
 from noregret.belief.pulls import Pulls, places_among, pooled
 
 BLUR = 1e-12
@@ -187,7 +187,25 @@ class SparsePosterior:
 
         Features that depend on the pulls are chosen anew at the end, from the variance of before; not if None.
         """
-        arms, values, factors = as_pulls(arms, rewards, noise, self._shown, self.largest_reward)
+        self._update(*as_pulls(arms, rewards, noise, self._shown, self.largest_reward))
+
+    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+        """Take in rewards of any (n, d) points; those that are arms count as pulls of these.
+
+        Points that are new are given features first, at O(r^2 N).
+        """
+        points = as_points(points, self._points.shape[1])
+        _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
+        distinct, kinds = np.unique(points + 0.0, axis=0, return_inverse=True)  # -0.0 becomes 0.0
+        places, known = places_among(self._points, distinct), len(self._points)
+        if (places >= known).any():
+            self._points = np.vstack([self._points, distinct[places >= known]])
+            self._map = self._map.move(self._points, np.arange(known))
+            self._rebuild()
+        self._update(places[kinds.reshape(-1)], values, factors)
+
+    def _update(self, arms: Ints, values: Floats | None, factors: Floats | None) -> None:
+        """Learn from values of points with these places, (n,); None changes the variance only."""
         if not arms.size:
             return
         factors = np.ones(arms.size) if factors is None else factors
