@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from noregret.belief.arrays import numpy_of
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.posterior import HUGE, Rng, as_points, as_pulls
@@ -95,7 +96,7 @@ class ConjugatePosterior:
         pulls, values, factors = as_pulls(arms, rewards, noise, len(self._exact.arms), self.largest_reward)
         assert values is not None
         factors = np.ones(pulls.size) if factors is None else factors
-        claimed = 0.5 * float(np.log1p(self._exact.std[pulls] ** 2 / (self._exact.ridge * factors)).sum())
+        claimed = 0.5 * float(np.log1p(numpy_of(self._exact.std[pulls]) ** 2 / (self._exact.ridge * factors)).sum())
         for arm, reward, factor in zip(pulls, np.clip(values, -HUGE, HUGE), factors.tolist(), strict=True):
             mean, std, ridge = float(self._exact.mean[arm]), float(self._exact.std[arm]), self._exact.ridge * factor
             value, weight = self._model.observation(float(reward), mean, std, ridge)

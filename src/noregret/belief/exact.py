@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, numpy_of, root_of_positive
+from noregret.belief.arrays import Array, explain_memory, numpy_of, root_of_positive
 from noregret.belief.conditioning import Conditioning
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
+from noregret.belief.numerics.rows import FEWEST
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_points, as_pulls
 from noregret.belief.pulls import first_of_each, pooled
 
@@ -56,7 +57,12 @@ class ExactGP:
 
     def prior(self, arms: Any, rng: Rng | None = None) -> ExactPosterior:
         """Belief about f on these (N, d) arms before any reward."""
-        return ExactPosterior(self, as_arms(arms))
+        arms = as_arms(arms)
+        try:
+            return ExactPosterior(self, arms)
+        except RuntimeError as error:
+            explain_memory(error, arms, FEWEST)
+            raise
 
 
 class ExactPosterior:
@@ -150,8 +156,9 @@ class ExactPosterior:
                 self._conditioning.learn_one(arm, float(values[0]), factor)
             elif names.size:
                 claimed = self._learn_block(names, values, np.ones(names.size) if noise is None else noise, points)
-        except BaseException:
+        except BaseException as error:
             self.rounds = rounds
+            explain_memory(error, self._arms, self._conditioning.factor.rows + FEWEST)
             raise
         self._std = None
         if not planned:

@@ -23,7 +23,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from noregret.belief.arrays import is_tensor, numpy_of
+from noregret.belief.arrays import float64_tensor, is_tensor, namespace, numpy_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -161,12 +161,15 @@ class Model(Protocol):
 
 
 def as_arms(arms: Any) -> Floats:
-    """Check that these are points, one row each, and give them back as an (N, d) float array."""
-    array = np.asarray(arms, dtype=float)
+    """Check that these are points, one row each, and give them back as an (N, d) array of float64, where they live."""
+    array = float64_tensor(arms) if is_tensor(arms) else np.asarray(arms, dtype=float)
     if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(f"arms must be an (N, d) array, got shape {array.shape}: numbers go in as numbers[:, None]")
-    if not np.isfinite(array).all():
-        row = int(np.argmax(~np.isfinite(array).all(axis=1)))
+        raise ValueError(
+            f"arms must be an (N, d) array, got shape {tuple(array.shape)}: numbers go in as numbers[:, None]"
+        )
+    xp = namespace(array)
+    if not xp.isfinite(array).all():
+        row = int(np.argmin(numpy_of(xp.isfinite(array)).all(axis=1)))
         raise ValueError(f"arm {row} is not finite: drop it or fill its missing values")
     return array
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from noregret.belief.arrays import numpy_of
 from noregret.belief.posterior import Floats, Model, Posterior, Rng, as_arms, as_points
 
 
@@ -51,7 +52,7 @@ class SharedPosterior:
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in rewards in every member; ``noise`` scales each member's own ridge."""
         arms = np.asarray(arms, dtype=np.intp).reshape(-1)
-        values = self.mean[arms] if rewards is None else np.asarray(rewards, dtype=float).reshape(-1)
+        values = numpy_of(self.mean[arms]) if rewards is None else np.asarray(rewards, dtype=float).reshape(-1)
         for posterior in self._fits.values():
             posterior.update(arms, rewards, noise=noise)
         self.rounds += 0 if rewards is None else arms.size

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from noregret.belief.arrays import numpy_of
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 from noregret.decision.loops import Play, Pull, bounds_of
 from noregret.decision.rules import UCB, Band, Rule, best_arm
@@ -94,7 +95,7 @@ def _costs(belief: Posterior) -> Floats:
     On a stationary kernel t pulls leave every arm at least 1 / (t + ridge / k(x, x)), so that the limit changes nothing
     there. It ends the batches in which the arm on top has a std of 0, or one that is tiny from the start.
     """
-    costs = belief.std**2 / belief.ridge
+    costs = numpy_of(belief.std) ** 2 / belief.ridge
     largest = float(costs.max())
     return np.asarray(np.maximum(costs, 0.5 / (belief.rounds + 1 / largest) if largest else math.inf))
 
@@ -115,15 +116,16 @@ def _lazily(rule: UCB, belief: Posterior) -> Iterator[int]:
     a new one; all others are below it whatever their own new score is.
     """
     width, ahead = rule.width(belief), _Ahead(belief)
-    scores = belief.mean + width * belief.std
+    mean = numpy_of(belief.mean)
+    scores = mean + width * numpy_of(belief.std)
     while True:
         best = int(np.argmax(scores))
         yield best
         ahead.pick(best)
-        scores[best] = belief.mean[best] + width * ahead.std(np.array([best]))[0]
+        scores[best] = mean[best] + width * ahead.std(np.array([best]))[0]
         stale = np.flatnonzero(scores > scores[best])
         if stale.size:
-            scores[stale] = belief.mean[stale] + width * ahead.std(stale)
+            scores[stale] = mean[stale] + width * ahead.std(stale)
 
 
 class _Ahead:
@@ -152,7 +154,7 @@ class _Ahead:
         """Std of these arms, (n,) -> (n,)."""
         new = arms[self._place[arms] < 0]
         if new.size > POOL:
-            start = self._belief.std[arms] ** 2
+            start = numpy_of(self._belief.std[arms]) ** 2
             variance = start - self._explained(self._belief.covariance(self._pool, arms))
         else:
             self._enter(new)

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from noregret.belief.arrays import fresh, is_tensor, numpy_of
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Posterior, as_arms, check_size
 from noregret.decision.arms import as_space, checked, names
@@ -34,8 +35,9 @@ class Policy:
     Parameters
     ----------
     algorithm : Algorithm
-    arms : (N, d) array, or a Box
-        On a box, arms are told and returned as (n, d) points, and ``active`` is a `Region`.
+    arms : (N, d) array, torch tensor or a Box
+        A tensor stays on its device, and so does all that is as long as the arms, in float64 (extra ``gpu``). On a
+        box, arms are told and returned as (n, d) points, and ``active`` is a `Region`.
     rng : None, int, SeedSequence or Generator
         A generator is only asked for a child of its seed, never drawn from.
 
@@ -115,7 +117,7 @@ class Policy:
         """
         if isinstance(self.arms, Box) or "belief" not in inspect.signature(self.algorithm.play).parameters:
             raise ValueError(f"{type(self.algorithm).__name__} cannot change its arms in the middle of a run")
-        arms = as_arms(arms).copy()
+        arms = fresh(as_arms(arms))
         if arms.shape[1] != self.arms.shape[1]:
             raise ValueError(f"new arms must have {self.arms.shape[1]} columns like the old ones, got {arms.shape[1]}")
         with self._all_or_nothing():
@@ -141,12 +143,15 @@ class Policy:
         if pull.best is not None:
             return pull.best
         lower, upper = self.algorithm.bounds(self.belief)
-        i = int(np.argmax(lower))
+        i = int(lower.argmax())
         about = pull.active if pull.about is None else pull.about
         return Best(int(about[i]), float(self.belief.mean[i]), float(lower[i]), float(upper[i]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write algorithm, seed and history to one .npz file; a crash meanwhile leaves the previous file whole."""
+        """Write algorithm, seed and history to one .npz file; a crash meanwhile leaves the previous file whole.
+
+        Arms that are a tensor are written as NumPy's, and loaded as such: ``change_arms`` brings them back to a device.
+        """
         arrays: dict[str, Any] = {}
         about = {
             "format": FORMAT,
@@ -163,8 +168,8 @@ class Policy:
             "changes": [rounds for rounds, _ in self._changes],
         }
         arms = self._first_arms.bounds if isinstance(self._first_arms, Box) else self._first_arms
-        content: dict[str, Any] = {"about": np.array(json.dumps(about)), "arms": np.array(arms)}
-        content |= arrays | {f"change_{i}": arms for i, (_, arms) in enumerate(self._changes)}
+        content: dict[str, Any] = {"about": np.array(json.dumps(about)), "arms": _numpy(arms)}
+        content |= arrays | {f"change_{i}": _numpy(arms) for i, (_, arms) in enumerate(self._changes)}
         content |= packed("sent", self._history) | packed("held", self._held)
         write_atomically(path, lambda file: np.savez(file, **content))
 
@@ -287,6 +292,10 @@ def seed_sequence(rng: Any) -> np.random.SeedSequence:
     if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
         return np.random.SeedSequence(None if rng is None else int(rng))
     raise ValueError(f"rng must be None, a whole number from 0, a SeedSequence or a Generator, got {rng!r}")
+
+
+def _numpy(arms: Any) -> Floats:
+    return np.array(numpy_of(arms) if is_tensor(arms) else arms)
 
 
 def _numbers(rewards: Any) -> Floats:

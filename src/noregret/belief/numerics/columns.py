@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, numpy_of
+from noregret.belief.arrays import Array, is_tensor, numpy_of
 from noregret.belief.kernels import Kernel
 from noregret.belief.numerics.linalg import enlarged
 from noregret.belief.posterior import Floats, Ints
@@ -22,7 +22,9 @@ class KernelColumns:
 
     def __init__(self, kernel: Kernel, arms: Array, most: float = math.inf) -> None:
         self._kernel, self._arms = kernel, arms
-        self._most = most if isinstance(arms, np.ndarray) else 0
+        self._most: float = 0 if is_tensor(arms) else most
+        if is_tensor(arms):
+            _check_takes_tensors(kernel, arms)
         self.variance = _checked_variance(kernel.diag(arms), len(arms))  # k(x, x) of every arm, (N,)
         self._tolerance = SAME * float(self.variance.max())
         self._columns = np.empty((0, len(arms)))
@@ -116,6 +118,11 @@ class KernelColumns:
         twin._place = self._place.copy()
         twin._columns = self._columns[: len(self._place)]  # full: what the twin adds goes to an array of its own
         return twin
+
+
+def _check_takes_tensors(kernel: Kernel, arms: Array) -> None:
+    if not is_tensor(kernel(arms[:1], arms[:1])):
+        raise ValueError(f"{kernel} must give a tensor for arms that are one: pass arms.cpu().numpy(), or mend it")
 
 
 def _checked_variance(variance: Floats, count: int) -> Floats:
