@@ -12,9 +12,9 @@ from sklearn.gaussian_process import kernels as sk
 from threadpoolctl import threadpool_limits
 
 from noregret import ExactGP, Linear, Matern, SquaredExponential, Tabular
-from noregret.belief import conditioning
+from noregret.belief import arrays, conditioning
 from noregret.belief.family import RidgeFamily
-from noregret.belief.numerics import factor, rows
+from noregret.belief.numerics import rows
 from noregret.belief.pulls import places_among
 from noregret.testing import check_model
 
@@ -433,7 +433,7 @@ def test_what_lies_in_several_blocks_and_slabs_is_the_same(monkeypatch):
     plain = in_blocks(ExactGP(Matern(1.5, 0.5), 0.1).prior(arms), np.random.default_rng(0), pulls, rewards, noise)
     monkeypatch.setattr(rows, "BLOCK", 1)
     monkeypatch.setattr(rows, "FEWEST", 3)
-    monkeypatch.setattr(factor, "SLAB", 20)
+    monkeypatch.setattr(arrays, "SLAB", 20)
     monkeypatch.setattr(conditioning, "KEPT", 20)
     cut = in_blocks(ExactGP(Matern(1.5, 0.5), 0.1).prior(arms), np.random.default_rng(0), pulls, rewards, noise)
     assert_same(plain, cut, 1e-9)

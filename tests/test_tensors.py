@@ -17,12 +17,16 @@ from noregret import (
     Matern,
     MaxVariance,
     Policy,
+    QuadratureFourier,
+    RandomFourier,
     RationalQuadratic,
     Repeated,
     Sequential,
+    SparseGP,
     SquaredExponential,
     Tabular,
     Thompson,
+    TruncatedDirections,
     Uniform,
 )
 from noregret.algorithms import NAMES
@@ -112,6 +116,22 @@ def test_rules_and_loops_do_not_know_where_arms_live(rule):
     check_same(Sequential(model, rule))
     check_same(Repeated(model, rule, 1.5))
     check_same(Batched(model, rule, 1.5))
+
+
+@pytest.mark.parametrize("features", [RandomFourier(SE, 30), QuadratureFourier(SE, 16)], ids=str)
+def test_fourier_features_choose_the_same(features):
+    check_same(Sequential(SparseGP(features, 0.01), UCB(Constant(2.0))))
+    check_same(Sequential(SparseGP(features, 0.01, TruncatedDirections(Constant(2.0))), UCB(Constant(2.0))))
+    check_same(Batched(SparseGP(features, 0.01), Thompson(Constant(1.0)), 1.5))
+    here, there = (SparseGP(features, 0.01).prior(arms) for arms in (ARMS, torch.tensor(ARMS)))
+    for belief in (here, there):
+        belief.update([1, 2, 3, 1], [0.1, 0.2, 0.3, 0.4])
+        belief.learn(np.array([[0.25, 0.5], [0.125, 0.5]]), [0.5, 1.0])
+    moved = [belief.at(points) for belief, points in ((here, ARMS[::4] / 2), (there, torch.tensor(ARMS[::4] / 2)))]
+    for one, other in ((here, there), moved):
+        np.testing.assert_allclose(numpy_of(other.mean), one.mean, atol=1e-8)
+        np.testing.assert_allclose(numpy_of(other.std), one.std, atol=1e-6)
+    np.testing.assert_allclose(numpy_of(there.predict(torch.tensor(ARMS))[0]), here.predict(ARMS)[0], atol=1e-8)
 
 
 def test_draws_on_many_arms_are_the_same(monkeypatch):

@@ -18,6 +18,9 @@ from noregret.extra import extra
 Array = Any
 """An array that lives where the arms do: NumPy's or torch's, of float64. Annotated `Floats` where NumPy's is usual."""
 
+SLAB = 2_000_000
+"""Numbers that are computed at once where a table as long as the arms is filled: more would need the table twice."""
+
 
 def is_tensor(array: Any) -> bool:
     """Whether this is a torch tensor; torch is not imported to find out."""
@@ -95,6 +98,19 @@ def empty_rows(like: Any, count: int) -> Any:
     if isinstance(like, np.ndarray):
         return np.empty((count, len(like)))
     return namespace(like).empty((count, len(like)), dtype=like.dtype, device=like.device)
+
+
+def stacked(arms: Array, points: NDArray[Any]) -> Array:
+    """NumPy's (n, d) points below the (N, d) arms, where these live."""
+    if isinstance(arms, np.ndarray):
+        return np.vstack([arms, points])
+    return namespace(arms).concat([arms, beside(arms, points)])
+
+
+def slabs(count: int, rows: int) -> list[slice]:
+    """Slices of ``count`` columns, each so wide that so many rows of it are about `SLAB` numbers."""
+    width = max(SLAB // max(rows, 1), 1)
+    return [slice(start, min(start + width, count)) for start in range(0, count, width)]
 
 
 def zeros_like(array: Any) -> Any:

@@ -134,9 +134,9 @@ def places_among(arms: Floats, points: Floats) -> Ints:
     No two points get the same row: of points that are equal, the first gets the lowest. O(N log u), without a table of
     all arms; where they live, only their first column is looked at.
     """
-    if not len(points):
-        return np.empty(0, np.intp)
-    rows = _rows_with(arms[:, 0], np.unique(points[:, 0]))
+    rows = _rows_with(arms[:, 0], np.unique(points[:, 0])) if len(points) else np.empty(0, np.intp)
+    if not rows.size:
+        return len(arms) + np.arange(len(points))
     rows, kinds, point_kinds = _equal_rows(rows, numpy_of(arms[rows]), points)
     order = np.argsort(kinds, kind="stable")
     queue = np.searchsorted(kinds[order], np.arange(len(points) + 1)).tolist()  # per kind, the next free arm's place

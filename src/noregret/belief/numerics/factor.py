@@ -17,16 +17,13 @@ from typing import Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, beside, column_squares, numpy_of, zeros_like
+from noregret.belief.arrays import Array, beside, column_squares, numpy_of, slabs, zeros_like
 from noregret.belief.numerics.linalg import enlarged, lower_root, solve_lower
 from noregret.belief.numerics.rows import Rows
 from noregret.belief.posterior import Floats, Ints
 
 Columns = Callable[[slice], Floats]
 """K(points, arms[slab]), (b, n), for a slab of n arms, as a fresh array."""
-
-SLAB = 2_000_000
-"""Numbers that are carried to the arms at once: rows times the arms of a slab."""
 
 
 class Factor:
@@ -170,7 +167,7 @@ class Factor:
         """The same rows carried to other arms, at O(r^2 N): ``columns`` is K(rows, other arms)."""
         other, rows = Factor(prior_variance), self.rows
         other._slots, other._noise, other._scores = self._slots.copy(), self._noise.copy(), self._scores.copy()
-        other._root, other.gain, other.misfit = np.zeros_like(self._root), self.gain, self.misfit
+        other._root, other.gain, other.misfit = np.zeros(self._root.shape), self.gain, self.misfit
         other._root[:rows, :rows] = self._root[:rows, :rows]
         other._carry(0, np.empty((0, rows)), self._root[:rows, :rows], self._scores[:rows], columns)
         other.rows, other.last_arm = rows, last_arm
@@ -209,15 +206,14 @@ class Factor:
 
         In the place of other rows they are written over them, so that the table is never there twice.
         """
-        count, size = len(self.mean), len(corner)
-        width = max(SLAB // max(size, 1), 1)
-        slabs = [slice(start, min(start + width, count)) for start in range(0, count, width)]
-        first = columns(slabs[0])  # if the kernel fails, it is here: nothing has changed yet
+        size = len(corner)
+        parts = slabs(len(self.mean), size)
+        first = columns(parts[0])  # if the kernel fails, it is here: nothing has changed yet
         mean, variance = (self.mean, self.variance) if rows else (zeros_like(self.mean), self._prior_variance)
         mean, variance = mean + 0.0, variance + 0.0
         left, weights = beside(mean, border.T), beside(mean, scores)
         self._whitened.resize(rows + size)
-        for slab in slabs:
+        for slab in parts:
             covariance = columns(slab) if slab.start else first
             if rows:
                 covariance = covariance - self._whitened.times(left, slab)

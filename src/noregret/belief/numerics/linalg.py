@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf, dtrtri
 
-from noregret.belief.arrays import beside
+from noregret.belief.arrays import beside, column_squares, empty_rows, slabs
 from noregret.belief.numerics.threads import one_thread
 from noregret.belief.posterior import Floats, Ints
 
@@ -66,6 +66,14 @@ def _solve_lower(root: Floats, right: Floats) -> None:
     _solve_lower(root[:half, :half], right[:half])
     right[half:] -= beside(right, root[half:, :half]) @ right[:half]
     _solve_lower(root[half:, half:], right[half:])
+
+
+def product_squares(left: Floats, table: Floats) -> Floats:
+    """Sums of squares of the columns of left @ table, (m, r), (r, N) -> (N,), where the table lives."""
+    squares, left = empty_rows(table[0], 1)[0] if len(table) else np.zeros(table.shape[1]), beside(table, left)
+    for slab in slabs(table.shape[1], len(left)):
+        squares[slab] = column_squares(left @ table[:, slab])
+    return squares
 
 
 def pivoted_root(matrix: Floats) -> Floats:
