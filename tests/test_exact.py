@@ -12,7 +12,10 @@ from sklearn.gaussian_process import kernels as sk
 from threadpoolctl import threadpool_limits
 
 from noregret import ExactGP, Linear, Matern, SquaredExponential, Tabular
+from noregret.belief import arrays, conditioning
 from noregret.belief.family import RidgeFamily
+from noregret.belief.numerics import rows
+from noregret.belief.pulls import places_among
 from noregret.testing import check_model
 
 ALGEBRA = settings(derandomize=True, deadline=None, max_examples=60)
@@ -412,11 +415,116 @@ def test_memory_grows_with_the_distinct_arms_and_not_with_all_arms_squared():
     assert largest_array(belief) <= 150 * arms.shape[0]
 
 
+def test_many_arms_keep_their_rows_once():
+    """40 rows of 200,000 arms, with room for 64, and no second table beside them, be it for kernel columns."""
+    arms, rng = np.random.default_rng(0).random((200_000, 2)), np.random.default_rng(1)
+    tracemalloc.start()
+    belief = ExactGP(SquaredExponential(0.2), 0.01).prior(arms)
+    for arm in rng.integers(200_000, size=40):
+        belief.update(arm, 1.0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100 * 200_000 * 8  # two tables are 160
+
+
+def test_what_lies_in_several_blocks_and_slabs_is_the_same(monkeypatch):
+    """Tables of a few numbers a block, carried to a few arms at a time, as where the arms are many."""
+    arms, pulls, rewards, noise, rng = history(3, 120)
+    plain = in_blocks(ExactGP(Matern(1.5, 0.5), 0.1).prior(arms), np.random.default_rng(0), pulls, rewards, noise)
+    monkeypatch.setattr(rows, "BLOCK", 1)
+    monkeypatch.setattr(rows, "FEWEST", 3)
+    monkeypatch.setattr(arrays, "SLAB", 20)
+    monkeypatch.setattr(conditioning, "KEPT", 20)
+    cut = in_blocks(ExactGP(Matern(1.5, 0.5), 0.1).prior(arms), np.random.default_rng(0), pulls, rewards, noise)
+    assert_same(plain, cut, 1e-9)
+    assert_same(plain.copy(), cut.copy(), 1e-9)
+    others = np.concatenate([arms[::2], rng.random((5, 2))])
+    assert_knows(cut.at(others), plain.at(others), 1e-9)
+    everywhere = np.arange(len(arms))
+    np.testing.assert_allclose(
+        cut.covariance(everywhere, everywhere), plain.covariance(everywhere, everywhere), atol=1e-9
+    )
+
+
+class Counting:
+    """A kernel that notes how many numbers it was asked for at once."""
+
+    def __init__(self):
+        self.sizes = []
+
+    def __call__(self, X, Y):
+        self.sizes.append((len(X), len(Y)))
+        return SquaredExponential(0.3)(X, Y)
+
+    def diag(self, X):
+        return np.ones(len(X))
+
+
+def test_other_arms_cost_their_own_columns_only():
+    kernel, rng = Counting(), np.random.default_rng(0)
+    belief = ExactGP(kernel, 0.01).prior(rng.random((30, 2)))
+    belief.update(range(20), rng.standard_normal(20))
+    kernel.sizes.clear()
+    moved = belief.at(rng.random((7, 2)))
+    assert kernel.sizes == [(20, 7)]
+    kernel.sizes.clear()
+    moved.update(3, 1.0)
+    assert kernel.sizes == [(1, 7)]
+
+
+@ALGEBRA
+@given(SEEDS, st.integers(1, 30), st.integers(0, 40), st.integers(1, 3))
+def test_points_are_found_among_arms(seed, arms, points, columns):
+    """Few values, so that many rows are equal, wholly or in some columns; -0.0 is 0.0."""
+    rng = np.random.default_rng(seed)
+    arms, points = (rng.choice([-1.0, -0.0, 0.0, 2.0], size=(n, columns)) for n in (arms, points))
+    expected, free, missing = [], list(range(len(arms))), len(arms)
+    for point in points:
+        found = [row for row in free if (arms[row] == point).all()]
+        if found:
+            expected.append(found[0])
+            free.remove(found[0])
+        else:
+            expected.append(missing)
+            missing += 1
+    assert places_among(arms, points).tolist() == expected
+
+
+@ALGEBRA
+@given(SEEDS, KERNELS, RIDGES, st.integers(1, 60), st.integers(1, 60))
+def test_points_that_are_no_arms_teach_as_much(seed, kernel, ridge, rounds, more):
+    """Half of the points are arms; pulls of arms and of points take turns, and other arms come in between."""
+    arms, pulls, rewards, noise, rng = history(seed, rounds + more)
+    belief, start = ExactGP(kernel, ridge).prior(arms[::2]), 0
+    while start < len(pulls):
+        if start >= rounds and len(belief.arms) == len(arms[::2]):
+            belief = belief.at(arms[1:])
+        block = slice(start, start + int(rng.choice([1, 2, 7])))
+        belief.learn(arms[pulls[block]], rewards[block], noise[block])
+        known = np.flatnonzero((belief.arms[:, None] == arms[pulls[start]]).all(axis=2).any(axis=1))
+        if known.size:
+            belief.update(known[0], rewards[start], noise=1e9)  # next to nothing
+        start = block.stop
+    direct = Direct(kernel, np.concatenate([belief.arms, arms]), pulls + len(belief.arms), rewards, ridge * noise)
+    assert_knows(belief, direct, 1e-5, shown=len(belief.arms))
+    assert belief.rank == len(set(pulls.tolist()))
+
+
+def test_points_of_another_width_are_refused():
+    belief = ExactGP(SquaredExponential(0.2), 0.01).prior(GRID)
+    with pytest.raises(ValueError, match=r"^points must have 1 columns like the arms, got 2$"):
+        belief.learn([[0.1, 0.2]], [1.0])
+    with pytest.raises(ValueError, match=r"^reward of arm 0 is nan"):
+        belief.learn([0.1], math.nan)
+    assert (belief.rounds, belief.rank) == (0, 0)
+
+
 def largest_array(thing):
     """Numbers in the largest array that it or one of its parts holds."""
     if isinstance(thing, np.ndarray):
         return thing.size
-    return max((largest_array(part) for part in getattr(thing, "__dict__", {}).values()), default=0)
+    parts = thing if isinstance(thing, list) else getattr(thing, "__dict__", {}).values()
+    return max((largest_array(part) for part in parts), default=0)
 
 
 def test_a_thousand_pulls_of_few_arms_keep_few_rows():

@@ -42,6 +42,17 @@ def test_the_public_names_come_without_scipy_stats(part):
     assert not {"scipy.stats", "matplotlib", "rich", "optuna"} & modules
 
 
+@pytest.mark.slow
+def test_torch_is_imported_by_nobody_but_the_user():
+    play = "import numpy, noregret; kernel = noregret.SquaredExponential(0.2); "
+    play += (
+        "policy = noregret.Policy(noregret.algorithms.igp_ucb(kernel), numpy.eye(3)); policy.tell(policy.ask(), 1.0)"
+    )
+    assert not {"torch", "array_api_compat"} & imported_by(play)
+    tensor = play.replace("import numpy", "import numpy, torch").replace("numpy.eye(3)", "torch.eye(3)")
+    assert {"torch", "array_api_compat"} <= imported_by(tensor)
+
+
 def test_every_public_name_is_an_attribute_and_listed():
     assert {*names.__all__, "__version__"} <= set(dir(noregret))
     for name in names.__all__:

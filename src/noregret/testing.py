@@ -107,6 +107,7 @@ def check_model(model: Model, arms: Any, *, linear: bool = True, fixed: bool = T
         _same("one block must be as good as one reward at a time", told(range(16)), told(range(16), *[1] * 15), names)
         _same("the order of rewards must not matter", belief, told(range(16)[::-1]), names)
         _check_repeats(model, arms, names)
+        _check_learning(model, arms, pulls, rewards, names)
 
 
 def check_algorithm(algorithm: Algorithm, problem: World, *, rounds: int = 40) -> None:
@@ -262,6 +263,18 @@ def _check_repeats(model: Model, arms: Floats, names: tuple[str, ...]) -> None:
     many.update([1, 1, 1, 1, 0], [0.1, 0.2, 0.3, 0.2, 0.5])
     once.update([1, 0], [0.2, 0.5], noise=[1 / 4, 1])
     _same("four pulls of an arm must be one pull of their average at a quarter of the ridge", many, once, names)
+
+
+def _check_learning(model: Model, arms: Floats, pulls: Ints, rewards: Floats, names: tuple[str, ...]) -> None:
+    """Rewards of points that are arms for one posterior and mostly none for another."""
+    whole, part = (model.prior(each, np.random.default_rng(1)) for each in (arms, arms[::3]))
+    whole.update(pulls, rewards)
+    part.learn(arms[pulls[:9]], rewards[:9])
+    part.learn(arms[pulls[9]], rewards[9])
+    part.learn(arms[pulls[10:]], rewards[10:], noise=np.ones(len(pulls) - 10))
+    what = "rewards of points that are no arms must tell as much as if they were"
+    _equal(what, part.rounds, whole.rounds)
+    _same(what, part, whole.at(arms[::3]), names)
 
 
 def _play(policy: Policy, problem: World, rounds: int, pieces: Pieces = lambda n: [np.arange(n)]) -> list[int]:

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
-import numpy as np
-
 from noregret.algorithms.constants import check_constants, checks_constants
+from noregret.belief.arrays import namespace
 from noregret.belief.exact import ExactGP
 from noregret.belief.family import RidgeFamily
 from noregret.belief.kernels import KernelLike, as_kernel
@@ -94,14 +94,15 @@ class DMM:
         first = posterior.members[0]
         confidence = 2 * (first.information_gain + math.log(1 / self.delta))
         budget = first.ridge * first.misfit + (self.scale * self.noise) ** 2 * confidence
-        lower, upper = np.full(len(first.mean), -np.inf), np.full(len(first.mean), np.inf)
+        lower, upper = [], []
         for member in posterior.members:
             spare = budget / member.ridge + self.norm**2 - member.misfit
             spare = max(least, spare)
             half_width = math.copysign(math.sqrt(abs(spare)), spare) * member.std
-            lower = np.maximum(lower, member.mean - half_width)
-            upper = np.minimum(upper, member.mean + half_width)
-        return lower, upper
+            lower.append(member.mean - half_width)
+            upper.append(member.mean + half_width)
+        xp = namespace(first.mean)
+        return reduce(xp.maximum, lower), reduce(xp.minimum, upper)
 
 
 @checks_constants

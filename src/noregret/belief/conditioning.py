@@ -5,7 +5,8 @@ at O(r b N), r the rows so far. A point pulled again at once is pooled into its 
 one pull of their average with ridge l / n. A point that comes back later appends a row too. Once the rows far outnumber
 the u distinct points, they are refactored into one row per distinct point, at O(u^2 N), so that r stays near 1.75 u +
 32, however many the rounds, and rounding errors do not pile up. Where to refactor was measured: a row more costs every
-round to come, a factorisation more costs u / 3 rounds at once. Kernel columns are computed once per point.
+round to come, a factorisation more costs u / 3 rounds at once. Other arms keep the rows, which are only carried to
+them, at O(r^2 N).
 """
 
 from __future__ import annotations
@@ -15,90 +16,154 @@ from typing import Self
 
 import numpy as np
 
+from noregret.belief.arrays import Array, beside, numpy_of
 from noregret.belief.kernels import Kernel
 from noregret.belief.numerics.columns import KernelColumns
 from noregret.belief.numerics.draws import FEW_ARMS, CovarianceRoot
-from noregret.belief.numerics.factor import Factor
+from noregret.belief.numerics.factor import Columns, Factor
 from noregret.belief.numerics.linalg import REFRESH, pivoted_root
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
-from noregret.belief.pulls import Pooled, Pulls
+from noregret.belief.pulls import Pooled, Pulls, places_among
 
 _NUGGET = 64 * np.finfo(float).eps
 
 
-class Conditioning:
-    """What pulls of some of N points tell about all of them; with ridge 0 the smallest nugget that works stands in."""
+KEPT = 4_000_000
+"""Numbers in the kernel columns that are kept for arms that come back. Where the arms are few this saves computing them
+again; where they are many it would double the memory, and the columns are the smaller part of the work."""
 
-    def __init__(self, kernel: Kernel, points: Floats, ridge: float) -> None:
-        self._kernel, self._points, self._noise_free = kernel, points, not ridge
-        self.pulls, self._columns = Pulls(), KernelColumns(kernel, points)
+
+class Conditioning:
+    """What observations of some points tell about N arms; with ridge 0 the smallest nugget that works stands in.
+
+    A point has a name: an arm's is its index, that of a point that is no arm is N or more, in the order in which those
+    came.
+    """
+
+    def __init__(self, kernel: Kernel, arms: Floats, ridge: float) -> None:
+        self._kernel, self._arms, self._noise_free = kernel, arms, not ridge
+        self.pulls, self._columns = Pulls(), KernelColumns(kernel, arms, KEPT)
+        self._seen = np.empty((0, arms.shape[1]))  # the first of the distinct points; arms that follow can be looked up
         self.factor = Factor(self._columns.variance)
         nugget = _NUGGET * max(float(self._columns.variance.max()), np.finfo(float).tiny)
         self.ridge = ridge or nugget
         self._least_noise = min(self.ridge, nugget)  # of a row: rounding would eat a smaller one
         self._pooled_in_place = 0  # pulls taken into a row that was there, since the factor was last made afresh
-        self._draw_root: CovarianceRoot | None = None  # of the posterior, once somebody draws on few points
+        self._draw_root: CovarianceRoot | None = None  # of the posterior, once somebody draws on few arms
         self._prior_root: Floats | None = None  # once somebody draws on many
 
+    @property
+    def seen(self) -> Floats:
+        """The distinct points that were pulled, in the order of their first pulls, (u, d)."""
+        new = self.pulls.arms[len(self._seen) :]
+        if new.size:
+            self._seen = np.vstack([self._seen, self._points(new)])
+        return self._seen
+
+    def names(self, points: Floats) -> Ints:
+        """The names of (n, d) points; of those that are neither arms nor were seen before, the ones they will have."""
+        count = len(self._arms)
+        elsewhere = self.seen[self.pulls.arms >= count]
+        known = {point.tobytes(): count + i for i, point in enumerate(elsewhere + 0.0)}  # -0.0 becomes 0.0: equal bytes
+        first_of = {point.tobytes(): i for i, point in reversed(list(enumerate(points + 0.0)))}
+        places = places_among(self._arms, points[sorted(first_of.values())])
+        arm_of = dict(zip(sorted(first_of.values()), places.tolist(), strict=True))
+        names = []
+        for point in points + 0.0:
+            arm = arm_of[first_of[point.tobytes()]]
+            names.append(arm if arm < count else known.setdefault(point.tobytes(), count + len(known)))
+        return np.array(names, np.intp)
+
     def learn_one(self, arm: int, value: float, noise: float) -> None:
-        """Take in one pull of a point, with this noise factor."""
+        """Take in one pull of an arm, with this noise factor."""
         again, ridge = self.factor.last_arm == arm, self.ridge * noise
         if self._is_due() or not (self._pool_one if again else self._append_one)(arm, value, ridge):
-            self._learn_afresh(Pooled(np.array([arm]), np.array([value]), np.array([noise]), 0.0))
+            block = Pooled(np.array([arm]), np.array([value]), np.array([noise]), 0.0)
+            self._learn_afresh(block, self._points(block.arms))
             return
         self.pulls.add_one(arm, value, noise)
 
-    def learn(self, block: Pooled) -> None:
-        """Take in a block of pulls."""
-        arms, ridges = block.arms, self.ridge * block.noise
-        with threads_for((self.factor.rows + arms.size) * arms.size * len(self._points)):
-            columns = self._columns.of(arms)
-            eaten = ridges.min() < self._least_noise
-            if self._is_due() or eaten or not self.factor.append(arms, columns, block.values, ridges):
-                self._learn_afresh(block)
+    def learn(self, block: Pooled, points: Floats | None = None) -> None:
+        """Take in a block of pulls; of points, (n, d), if they are not all arms."""
+        names, ridges = block.arms, self.ridge * block.noise
+        points = self._points(names) if points is None else points
+        with threads_for((self.factor.rows + names.size) * names.size * len(self._arms)):
+            if self._is_due() or ridges.min() < self._least_noise or not self._append(block, points, ridges):
+                self._learn_afresh(block, points)
                 return
         self.factor.misfit += block.scatter / self.ridge
-        self._draw_root = None
+        self._seen = self._seen_with(names, points)
         self.pulls.add(block)
+        self._draw_root = self._prior_root = None
 
-    def gain(self, arms: Ints, noise: Floats) -> float:
-        """The gain of pulls, each for itself, 1/2 sum of ln(1 + std^2 / (ridge noise)): no less than that of all."""
-        variance = np.maximum(self.factor.variance[arms], 0.0)
-        return 0.5 * float(np.log1p(variance / (self.ridge * noise)).sum())
+    def predict(self, points: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance, each (n,), at any (n, d) points, where these live."""
+        prior = self._kernel.diag(points)
+        if not self.factor.rows:
+            return 0.0 * prior, prior
+        with threads_for(self.factor.rows**2 * len(points)):
+            mean, explained = self.factor.explained(self._kernel(self.seen[self.factor.slots], points))
+            return mean, prior - explained
 
-    def draw(self, rng: Rng) -> Floats:
-        """One joint draw on all points, (N,): on few points from a root of the posterior covariance.
+    def variances(self) -> Floats:
+        """The variance of every point that was seen, in their order, (u,)."""
+        names, count = self.pulls.arms, len(self._arms)
+        if not names.size or names.max() < count:
+            return np.asarray(numpy_of(self.factor.variance[names]))
+        variance, is_arm = np.empty(names.size), names < count
+        variance[is_arm] = numpy_of(self.factor.variance[names[is_arm]])
+        variance[~is_arm] = self.predict(self.seen[~is_arm])[1]
+        return variance
+
+    def gain(self, variance: Floats, noise: Floats) -> float:
+        """The gain of pulls at these variances, each for itself, 1/2 sum of ln(1 + std^2 / (ridge noise)).
+
+        It is no less than that of all together.
+        """
+        return 0.5 * float(np.log1p(np.maximum(variance, 0.0) / (self.ridge * noise)).sum())
+
+    def draw(self, rng: Rng) -> Array:
+        """One joint draw on all arms, (N,): on few arms from a root of the posterior covariance.
 
         On many it is a prior draw g, corrected by what it would have been observed as: mean + g - whitened' root^-1
         (g at the rows + noise) has the posterior's law (Matheron's rule), so the one factorisation is the prior's.
         """
-        factor, everywhere = self.factor, np.arange(len(self._points))
-        if len(everywhere) <= FEW_ARMS:
+        factor, count = self.factor, len(self._arms)
+        if count <= FEW_ARMS:
             if self._draw_root is None:
-                with threads_for(len(everywhere) ** 3):
+                with threads_for(count**3):
+                    everywhere = np.arange(count)
                     self._draw_root = CovarianceRoot(self.covariance(everywhere, everywhere))
             with threads_for(self._draw_root.size):
-                return np.asarray(factor.mean + self._draw_root.draw(rng))
+                return factor.mean + beside(factor.mean, self._draw_root.draw(rng))
         if self._prior_root is None:
-            self._prior_root = pivoted_root(self._kernel(self._points, self._points))
+            elsewhere = self.seen[self.pulls.arms >= count]
+            points = np.vstack([numpy_of(self._arms), elsewhere])
+            self._prior_root = pivoted_root(self._kernel(points, points))
         rank = self._prior_root.shape[1]
-        with threads_for(len(everywhere) * (factor.rows + rank)):
+        with threads_for(count * (factor.rows + rank)):
             draw = self._prior_root @ rng.standard_normal(rank)
-            return np.asarray(factor.mean + draw - factor.explained_draw(draw, rng))
+            observed = draw[self.pulls.arms[factor.slots]] + factor.noise_draw(rng)
+            return factor.mean + beside(factor.mean, draw[:count]) - factor.explained_draw(observed)
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
-        """Covariance of some points with others, (n,), (m,) -> (n, m)."""
-        prior = self._kernel(self._points[first], self._points[second])
+        """Covariance of some arms with others, (n,), (m,) -> (n, m), as NumPy's."""
+        prior = self._kernel(self._points(first), self._points(second))
         with threads_for(self.factor.rows * prior.size):
-            return np.asarray(prior - self.factor.explained_covariance(first, second))
+            return prior - self.factor.explained_covariance(first, second)
 
-    def moved_to(self, points: Floats, places: Ints) -> Conditioning:
-        """The same pulls, in order of first pulls, among other points; ``places`` says which, (u,)."""
-        other = Conditioning(self._kernel, points, 0.0 if self._noise_free else self.ridge)
-        other.ridge, other._least_noise = self.ridge, self._least_noise
-        if places.size:
-            other._refactor(self.pulls.moved(places), self.factor.gain)
+    def moved_to(self, arms: Floats) -> Conditioning:
+        """The same observations, and what they tell about other arms, at O(r^2 N)."""
+        places = places_among(arms, self.seen)
+        other = copy.copy(self)
+        other._arms, other._columns = arms, KernelColumns(self._kernel, arms, KEPT)
+        other.pulls, other._draw_root, other._prior_root = self.pulls.moved(places), None, None
+        names, points = places[self.factor.slots], self.seen[self.factor.slots]
+        last = int(names[-1]) if names.size and names[-1] < len(arms) else -1
+        with threads_for(names.size**2 * len(arms)):
+            variance = other._columns.variance
+            other.factor = self.factor.moved(variance, lambda slab: other._columns.at(names, points, slab), last)
         return other
 
     def copy(self) -> Self:
@@ -108,56 +173,94 @@ class Conditioning:
         twin._draw_root = None if self._draw_root is None else self._draw_root.copy()
         return twin
 
+    def _points(self, arms: Ints) -> Floats:
+        """Some arms as NumPy's, (n,) -> (n, d)."""
+        return np.asarray(numpy_of(self._arms[arms]))
+
+    def _seen_with(self, names: Ints, points: Floats) -> Floats:
+        """The points seen, and behind them those of these, (n, d), that are new."""
+        return np.vstack([self.seen, points[[name not in self.pulls for name in names.tolist()]]])
+
+    def _columns_of(self, names: Ints, points: Floats) -> Columns:
+        """K(points, arms), a slab of arms at a time, (n, m)."""
+        if names.max() < len(self._arms) and self._columns.keeps(names):
+            return lambda slab: self._columns.copies_of(names)[:, slab]
+        return lambda slab: self._columns.at(names, points, slab)
+
+    def _inner(self, names: Ints, points: Floats) -> Floats:
+        """K(points, points), (n, n)."""
+        if names.max() < len(self._arms) and self._columns.keeps(names):
+            return self._columns.among(names)
+        return self._columns.between(names, points)
+
     def _pool_one(self, arm: int, value: float, ridge: float) -> bool:
-        """Take one more reward of the last row's point into that row, unless that leaves it with too little noise."""
+        """Take one more reward of the last row's arm into that row, unless that leaves it with too little noise."""
         noise = self.factor.last_noise
         if noise * ridge < self._least_noise * (noise + ridge):
             return self._append_one(arm, value, ridge)
         if self._draw_root is not None:
             with threads_for(self._draw_root.size):
-                self._draw_root.condition(arm, self.factor.last_covariance(), ridge)
+                self._draw_root.condition(arm, numpy_of(self.factor.last_covariance()), ridge)
         self.factor.observe_again(value, ridge)
         self._pooled_in_place += 1
         return True
 
     def _append_one(self, arm: int, value: float, ridge: float) -> bool:
         """Append a row; False, and nothing is changed, if rounding would eat its noise."""
-        work = (self.factor.rows + 1) * len(self._points) if self._draw_root is None else self._draw_root.size
+        work = (self.factor.rows + 1) * len(self._arms) if self._draw_root is None else self._draw_root.size
         with threads_for(work):
-            column = self._columns.of_one(arm)
-            covariance = None if self._draw_root is None else self._draw_root.row(arm)
-            if ridge < self._least_noise or not self.factor.append_one(arm, column, value, ridge, covariance):
+            column, slot = self._columns.of_one(arm), self.pulls.slot(arm)
+            if self._draw_root is None:
+                return ridge >= self._least_noise and self.factor.append_one(arm, slot, column, value, ridge)
+            covariance = self._draw_root.row(arm)
+            there = beside(self.factor.mean, covariance)
+            if ridge < self._least_noise or not self.factor.append_one(arm, slot, column, value, ridge, there):
                 return False
-            if self._draw_root is not None and covariance is not None:
-                self._draw_root.condition(arm, covariance, ridge)
+            self._draw_root.condition(arm, covariance, ridge)
             return True
+
+    def _append(self, block: Pooled, points: Floats, ridges: Floats) -> bool:
+        """Append a row for each point of a block; False, and nothing is changed, if rounding would eat a pivot."""
+        names, slots = block.arms, self.pulls.copy().slots(block.arms)
+        are_arms = int(names.max()) < len(self._arms)
+        columns, inner = self._columns_of(names, points), self._inner(names, points)
+        if are_arms:
+            border = self.factor.border(names)
+        else:
+            border = self.factor.lifted(self._kernel(self.seen[self.factor.slots], points))
+        last = int(names[-1]) if names[-1] < len(self._arms) else -1
+        return self.factor.append(slots, inner, border, columns, block.values, ridges, last)
 
     def _is_due(self) -> bool:
         """Whether to make the factor afresh: its rows far outnumber the points, or were changed in place many times."""
         return self.factor.rows > 1.75 * len(self.pulls) + 32 or self._pooled_in_place >= REFRESH
 
-    def _learn_afresh(self, block: Pooled) -> None:
-        """Take in a block by making the factor afresh, with so much noise in its rows that rounding does not eat it."""
-        pulls = self.pulls.copy()
-        pulls.add(block)
-        self._refactor(pulls, self.factor.gain + self.gain(block.arms, block.noise))
+    def _learn_afresh(self, block: Pooled, points: Floats) -> None:
+        """Take in a block by making the factor afresh, with so much noise in its rows that rounding does not eat it.
 
-    def _refactor(self, pulls: Pulls, gain: float) -> None:
-        """One row per distinct point, all its pulls pooled; mean, variance, misfit and gain afresh from it.
-
-        A row whose noise rounding would eat gets more, up to the ridge of one pull; the gain is then taken to be the
-        one given. ValueError, and nothing is changed, if that is not enough.
+        Every point gets one row, all its pulls pooled; mean, variance, misfit and gain come afresh from it. A row whose
+        noise rounding would eat gets more, up to the ridge of one pull; the gain is then what the pulls claimed.
+        ValueError, and nothing is changed, if that is not enough.
         """
-        ridge, least = self.ridge, self._least_noise
-        with threads_for(len(pulls) ** 2 * len(self._points)):
-            columns, averages, weights = self._columns.of(pulls.arms), pulls.averages, pulls.weights
-            while not self.factor.refactor(pulls.arms, columns, averages, np.maximum(ridge / weights, least)):
+        pulls, seen, ridge, least = (
+            self.pulls.copy(),
+            self._seen_with(block.arms, points),
+            self.ridge,
+            self._least_noise,
+        )
+        gain = self.factor.gain + self.gain(self.predict(points)[1], block.noise)
+        pulls.add(block)
+        names, averages, weights = pulls.arms, pulls.averages, pulls.weights
+        last = int(names[-1]) if names[-1] < len(self._arms) else -1
+        with threads_for(len(pulls) ** 2 * len(self._arms)):
+            columns, inner, slots = self._columns_of(names, seen), self._inner(names, seen), np.arange(len(pulls))
+            while not self.factor.refactor(slots, inner, columns, averages, np.maximum(ridge / weights, least), last):
                 ridge, least = self._raised(ridge, least)
         self.factor.misfit += pulls.scatter / ridge
         if ridge / weights.max() < least:
             self.factor.gain = gain
-        self.ridge, self._least_noise, self.pulls, self._pooled_in_place = ridge, least, pulls, 0
-        self._draw_root = None
+        self.ridge, self._least_noise, self._pooled_in_place = ridge, least, 0
+        self.pulls, self._seen, self._draw_root, self._prior_root = pulls, seen, None, None
 
     def _raised(self, ridge: float, least: float) -> tuple[float, float]:
         """Ten times the ridge, where none was given, or ten times the least noise of a row."""

@@ -12,9 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from noregret.belief.arrays import numpy_of
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.posterior import HUGE, Rng, as_pulls
+from noregret.belief.posterior import HUGE, Rng, as_points, as_pulls
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,24 @@ class ConjugatePosterior:
         pulls, values, factors = as_pulls(arms, rewards, noise, len(self._exact.arms), self.largest_reward)
         assert values is not None
         factors = np.ones(pulls.size) if factors is None else factors
-        claimed = 0.5 * float(np.log1p(self._exact.std[pulls] ** 2 / (self._exact.ridge * factors)).sum())
+        claimed = 0.5 * float(np.log1p(numpy_of(self._exact.std[pulls]) ** 2 / (self._exact.ridge * factors)).sum())
         for arm, reward, factor in zip(pulls, np.clip(values, -HUGE, HUGE), factors.tolist(), strict=True):
             mean, std, ridge = float(self._exact.mean[arm]), float(self._exact.std[arm]), self._exact.ridge * factor
             value, weight = self._model.observation(float(reward), mean, std, ridge)
             self._exact.update(arm, value, noise=factor * weight)
+        self.claimed_gain += claimed
+
+    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+        """Take in rewards of any (n, d) points in this order; ``noise`` scales each ridge."""
+        points = as_points(points, self._exact.arms.shape[1])
+        _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
+        assert values is not None
+        factors = np.ones(len(points)) if factors is None else factors
+        claimed = 0.5 * float(np.log1p(self._exact.predict(points)[1] ** 2 / (self._exact.ridge * factors)).sum())
+        for point, reward, factor in zip(points, np.clip(values, -HUGE, HUGE), factors.tolist(), strict=True):
+            (mean,), (std,) = self._exact.predict(point[None])
+            value, weight = self._model.observation(float(reward), float(mean), float(std), self._exact.ridge * factor)
+            self._exact.learn(point, value, factor * weight)
         self.claimed_gain += claimed
 
     def at(self, arms: Any) -> ConjugatePosterior:

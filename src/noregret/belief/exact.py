@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from noregret.belief.arrays import Array, explain_memory, numpy_of, root_of_positive
 from noregret.belief.conditioning import Conditioning
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_pulls
-from noregret.belief.pulls import first_of_each, places_among, pooled
+from noregret.belief.numerics.rows import FEWEST
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_points, as_pulls
+from noregret.belief.pulls import first_of_each, pooled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,23 +57,27 @@ class ExactGP:
 
     def prior(self, arms: Any, rng: Rng | None = None) -> ExactPosterior:
         """Belief about f on these (N, d) arms before any reward."""
-        return ExactPosterior(self, as_arms(arms))
+        arms = as_arms(arms)
+        try:
+            return ExactPosterior(self, arms)
+        except RuntimeError as error:
+            explain_memory(error, arms, FEWEST)
+            raise
 
 
 class ExactPosterior:
     """The belief of `ExactGP` (see `noregret.belief.posterior.Posterior` for the contract)."""
 
     def __init__(self, model: ExactGP, arms: Floats) -> None:
-        # points that were pulled once and are arms no more come after the arms, and are never shown
-        self._model, self._points, self._shown = model, arms, len(arms)
+        self._model, self._arms = model, arms
         self._conditioning = Conditioning(model.kernel, arms, model.ridge)
         self.rounds, self.claimed_gain = 0, 0.0
-        self._std: Floats | None = None
+        self._std: Array = None
 
     @property
     def arms(self) -> Floats:
         """The arms, (N, d)."""
-        return self._points[: self._shown]
+        return self._arms
 
     @property
     def ridge(self) -> float:
@@ -80,15 +85,15 @@ class ExactPosterior:
         return self._conditioning.ridge
 
     @property
-    def mean(self) -> Floats:
+    def mean(self) -> Array:
         """Posterior mean of every arm, (N,)."""
-        return self._conditioning.factor.mean[: self._shown]
+        return self._conditioning.factor.mean
 
     @property
-    def std(self) -> Floats:
+    def std(self) -> Array:
         """Posterior standard deviation of every arm, (N,)."""
         if self._std is None:
-            self._std = np.sqrt(np.maximum(self._conditioning.factor.variance[: self._shown], 0.0))
+            self._std = root_of_positive(self._conditioning.factor.variance)
         return self._std
 
     @property
@@ -104,8 +109,7 @@ class ExactPosterior:
     @property
     def effective_dimension(self) -> float:
         """Sum of std(x_s)^2 / ridge over all pulls, = trace of K_t (K_t + ridge I)^-1."""
-        pulls = self._conditioning.pulls
-        share = pulls.weights * self._conditioning.factor.variance[pulls.arms] / self.ridge
+        share = self._conditioning.pulls.weights * self._conditioning.variances() / self.ridge
         return float(np.clip(share, 0.0, 1.0).sum())  # each is below 1, but for rounding
 
     @property
@@ -122,47 +126,63 @@ class ExactPosterior:
     def pulled(self) -> Ints:
         """The distinct arms pulled so far, in order of their first pull."""
         pulled = self._conditioning.pulls.arms
-        return pulled if self._shown == len(self._points) else pulled[pulled < self._shown]
+        return pulled[pulled < len(self._arms)]
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
-        arms, values, factors = as_pulls(arms, rewards, noise, self._shown, self.largest_reward)
+        self._take(*as_pulls(arms, rewards, noise, len(self._arms), self.largest_reward))
+
+    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+        """Take in rewards of any (n, d) points; those that are arms count as pulls of these."""
+        points = as_points(points, self._arms.shape[1])
+        names = self._conditioning.names(points)
+        _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
+        self._take(names, values, factors, points)
+
+    def _take(self, names: Ints, values: Floats | None, noise: Floats | None, points: Floats | None = None) -> None:
+        """Learn from rewards of points with these names, (n,); the points, (n, d), are given where some are no arms."""
         planned, rounds, claimed = values is None, self.rounds, 0.0
         try:
-            values = self.mean[arms] if values is None else self._arrive(values)
+            values = numpy_of(self.mean[names]) if values is None else self._arrive(values)
             if not self._model.ridge:  # noise-free: of each arm's pulls, the first says all
                 known = self._conditioning.pulls
-                first = np.array([i for i in first_of_each(arms) if int(arms[i]) not in known], np.intp)
-                arms, values, factors = arms[first], values[first], None if factors is None else factors[first]
-            if arms.size == 1:
-                arm, factor = int(arms[0]), 1.0 if factors is None else float(factors[0])
+                first = np.array([i for i in first_of_each(names) if int(names[i]) not in known], np.intp)
+                names, values, noise = names[first], values[first], None if noise is None else noise[first]
+                points = None if points is None else points[first]
+            if names.size == 1 and points is None:
+                arm, factor = int(names[0]), 1.0 if noise is None else float(noise[0])
                 variance = max(float(self._conditioning.factor.variance[arm]), 0.0)
                 claimed = 0.5 * math.log1p(variance / (self.ridge * factor))
                 self._conditioning.learn_one(arm, float(values[0]), factor)
-            elif arms.size:
-                factors = np.ones(arms.size) if factors is None else factors
-                claimed = self._conditioning.gain(arms, factors)
-                self._conditioning.learn(pooled(arms, values, factors))
-        except BaseException:
+            elif names.size:
+                claimed = self._learn_block(names, values, np.ones(names.size) if noise is None else noise, points)
+        except BaseException as error:
             self.rounds = rounds
+            explain_memory(error, self._arms, self._conditioning.factor.rows + FEWEST)
             raise
         self._std = None
         if not planned:
             self.claimed_gain += claimed
 
+    def _learn_block(self, names: Ints, values: Floats, noise: Floats, points: Floats | None) -> float:
+        """Learn a block of rewards; the gain that it claims."""
+        conditioning, block = self._conditioning, pooled(names, values, noise)
+        if points is None:
+            variance = numpy_of(conditioning.factor.variance[names])
+        else:
+            variance, points = conditioning.predict(points)[1], points[first_of_each(names)]
+        claimed = conditioning.gain(variance, noise)
+        conditioning.learn(block, points)
+        return claimed
+
     def predict(self, points: Any) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points."""
-        points = as_arms(points)
-        kernel, factor = self._model.kernel, self._conditioning.factor
-        if not factor.rows:
-            return np.zeros(len(points)), np.sqrt(kernel.diag(points))
-        with threads_for(factor.rows**2 * len(points)):
-            mean, explained = factor.explained(kernel(self._points[factor.arms], points))
-            return mean, np.sqrt(np.maximum(kernel.diag(points) - explained, 0.0))
+        mean, variance = self._conditioning.predict(as_arms(points))
+        return mean, root_of_positive(variance)
 
-    def sample(self, rng: Rng) -> Floats:
+    def sample(self, rng: Rng) -> Array:
         """One joint draw on all arms, (N,)."""
-        return self._conditioning.draw(rng)[: self._shown]
+        return self._conditioning.draw(rng)
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
@@ -176,11 +196,9 @@ class ExactPosterior:
 
     def at(self, arms: Any) -> ExactPosterior:
         """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""
-        arms, pulled = as_arms(arms), self._conditioning.pulls.arms
-        places = places_among(arms, self._points[pulled])
         other = copy.copy(self)
-        other._points, other._shown = np.vstack([arms, self._points[pulled[places >= len(arms)]]]), len(arms)
-        other._conditioning, other._std = self._conditioning.moved_to(other._points, places), None
+        other._arms = as_arms(arms)
+        other._conditioning, other._std = self._conditioning.moved_to(other._arms), None
         return other
 
     def _arrive(self, rewards: Floats) -> Floats:

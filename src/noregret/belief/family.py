@@ -39,6 +39,11 @@ class FamilyPosterior:
         for member in sorted(self.members, key=lambda member: member.ridge):  # what one refuses, the first refuses
             member.update(arms, rewards, noise=noise)
 
+    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+        """Take in rewards of any (n, d) points in every member; ``noise`` scales each member's own ridge."""
+        for member in sorted(self.members, key=lambda member: member.ridge):
+            member.learn(points, rewards, noise)
+
     def at(self, arms: Any) -> FamilyPosterior:
         """The same knowledge about other (N, d) arms."""
         return FamilyPosterior([member.at(arms) for member in self.members])

@@ -1,7 +1,8 @@
 """Kernels: frozen values that combine with ``+`` and ``*``.
 
 A kernel maps points (n, d) and (m, d) to the (n, m) matrix of k(x, y). Any callable that does so may stand
-wherever a kernel is asked for, scikit-learn's kernel objects among them (see `as_kernel`).
+wherever a kernel is asked for, scikit-learn's kernel objects among them (see `as_kernel`). The second points may be a
+torch tensor: the matrix is then one too, in the same place. Kernels that cannot do this say so.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scipy.linalg import LinAlgError, cholesky
 from scipy.spatial.distance import cdist
 from scipy.special import gamma, kv
 
+from noregret.belief.arrays import Array, beside, is_tensor, namespace, ones
 from noregret.belief.posterior import Floats
 
 Lengthscale = float | tuple[float, ...]
@@ -70,13 +72,13 @@ class SquaredExponential(Kernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", _positive("lengthscale", self.lengthscale))
 
-    def __call__(self, X: Floats, Y: Floats) -> Floats:
+    def __call__(self, X: Array, Y: Array) -> Array:
         squared = _distance(X, Y, self.lengthscale, "sqeuclidean")
         squared *= -0.5
-        return np.asarray(np.exp(squared, out=squared))
+        return namespace(squared).exp(squared, out=squared)
 
-    def diag(self, X: Floats) -> Floats:
-        return np.ones(len(X))
+    def diag(self, X: Array) -> Array:
+        return ones(X)
 
     def gain_rate(self, rounds: int, dimension: int) -> float:
         """(ln t)^(d + 1)."""
@@ -100,16 +102,18 @@ class Matern(Kernel):
                 f"nu must be in (0, 100], got {self.nu}: a smoother kernel is SquaredExponential in all but name"
             )
 
-    def __call__(self, X: Floats, Y: Floats) -> Floats:
+    def __call__(self, X: Array, Y: Array) -> Array:
         z = _distance(X, Y, self.lengthscale, "euclidean")
         z *= math.sqrt(2 * self.nu)
+        exp = namespace(z).exp
         match self.nu:
             case 0.5:
-                return np.exp(-z)
+                return exp(-z)
             case 1.5:
-                return (1 + z) * np.exp(-z)
+                return (1 + z) * exp(-z)
             case 2.5:
-                return (1 + z + z * z / 3) * np.exp(-z)
+                return (1 + z + z * z / 3) * exp(-z)
+        _refuse_tensor(self, Y, "take nu = 0.5, 1.5 or 2.5, or ")
         with np.errstate(invalid="ignore", over="ignore"):
             k = 2 ** (1 - self.nu) / gamma(self.nu) * z**self.nu * kv(self.nu, z)
         overflow = ~np.isfinite(k)
@@ -128,8 +132,8 @@ class Matern(Kernel):
         series = 1 - quarter / (nu - 1) * (1 - quarter / (2 * (nu - 2)) * (1 - quarter / (3 * (nu - 3))))
         return np.where(z < 1, series, 0.0)
 
-    def diag(self, X: Floats) -> Floats:
-        return np.ones(len(X))
+    def diag(self, X: Array) -> Array:
+        return ones(X)
 
     def gain_rate(self, rounds: int, dimension: int) -> float:
         """t^(d (d+1) / (2 nu + d (d+1))) ln t."""
@@ -148,12 +152,12 @@ class RationalQuadratic(Kernel):
         object.__setattr__(self, "lengthscale", _positive("lengthscale", self.lengthscale))
         object.__setattr__(self, "alpha", _positive("alpha", self.alpha))
 
-    def __call__(self, X: Floats, Y: Floats) -> Floats:
+    def __call__(self, X: Array, Y: Array) -> Array:
         squared = _distance(X, Y, self.lengthscale, "sqeuclidean")
-        return np.asarray((1 + squared / (2 * self.alpha)) ** -self.alpha)
+        return (1 + squared / (2 * self.alpha)) ** -self.alpha
 
-    def diag(self, X: Floats) -> Floats:
-        return np.ones(len(X))
+    def diag(self, X: Array) -> Array:
+        return ones(X)
 
 
 @dataclass(frozen=True)
@@ -166,11 +170,11 @@ class Linear(Kernel):
         if not 0 <= self.offset < math.inf:
             raise ValueError(f"offset must be finite and at least 0, got {self.offset}")
 
-    def __call__(self, X: Floats, Y: Floats) -> Floats:
-        return np.asarray(X @ Y.T + self.offset)
+    def __call__(self, X: Array, Y: Array) -> Array:
+        return beside(Y, X) @ Y.T + self.offset
 
-    def diag(self, X: Floats) -> Floats:
-        return np.asarray((X * X).sum(axis=1) + self.offset)
+    def diag(self, X: Array) -> Array:
+        return (X * X).sum(axis=1) + self.offset
 
     def gain_rate(self, rounds: int, dimension: int) -> float:
         """D ln t."""
@@ -227,6 +231,7 @@ class Tabular(Kernel):
         return np.asarray(self.matrix[i, i])
 
     def _index(self, points: Floats) -> np.ndarray[Any, np.dtype[np.intp]]:
+        _refuse_tensor(self, points)
         column = np.asarray(points).reshape(-1)
         index = column.astype(np.intp)
         if len(column) != len(points) or (index != column).any():
@@ -244,10 +249,10 @@ class Sum(Kernel):
     right: Kernel
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
-        return np.asarray(self.left(X, Y) + self.right(X, Y))
+        return self.left(X, Y) + self.right(X, Y)
 
     def diag(self, X: Floats) -> Floats:
-        return np.asarray(self.left.diag(X) + self.right.diag(X))
+        return self.left.diag(X) + self.right.diag(X)
 
 
 @dataclass(frozen=True)
@@ -258,10 +263,10 @@ class Product(Kernel):
     right: Kernel
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
-        return np.asarray(self.left(X, Y) * self.right(X, Y))
+        return self.left(X, Y) * self.right(X, Y)
 
     def diag(self, X: Floats) -> Floats:
-        return np.asarray(self.left.diag(X) * self.right.diag(X))
+        return self.left.diag(X) * self.right.diag(X)
 
 
 @dataclass(frozen=True)
@@ -275,10 +280,10 @@ class Scaling(Kernel):
         _positive("factor of a kernel", self.factor)
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
-        return np.asarray(self.factor * self.kernel(X, Y))
+        return self.factor * self.kernel(X, Y)
 
     def diag(self, X: Floats) -> Floats:
-        return np.asarray(self.factor * self.kernel.diag(X))
+        return self.factor * self.kernel.diag(X)
 
     def gain_rate(self, rounds: int, dimension: int) -> float:
         """The rate of the kernel that is scaled."""
@@ -292,9 +297,11 @@ class FunctionKernel(Kernel):
     function: Callable[[Floats, Floats], Floats]
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
+        _refuse_tensor(self.function, Y)
         return np.asarray(self.function(X, Y), dtype=float)
 
     def diag(self, X: Floats) -> Floats:
+        _refuse_tensor(self.function, X)
         if hasattr(self.function, "diag"):
             return np.asarray(self.function.diag(X), dtype=float)
         return np.array([self(x[None], x[None])[0, 0] for x in X])
@@ -309,16 +316,37 @@ def as_kernel(kernel: KernelLike) -> Kernel:
     return FunctionKernel(kernel)
 
 
-def _distance(X: Floats, Y: Floats, lengthscale: Lengthscale, metric: Literal["euclidean", "sqeuclidean"]) -> Floats:
+def _distance(X: Floats, Y: Floats, lengthscale: Lengthscale, metric: Literal["euclidean", "sqeuclidean"]) -> Array:
     """Distances (or squared ones) in units of the lengthscale, by differences: exact at coinciding points."""
+    if isinstance(lengthscale, tuple) and Y.shape[1] != len(lengthscale):
+        raise ValueError(f"points have {Y.shape[1]} dimensions but the kernel has {len(lengthscale)} lengthscales")
+    if is_tensor(Y):
+        squared = _squared_distance(X, Y, lengthscale)
+        return squared if metric == "sqeuclidean" else squared.sqrt_()
     if isinstance(lengthscale, tuple):
-        if X.shape[1] != len(lengthscale):
-            raise ValueError(f"points have {X.shape[1]} dimensions but the kernel has {len(lengthscale)} lengthscales")
         scale = np.array(lengthscale)
         return np.asarray(cdist(X / scale, Y / scale, metric))
     distance = np.asarray(cdist(X, Y, metric))
     distance /= lengthscale**2 if metric == "sqeuclidean" else lengthscale
     return distance
+
+
+def _squared_distance(X: Array, Y: Array, lengthscale: Lengthscale) -> Array:
+    """Squared distances on the device of Y, (n, d), (m, d) -> (n, m), one dimension after the other."""
+    scales = np.broadcast_to(np.asarray(lengthscale), Y.shape[1]).tolist()
+    X, squared = beside(Y, X), None
+    for x, y, scale in zip(X.T, Y.T, scales, strict=True):
+        gap = x[:, None] - y
+        gap /= scale
+        gap *= gap
+        squared = gap if squared is None else squared.add_(gap)
+    return squared
+
+
+def _refuse_tensor(kernel: Any, points: Any, advice: str = "") -> None:
+    """Raise ValueError if these points are a tensor, which this kernel cannot take."""
+    if is_tensor(points):
+        raise ValueError(f"{kernel} works on NumPy arms only, got a tensor: {advice}pass arms.cpu().numpy()")
 
 
 def _positive(name: str, value: Any) -> Any:

@@ -23,6 +23,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from noregret.belief.arrays import float64_tensor, is_tensor, namespace, numpy_of
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Rng = np.random.Generator
@@ -117,6 +119,18 @@ class Posterior(Protocol):
         """
         ...
 
+    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+        """Take in rewards of (n, d) points that need not be arms; those that are count as pulls of these.
+
+        Parameters
+        ----------
+        points : (n, d) floats, or (d,) for one
+        rewards : float or (n,) floats
+        noise : float or (n,) floats, optional
+            Factor on the ridge of each observation, 1 by default.
+        """
+        ...
+
     def predict(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points, not only the arms."""
         ...
@@ -147,13 +161,25 @@ class Model(Protocol):
 
 
 def as_arms(arms: Any) -> Floats:
-    """Check that these are points, one row each, and give them back as an (N, d) float array."""
-    array = np.asarray(arms, dtype=float)
+    """Check that these are points, one row each, and give them back as an (N, d) array of float64, where they live."""
+    array = float64_tensor(arms) if is_tensor(arms) else np.asarray(arms, dtype=float)
     if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(f"arms must be an (N, d) array, got shape {array.shape}: numbers go in as numbers[:, None]")
-    if not np.isfinite(array).all():
-        row = int(np.argmax(~np.isfinite(array).all(axis=1)))
+        raise ValueError(
+            f"arms must be an (N, d) array, got shape {tuple(array.shape)}: numbers go in as numbers[:, None]"
+        )
+    xp = namespace(array)
+    if not xp.isfinite(array).all():
+        row = int(np.argmin(numpy_of(xp.isfinite(array)).all(axis=1)))
         raise ValueError(f"arm {row} is not finite: drop it or fill its missing values")
+    return array
+
+
+def as_points(points: Any, dimension: int) -> Floats:
+    """Check that these are points with as many columns as the arms, and give them back as an (n, d) array of NumPy."""
+    array = np.asarray(numpy_of(points) if is_tensor(points) else points, dtype=float)
+    array = as_arms(array[None] if array.ndim == 1 else array)
+    if array.shape[1] != dimension:
+        raise ValueError(f"points must have {dimension} columns like the arms, got {array.shape[1]}")
     return array
 
 

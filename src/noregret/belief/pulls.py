@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from noregret.belief.arrays import beside, namespace, numpy_of
 from noregret.belief.numerics.linalg import enlarged
 from noregret.belief.posterior import Floats, Ints
 
@@ -53,6 +54,10 @@ class Pulls:
             self._weights, self._sums = enlarged(self._weights, len(slot)), enlarged(self._sums, len(slot))
             self._arms[count : len(slot)] = list(slot)[count:]
         return np.array(slots, np.intp)
+
+    def slot(self, arm: int) -> int:
+        """The slot of an arm; the next, if it has none yet."""
+        return self._slot.get(arm, len(self._slot))
 
     def add(self, block: Pooled) -> None:
         """Count a block of pulls."""
@@ -126,10 +131,44 @@ def first_of_each(arms: Ints) -> Ints:
 def places_among(arms: Floats, points: Floats) -> Ints:
     """For each of the (u, d) points its row among the (N, d) arms; those without one come after them, in order.
 
-    No two points get the same row: of points that are equal, the first gets the lowest.
+    No two points get the same row: of points that are equal, the first gets the lowest. O(N log u), without a table of
+    all arms; where they live, only their first column is looked at.
     """
-    rows = {arm.tobytes(): i for i, arm in reversed(list(enumerate(arms + 0.0)))}  # -0.0 becomes 0.0: equal bytes
-    places = np.array([rows.pop(point.tobytes(), -1) for point in points + 0.0], dtype=np.intp)
-    missing = places < 0
-    places[missing] = len(arms) + np.arange(np.count_nonzero(missing))
+    rows = _rows_with(arms[:, 0], np.unique(points[:, 0])) if len(points) else np.empty(0, np.intp)
+    if not rows.size:
+        return len(arms) + np.arange(len(points))
+    rows, kinds, point_kinds = _equal_rows(rows, numpy_of(arms[rows]), points)
+    order = np.argsort(kinds, kind="stable")
+    queue = np.searchsorted(kinds[order], np.arange(len(points) + 1)).tolist()  # per kind, the next free arm's place
+    ends, places, missing = queue[1:], np.empty(len(points), np.intp), len(arms)
+    for i, kind in enumerate(point_kinds.tolist()):
+        if queue[kind] < ends[kind]:
+            places[i] = rows[order[queue[kind]]]
+            queue[kind] += 1
+        else:
+            places[i], missing = missing, missing + 1
     return places
+
+
+def _rows_with(column: Floats, values: Floats) -> Ints:
+    """The rows of a column, (N,), wherever it lives, that hold one of these ascending values, ascending."""
+    xp, known = namespace(column), beside(column, values)
+    nearest = known[xp.searchsorted(known[:-1], column)] if len(values) > 1 else known
+    return np.asarray(numpy_of(xp.nonzero(nearest == column)[0]), dtype=np.intp)
+
+
+def _equal_rows(rows: Ints, arms: Floats, points: Floats) -> tuple[Ints, Ints, Ints]:
+    """Those of the rows, (k,), whose arms, (k, d), equal a point, which kind of point each is, and the points' kinds.
+
+    Points are of one kind if they are equal; kinds are numbers below u.
+    """
+    kinds, point_kinds = np.zeros(len(rows), np.intp), np.zeros(len(points), np.intp)
+    for axis, point_column in enumerate(points.T):
+        values, ranks = np.unique(point_column, return_inverse=True)
+        known, point_kinds = np.unique(point_kinds * len(values) + ranks, return_inverse=True)
+        places = np.searchsorted(values[:-1], arms[:, axis])
+        codes = kinds * len(values) + places
+        kinds = np.searchsorted(known[:-1], codes)
+        equal = (values[places] == arms[:, axis]) & (known[kinds] == codes)
+        rows, arms, kinds = rows[equal], arms[equal], kinds[equal]
+    return rows, kinds, point_kinds

@@ -7,7 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Model, Posterior, Rng, as_arms
+from noregret.belief.arrays import numpy_of
+from noregret.belief.posterior import Floats, Model, Posterior, Rng, as_arms, as_points
 
 
 class SharedPosterior:
@@ -22,6 +23,7 @@ class SharedPosterior:
         self.arms, self.rounds = as_arms(arms), 0
         # per arm: the sum of 1 / noise over its rewards, and of reward / noise
         self._precision, self._weighted = np.zeros(len(self.arms)), np.zeros(len(self.arms))
+        self._elsewhere: list[tuple[Floats, Floats, Floats]] = []  # points that are no arms, rewards and noise
         self._fits: dict[Model, Posterior] = {}
         self.members: dict[Any, Posterior] = {}
         self.leader: Any = None
@@ -50,13 +52,24 @@ class SharedPosterior:
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in rewards in every member; ``noise`` scales each member's own ridge."""
         arms = np.asarray(arms, dtype=np.intp).reshape(-1)
-        values = self.mean[arms] if rewards is None else np.asarray(rewards, dtype=float).reshape(-1)
+        values = numpy_of(self.mean[arms]) if rewards is None else np.asarray(rewards, dtype=float).reshape(-1)
         for posterior in self._fits.values():
             posterior.update(arms, rewards, noise=noise)
         self.rounds += 0 if rewards is None else arms.size
         precision: Floats = 1 / np.broadcast_to(1.0 if noise is None else noise, arms.shape)
         np.add.at(self._precision, arms, precision)
         np.add.at(self._weighted, arms, values * precision)
+
+    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+        """Take in rewards of any (n, d) points in every member; ``noise`` scales each member's own ridge."""
+        points = as_points(points, self.arms.shape[1])
+        for posterior in self._fits.values():
+            posterior.learn(points, rewards, noise)
+        self.rounds += len(points)
+        values, factors = (
+            np.broadcast_to(np.asarray(each, float), len(points)) for each in (rewards, 1.0 if noise is None else noise)
+        )
+        self._elsewhere = [*self._elsewhere, (points, values, factors)]
 
     def copy(self) -> Self:
         """An independent posterior with the same knowledge."""
@@ -70,8 +83,11 @@ class SharedPosterior:
     def _fitted(self, model: Model, rng: Rng | None) -> Posterior:
         posterior = model.prior(self.arms, rng)
         if self._fits:
-            pulled = self.pulled  # in order of the first pulls
+            pulled = np.array([arm for arm in self.pulled.tolist() if self._precision[arm]], np.intp)
             precision = self._precision[pulled]
             posterior.update(pulled, self._weighted[pulled] / precision, noise=1 / precision)
+            if self._elsewhere:
+                points, values, factors = (np.concatenate(each) for each in zip(*self._elsewhere, strict=True))
+                posterior.learn(points, values, factors)
             posterior.rounds = self.rounds
         return posterior

@@ -19,13 +19,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from noregret.belief.arrays import Array, beside, numpy_of, root_of_positive, stacked
 from noregret.belief.estimators import Estimator
 from noregret.belief.estimators.estimators import LeastSquares
 from noregret.belief.estimators.roots import InverseRoot
 from noregret.belief.features import Features
-from noregret.belief.numerics.linalg import REFRESH, solve_lower
+from noregret.belief.numerics.linalg import REFRESH, product_squares, solve_lower
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_pulls
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_points, as_pulls
 from noregret.belief.pulls import Pulls, places_among, pooled
 
 BLUR = 1e-12
@@ -84,11 +85,12 @@ class SparsePosterior:
         self._estimator, self._memory = model.estimator, model.estimator.memory()
         self._map = model.features.on(arms, model.ridge, rng)
         self._pulls = Pulls()
-        self._mean: Floats | None = None
-        self._std: Floats | None = None
+        self._mean: Array = None
+        self._std: Array = None
         self._theta: Floats | None = None
         self._seen: Floats | None = None
-        self._variance, self._blur, self._changes = np.empty(0), 0.0, 0
+        self._variance: Array = np.empty(0)
+        self._blur, self._changes = 0.0, 0
         self._inverse_root: InverseRoot | None = None  # of V, once somebody wants it
         self._rebuild()
 
@@ -98,18 +100,18 @@ class SparsePosterior:
         return self._points[: self._shown]
 
     @property
-    def mean(self) -> Floats:
+    def mean(self) -> Array:
         """Posterior mean of every arm, (N,)."""
         if self._mean is None:
-            with threads_for(self._map.table.size):
-                self._mean = np.asarray(self.theta @ self._map.table)
+            with threads_for(math.prod(self._map.table.shape)):
+                self._mean = beside(self._map.table, self.theta) @ self._map.table
         return self._mean[: self._shown]
 
     @property
-    def std(self) -> Floats:
+    def std(self) -> Array:
         """Posterior standard deviation of every arm, (N,)."""
         if self._std is None:
-            self._std = np.sqrt(np.maximum(self._variance[: self._shown], 0.0))
+            self._std = root_of_positive(self._variance[: self._shown])
         return self._std
 
     @property
@@ -125,7 +127,7 @@ class SparsePosterior:
     def seen(self) -> Floats:
         """Features of the distinct points pulled, in the basis of the span, (r, u)."""
         if self._seen is None:
-            self._seen = np.asarray(self._map.table[:, self._pulls.arms])
+            self._seen = np.asarray(numpy_of(self._map.table[:, self._pulls.arms]))
         return self._seen
 
     @property
@@ -137,8 +139,8 @@ class SparsePosterior:
     def norm_bounds(self) -> Floats:
         """No less than the norm of V^-1/2 phi, for the features of each distinct point pulled, (u,)."""
         pulled = self._pulls.arms
-        carried = np.maximum(self._variance[pulled] - self._map.unexplained[pulled], 0.0)
-        return np.sqrt((carried + self._blur) / self.ridge)
+        carried = np.maximum(numpy_of(self._variance[pulled] - self._map.unexplained[pulled]), 0.0)
+        return np.asarray(np.sqrt((carried + self._blur) / self.ridge))
 
     def inverse_root_times(self, right: Floats) -> Floats:
         """V^-1/2 times (r, n) or (r,), with the symmetric root."""
@@ -149,7 +151,7 @@ class SparsePosterior:
     @property
     def effective_dimension(self) -> float:
         """Sum of std(x_s)^2 / ridge over all pulls."""
-        variance = np.maximum(self._variance[self._pulls.arms], 0.0)
+        variance = np.maximum(numpy_of(self._variance[self._pulls.arms]), 0.0)
         return float(self._pulls.weights @ variance) / self.ridge
 
     @property
@@ -187,15 +189,33 @@ class SparsePosterior:
 
         Features that depend on the pulls are chosen anew at the end, from the variance of before; not if None.
         """
-        arms, values, factors = as_pulls(arms, rewards, noise, self._shown, self.largest_reward)
+        self._update(*as_pulls(arms, rewards, noise, self._shown, self.largest_reward))
+
+    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+        """Take in rewards of any (n, d) points; those that are arms count as pulls of these.
+
+        Points that are new are given features first, at O(r^2 N).
+        """
+        points = as_points(points, self._points.shape[1])
+        _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
+        distinct, kinds = np.unique(points + 0.0, axis=0, return_inverse=True)  # -0.0 becomes 0.0
+        places, known = places_among(self._points, distinct), len(self._points)
+        if (places >= known).any():
+            self._points = stacked(self._points, distinct[places >= known])
+            self._map = self._map.move(self._points, np.arange(known))
+            self._rebuild()
+        self._update(places[kinds.reshape(-1)], values, factors)
+
+    def _update(self, arms: Ints, values: Floats | None, factors: Floats | None) -> None:
+        """Learn from values of points with these places, (n,); None changes the variance only."""
         if not arms.size:
             return
         factors = np.ones(arms.size) if factors is None else factors
         if values is None:
-            self._record(arms, self.mean[arms], factors)
+            self._record(arms, numpy_of(self.mean[arms]), factors)
             return
         values, before = np.clip(values, -HUGE, HUGE), self._variance
-        gain = 0.5 * float(np.log1p(np.maximum(before[arms], 0.0) / (self.ridge * factors)).sum())
+        gain = 0.5 * float(np.log1p(np.maximum(numpy_of(before[arms]), 0.0) / (self.ridge * factors)).sum())
         saved = self._saved(arms.size)
         try:
             while self._estimator.one_by_one and arms.size > 1:
@@ -212,20 +232,20 @@ class SparsePosterior:
         points = as_arms(points)
         with threads_for(len(self.gram) ** 2 * len(points)):
             table, unexplained = self._map.at(points)
-            variance = unexplained + self.ridge * np.einsum("ij,ij->j", table, self.inverse @ table)
-            return np.asarray(self.theta @ table), np.sqrt(np.maximum(variance, 0.0))
+            variance = unexplained + self.ridge * (table * (beside(table, self.inverse) @ table)).sum(axis=0)
+            return beside(table, self.theta) @ table, root_of_positive(variance)
 
-    def sample(self, rng: Rng) -> Floats:
+    def sample(self, rng: Rng) -> Array:
         """One joint draw on all arms, (N,): coefficients from N(theta, ridge V^-1), and the part without features."""
         size = len(self.gram)
         with threads_for(size * (len(self._points) + size**2)):
             error = np.linalg.solve(np.linalg.cholesky(self.gram).T, rng.standard_normal(size))
-            draw = math.sqrt(self.ridge) * (error @ self._map.table) + self._map.unexplained_draw(rng)
-            return np.asarray(self.mean + draw[: self._shown])
+            carried = math.sqrt(self.ridge) * (beside(self._map.table, error) @ self._map.table)
+            return self.mean + (carried + self._map.unexplained_draw(rng))[: self._shown]
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
-        left, right = self._map.table[:, first], self._map.table[:, second]
+        left, right = numpy_of(self._map.table[:, first]), numpy_of(self._map.table[:, second])
         with threads_for(left.size * right.shape[1]):
             carried = np.linalg.multi_dot([left.T, self.inverse, right])
             return np.asarray(self._map.unexplained_covariance(first, second) + self.ridge * carried)
@@ -233,9 +253,10 @@ class SparsePosterior:
     def at(self, arms: Any) -> SparsePosterior:
         """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""
         arms, pulled = as_arms(arms), self._pulls.arms
-        places = places_among(arms, self._points[pulled])
+        points = numpy_of(self._points[pulled])
+        places = places_among(arms, points)
         other = copy.copy(self)
-        other._points, other._shown = np.vstack([arms, self._points[pulled[places >= len(arms)]]]), len(arms)
+        other._points, other._shown = stacked(arms, points[places >= len(arms)]), len(arms)
         index = np.full(len(self._points), -1)
         index[pulled] = places
         other._map, other._memory = self._map.move(other._points, index), self._memory.copy()
@@ -270,7 +291,7 @@ class SparsePosterior:
         block, pulls = pooled(arms, values, noise), self._pulls.copy()
         pulls.add(block)
         pulled = pulls.arms
-        new = before is not None and self._map.redraw(pulled, pulls.weights, before[pulled], int(arms[-1]))
+        new = before is not None and self._map.redraw(pulled, pulls.weights, numpy_of(before[pulled]), int(arms[-1]))
         # all that may fail has been done: from here on things change
         if len(pulls) > len(self._pulls):
             self._seen = None
@@ -282,7 +303,7 @@ class SparsePosterior:
         """V and the variance after these pulls of distinct arms."""
         size = len(self.gram)
         with threads_for(size * (size + min(arms.size, size) * len(self._points))):
-            features = self._map.table[:, arms]
+            features = numpy_of(self._map.table[:, arms])
             self.gram += (weights * features) @ features.T
             self._std = None
             if 2 * arms.size > size or self._changes >= REFRESH:
@@ -296,7 +317,8 @@ class SparsePosterior:
         direction = self.inverse @ features
         pivot = 1 + weight * float(features @ direction)
         self.inverse -= np.outer(direction, (weight / pivot) * direction)
-        self._variance = self._variance - (self.ridge * weight / pivot) * (direction @ self._map.table) ** 2
+        carried = beside(self._map.table, direction) @ self._map.table
+        self._variance = self._variance - (self.ridge * weight / pivot) * carried**2
         self.information_gain += 0.5 * math.log(pivot)
         self._changes += 1
         if self._inverse_root is not None and not self._inverse_root.add(math.sqrt(weight) * features):
@@ -314,9 +336,9 @@ class SparsePosterior:
         """V^-1, variance and gain afresh from V."""
         root, size = np.asarray(np.linalg.cholesky(self.gram), dtype=float), len(self.gram)
         lower = solve_lower(root, np.eye(size)) if size else np.eye(0)
-        lifted = lower @ self._map.table  # V is well-conditioned, and a product is faster than a solve
         self.inverse = lower.T @ lower
-        self._variance = self._map.unexplained + self.ridge * np.einsum("ij,ij->j", lifted, lifted)
+        # V is well-conditioned, and a product is faster than a solve
+        self._variance = self._map.unexplained + self.ridge * product_squares(lower, self._map.table)
         self._blur = BLUR * float(self._variance.max())
         self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self.ridge))
         self._changes, self._std, self._inverse_root = 0, None, None

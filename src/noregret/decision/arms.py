@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from noregret.belief.arrays import fresh
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Ints, as_arms
 
@@ -38,8 +39,8 @@ def located(arms: Ints, pulled: Ints) -> tuple[Ints, np.ndarray[Any, np.dtype[np
 
 
 def as_space(arms: Any) -> Any:
-    """The (N, d) arms as a fresh array, or the box."""
-    return arms if isinstance(arms, Box) else as_arms(arms).copy()
+    """The (N, d) arms as a fresh array in the same place, or the box."""
+    return arms if isinstance(arms, Box) else fresh(as_arms(arms))
 
 
 def checked(space: Floats | Box, arms: Any) -> Any:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from noregret.belief.arrays import namespace
 from noregret.belief.posterior import Floats, Model, Rng
 from noregret.belief.shared import SharedPosterior
 from noregret.decision.loops import Play, Pull
@@ -94,9 +96,9 @@ class Balanced:
                 self._enter(rungs, belief, own, rng)
             rung: Any = min(belief.members, key=lambda each: each.regret(own[each].rounds + 1, arms.shape[1]))
             belief.leader = rung
-            half_width = rung.width(belief) * belief.std
-            best = np.argmax(belief.mean + half_width)
-            pulled, rewards = yield Pull(best.reshape(1), belief, active)
+            half_width = belief.std * rung.width(belief)
+            best = int((belief.mean + half_width).argmax())
+            pulled, rewards = yield Pull(np.array([best]), belief, active)
             belief.update(pulled, rewards)
             own[rung].add(rewards[pulled == best], float(half_width[best]))
             for refuted in self._refuted(belief, own):
@@ -105,7 +107,8 @@ class Balanced:
     def bounds(self, belief: Any) -> tuple[Floats, Floats]:
         """The lowest lower and the highest upper bound of the rungs that are left, each (N,)."""
         lower, upper = zip(*(UCB(rung.width).bounds(fit) for rung, fit in belief.members.items()), strict=True)
-        return np.min(lower, axis=0), np.max(upper, axis=0)
+        xp = namespace(lower[0])
+        return reduce(xp.minimum, lower), reduce(xp.maximum, upper)
 
     def _enter(self, rungs: tuple[Rung, ...], belief: SharedPosterior, own: dict[Any, _OwnRounds], rng: Rng) -> None:
         """Admit the rungs that are new, and let go of those that the ladder no longer has."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from noregret.belief.arrays import numpy_of
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 from noregret.decision.ahead import ahead
 from noregret.decision.loops import Play, Pull, bounds_of
@@ -107,7 +108,7 @@ def _costs(belief: Posterior) -> Floats:
     On a stationary kernel t pulls leave every arm at least 1 / (t + ridge / k(x, x)), so that the limit changes nothing
     there. It ends the batches in which the arm on top has a std of 0, or one that is tiny from the start.
     """
-    costs = belief.std**2 / belief.ridge
+    costs = numpy_of(belief.std) ** 2 / belief.ridge
     largest = float(costs.max())
     return np.asarray(np.maximum(costs, 0.5 / (belief.rounds + 1 / largest) if largest else math.inf))
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from noregret.belief.arrays import numpy_of
 from noregret.belief.numerics.threads import one_thread
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 
@@ -86,10 +87,11 @@ def _greedy(model: Model, whole: Posterior, plan: list[int], count: int, size: i
     """The next arms of a plan: as many as the ``size`` most uncertain arms can decide alone, at least one."""
     if size == len(whole.arms):
         return _steps(whole, size, count - len(plan), -math.inf)
-    order = np.argsort(-whole.std, kind="stable")
-    listed, limit = np.sort(order[:size]), float(whole.std[order[size]])
+    std = numpy_of(whole.std)
+    order = np.argsort(-std, kind="stable")
+    listed, limit = np.sort(order[:size]), float(std[order[size]])
     followed = np.concatenate([listed, np.setdiff1d(plan, listed).astype(np.intp)])
-    close = model.prior(whole.arms[followed], rng)
+    close = model.prior(numpy_of(whole.arms[followed]), rng)
     if plan:
         place = np.empty(len(whole.arms), dtype=np.intp)
         place[followed] = np.arange(followed.size)
@@ -104,7 +106,7 @@ def _steps(belief: Posterior, size: int, count: int, limit: float) -> list[int]:
     """Up to ``count`` times the most uncertain of the first ``size`` arms, while its std is at least the limit."""
     chosen: list[int] = []
     while len(chosen) < count:
-        arm = int(np.argmax(belief.std[:size]))
+        arm = int(belief.std[:size].argmax())
         if chosen and belief.std[arm] < limit:
             break
         belief.update(arm, None)

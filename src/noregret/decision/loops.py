@@ -128,7 +128,7 @@ def recommended(algorithm: Algorithm, pull: Pull) -> Best:
     if pull.best is not None:
         return pull.best
     lower, upper = algorithm.bounds(pull.belief)
-    i = int(np.argmax(lower))
+    i = int(lower.argmax())
     about = pull.active if pull.about is None else pull.about
     return Best(int(about[i]), float(pull.belief.mean[i]), float(lower[i]), float(upper[i]))
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from noregret.belief.arrays import fresh
 from noregret.belief.posterior import Posterior, as_arms
 from noregret.decision.arms import as_space, checked, names, remaining
 from noregret.decision.doubt import doubt
@@ -30,8 +31,9 @@ class Policy:
     Parameters
     ----------
     algorithm : Algorithm
-    arms : (N, d) array, or a Box
-        On a box, arms are told and returned as (n, d) points, and ``active`` is a `Region`.
+    arms : (N, d) array, torch tensor or a Box
+        A tensor stays on its device, and so does all that is as long as the arms, in float64 (extra ``gpu``). On a
+        box, arms are told and returned as (n, d) points, and ``active`` is a `Region`.
     rng : None, int, SeedSequence or Generator
         The loop draws from the first child of this seed, as in `noregret.run`: the same seed and the same rewards give
         the same arms. A generator is only asked for a child of its seed, never drawn from.
@@ -148,7 +150,7 @@ class Policy:
         """
         if not self._run.can_resume:
             raise ValueError(f"{self._run.name} cannot change its arms in the middle of a run")
-        arms = as_arms(arms).copy()
+        arms = fresh(as_arms(arms))
         if arms.shape[1] != self.arms.shape[1]:
             raise ValueError(f"new arms must have {self.arms.shape[1]} columns like the old ones, got {arms.shape[1]}")
         with self._all_or_nothing():
@@ -168,7 +170,10 @@ class Policy:
         return best
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write algorithm, seed and history to one .npz file; a crash meanwhile leaves the previous file whole."""
+        """Write algorithm, seed and history to one .npz file; a crash meanwhile leaves the previous file whole.
+
+        Arms that are a tensor are written as NumPy's, and loaded as such: ``change_arms`` brings them back to a device.
+        """
         state = State(self._history, self._held, self._out(), self._at_once, self._given, self._run.digest())
         write(path, self.algorithm, self._first_arms, self._seed, state)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtr
 
+from noregret.belief.arrays import Array, at_least, is_tensor, namespace, special
 from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.schedules import Schedule
 
@@ -25,14 +25,15 @@ LOG_SQRT_2_PI = 0.5 * math.log(2 * math.pi)
 
 def best_arm(rule: Rule, posterior: Posterior, rng: Rng) -> int:
     """The arm that scores highest, the lowest index on ties; ValueError unless there is one number for every arm."""
-    return best_of(np.asarray(rule(posterior, rng)), rule, posterior)
+    scores: Array = rule(posterior, rng)
+    return best_of(scores if is_tensor(scores) else np.asarray(scores), rule, posterior)
 
 
-def best_of(scores: Floats, rule: Rule, posterior: Posterior) -> int:
+def best_of(scores: Array, rule: Rule, posterior: Posterior) -> int:
     """The place of the largest of the scores that a rule gave, the first on ties; the errors are `best_arm`'s."""
-    expected = posterior.mean.shape
+    expected = tuple(posterior.mean.shape)
     if scores.shape != expected:
-        raise ValueError(f"the rule {rule} must give one score per arm, {expected}, got shape {scores.shape}")
+        raise ValueError(f"the rule {rule} must give one score per arm, {expected}, got shape {tuple(scores.shape)}")
     best = int(scores.argmax())  # the first nan, if there is one
     if math.isnan(scores[best]):
         rounds = posterior.rounds
@@ -56,11 +57,11 @@ class UCB:
     width: Schedule
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
-        return np.asarray(posterior.mean + self.width(posterior) * posterior.std)
+        return posterior.mean + posterior.std * self.width(posterior)
 
     def bounds(self, posterior: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ width * std."""
-        half_width = self.width(posterior) * posterior.std
+        half_width = posterior.std * self.width(posterior)
         return posterior.mean - half_width, posterior.mean + half_width
 
 
@@ -72,7 +73,7 @@ class Thompson:
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
         mean = posterior.mean
-        return np.asarray(mean + self.width(posterior) * (posterior.sample(rng) - mean))
+        return mean + (posterior.sample(rng) - mean) * self.width(posterior)
 
     def bounds(self, posterior: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ width * std."""
@@ -91,8 +92,8 @@ class ExpectedImprovement:
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
         gap, std = _gap(posterior, self.margin), posterior.std
-        floored = np.maximum(std, 1e-50)  # a std of 0 leaves max(gap, 0)
-        return _scores(np.log(floored) + _log_improvement(gap / floored), gap, std)
+        floored = at_least(std, 1e-50)  # a std of 0 leaves max(gap, 0)
+        return _scores(namespace(std).log(floored) + _log_improvement(gap / floored), gap, std)
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class ProbabilityOfImprovement:
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
         gap, std = _gap(posterior, self.margin), posterior.std
-        return _scores(log_ndtr(gap / np.maximum(std, 1e-50)), gap, std)
+        return _scores(special(std).log_ndtr(gap / at_least(std, 1e-50)), gap, std)
 
 
 @dataclass(frozen=True)
@@ -127,17 +128,19 @@ class Uniform:
         return rng.random(len(posterior.mean))
 
 
-def _gap(posterior: Posterior, margin: float) -> Floats:
+def _gap(posterior: Posterior, margin: float) -> Array:
     """How far each mean lies above the incumbent's plus the margin; before any pull the incumbent is the mean's top."""
     mean, pulled = posterior.mean, posterior.pulled
     incumbent = mean[pulled].max() if pulled.size else mean.max()
-    return np.asarray(mean - incumbent - margin)
+    return mean - incumbent - margin
 
 
 def _scores(logarithms: Floats, gap: Floats, std: Floats) -> Floats:
     """The logarithms, finite: the lowest of all numbers where improvement is impossible; the gaps if it always is."""
     possible = (std > 0) | (gap > 0)
-    return np.where(possible, np.maximum(logarithms, LOWEST), LOWEST) if possible.any() else gap
+    if not possible.any():
+        return gap
+    return cast(Floats, namespace(gap).where(possible, at_least(logarithms, LOWEST), LOWEST))
 
 
 def _log_improvement(z: Floats) -> Floats:
@@ -146,17 +149,22 @@ def _log_improvement(z: Floats) -> Floats:
     Below -1 it is ln phi(z) + ln(1 - |z| Phi(z) / phi(z)) with Phi / phi from erfcx; below -100, where that difference
     cancels, its asymptotic series 1/z^2 - 3/z^4 + 15/z^6 - 105/z^8.
     """
-    return np.piecewise(z, [z < -100, (z >= -100) & (z < -1)], [_far_below, _below, _near])
+    if isinstance(z, np.ndarray):
+        return np.piecewise(z, [z < -100, (z >= -100) & (z < -1)], [_far_below, _below, _near])
+    where = namespace(z).where
+    return cast(Floats, where(z < -100, _far_below(z), where(z < -1, _below(z), _near(z))))
 
 
-def _far_below(z: Floats) -> Floats:
-    part = 1 / z**2
-    return -0.5 * z * z - LOG_SQRT_2_PI + np.log(part) + np.log1p(part * (-3 + part * (15 - 105 * part)))
+def _far_below(z: Array) -> Array:
+    part, xp = 1 / z**2, namespace(z)
+    return -0.5 * z * z - LOG_SQRT_2_PI + xp.log(part) + xp.log1p(part * (-3 + part * (15 - 105 * part)))
 
 
-def _below(z: Floats) -> Floats:
-    return np.asarray(-0.5 * z * z - LOG_SQRT_2_PI + np.log1p(z * math.sqrt(math.pi / 2) * erfcx(-z * math.sqrt(0.5))))
+def _below(z: Array) -> Array:
+    scaled = z * math.sqrt(math.pi / 2) * special(z).erfcx(-z * math.sqrt(0.5))
+    return -0.5 * z * z - LOG_SQRT_2_PI + namespace(z).log1p(scaled)
 
 
-def _near(z: Floats) -> Floats:
-    return np.asarray(np.log(np.exp(-0.5 * z * z - LOG_SQRT_2_PI) + z * ndtr(z)))
+def _near(z: Array) -> Array:
+    xp = namespace(z)
+    return xp.log(xp.exp(-0.5 * z * z - LOG_SQRT_2_PI) + z * special(z).ndtr(z))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from noregret.belief.arrays import numpy_of
 from noregret.belief.box import Box
 from noregret.decision.loops import Algorithm
 from noregret.decision.playing import Event, Told, joined
@@ -60,8 +61,8 @@ def write(
     moves = [event.content for event in state.history if event.kind == "move"]
     told = [event.content for event in state.history if isinstance(event.content, Told)]
     content: dict[str, Any] = {"about": np.array(json.dumps(about)), "out": state.out}
-    content["arms"] = np.array(space.bounds if isinstance(space, Box) else space)
-    content |= arrays | {f"change_{i}": arms for i, arms in enumerate(moves)}
+    content["arms"] = space.bounds if isinstance(space, Box) else numpy_of(space)
+    content |= arrays | {f"change_{i}": numpy_of(arms) for i, arms in enumerate(moves)}
     content |= _packed("sent", told) | _packed("held", state.held)
     write_atomically(path, lambda file: np.savez(file, **content))
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from noregret.belief.kernels import Kernel
 from noregret.belief.posterior import Model, Posterior
 
@@ -80,7 +78,7 @@ class GreedyGain:
             self._greedy[posterior] = self.model.prior(posterior.arms)
         greedy = self._greedy[posterior]
         while greedy.rounds < posterior.rounds:
-            greedy.update(np.argmax(greedy.std), 0.0)  # the reward is of no consequence to the variance
+            greedy.update(int(greedy.std.argmax()), 0.0)  # the reward is of no consequence to the variance
         return max(greedy.information_gain / (1 - math.exp(-1)), posterior.information_gain)
 
     def __reduce__(self) -> tuple[type[GreedyGain], tuple[Model]]:

@@ -10,12 +10,27 @@ import numpy as np
 from scipy.linalg import qr
 from scipy.special import roots_hermite
 
+from noregret.belief.arrays import (
+    Array,
+    at_least,
+    beside,
+    column_squares,
+    empty_rows,
+    is_tensor,
+    namespace,
+    numpy_of,
+    slabs,
+    zeros_like,
+)
 from noregret.belief.features import LOW_RANK
 from noregret.belief.kernels import Matern, RationalQuadratic, SquaredExponential
 from noregret.belief.posterior import Floats, Ints, Rng
 
 MOST_FEATURES = 20_000
 """More Fourier features than this are refused: the belief's state has their number squared."""
+
+MOST_ON_HOST = 100_000_000
+"""Features of a tensor of arms that are brought to the host to find their span: larger tables are taken to span all."""
 
 ROUNDING = 1e-13
 """What is smaller than this, compared to the largest, is taken for rounding."""
@@ -116,20 +131,33 @@ class FourierMap:
     def __init__(self, arms: Floats, frequencies: Floats, weights: Floats, in_cube: bool = False) -> None:
         self._frequencies, self._weights, self._in_cube = frequencies, weights, in_cube
         self.span: Floats | None = None
-        self.span = _basis(self.at(arms)[0])
+        table = self._table(arms)
+        if not is_tensor(table) or math.prod(table.shape) <= MOST_ON_HOST:
+            self.span = _basis(numpy_of(table))
+        del table
         self.table, unexplained = self.at(arms)
-        self.unexplained = np.zeros_like(unexplained)  # but for rounding
+        self.unexplained = zeros_like(unexplained)  # but for rounding
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         if self._in_cube:
             _check_cube(points)
-        angles, amplitudes = self._frequencies @ points.T, np.sqrt(self._weights)[:, None]
-        moving = self._frequencies.any(axis=1)  # the sine of frequency 0 is 0
-        table = np.concatenate([amplitudes * np.cos(angles), (amplitudes * np.sin(angles))[moving]])
+        table = self._table(points)
         if self.span is None:
-            return table, np.zeros(len(points))
-        inside = self.span.T @ table
-        return inside, np.maximum(np.einsum("ij,ij->j", table, table) - np.einsum("ij,ij->j", inside, inside), 0.0)
+            return table, 0.0 * points[:, 0]
+        inside = beside(table, self.span.T) @ table
+        return inside, at_least(column_squares(table) - column_squares(inside), 0.0)
+
+    def _table(self, points: Array) -> Array:
+        """The features themselves, (m, n)."""
+        moving = np.flatnonzero(self._frequencies.any(axis=1))  # the sine of frequency 0 is 0
+        cosines, sines = len(self._weights), len(moving)
+        sizes, xp = np.sqrt(self._weights)[:, None], namespace(points)
+        table = empty_rows(points[:, 0], cosines + sines)
+        for slab in slabs(len(points), len(table)):
+            angles = beside(points, self._frequencies) @ points[slab].T
+            table[:cosines, slab] = beside(points, sizes) * xp.cos(angles)
+            table[cosines:, slab] = beside(points, sizes[moving]) * xp.sin(angles[beside(points, moving)])
+        return table
 
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
         return False
@@ -137,7 +165,7 @@ class FourierMap:
     def unexplained_covariance(self, first: Ints, second: Ints) -> Floats:
         return np.zeros((len(first), len(second)))
 
-    def unexplained_draw(self, rng: Rng) -> Floats:
+    def unexplained_draw(self, rng: Rng) -> Array:
         return self.unexplained
 
     def move(self, arms: Floats, index: Ints) -> Self:

@@ -15,6 +15,7 @@ from typing import Literal, Self, get_args
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
+from noregret.belief.arrays import is_tensor
 from noregret.belief.features import LOW_RANK
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.numerics.columns import KernelColumns
@@ -78,6 +79,8 @@ class Nystrom:
 
     def on(self, arms: Floats, ridge: float, rng: Rng) -> NystromMap:
         """No features yet: the dictionary is empty before the first pull."""
+        if is_tensor(arms):
+            raise ValueError("Nystrom features need NumPy arms, got a tensor: pass arms.cpu().numpy(), or use ExactGP")
         return NystromMap(self, arms, ridge, rng)
 
 

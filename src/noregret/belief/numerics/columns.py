@@ -1,4 +1,4 @@
-"""Columns of the kernel matrix of all arms, each computed once."""
+"""Columns of the kernel matrix of all arms, each computed once while there is room to keep them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from noregret.belief.arrays import Array, is_tensor, numpy_of
 from noregret.belief.kernels import Kernel
 from noregret.belief.numerics.linalg import enlarged
 from noregret.belief.posterior import Floats, Ints
@@ -17,91 +18,122 @@ SAME = 1e-6
 
 
 class KernelColumns:
-    """k(x, all N points) for the points x that were asked for so far."""
+    """k(x, all N arms). Those of arms x are kept while they are at most ``most`` numbers in all; then none is."""
 
-    def __init__(self, kernel: Kernel, points: Floats) -> None:
-        self._kernel, self._points = kernel, points
-        self.variance = _checked_variance(kernel.diag(points), len(points))  # k(x, x) of every point, (N,)
+    def __init__(self, kernel: Kernel, arms: Array, most: float = math.inf) -> None:
+        self._kernel, self._arms = kernel, arms
+        self._most: float = 0 if is_tensor(arms) else most
+        if is_tensor(arms):
+            _check_takes_tensors(kernel, arms)
+        self.variance = _checked_variance(kernel.diag(arms), len(arms))  # k(x, x) of every arm, (N,)
         self._tolerance = SAME * float(self.variance.max())
-        self._count, self._columns = 0, np.empty((0, len(points)))
-        self._place = np.full(len(points), -1)  # which of the columns a point has, (N,)
+        self._columns = np.empty((0, len(arms)))
+        self._place: dict[int, int] = {}  # which of the columns an arm has
 
-    def of(self, arms: Ints) -> Floats:
-        """K(arms, all points), (n,) -> (n, N), not to be written to; the arms must be distinct."""
-        places = self._places(arms)
-        if (np.diff(places) == 1).all():  # a slice needs no copy
-            start = int(places[0]) if places.size else 0
-            return self._columns[start : start + places.size]
-        return np.asarray(self._columns[places])
+    def keeps(self, arms: Ints) -> bool:
+        """Whether the columns of these distinct arms are kept, once they are computed."""
+        new = sum(arm not in self._place for arm in arms.tolist())
+        return (len(self._place) + new) * len(self._arms) <= self._most
 
     def copies_of(self, arms: Ints) -> Floats:
-        """K(arms, all points), (n,) -> (n, N), to be written over at will."""
+        """K(arms, all arms), (n,) -> (n, N), to be written over at will; the arms must be distinct, and be kept."""
         places = self._places(arms)
         return np.asarray(self._columns[places])
 
     def among(self, arms: Ints) -> Floats:
-        """K(arms, arms), (n,) -> (n, n)."""
+        """K(arms, arms), (n,) -> (n, n); the arms must be distinct, and be kept."""
         places = self._places(arms)
         return np.asarray(self._columns[np.ix_(places, arms)])
 
-    def of_one(self, arm: int) -> Floats:
-        """K(arm, all points), (N,), not to be written to."""
-        if self._place[arm] < 0:
-            self._compute(np.array([arm], np.intp))
-        return np.asarray(self._columns[self._place[arm]])
+    def of_one(self, arm: int) -> Array:
+        """K(arm, all arms), (N,), not to be written to."""
+        if arm in self._place:
+            return np.asarray(self._columns[self._place[arm]])
+        columns = self._computed(np.array([arm], np.intp))
+        if (len(self._place) + 1) * len(self._arms) <= self._most:
+            self._keep([arm], columns)
+        elif self._place:  # they have become too many to be worth their room
+            self._most, self._place, self._columns = 0, {}, self._columns[:0].copy()
+        return columns[0]
+
+    def at(self, names: Ints, points: Floats, slab: slice) -> Floats:
+        """K(points, arms[slab]) of (n, d) points that messages call by these names, (n, m), computed afresh."""
+        arms = self._arms[slab]
+        columns = self._kernel(points, arms)
+        self._check(columns, names, len(arms), slab.start)
+        return columns
+
+    def between(self, names: Ints, points: Floats) -> Floats:
+        """K(points, points) of (n, d) points that messages call by these names, (n, n)."""
+        inner = self._kernel(points, points)
+        self._check(inner, names, len(points), 0)
+        for name, there, expected in zip(names, inner.diagonal(), self._kernel.diag(points), strict=True):
+            self._check_diagonal(int(name), float(there), float(expected))
+        return inner
 
     def _places(self, arms: Ints) -> Ints:
         """Which of the columns each of these arms has, computed if it has none."""
-        new = arms[self._place[arms] < 0]
-        if new.size:
-            self._compute(new)
-        return np.asarray(self._place[arms])
+        new = [arm for arm in arms.tolist() if arm not in self._place]
+        if new:
+            self._keep(new, self._computed(np.array(new)))
+        return np.array([self._place[arm] for arm in arms.tolist()], np.intp)
 
-    def _compute(self, arms: Ints) -> None:
-        columns = self._kernel(self._points[arms], self._points)
-        self._check(arms, columns)
-        start, end = self._count, self._count + arms.size
+    def _keep(self, arms: list[int], columns: Floats) -> None:
+        start, end = len(self._place), len(self._place) + len(arms)
         self._columns = enlarged(self._columns, end)
         self._columns[start:end] = columns
-        self._place[arms], self._count = np.arange(start, end), end
+        self._place |= zip(arms, range(start, end), strict=True)
 
-    def _check(self, arms: Ints, columns: Floats) -> None:
-        """Raise ValueError unless these are columns of a kernel with this diagonal."""
-        if columns.shape != (arms.size, len(self._points)):
-            raise ValueError(
-                f"the kernel of {arms.size} points and {len(self._points)} must be an array of this shape, "
-                f"got shape {columns.shape}"
-            )
-        if not math.isfinite(columns.sum()) and not np.isfinite(columns).all():
-            i, j = np.argwhere(~np.isfinite(columns))[0]
-            raise ValueError(
-                f"the kernel must be finite, got {columns[i, j]} for arms {arms[i]} and {j}: mend the kernel, or drop "
-                "an arm it cannot take"
-            )
+    def _computed(self, arms: Ints) -> Floats:
+        columns = self._kernel(self._arms[arms], self._arms)
+        self._check(columns, arms, len(self._arms), 0)
         for i, arm in enumerate(arms.tolist()):
-            there, diagonal = float(columns[i, arm]), float(self.variance[arm])
-            if abs(there - diagonal) > self._tolerance:
-                raise ValueError(
-                    f"the kernel's diag gives {diagonal:g} at arm {arm}, but k(x, x) there is {there:g}: leave noise "
-                    "(WhiteKernel) to the ridge, and let diag(X) be the diagonal of k(X, X)"
-                )
+            self._check_diagonal(arm, float(columns[i, arm]), float(self.variance[arm]))
+        return columns
+
+    def _check(self, columns: Floats, names: Ints, count: int, start: int) -> None:
+        """Raise ValueError unless these are finite kernel values of points and ``count`` arms from ``start`` on."""
+        if tuple(columns.shape) != (names.size, count):
+            raise ValueError(
+                f"the kernel of {names.size} points and {count} must be an array of this shape, "
+                f"got shape {tuple(columns.shape)}"
+            )
+        if not math.isfinite(columns.sum()) and not np.isfinite(values := numpy_of(columns)).all():
+            i, j = np.argwhere(~np.isfinite(values))[0]
+            raise ValueError(
+                f"the kernel must be finite, got {values[i, j]} for arms {names[i]} and {start + j}: mend the kernel, "
+                "or drop an arm it cannot take"
+            )
+
+    def _check_diagonal(self, arm: int, there: float, diagonal: float) -> None:
+        if abs(there - diagonal) > self._tolerance:
+            raise ValueError(
+                f"the kernel's diag gives {diagonal:g} at arm {arm}, but k(x, x) there is {there:g}: leave noise "
+                "(WhiteKernel) to the ridge, and let diag(X) be the diagonal of k(X, X)"
+            )
 
     def copy(self) -> Self:
         """Columns that grow on their own; those known so far are shared."""
         twin = copy.copy(self)
         twin._place = self._place.copy()
-        twin._columns = self._columns[: self._count]  # full, so what the twin adds goes to an array of its own
+        twin._columns = self._columns[: len(self._place)]  # full: what the twin adds goes to an array of its own
         return twin
 
 
+def _check_takes_tensors(kernel: Kernel, arms: Array) -> None:
+    if not is_tensor(kernel(arms[:1], arms[:1])):
+        raise ValueError(f"{kernel} must give a tensor for arms that are one: pass arms.cpu().numpy(), or mend it")
+
+
 def _checked_variance(variance: Floats, count: int) -> Floats:
-    if variance.shape != (count,):
-        raise ValueError(f"the kernel's diag of {count} points must have shape ({count},), got {variance.shape}")
-    fine = np.isfinite(variance) & (variance >= 0)
-    if not fine.all():
-        arm = int(fine.argmin())
+    if tuple(variance.shape) != (count,):
+        raise ValueError(f"the kernel's diag of {count} points must have shape ({count},), got {tuple(variance.shape)}")
+    least = float(variance.min())
+    if not (least >= 0 and math.isfinite(float(variance.max()))):  # nan is neither
+        values = numpy_of(variance)
+        arm = int((np.isfinite(values) & (values >= 0)).argmin())
         raise ValueError(
-            f"the kernel's variance must be finite and at least 0, got {variance[arm]} at arm {arm}: mend the kernel, "
+            f"the kernel's variance must be finite and at least 0, got {values[arm]} at arm {arm}: mend the kernel, "
             "or drop the arm"
         )
     return variance

@@ -1,81 +1,107 @@
-"""The Cholesky factor of the exact posterior: it grows by rows, and its rows are carried to all N points.
+"""The Cholesky factor of the exact posterior: it grows by rows, and its rows are carried to all N arms.
 
-    root root' = K(rows, rows) + diag(noise),    whitened = root^-1 K(rows, points),    scores = root^-1 y
+    root root' = K(rows, rows) + diag(noise),    whitened = root^-1 K(rows, arms),    scores = root^-1 y
     mean = scores' whitened,                     variance = k(x, x) - column sums of whitened^2
 
-Here is all the work on arrays as long as the arms that the exact posterior does in a round.
+Here is all the work on arrays as long as the arms that the exact posterior does in a round. What is rows x rows is
+NumPy's; what is as long as the arms lives where they do. Each row is an observation of a point, which need not be an
+arm: its ``slot`` says of which.
 """
 
 from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
 
+from noregret.belief.arrays import Array, beside, column_squares, numpy_of, slabs, zeros_like
 from noregret.belief.numerics.linalg import enlarged, lower_root, solve_lower
-from noregret.belief.posterior import Floats, Ints, Rng
+from noregret.belief.numerics.rows import Rows
+from noregret.belief.posterior import Floats, Ints
+
+Columns = Callable[[slice], Floats]
+"""K(points, arms[slab]), (b, n), for a slab of n arms, as a fresh array."""
 
 
 class Factor:
-    """The belief about N points after some observations y of them, each a row."""
+    """The belief about N arms after some observations y, each a row."""
 
     def __init__(self, prior_variance: Floats) -> None:
-        n = len(prior_variance)
         self._prior_variance = prior_variance
-        self.mean, self.variance = np.zeros(n), prior_variance  # (N,), replaced and never written to
+        self.mean, self.variance = zeros_like(prior_variance), prior_variance  # (N,), replaced and never written to
         self.gain = 0.0  # 1/2 ln det(I + K(rows, rows) / noise)
         self.misfit = 0.0  # y' (K(rows, rows) + diag(noise))^-1 y
         self.rows = 0
-        self.last_arm = -1  # the point of the last row, -1 if there is no row
-        self._arms: Ints = np.empty(0, np.intp)
-        self._noise, self._scores = np.empty(0), np.empty(0)
-        self._whitened, self._root = np.empty((0, n)), np.empty((0, 0))
+        self.last_arm = -1  # the arm of the last row, -1 if there is none
+        self._slots: Ints = np.empty(0, np.intp)
+        self._noise, self._scores, self._root = np.empty(0), np.empty(0), np.empty((0, 0))
+        self._whitened = Rows(prior_variance)
 
     @property
-    def arms(self) -> Ints:
-        """The point that each row is an observation of, (r,)."""
-        return self._arms[: self.rows]
+    def slots(self) -> Ints:
+        """The slot of the point that each row is an observation of, (r,)."""
+        return self._slots[: self.rows]
 
     @property
     def last_noise(self) -> float:
         """The noise of the last row."""
         return float(self._noise[self.rows - 1])
 
-    def append(self, arms: Ints, columns: Floats, values: Floats, noise: Floats) -> bool:
+    def border(self, arms: Ints) -> Floats:
+        """root^-1 K(rows, arms), (n,) -> (r, n)."""
+        return self._whitened.some(arms)
+
+    def lifted(self, columns: Floats) -> Floats:
+        """root^-1 K(rows, points), (r, n), from K(rows, points), which may be written over."""
+        return solve_lower(self._root[: self.rows, : self.rows], columns)
+
+    def append(
+        self, slots: Ints, inner: Floats, border: Floats, columns: Columns, values: Floats, noise: Floats, last_arm: int
+    ) -> bool:
         """Take in one observation of each of b distinct points, at O(r b N).
 
         Parameters
         ----------
-        arms : (b,) ints
-        columns : (b, N) floats
-            K(arms, all points).
+        slots : (b,) ints
+        inner : (b, b) floats
+            K(points, points).
+        border : (r, b) floats
+            root^-1 K(rows, points).
+        columns : callable slice -> (b, n) floats
+            K(points, arms[slice]).
         values, noise : (b,) floats
             The observations, and their variances given f.
+        last_arm : int
+            The arm that the last point is, -1 if it is none.
 
         Returns
         -------
         bool
             False, and nothing is changed, if rounding has eaten a pivot: each is at least the noise, but for rounding.
         """
-        return self._put(self.rows, arms, columns, values, noise)
+        return self._put(slots, inner, border, columns, values, noise, last_arm)
 
-    def refactor(self, arms: Ints, columns: Floats, values: Floats, noise: Floats) -> bool:
+    def refactor(
+        self, slots: Ints, inner: Floats, columns: Columns, values: Floats, noise: Floats, last_arm: int
+    ) -> bool:
         """Put one observation of each of these distinct points in the place of all rows; otherwise like `append`."""
-        return self._put(0, arms, columns, values, noise)
+        return self._put(slots, inner, np.empty((0, slots.size)), columns, values, noise, last_arm)
 
     def append_one(
-        self, arm: int, column: Floats, value: float, noise: float, covariance: Floats | None = None
+        self, arm: int, slot: int, column: Floats, value: float, noise: float, covariance: Floats | None = None
     ) -> bool:
-        """What `append` does for one point, in scalars: a third of the time where calls cost more than arithmetic.
+        """What `append` does for one arm, in scalars: a third of the time where calls cost more than arithmetic.
 
-        ``covariance`` is that of the point with all points given the rows, (N,), where the caller knows it.
+        ``column`` is K(arm, arms), (N,); ``covariance`` is that of the arm with all given the rows, (N,), where the
+        caller knows it.
         """
         row = self.rows
-        border = self._whitened[:row, arm].copy()  # read once: its elements lie a whole row apart
+        border = self._whitened.at(arm)
         if covariance is None:
-            covariance = column - border @ self._whitened[:row]
+            covariance = column - self._whitened.times(border) if row else column
         pivot = float(covariance[arm]) + noise
         if not pivot >= 0.5 * noise:
             return False
@@ -84,9 +110,9 @@ class Factor:
         score = (value - float(self.mean[arm])) / corner
         if row == len(self._scores):
             self._make_room(row + 1)
-        self._whitened[row], self._scores[row] = whitened, score
-        self._root[row, :row], self._root[row, row] = border, corner
-        self._arms[row], self._noise[row] = arm, noise
+        self._whitened.append(whitened)
+        self._scores[row], self._slots[row], self._noise[row] = score, slot, noise
+        self._root[row, :row], self._root[row, row] = numpy_of(border), corner
         self.rows, self.last_arm = row + 1, arm
         self.mean = self.mean + score * whitened
         self.variance = self.variance - whitened * whitened
@@ -94,15 +120,15 @@ class Factor:
         self.misfit += score * score
         return True
 
-    def last_covariance(self) -> Floats:
-        """The covariance of the last row's point with all points, (N,): the row, scaled."""
+    def last_covariance(self) -> Array:
+        """The covariance of the last row's arm with all, (N,): the row, scaled."""
         last = self.rows - 1
-        return np.asarray((float(self._noise[last]) / float(self._root[last, last])) * self._whitened[last])
+        return (float(self._noise[last]) / float(self._root[last, last])) * self._whitened.last
 
     def observe_again(self, value: float, noise: float) -> None:
-        """Pool one more observation of the last row's point into that row, at O(N): the row is only scaled."""
+        """Pool one more observation of the last row's arm into that row, at O(N): the row is only scaled."""
         last = self.rows - 1
-        row, arm = self._whitened[last], self.last_arm
+        row, arm = self._whitened.last, self.last_arm
         corner, row_noise = float(self._root[last, last]), float(self._noise[last])
         at_arm, share = max(float(row[arm]), 0.0), row_noise / corner  # share times row is the covariance with the arm
         pivot = share * at_arm + noise
@@ -121,54 +147,89 @@ class Factor:
 
     def explained(self, columns: Floats) -> tuple[Floats, Floats]:
         """The mean, and by how much the variance is below the prior's, each (n,), at points with K(rows, points)."""
-        lifted = solve_lower(self._root[: self.rows, : self.rows], columns)
-        return self._scores[: self.rows] @ lifted, np.einsum("ij,ij->j", lifted, lifted)
+        lifted = self.lifted(columns)
+        return beside(lifted, self._scores[: self.rows]) @ lifted, column_squares(lifted)
 
     def explained_covariance(self, first: Ints, second: Ints) -> Floats:
-        """By how much the covariance of some points with others is below the prior's, (n,), (m,) -> (n, m)."""
-        return np.asarray(self._whitened[: self.rows, first].T @ self._whitened[: self.rows, second])
+        """By how much the covariance of some arms with others is below the prior's, (n,), (m,) -> (n, m)."""
+        return self.border(first).T @ self.border(second)
 
-    def explained_draw(self, draw: Floats, rng: Rng) -> Floats:
-        """What observing a draw from the prior, (N,), with the rows' noise would have told about it, (N,)."""
-        seen = draw[self.arms] + np.sqrt(self._noise[: self.rows]) * rng.standard_normal(self.rows)
-        lifted = solve_lower(self._root[: self.rows, : self.rows], seen[:, None])[:, 0]
-        return np.asarray(lifted @ self._whitened[: self.rows])
+    def explained_draw(self, observed: Floats) -> Array:
+        """What observing a function as this at the rows, (r,), would have told about it, (N,); its prior mean is 0."""
+        lifted = self.lifted(observed[:, None])[:, 0]
+        return self._whitened.times(beside(self.mean, lifted)) if self.rows else zeros_like(self.mean)
+
+    def noise_draw(self, rng: np.random.Generator) -> Floats:
+        """Noise of the rows, (r,)."""
+        return np.asarray(np.sqrt(self._noise[: self.rows]) * rng.standard_normal(self.rows))
+
+    def moved(self, prior_variance: Floats, columns: Columns, last_arm: int) -> Factor:
+        """The same rows carried to other arms, at O(r^2 N): ``columns`` is K(rows, other arms)."""
+        other, rows = Factor(prior_variance), self.rows
+        other._slots, other._noise, other._scores = self._slots.copy(), self._noise.copy(), self._scores.copy()
+        other._root, other.gain, other.misfit = np.zeros(self._root.shape), self.gain, self.misfit
+        other._root[:rows, :rows] = self._root[:rows, :rows]
+        other._carry(0, np.empty((0, rows)), self._root[:rows, :rows], self._scores[:rows], columns)
+        other.rows, other.last_arm = rows, last_arm
+        return other
 
     def copy(self) -> Self:
         """An independent factor with the same rows."""
         twin = copy.copy(self)
-        for name in ("_arms", "_noise", "_scores", "_whitened", "_root"):
+        for name in ("_slots", "_noise", "_scores", "_whitened", "_root"):
             setattr(twin, name, getattr(self, name).copy())
         return twin
 
-    def _put(self, rows: int, arms: Ints, columns: Floats, values: Floats, noise: Floats) -> bool:
-        """Append to the first ``rows`` rows, all or none of them, and forget the others."""
-        end = rows + arms.size
-        border = self._whitened[:rows, arms].T
-        covariance = columns - border @ self._whitened[:rows] if rows else columns.copy()
-        corner = lower_root(covariance[:, arms] + np.diag(noise))
+    def _put(
+        self, slots: Ints, inner: Floats, border: Floats, columns: Columns, values: Floats, noise: Floats, last_arm: int
+    ) -> bool:
+        """Append to as many of the first rows as the border has, all or none of them, and forget the others."""
+        rows = len(border)
+        corner = lower_root(inner - border.T @ border + np.diag(noise))
         if corner is None or (corner.diagonal() ** 2 < 0.5 * noise).any():
             return False
-        self._make_room(end)
+        scores = solve_lower(corner, (values - self._scores[:rows] @ border)[:, None])[:, 0]
+        self._carry(rows, border, corner, scores, columns)
         if not rows:
-            self.mean, self.variance = np.zeros(len(self.mean)), self._prior_variance
             self.gain = self.misfit = 0.0
-        whitened = solve_lower(corner, covariance)
-        scores = solve_lower(corner, (values - self.mean[arms])[:, None])[:, 0]
-        self._whitened[rows:end], self._scores[rows:end] = whitened, scores
-        self._root[rows:end, :rows], self._root[rows:end, rows:end] = border, corner
-        self._arms[rows:end], self._noise[rows:end] = arms, noise
-        self.rows, self.last_arm = end, int(arms[-1])
-        self.mean = self.mean + scores @ whitened
-        self.variance = self.variance - np.einsum("ij,ij->j", whitened, whitened)
+        end = rows + slots.size
+        self._make_room(end)
+        self._scores[rows:end], self._slots[rows:end], self._noise[rows:end] = scores, slots, noise
+        self._root[rows:end, :rows], self._root[rows:end, rows:end] = border.T, corner
+        self.rows, self.last_arm = end, last_arm
         self.gain += float(np.log(corner.diagonal()).sum() - 0.5 * np.log(noise).sum())
         self.misfit += float(scores @ scores)
         return True
 
+    def _carry(self, rows: int, border: Floats, corner: Floats, scores: Floats, columns: Columns) -> None:
+        """Carry new rows to all arms, below so many of the first ones, a slab of arms at a time.
+
+        In the place of other rows they are written over them, so that the table is never there twice.
+        """
+        size = len(corner)
+        parts = slabs(len(self.mean), size)
+        first = columns(parts[0])  # if the kernel fails, it is here: nothing has changed yet
+        mean, variance = (self.mean, self.variance) if rows else (zeros_like(self.mean), self._prior_variance)
+        mean, variance = mean + 0.0, variance + 0.0
+        left, weights = beside(mean, border.T), beside(mean, scores)
+        self._whitened.resize(rows + size)
+        for slab in parts:
+            covariance = columns(slab) if slab.start else first
+            if rows:
+                covariance = covariance - self._whitened.times(left, slab)
+            whitened = solve_lower(corner, covariance)
+            self._whitened.write(rows, slab, whitened)
+            mean[slab] += weights @ whitened
+            variance[slab] -= column_squares(whitened)
+        self.mean, self.variance = mean, variance
+
     def _make_room(self, rows: int) -> None:
         if rows > len(self._scores):
-            whitened, scores = enlarged(self._whitened, rows), enlarged(self._scores, rows)
-            noise, arms = enlarged(self._noise, rows), enlarged(self._arms, rows)
+            scores, noise, slots = (
+                enlarged(self._scores, rows),
+                enlarged(self._noise, rows),
+                enlarged(self._slots, rows),
+            )
             root = np.zeros((len(scores), len(scores)))
             root[: len(self._root), : len(self._root)] = self._root
-            self._whitened, self._scores, self._noise, self._arms, self._root = whitened, scores, noise, arms, root
+            self._scores, self._noise, self._slots, self._root = scores, noise, slots, root

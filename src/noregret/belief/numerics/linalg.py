@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf, dtrtri
 
+from noregret.belief.arrays import beside, column_squares, empty_rows, slabs
 from noregret.belief.numerics.threads import one_thread
 from noregret.belief.posterior import Floats, Ints
 
@@ -39,16 +40,17 @@ def lower_root(matrix: Floats) -> Floats | None:
 
 
 def solve_lower(root: Floats, right: Floats) -> Floats:
-    """root^-1 right, (r, r), (r, n) -> (r, n), written over ``right`` where it is contiguous.
+    """root^-1 right, (r, r), (r, n) -> (r, n), where ``right`` lives, written over it where it is contiguous.
 
     NumPy and SciPy each bring a BLAS with threads of its own, and the threads of one stay busy waiting for a while
     after a large product and slow the other down. So nearly all of it are NumPy's products, which are also faster than
     a triangular solve: with the inverses of the blocks on the diagonal, and between the blocks.
     """
-    right = np.ascontiguousarray(right, dtype=float)
-    if not right.size:
+    if isinstance(right, np.ndarray):
+        right = np.ascontiguousarray(right, dtype=float)
+    if 0 in right.shape:
         return right
-    if right.shape[1] <= NARROW:
+    if right.shape[1] <= NARROW and isinstance(right, np.ndarray):
         with one_thread():
             return np.asarray(dtrsm(1.0, root.T, right.T, side=1, overwrite_b=1)).T
     _solve_lower(root, right)
@@ -58,12 +60,20 @@ def solve_lower(root: Floats, right: Floats) -> Floats:
 def _solve_lower(root: Floats, right: Floats) -> None:
     size = len(root)
     if size <= BLOCK:
-        right[...] = dtrtri(root.T)[0].T @ right
+        right[...] = beside(right, dtrtri(root.T)[0].T) @ right
         return
     half = -(-size // (2 * BLOCK)) * BLOCK
     _solve_lower(root[:half, :half], right[:half])
-    right[half:] -= root[half:, :half] @ right[:half]
+    right[half:] -= beside(right, root[half:, :half]) @ right[:half]
     _solve_lower(root[half:, half:], right[half:])
+
+
+def product_squares(left: Floats, table: Floats) -> Floats:
+    """Sums of squares of the columns of left @ table, (m, r), (r, N) -> (N,), where the table lives."""
+    squares, left = empty_rows(table[0], 1)[0] if len(table) else np.zeros(table.shape[1]), beside(table, left)
+    for slab in slabs(table.shape[1], len(left)):
+        squares[slab] = column_squares(left @ table[:, slab])
+    return squares
 
 
 def pivoted_root(matrix: Floats) -> Floats:

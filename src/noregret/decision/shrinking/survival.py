@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from noregret.belief.arrays import numpy_of
 from noregret.belief.posterior import Floats, Posterior
 from noregret.decision.schedules import Schedule
 
@@ -32,15 +33,15 @@ class Survival:
 
     def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ (width * std + slack), each (N,)."""
-        half_width = self.width(belief) * belief.std + self.slack
+        half_width = belief.std * self.width(belief) + self.slack
         return belief.mean - half_width, belief.mean + half_width
 
     def kept(self, belief: Posterior) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which arms of the belief stay in play, (N,)."""
         lower, upper = self.bounds(belief)
         if self.keep == "mean":
-            return np.asarray(belief.mean >= belief.mean.max() - (upper - lower).max())
-        return np.asarray(upper >= lower.max())
+            return np.asarray(numpy_of(belief.mean >= belief.mean.max() - (upper - lower).max()))
+        return np.asarray(numpy_of(upper >= lower.max()))
 
     def resolved(self, belief: Posterior) -> bool:
         """Whether c0 max UCB + (1 - c0) min UCB <= max LCB - 2 max(w std + slack) (App. D.2)."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from noregret.belief.arrays import is_tensor, numpy_of
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 from noregret.decision.arms import located
 from noregret.decision.loops import Best, Play, Pull
@@ -82,7 +83,8 @@ class ThresholdTree:
 
     def play(self, arms: Floats, rng: Rng) -> Play:
         """Search all cells of a level, then move the threshold; at the end pull the best arm for ever."""
-        arms, place, active = np.asarray(arms), _unit(arms), np.arange(len(arms))
+        arms = numpy_of(arms) if is_tensor(arms) else np.asarray(arms)  # a belief is about few of them at a time
+        place, active = _unit(arms), np.arange(len(arms))
         (low, high), number, cells, best = self.interval, 1, [active], None
         while len(active) > 1 and number <= DEEPEST:
             level, found = Level(arms, place, active, (low + high) / 2, number), []

@@ -1,0 +1,160 @@
+"""Ten million arms: ``python -m benchmarks.scale [--device cuda]``.
+
+It needs numpy, scipy, threadpoolctl, torch and array-api-compat. On a GPU the times are milliseconds a round, as they
+stand; on a CPU they are ratios to something plain in the same run, since machines differ and are noisy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import textwrap
+from time import perf_counter, process_time
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+from noregret import Policy, RandomFourier, SparseGP, SquaredExponential, algorithms
+from noregret.belief.arrays import numpy_of
+from noregret.belief.posterior import Floats
+
+KERNEL = SquaredExponential(0.2)
+NOISE = 0.1
+TARGETS = {1_000_000: "at most 1 ms on an H200", 10_000_000: "at most 4 ms on an H200"}
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    arguments.add_argument("--only", choices=["exact", "same", "sparse", "memory", "contexts"])
+    given = arguments.parse_args()
+    on_gpu = given.device != "cpu"
+    print(f"arms on {torch.cuda.get_device_name() if on_gpu else 'the CPU'}, torch {torch.__version__}", flush=True)
+    parts = {
+        "exact": lambda: [
+            exact(count, given.device) for count in (100_000, 1_000_000, *([10_000_000] if on_gpu else []))
+        ],
+        "same": lambda: same_arms(given.device),
+        "sparse": lambda: sparse(10_000_000 if on_gpu else 100_000, given.device),
+        "memory": memory,
+        "contexts": contexts,
+    }
+    for name, part in parts.items():
+        if given.only in (None, name):
+            part()
+
+
+def exact(count: int, device: str, rounds: int = 100) -> None:
+    """Rounds 81 to 100 of IGP-UCB on uniform arms in 4-d, the median; on a CPU against NumPy arms."""
+    milliseconds, _ = played(tensor(count, device), rounds)
+    print(f"exact, {count:,} arms in 4-d: {milliseconds:.3f} ms a round ({TARGETS.get(count, 'no target')})", end="")
+    if device == "cpu":
+        plain, _ = played(tensor(count, device).numpy(), rounds)
+        print(f", {milliseconds / plain:.2f} x NumPy arms", end="")
+    print(flush=True)
+
+
+def same_arms(device: str, count: int = 100_000, rounds: int = 100) -> None:
+    """Whether the arms that are chosen are those that NumPy chooses."""
+    arms = tensor(count, device)
+    _, there = played(arms, rounds)
+    _, here = played(numpy_of(arms), rounds)
+    print(f"the same arms as NumPy, {count:,} arms: {sum(map(int.__eq__, there, here))} of {rounds}", flush=True)
+
+
+def played(arms: torch.Tensor | Floats, rounds: int) -> tuple[float, list[int]]:
+    """Milliseconds a round, the median of the last 20, and the arms that were asked for."""
+    policy = Policy(algorithms.igp_ucb(KERNEL, noise=NOISE), arms, rng=0)
+    world, asked, clock = np.random.default_rng(1), list[int](), [perf_counter()]
+    for _ in range(rounds):
+        pulls = policy.ask()
+        values = np.sin(5 * numpy_of(arms[pulls])).sum(axis=1)
+        policy.tell(pulls, values + NOISE * world.standard_normal(len(pulls)))
+        asked += pulls.tolist()
+        clock.append(perf_counter())  # the next arm has been chosen, so the device has nothing left to do
+    return 1000 * float(np.median(np.diff(clock)[-20:])), asked
+
+
+def sparse(count: int, device: str, features: int = 512) -> None:
+    """One scoring of all arms, mean and std afresh from the features, against the one product that it must make."""
+    belief = SparseGP(RandomFourier(KERNEL, features // 2), NOISE**2).prior(tensor(count, device))
+    rng = np.random.default_rng(1)
+    seconds = []
+    for _ in range(4):
+        pulls = rng.integers(count, size=features)
+        start = perf_counter()
+        belief.update(pulls, rng.standard_normal(features))
+        best = int((belief.mean + 2 * belief.std).argmax())
+        seconds.append(perf_counter() - start)
+    print(
+        f"SparseGP, {features} features, {count:,} arms: {min(seconds):.3f} s a scoring (at most 0.15 on an H200 for "
+        f"10,000,000), top {best}",
+        flush=True,
+    )
+
+
+def memory(arms: int = 1_000_000, rounds: int = 40) -> None:
+    """Peak memory of a process of its own: IGP-UCB on NumPy arms in 4-d, every round another arm."""
+    script = f"""
+        import resource
+        import numpy as np
+        from noregret import Policy, SquaredExponential, algorithms
+        rng = np.random.default_rng(0)
+        policy = Policy(algorithms.igp_ucb(SquaredExponential(0.2), noise={NOISE}), rng.random(({arms}, 4)), rng=0)
+        for _ in range({rounds}):
+            policy.tell(policy.ask(), {NOISE} * rng.standard_normal(1))
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2, policy.belief.rank)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    peak, rank = done.stdout.split()
+    print(
+        f"{arms:,} arms, {rounds} rounds, {rank} distinct: {float(peak):.2f} GB at the most (at most 0.6)", flush=True
+    )
+
+
+def contexts(rounds: int = 400, arms: int = 50) -> None:
+    """Arms that change every round: against a factor made afresh each time, with NumPy alone."""
+    with threadpool_limits(1):
+        seconds, plain = min(changing(rounds, arms) for _ in range(3)), min(afresh(rounds, arms) for _ in range(3))
+    print(
+        f"{rounds} rounds of {arms} fresh arms: {seconds:.2f} s (at most 0.5 alone on a core), {seconds / plain:.2f} x "
+        "a plain loop that factors anew",
+        flush=True,
+    )
+
+
+def changing(rounds: int, arms: int) -> float:
+    """Seconds of a core for rounds in which all arms are fresh."""
+    rng = np.random.default_rng(0)
+    policy, start = Policy(algorithms.igp_ucb(KERNEL, noise=NOISE), rng.random((arms, 4)), rng=0), process_time()
+    for _ in range(rounds):
+        fresh = rng.random((arms, 4))
+        policy.change_arms(fresh)
+        asked = policy.ask()
+        policy.tell(asked, np.sin(5 * fresh[asked]).sum(axis=1))
+    return process_time() - start
+
+
+def afresh(rounds: int, arms: int) -> float:
+    """The same in a dozen lines: a Cholesky factor of all points so far in every round."""
+    rng, points, values, start = np.random.default_rng(0), np.empty((0, 4)), np.empty(0), process_time()
+    for _ in range(rounds):
+        fresh = rng.random((arms, 4))
+        root = np.linalg.cholesky(KERNEL(points, points) + NOISE**2 * np.eye(len(points)))
+        lifted = np.linalg.solve(root, KERNEL(points, fresh))
+        mean = np.linalg.solve(root, values) @ lifted
+        std = np.sqrt(np.maximum(1 - (lifted**2).sum(axis=0), 0))
+        best = fresh[np.argmax(mean + 2 * std)]
+        points, values = np.vstack([points, best]), np.append(values, np.sin(5 * best).sum())
+    return process_time() - start
+
+
+def tensor(count: int, device: str) -> torch.Tensor:
+    """Uniform arms in 4-d."""
+    return torch.rand(count, 4, dtype=torch.float64, generator=torch.Generator(device).manual_seed(0), device=device)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Where arrays live: in NumPy's memory, or on the device of a torch tensor.
+
+Everything as long as the arms stays where the arms are, in float64; everything else is NumPy. What must know the place
+asks here, and is otherwise written with operators, indexing and the functions of the array API standard.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noregret.extra import extra
+
+Array = Any
+"""An array that lives where the arms do: NumPy's or torch's, of float64. Annotated `Floats` where NumPy's is usual."""
+
+SLAB = 2_000_000
+"""Numbers that are computed at once where a table as long as the arms is filled: more would need the table twice."""
+
+
+def is_tensor(array: Any) -> bool:
+    """Whether this is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def namespace(array: Array) -> Any:
+    """The array API functions for arrays like this one: NumPy itself, or array-api-compat's of torch."""
+    return np if isinstance(array, np.ndarray) else _torch_functions()
+
+
+@cache
+def _torch_functions() -> Any:
+    return extra("array_api_compat.torch", "gpu")
+
+
+def float64_tensor(tensor: Any) -> Array:
+    """A tensor as float64 where it is; its columns lie together, as kernels read them one after the other."""
+    xp = _torch_functions()
+    if tensor.requires_grad:
+        raise ValueError("arms must not require grad, nothing is differentiated here: pass arms.detach()")
+    if tensor.dtype in (xp.float16, xp.bfloat16) or tensor.dtype.is_complex:
+        raise ValueError(
+            f"arms must be float64, float32 or whole numbers, got {tensor.dtype}: pass arms.double() if it has all the "
+            "digits that tell arms apart"
+        )
+    try:
+        wide = tensor.to(xp.float64)
+    except TypeError as error:
+        raise ValueError(f"arms need a device with float64, got {tensor.device} ({error}): pass arms.cpu()") from None
+    return wide.T.contiguous().T if wide.ndim == 2 else wide
+
+
+def beside(array: Any, values: NDArray[Any]) -> Any:
+    """NumPy's values where the array lives, of the same type."""
+    if isinstance(array, np.ndarray):
+        return values
+    return namespace(array).asarray(values, device=array.device)
+
+
+def numpy_of(array: Any) -> Any:
+    """The array as NumPy's: itself if it is, a copy if it lives elsewhere."""
+    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+
+
+def column_squares(table: Any) -> Any:
+    """The sum of squares of every column, (r, n) -> (n,)."""
+    if isinstance(table, np.ndarray):
+        return np.einsum("ij,ij->j", table, table)
+    return namespace(table).vecdot(table, table, axis=0)
+
+
+def at_least(array: Array, least: float) -> Array:
+    """The larger of each number and this one."""
+    return np.maximum(array, least) if isinstance(array, np.ndarray) else array.clip(min=least)
+
+
+def special(array: Array) -> Any:
+    """SciPy's special functions, or torch's, which go by the same names."""
+    if isinstance(array, np.ndarray):
+        import scipy.special
+
+        return scipy.special
+    return sys.modules["torch"].special
+
+
+def root_of_positive(variance: Any) -> Any:
+    """The square root of each number, 0 for those below 0, (n,) -> (n,)."""
+    return namespace(variance).sqrt(at_least(variance, 0.0))
+
+
+def empty_rows(like: Any, count: int) -> Any:
+    """A table of so many rows where the (N,) array lives, (count, N), with anything in it."""
+    if isinstance(like, np.ndarray):
+        return np.empty((count, len(like)))
+    return namespace(like).empty((count, len(like)), dtype=like.dtype, device=like.device)
+
+
+def stacked(arms: Array, points: NDArray[Any]) -> Array:
+    """NumPy's (n, d) points below the (N, d) arms, where these live."""
+    if isinstance(arms, np.ndarray):
+        return np.vstack([arms, points])
+    return namespace(arms).concat([arms, beside(arms, points)])
+
+
+def slabs(count: int, rows: int) -> list[slice]:
+    """Slices of ``count`` columns, each so wide that so many rows of it are about `SLAB` numbers."""
+    width = max(SLAB // max(rows, 1), 1)
+    return [slice(start, min(start + width, count)) for start in range(0, count, width)]
+
+
+def zeros_like(array: Any) -> Any:
+    """As many zeros in the same place."""
+    return np.zeros(len(array)) if isinstance(array, np.ndarray) else namespace(array).zeros_like(array)
+
+
+def explain_memory(error: BaseException, arms: Array, rows: int) -> None:
+    """Raise MemoryError, and say how many arms fit, if the error is that the arms' device has no room for this."""
+    if type(error).__name__ != "OutOfMemoryError":
+        return
+    numbers = rows + 2 * arms.shape[1] + 8  # a row each, the arms twice, and what a round holds for a moment
+    fit = device_memory(arms.device) // (8 * numbers)
+    raise MemoryError(
+        f"{len(arms):,} arms with {rows} rows do not fit on {arms.device}: about {fit:,} arms would: pass so many"
+    ) from error
+
+
+def device_memory(device: Any) -> int:
+    """Bytes that are free on a device, or are held by this process."""
+    memory = getattr(sys.modules["torch"], device.type)
+    return int(memory.mem_get_info(device)[0] + memory.memory_reserved(device))
+
+
+def ones(points: Array) -> Array:
+    """A one for each of the (n, d) points, where they live, (n,)."""
+    if isinstance(points, np.ndarray):
+        return np.ones(len(points))
+    return namespace(points).ones(len(points), dtype=points.dtype, device=points.device)
+
+
+def fresh(array: Array) -> Array:
+    """A copy in the same place."""
+    return array.copy() if isinstance(array, np.ndarray) else array.clone()
