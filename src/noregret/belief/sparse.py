@@ -7,7 +7,8 @@ The state is small: with features that span r dimensions, and the u distinct arm
 
 where the estimator says what theta is, and unexplained is the prior variance that the features do not carry. All of it
 is in coordinates of the span: the m features themselves, where they span as many dimensions. While they stay, a pull
-changes V^-1 and s^2 by a rank-one term, O(r N); when they change, all is made afresh, O(r^2 N).
+changes V^-1 and s^2 by a rank-one term, O(r N), and so does one more feature; when others change, all is made afresh,
+O(r^2 N).
 """
 
 from __future__ import annotations
@@ -270,13 +271,44 @@ class SparsePosterior:
         block, pulls = pooled(arms, values, noise), self._pulls.copy()
         pulls.add(block)
         pulled = pulls.arms
-        new = before is not None and self._map.redraw(pulled, pulls.weights, before[pulled], int(arms[-1]))
+        features = unchanged = len(self.gram)
+        unexplained = self._map.unexplained
+        if before is not None:
+            unchanged = self._map.redraw(pulled, pulls.weights, before[pulled], int(arms[-1]))
         # all that may fail has been done: from here on things change
+        if unchanged == features < len(self._map.table):
+            self._grow(unexplained)
         if len(pulls) > len(self._pulls):
             self._seen = None
         self._pulls = pulls
         self._memory.take(pulls.slots(arms), values / noise)
-        self._rebuild() if new else self._learn(block.arms, 1 / block.noise)
+        self._rebuild() if unchanged < features else self._learn(block.arms, 1 / block.noise)
+
+    def _grow(self, unexplained: Floats) -> None:
+        """V, V^-1, the variance and the gain with the features that the table has beyond those of V, (b, N).
+
+        With G the block of V between the old features and the new, H = V^-1 G, and D = ridge I + new diag(weights) new'
+        - G'H, the inverse gains the terms of |D^-1/2 (H'phi - new)|^2; ``unexplained`` is the one of before, (N,).
+        """
+        size, pulled, weights = len(self.gram), self._pulls.arms, self._pulls.weights
+        old, new = self._map.table[:size], self._map.table[size:]
+        with threads_for(len(new) * self._map.table.size):
+            seen = self._map.table[:, pulled]
+            weighted = weights * seen[size:]
+            beside, corner = seen[:size] @ weighted.T, weighted @ seen[size:].T + self.ridge * np.eye(len(new))
+            lifted = self.inverse @ beside
+            root = np.asarray(np.linalg.cholesky(corner - beside.T @ lifted), dtype=float)
+            border = solve_lower(root, np.hstack([lifted.T, -np.eye(len(new))]))
+            missed = solve_lower(root, lifted.T @ old - new)
+            self.gram = np.block([[self.gram, beside], [beside.T, corner]])
+            inverse = border.T @ border
+            inverse[:size, :size] += self.inverse
+            self.inverse, self._seen = inverse, seen
+            carried = self.ridge * np.einsum("ij,ij->j", missed, missed)
+            self._variance = self._variance + (self._map.unexplained - unexplained) + carried
+        self.information_gain += float(np.log(root.diagonal()).sum() - 0.5 * len(new) * math.log(self.ridge))
+        self._changes += len(new)
+        self._theta = self._mean = self._std = self._inverse_root = None
 
     def _learn(self, arms: Ints, weights: Floats) -> None:
         """V and the variance after these pulls of distinct arms."""

@@ -131,8 +131,8 @@ class FourierMap:
         inside = self.span.T @ table
         return inside, np.maximum(np.einsum("ij,ij->j", table, table) - np.einsum("ij,ij->j", inside, inside), 0.0)
 
-    def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
-        return False
+    def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> int:
+        return len(self.table)
 
     def unexplained_covariance(self, first: Ints, second: Ints) -> Floats:
         return np.zeros((len(first), len(second)))
