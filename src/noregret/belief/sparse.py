@@ -24,7 +24,7 @@ from noregret.belief.estimators import Estimator
 from noregret.belief.estimators.estimators import LeastSquares
 from noregret.belief.estimators.roots import InverseRoot
 from noregret.belief.features import Features
-from noregret.belief.numerics.linalg import REFRESH, solve_lower
+from noregret.belief.numerics.linalg import BLOCK, REFRESH, solve_lower, squared_norms
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_pulls
 from noregret.belief.pulls import Pulls, places_among, pooled
@@ -304,7 +304,7 @@ class SparsePosterior:
             inverse = border.T @ border
             inverse[:size, :size] += self.inverse
             self.inverse, self._seen = inverse, seen
-            carried = self.ridge * np.einsum("ij,ij->j", missed, missed)
+            carried = self.ridge * squared_norms(missed)
             self._variance = self._variance + (self._map.unexplained - unexplained) + carried
         self.information_gain += float(np.log(root.diagonal()).sum() - 0.5 * len(new) * math.log(self.ridge))
         self._changes += len(new)
@@ -313,26 +313,28 @@ class SparsePosterior:
     def _learn(self, arms: Ints, weights: Floats) -> None:
         """V and the variance after these pulls of distinct arms."""
         size = len(self.gram)
-        with threads_for(size * (size + min(arms.size, size) * len(self._points))):
+        with threads_for(size * (size + min(arms.size, BLOCK) * len(self._points))):
             features = self._map.table[:, arms]
             self.gram += (weights * features) @ features.T
             self._std = None
             if 2 * arms.size > size or self._changes >= REFRESH:
                 self._refresh()
                 return
-            for column, weight in zip(features.T, weights.tolist(), strict=True):
-                self._pull(column, weight)
+            for start in range(0, arms.size, BLOCK):
+                self._pull(features[:, start : start + BLOCK], weights[start : start + BLOCK])
 
-    def _pull(self, features: Floats, weight: float) -> None:
-        """V^-1, the variance and the gain after one more pull of an arm with these features, (r,)."""
-        direction = self.inverse @ features
-        pivot = 1 + weight * float(features @ direction)
-        self.inverse -= np.outer(direction, (weight / pivot) * direction)
-        self._variance = self._variance - (self.ridge * weight / pivot) * (direction @ self._map.table) ** 2
-        self.information_gain += 0.5 * math.log(pivot)
-        self._changes += 1
-        if self._inverse_root is not None and not self._inverse_root.add(math.sqrt(weight) * features):
-            self._inverse_root = None
+    def _pull(self, features: Floats, weights: Floats) -> None:
+        """V^-1, the variance and the gain after pulls of b distinct arms with these features, (r, b)."""
+        directions = self.inverse @ features
+        root = np.asarray(np.linalg.cholesky(np.diag(1 / weights) + features.T @ directions), dtype=float)
+        directions = solve_lower(root, directions.T)
+        self.inverse -= directions.T @ directions
+        self._variance = self._variance - self.ridge * squared_norms(directions @ self._map.table)
+        self.information_gain += float(np.log(root.diagonal()).sum() + 0.5 * np.log(weights).sum())
+        self._changes += weights.size
+        for column in (np.sqrt(weights) * features).T:
+            if self._inverse_root is not None and not self._inverse_root.add(column):
+                self._inverse_root = None
 
     def _rebuild(self) -> None:
         """V and all that follows, in features that are new."""
@@ -348,7 +350,7 @@ class SparsePosterior:
         lower = solve_lower(root, np.eye(size)) if size else np.eye(0)
         lifted = lower @ self._map.table  # V is well-conditioned, and a product is faster than a solve
         self.inverse = lower.T @ lower
-        self._variance = self._map.unexplained + self.ridge * np.einsum("ij,ij->j", lifted, lifted)
+        self._variance = self._map.unexplained + self.ridge * squared_norms(lifted)
         self._blur = BLUR * float(self._variance.max())
         self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self.ridge))
         self._changes, self._std, self._inverse_root = 0, None, None

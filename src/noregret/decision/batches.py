@@ -12,8 +12,8 @@ from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 from noregret.decision.loops import Play, Pull, bounds_of
 from noregret.decision.rules import UCB, Band, Rule, best_arm
 
-POOL = 64
-"""Up to so many arms that are looked at together are kept in the pool of `_Ahead`."""
+GLANCE = 8
+"""At least so many arms are looked at together; a look at one costs nearly as much."""
 
 
 @dataclass(frozen=True)
@@ -111,77 +111,75 @@ def _afresh(rule: Rule, belief: Posterior, rng: Rng) -> Iterator[int]:
 def _lazily(rule: UCB, belief: Posterior) -> Iterator[int]:
     """The same for mean + width * std with mean and width as they are at the start of the batch.
 
-    Scores can only fall, so after a pick only the arms whose old score beats the new score of the arm just picked need
-    a new one; all others are below it whatever their own new score is.
+    Scores can only fall, so an old score is an upper bound. The arm on top is picked if its score is up to date; if not,
+    those nearest to the top are looked at, until an arm that was is on top. No other arm is ever looked at.
     """
-    width, ahead = rule.width(belief), _Ahead(belief)
-    scores = belief.mean + width * belief.std
+    mean, width, ahead = belief.mean, rule.width(belief), _Ahead(belief)
+    scores = np.asarray(mean + width * belief.std)
     while True:
         best = int(np.argmax(scores))
+        while ahead.is_stale(best):
+            count = min(max(GLANCE, ahead.arms.size // 4), scores.size)
+            ahead.look(np.append(best, np.argpartition(scores, -count)[-count:]))
+            scores[ahead.arms] = mean[ahead.arms] + width * ahead.std
+            best = int(np.argmax(scores))
         yield best
         ahead.pick(best)
-        scores[best] = belief.mean[best] + width * ahead.std(np.array([best]))[0]
-        stale = np.flatnonzero(scores > scores[best])
-        if stale.size:
-            scores[stale] = belief.mean[stale] + width * ahead.std(stale)
+        scores[ahead.arms] = mean[ahead.arms] + width * ahead.std
 
 
 class _Ahead:
-    """The std of a few arms after some picks, from the posterior covariance C at the start.
+    """The std of the arms that were looked at after some picks, from the posterior covariance C at the start.
 
-    s(x)^2 - C(x, picks) (C(picks, picks) + ridge / counts)^-1 C(picks, x). For the arms in a small pool, those picked
-    and those looked at, the whole covariance is kept and a pick changes it by a rank-one term, so that a long batch on
-    few arms costs little more than its length.
+    With k distinct picks P and the noise R = ridge / counts, their covariance with x is now R (C(P, P) + R)^-1 C(P, x),
+    and the variance of x has lost C(x, P) (C(P, P) + R)^-1 C(P, x). Another pick changes both by a rank-one term.
     """
 
     def __init__(self, belief: Posterior) -> None:
         self._belief, self._ridge = belief, belief.ridge
-        self._place = np.full(len(belief.mean), -1)  # of every arm: where in the pool it is
-        self._pool, self._counts = np.empty(0, np.intp), np.empty(0)
-        self._start, self._now = np.empty((0, 0)), np.empty((0, 0))
+        self.arms = np.empty(0, np.intp)  # those that were looked at, (n,)
+        self._variance = np.empty(0)  # of these arms, now
+        self._place = np.full(len(belief.mean), -1)  # of every arm: where among them it is
+        self._start = np.empty((0, 0))  # C(arms, arms)
+        self._picked, self._counts = np.empty(0, np.intp), np.empty(0)  # places of the picks, and how often
+        self._now = np.empty((0, 0))  # covariance of the picks with these arms, now, (k, n)
+
+    @property
+    def std(self) -> Floats:
+        """Std of the arms that were looked at, (n,)."""
+        return np.sqrt(np.maximum(self._variance, 0.0))
+
+    def is_stale(self, arm: int) -> bool:
+        """Whether the arm has not been looked at since the start, and something was picked."""
+        return self._counts.size > 0 and self._place[arm] < 0
+
+    def look(self, arms: Ints) -> None:
+        """Keep the std of these arms up to date from now on."""
+        arms = np.unique(arms[self._place[arms] < 0])
+        self._place[arms] = self.arms.size + np.arange(arms.size)
+        self.arms = np.append(self.arms, arms)
+        columns = self._belief.covariance(self.arms, arms)
+        self._start = np.block([[self._start, columns[: -arms.size]], [columns.T]])
+        noise, cross = self._ridge / self._counts, columns[self._picked]
+        weights = np.linalg.solve(self._start[np.ix_(self._picked, self._picked)] + np.diag(noise), cross)
+        self._now = np.hstack([self._now, noise[:, None] * weights])
+        start = self._belief.std[arms] ** 2
+        self._variance = np.append(self._variance, start - np.einsum("ij,ij->j", cross, weights))
 
     def pick(self, arm: int) -> None:
         """Count one more pull of this arm."""
-        self._enter(np.array([arm]))
+        if self._place[arm] < 0:
+            self.look(np.array([arm]))
         place = self._place[arm]
-        column = self._now[place]
-        self._now -= np.outer(column, column / (column[place] + self._ridge))
-        self._counts[place] += 1
-
-    def std(self, arms: Ints) -> Floats:
-        """Std of these arms, (n,) -> (n,)."""
-        new = arms[self._place[arms] < 0]
-        if new.size > POOL:
-            start = self._belief.std[arms] ** 2
-            variance = start - self._explained(self._belief.covariance(self._pool, arms))
-        else:
-            self._enter(new)
-            variance = self._now.diagonal()[self._place[arms]]
-        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
-
-    def _enter(self, arms: Ints) -> None:
-        """Take arms into the pool."""
-        arms = arms[self._place[arms] < 0]
-        if not arms.size:
-            return
-        before, self._pool = len(self._pool), np.concatenate([self._pool, arms])
-        self._place[arms] = np.arange(before, len(self._pool))
-        columns = self._belief.covariance(self._pool, arms)
-        self._start = np.block([[self._start, columns[:before]], [columns.T]])
-        self._counts = np.concatenate([self._counts, np.zeros(arms.size)])
-        picked = self._counts > 0
-        cross = self._start[picked]
-        self._now = self._start - cross.T @ self._solve(cross)
-
-    def _explained(self, covariance: Floats) -> Floats:
-        """The variance that the picks take from n arms, whose covariance with the pool this is, (pool, n) -> (n,)."""
-        cross = covariance[self._counts > 0]
-        return np.asarray(np.einsum("ij,ij->j", cross, self._solve(cross)))
-
-    def _solve(self, cross: Floats) -> Floats:
-        picked = self._counts > 0
-        noise = np.diag(self._ridge / self._counts[picked])
-        return np.asarray(np.linalg.solve(self._start[np.ix_(picked, picked)] + noise, cross))
+        if place not in self._picked:
+            weights = self._counts / self._ridge * self._start[self._picked, place]
+            self._now = np.vstack([self._now, self._start[place] - weights @ self._now])
+            self._picked, self._counts = np.append(self._picked, place), np.append(self._counts, 0.0)
+        which = int(np.flatnonzero(self._picked == place)[0])
+        row, pivot = self._now[which].copy(), float(self._now[which, place]) + self._ridge
+        self._variance -= row * row / pivot
+        self._now -= np.outer(self._now[:, place] / pivot, row)
+        self._counts[which] += 1
 
 
 def _check_growth(growth: float) -> None:

@@ -19,7 +19,7 @@ from scipy.linalg.lapack import dpstrf
 from noregret.belief.features import LOW_RANK
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.numerics.columns import KernelColumns
-from noregret.belief.numerics.linalg import enlarged, pivoted_root, solve_lower
+from noregret.belief.numerics.linalg import enlarged, pivoted_root, solve_lower, squared_norms
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
 
@@ -231,7 +231,7 @@ class NystromMap:
         """k(x, x) - phi'phi, (n,); nothing in the subset of regressors."""
         if self._features.variance != "full":
             return np.zeros(len(prior))
-        return np.asarray(np.maximum(prior - np.einsum("ij,ij->j", table, table), 0.0))
+        return np.asarray(np.maximum(prior - squared_norms(table), 0.0))
 
 
 def _symmetric_whitener(corner: Floats) -> tuple[Whiten, Floats]:

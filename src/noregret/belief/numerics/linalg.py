@@ -66,6 +66,11 @@ def _solve_lower(root: Floats, right: Floats) -> None:
     _solve_lower(root[half:, half:], right[half:])
 
 
+def squared_norms(columns: Floats) -> Floats:
+    """The squared norm of every column, (r, n) -> (n,)."""
+    return np.asarray(np.einsum("ij,ij->j", columns, columns))
+
+
 def pivoted_root(matrix: Floats) -> Floats:
     """(N, rank) root R with R R' = matrix up to rounding, by pivoted Cholesky; singular matrices are fine."""
     factor, pivots, rank, _ = dpstrf(matrix, lower=1)
