@@ -231,7 +231,8 @@ def test_kernel_columns_are_computed_once_and_the_embedding_only_for_a_new_dicti
     assert asked == [(1, 30)] * 3
 
 
-@pytest.mark.parametrize("bad", [{"oversampling": 0}, {"counting": "twice"}, {"root": "square"}, {"variance": "none"}])
+@pytest.mark.parametrize("bad", [{"oversampling": 0}, {"counting": "twice"}, {"root": "square"}, {"variance": "none"},
+                                 {"coins": "lost"}])  # fmt: skip
 def test_nystrom_says_what_it_needs(bad):
     with pytest.raises(ValueError, match=f"{next(iter(bad))} must be"):
         Nystrom(**({"kernel": SquaredExponential(0.2), "oversampling": 5.0} | bad))

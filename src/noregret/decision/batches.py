@@ -111,8 +111,8 @@ def _afresh(rule: Rule, belief: Posterior, rng: Rng) -> Iterator[int]:
 def _lazily(rule: UCB, belief: Posterior) -> Iterator[int]:
     """The same for mean + width * std with mean and width as they are at the start of the batch.
 
-    Scores can only fall, so an old score is an upper bound. The arm on top is picked if its score is up to date; if not,
-    those nearest to the top are looked at, until an arm that was is on top. No other arm is ever looked at.
+    Scores can only fall, so an old score is an upper bound. The arm on top is picked if its score is up to date; if
+    not, those nearest to the top are looked at, until an arm that was is on top. No other arm is ever looked at.
     """
     mean, width, ahead = belief.mean, rule.width(belief), _Ahead(belief)
     scores = np.asarray(mean + width * belief.std)

@@ -1,16 +1,14 @@
 """Nystrom features: any kernel, seen from a dictionary of the pulled arms.
 
 Kernel columns are computed once per arm, when it first enters the dictionary. With a Cholesky root, an arm that enters
-appends one feature, at O(m N). The embedding of all arms is made anew, at O(m^2 N), when arms leave, and with a symmetric
-root whenever the dictionary has changed.
+appends one feature, at O(m N); the embedding of all arms is made anew, at O(m^2 N), when arms leave. With a symmetric
+root it is made anew whenever the dictionary has changed.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, Self, get_args
 
 import numpy as np
@@ -27,7 +25,6 @@ Counting = Literal["each", "sum", "once"]
 Root = Literal["symmetric", "cholesky"]
 Variance = Literal["full", "subset-of-regressors"]
 Coins = Literal["fresh", "kept"]
-Whiten = Callable[[Floats], Floats]
 
 NEGLIGIBLE = 1e-8
 """An arm of which the features leave less variance than this share of the ridge adds no feature of a Cholesky root."""
@@ -62,9 +59,9 @@ class Nystrom:
     variance : {"full", "subset-of-regressors"}
         k(x, x) - phi'phi + ridge phi' V^-1 phi, or its last term alone, which starves away from S: there to show it.
     coins : {"fresh", "kept"}
-        Every arm's coin is tossed anew after every round, as in the paper, or tossed once, at its first pull: the arm is
-        then in S while its probability is above that number. Probabilities move slowly, so S changes by few arms a
-        round, which makes a round several times cheaper with a Cholesky root. Arms that ought to leave do so together,
+        Every arm's coin, a uniform number below which its probability must not be, is tossed anew after every round, as
+        in the paper, or once, at its first pull. Probabilities move slowly, so kept coins change S by few arms a round,
+        which makes a round several times cheaper with a Cholesky root. Arms that ought to leave then do so together,
         once they are an eighth of S; an S with more arms is no less accurate. The theorem is proved for fresh coins.
     """
 
@@ -108,8 +105,7 @@ class NystromMap:
         self._prior_root: Floats | None = None
         self._basis: Ints = self.members  # those of them that the features are made of
         self._coins = np.empty(0)  # of the arms pulled, in the order of first pulls, if they are kept
-        self._root = np.empty((0, 0))  # the Cholesky root of K(basis, basis), if that is the root
-        self._whiten: Whiten = np.asarray
+        self._root = np.empty((0, 0))  # of K(basis, basis): the Cholesky root, or the inverse of the symmetric one
         self.span: Floats | None = None
         self._columns = KernelColumns(features.kernel, arms)
         self.table = self._room = np.empty((0, len(arms)))  # the first rows of the room there is
@@ -118,7 +114,7 @@ class NystromMap:
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         kernel = self._features.kernel
         columns = kernel(self._arms[self._basis], points) if self.members.size else np.empty((0, len(points)))
-        table = self._whiten(columns)
+        table = self._whiten(columns, self._root)
         return table, self._not_carried(kernel.diag(points), table)
 
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> int:
@@ -163,7 +159,7 @@ class NystromMap:
         draw = self._prior_root @ rng.standard_normal(self._prior_root.shape[1])
         if not self.members.size:
             return np.asarray(draw)
-        return np.asarray(draw - self._whiten(draw[self._basis][:, None])[:, 0] @ self.table)
+        return np.asarray(draw - self._whiten(draw[self._basis][:, None], self._root)[:, 0] @ self.table)
 
     def move(self, arms: Floats, index: Ints) -> Self:
         other = type(self)(self._features, arms, self._ridge, self._rng)
@@ -192,16 +188,10 @@ class NystromMap:
     def _embed(self, members: Ints) -> None:
         """Take these arms for the dictionary: features of all arms from it, and the variance they leave."""
         with threads_for(members.size**2 * len(self._arms)):
-            corner = self._columns.among(members)
-            if self._features.root == "cholesky":
-                kept, self._root = self._pivoted(corner)
-                whiten, span = partial(solve_lower, self._root), None
-            else:
-                whiten, span = _symmetric_whitener(corner)
-                kept = np.arange(members.size)
-            table = whiten(self._columns.copies_of(members[kept]))
+            kept, root, span = self._decompose(self._columns.among(members))
+            table = self._whiten(self._columns.copies_of(members[kept]), root)
             unexplained = self._not_carried(self._columns.variance, table)
-        self.members, self._basis, self._whiten = members, members[kept], whiten
+        self.members, self._basis, self._root = members, members[kept], root
         self.span, self.table, self.unexplained, self._room = span, table, unexplained, table
 
     def _append(self, new: Ints) -> int:
@@ -216,10 +206,20 @@ class NystromMap:
         self._room = enlarged(self._room, before + len(rows))
         self._room[before : before + len(rows)] = rows
         self._root = np.block([[self._root, np.zeros((before, len(rows)))], [border, corner]])
-        self._whiten, self.table = partial(solve_lower, self._root), self._room[: before + len(rows)]
+        self.table = self._room[: before + len(rows)]
         self.members, self._basis = np.append(self.members, new), np.append(self._basis, basis)
         self.unexplained = unexplained
         return before
+
+    def _decompose(self, corner: Floats) -> tuple[Ints, Floats, Floats | None]:
+        """Which of the members the features are made of, the root that `_whiten` takes, and the basis."""
+        if self._features.root == "symmetric":
+            return np.arange(len(corner)), *_symmetric_inverse_root(corner)
+        return *self._pivoted(corner), None
+
+    def _whiten(self, columns: Floats, root: Floats) -> Floats:
+        """K_S^-1/2 times kernel columns, (m, n) -> (r, n); they may be written over."""
+        return root @ columns if self._features.root == "symmetric" else solve_lower(root, columns)
 
     def _pivoted(self, corner: Floats) -> tuple[Ints, Floats]:
         """Pivoted Cholesky root of a covariance, cut where the rest is negligible: its rows in order, and the root."""
@@ -234,8 +234,8 @@ class NystromMap:
         return np.asarray(np.maximum(prior - squared_norms(table), 0.0))
 
 
-def _symmetric_whitener(corner: Floats) -> tuple[Whiten, Floats]:
-    """Multiplication by the symmetric pseudo-inverse root of K_S = Q D Q', in the basis Q: by D^-1/2 Q'; and Q."""
+def _symmetric_inverse_root(corner: Floats) -> tuple[Floats, Floats]:
+    """The symmetric pseudo-inverse root of K_S = Q D Q' in the basis Q, D^-1/2 Q'; and Q."""
     root = pivoted_root(corner)
     if root.shape[1] < LOW_RANK * len(corner):  # K_S = R R' with few columns: the eigenvalues of a small matrix will do
         frame, upper = np.linalg.qr(root)
@@ -245,4 +245,4 @@ def _symmetric_whitener(corner: Floats) -> tuple[Whiten, Floats]:
         values, vectors = np.linalg.eigh(corner)
     kept = values > values.max(initial=0.0) * len(corner) * np.finfo(float).eps
     vectors = vectors[:, kept]
-    return partial(np.matmul, (vectors / np.sqrt(values[kept])).T), vectors
+    return (vectors / np.sqrt(values[kept])).T, vectors
