@@ -17,9 +17,9 @@ import numpy as np
 
 from noregret.belief.kernels import Kernel
 from noregret.belief.numerics.columns import KernelColumns
-from noregret.belief.numerics.draws import FEW_ARMS, CovarianceRoot
+from noregret.belief.numerics.draws import FEW_ARMS, CovarianceRoot, PriorDraws
 from noregret.belief.numerics.factor import Factor
-from noregret.belief.numerics.linalg import REFRESH, pivoted_root
+from noregret.belief.numerics.linalg import REFRESH
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.belief.pulls import Pooled, Pulls
@@ -39,7 +39,7 @@ class Conditioning:
         self._least_noise = min(self.ridge, nugget)  # of a row: rounding would eat a smaller one
         self._pooled_in_place = 0  # pulls taken into a row that was there, since the factor was last made afresh
         self._draw_root: CovarianceRoot | None = None  # of the posterior, once somebody draws on few points
-        self._prior_root: Floats | None = None  # once somebody draws on many
+        self._prior = PriorDraws(kernel, points)  # for draws on many
 
     def learn_one(self, arm: int, value: float, noise: float) -> None:
         """Take in one pull of a point, with this noise factor."""
@@ -70,8 +70,8 @@ class Conditioning:
     def draw(self, rng: Rng) -> Floats:
         """One joint draw on all points, (N,): on few points from a root of the posterior covariance.
 
-        On many it is a prior draw g, corrected by what it would have been observed as: mean + g - whitened' root^-1
-        (g at the rows + noise) has the posterior's law (Matheron's rule), so the one factorisation is the prior's.
+        On many it is a prior draw g (`PriorDraws`), corrected by what it would have been observed as: mean + g -
+        whitened' root^-1 (g at the rows + noise) has the posterior's law if g has the prior's (Matheron's rule).
         """
         factor, everywhere = self.factor, np.arange(len(self._points))
         if len(everywhere) <= FEW_ARMS:
@@ -80,11 +80,8 @@ class Conditioning:
                     self._draw_root = CovarianceRoot(self.covariance(everywhere, everywhere))
             with threads_for(self._draw_root.size):
                 return np.asarray(factor.mean + self._draw_root.draw(rng))
-        if self._prior_root is None:
-            self._prior_root = pivoted_root(self._kernel(self._points, self._points))
-        rank = self._prior_root.shape[1]
-        with threads_for(len(everywhere) * (factor.rows + rank)):
-            draw = self._prior_root @ rng.standard_normal(rank)
+        draw = self._prior.draw(rng)
+        with threads_for(len(everywhere) * factor.rows):
             return np.asarray(factor.mean + draw - factor.explained_draw(draw, rng))
 
     def covariance(self, first: Ints, second: Ints) -> Floats:

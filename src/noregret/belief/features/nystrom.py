@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dpstrf
 from noregret.belief.features import LOW_RANK
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.numerics.columns import KernelColumns
+from noregret.belief.numerics.draws import PriorDraws
 from noregret.belief.numerics.linalg import enlarged, pivoted_root, solve_lower, squared_norms
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
@@ -102,7 +103,7 @@ class NystromMap:
     def __init__(self, features: Nystrom, arms: Floats, ridge: float, rng: Rng) -> None:
         self.members = np.empty(0, np.intp)  # the dictionary S, as arms
         self._features, self._arms, self._ridge, self._rng = features, arms, ridge, rng
-        self._prior_root: Floats | None = None
+        self._prior = PriorDraws(features.kernel, arms)
         self._basis: Ints = self.members  # those of them that the features are made of
         self._coins = np.empty(0)  # of the arms pulled, in the order of first pulls, if they are kept
         self._root = np.empty((0, 0))  # of K(basis, basis): the Cholesky root, or the inverse of the symmetric one
@@ -154,11 +155,9 @@ class NystromMap:
         """A prior draw g less what the features carry of it, phi'(K_S^-1/2 g_S): of covariance k - phi'phi."""
         if self._features.variance != "full":
             return self.unexplained
-        if self._prior_root is None:
-            self._prior_root = pivoted_root(self._features.kernel(self._arms, self._arms))
-        draw = self._prior_root @ rng.standard_normal(self._prior_root.shape[1])
+        draw = self._prior.draw(rng)
         if not self.members.size:
-            return np.asarray(draw)
+            return draw
         return np.asarray(draw - self._whiten(draw[self._basis][:, None], self._root)[:, 0] @ self.table)
 
     def move(self, arms: Floats, index: Ints) -> Self:
