@@ -94,6 +94,7 @@ def measure(name: str, arms: int, rounds: int, dimension: int, lengthscale: floa
         "own": _megabytes("VmHWM") - before,
         "pulls": watched.pulls,
         "rank": watched.belief.rank,
+        "pulled": len(watched.belief.pulled),
         "regret": trace.cumulative_regret[-1],
     }
 
@@ -108,14 +109,23 @@ def alone(threads: int | None = None, **settings: Any) -> dict[str, Any]:
 
 def speed(options: argparse.Namespace) -> None:
     print("2,000 arms, 1,500 rounds, SE l = 0.2 in 2-d, ridge 0.01, one thread")
-    for name, target in (
-        ("exact", ""),
-        ("bkb", "at most 6 s"),
-        ("bbkb", "at most 2 s"),
-        ("mini-bkb", ""),
-        ("mini-gp-ucb", ""),
-    ):
-        show(name, alone(1, name=name, arms=2_000, rounds=1_500, dimension=2, lengthscale=0.2), target)
+    small = {"arms": 2_000, "rounds": 1_500, "dimension": 2, "lengthscale": 0.2}
+    against(
+        alone(1, name="exact", **small),
+        ("bkb", {}, "at most 5 x exact, and 3 s"),
+        ("bkb", {"coins": "fresh"}, ""),
+        ("bbkb", {}, "at most 2 s"),
+        ("mini-bkb", {}, ""),
+        ("mini-gp-ucb", {}, ""),
+        **small,
+    )
+    print("5,000 arms, 10,000 rounds, SE l = 0.3 in 2-d, ridge 0.01, one thread")
+    long = {"arms": 5_000, "rounds": 10_000, "dimension": 2, "lengthscale": 0.3}
+    against(alone(1, name="exact", **long), ("bkb", {}, "at most 1 x exact"), **long)
+    print("10,000 arms, 30,000 rounds, SE l = 0.5 in 3-d, the theorem's width and oversampling")
+    theory = {"constants": "theory", "oversampling": None, "horizon": 30_000}
+    case = {"name": "bbkb", "arms": 10_000, "rounds": 30_000, "dimension": 3, "lengthscale": 0.5}
+    show("bbkb, theory", alone(**case, **theory), "at most 60 s")
     print("10,000 arms, 100,000 rounds, SE in 3-d, growth 1.5")
     for name, lengthscale, target in (
         ("mini-gp-ucb", 0.5, "about 3 s"),
@@ -132,6 +142,15 @@ def speed(options: argparse.Namespace) -> None:
         }
         show(f"{name}, l = {lengthscale}", alone(**case), target)
     million(options)
+
+
+def against(exact: dict[str, Any], *cases: tuple[str, dict[str, Any], str], **setting: Any) -> None:
+    """Show the exact posterior, and others in the same setting with their time as a multiple of its."""
+    show("exact", exact)
+    for name, settings, target in cases:
+        result = alone(1, name=name, **setting, **settings)
+        ratio = f"{result['seconds'] / exact['seconds']:.2f} x exact, {result['pulled']} arms pulled"
+        show(" ".join([name, *settings.values()]), result, f"{ratio}; {target}" if target else ratio)
 
 
 def million(options: argparse.Namespace) -> None:
