@@ -69,9 +69,9 @@ def direct(belief, pulls, rewards, noise):
     mean = np.linalg.solve(gram, weighted @ rewards) @ table
     variance = unexplained + belief.ridge * (table * np.linalg.solve(gram, table)).sum(axis=0)
     gain = 0.5 * (np.linalg.slogdet(gram)[1] - len(table) * math.log(belief.ridge))
-    noisy = table[:, pulls].T @ table[:, pulls] + belief.ridge * np.diag(noise)
+    explained = weighted @ rewards @ np.linalg.solve(gram, weighted @ rewards)
     return {"mean": mean, "std": np.sqrt(variance), "information_gain": gain,
-            "misfit": rewards @ np.linalg.solve(noisy, rewards),
+            "misfit": (rewards @ (rewards / noise) - explained) / belief.ridge,
             "effective_dimension": (variance[pulls] / noise).sum() / belief.ridge}  # fmt: skip
 
 

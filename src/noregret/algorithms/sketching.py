@@ -15,6 +15,7 @@ sigma              std / sqrt(ridge): the papers divide the variance, this libra
                    is that width / sqrt(ridge) here
 epsilon, alpha     ``epsilon`` of the sketch, and a = (1 + epsilon) / (1 - epsilon): variances are right up to a
 q                  ``oversampling``
+q_t,i              ``coins``: drawn "fresh" after every round, or once per arm and "kept"
 C                  ``growth``
 d_eff              the posterior's ``effective_dimension``, the sum of std(x_s)^2 / ridge
 =================  =======================================================================================
@@ -128,7 +129,11 @@ def bkb(
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Sequential:
-    """BKB (Alg. 1): argmax mean + beta_t std on Nystrom features, the dictionary drawn anew after every round."""
+    """BKB (Alg. 1): argmax mean + beta_t std on Nystrom features, the dictionary drawn after every round.
+
+    The paper tosses every arm's coin anew each time, ``coins="fresh"``. Kept ones change the dictionary by few arms a
+    round, which takes a fraction of the time; no theorem covers them where arms are dropped (docs/guarantees.md).
+    """
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
     return Sequential(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)))
 
@@ -190,7 +195,7 @@ def mini_bkb(
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Repeated:
-    """mini-GP-UCB on BKB's Nystrom features, the dictionary drawn anew after every choice."""
+    """mini-GP-UCB on BKB's Nystrom features, the dictionary drawn after every choice, by ``coins`` as in `bkb`."""
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
     return Repeated(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)), growth)
 
