@@ -14,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -23,6 +24,7 @@ import numpy as np
 from noregret import UCB, ExactGP, Sequential, SquaredExponential, algorithms, run
 from noregret.algorithms.sketching import PlainBKBWidth, accuracy
 from noregret.algorithms.tighter_widths import AYWidth
+from noregret.belief.features.nystrom import Coins
 from noregret.decision.loops import Play
 from noregret.problems import Gaussian, Problem
 
@@ -94,6 +96,7 @@ def measure(name: str, arms: int, rounds: int, dimension: int, lengthscale: floa
         "own": _megabytes("VmHWM") - before,
         "pulls": watched.pulls,
         "rank": watched.belief.rank,
+        "pulled": len(watched.belief.pulled),
         "regret": trace.cumulative_regret[-1],
     }
 
@@ -108,14 +111,23 @@ def alone(threads: int | None = None, **settings: Any) -> dict[str, Any]:
 
 def speed(options: argparse.Namespace) -> None:
     print("2,000 arms, 1,500 rounds, SE l = 0.2 in 2-d, ridge 0.01, one thread")
-    for name, target in (
-        ("exact", ""),
-        ("bkb", "at most 6 s"),
-        ("bbkb", "at most 2 s"),
-        ("mini-bkb", ""),
-        ("mini-gp-ucb", ""),
-    ):
-        show(name, alone(1, name=name, arms=2_000, rounds=1_500, dimension=2, lengthscale=0.2), target)
+    small = {"arms": 2_000, "rounds": 1_500, "dimension": 2, "lengthscale": 0.2}
+    against(
+        alone(1, name="exact", **small),
+        ("bkb", {}, "at most 5 x exact, and 3 s"),
+        ("bkb", {"coins": "fresh"}, ""),
+        ("bbkb", {}, "at most 2 s"),
+        ("mini-bkb", {}, ""),
+        ("mini-gp-ucb", {}, ""),
+        **small,
+    )
+    print("5,000 arms, 10,000 rounds, SE l = 0.3 in 2-d, ridge 0.01, one thread")
+    long = {"arms": 5_000, "rounds": 10_000, "dimension": 2, "lengthscale": 0.3}
+    against(alone(1, name="exact", **long), ("bkb", {}, "at most 1 x exact"), **long)
+    print("10,000 arms, 30,000 rounds, SE l = 0.5 in 3-d, the theorem's width and oversampling")
+    theory = {"constants": "theory", "oversampling": None, "horizon": 30_000}
+    case = {"name": "bbkb", "arms": 10_000, "rounds": 30_000, "dimension": 3, "lengthscale": 0.5}
+    show("bbkb, theory", alone(**case, **theory), "at most 60 s")
     print("10,000 arms, 100,000 rounds, SE in 3-d, growth 1.5")
     for name, lengthscale, target in (
         ("mini-gp-ucb", 0.5, "about 3 s"),
@@ -132,6 +144,15 @@ def speed(options: argparse.Namespace) -> None:
         }
         show(f"{name}, l = {lengthscale}", alone(**case), target)
     million(options)
+
+
+def against(exact: dict[str, Any], *cases: tuple[str, dict[str, Any], str], **setting: Any) -> None:
+    """Show the exact posterior, and others in the same setting with their time as a multiple of its."""
+    show("exact", exact)
+    for name, settings, target in cases:
+        result = alone(1, name=name, **setting, **settings)
+        times = f"{result['seconds'] / exact['seconds']:.2f} x exact, {result['pulled']} arms pulled"
+        show(" ".join([name, *settings.values()]), result, f"{times}; {target}" if target else times)
 
 
 def million(options: argparse.Namespace) -> None:
@@ -159,21 +180,21 @@ def sketch_accuracy(options: argparse.Namespace) -> None:
     """Thm 1: s^2 / a <= sketched s^2 <= a s^2 on all arms at all rounds, and the dictionary's size."""
     a = accuracy(0.5)
     print(f"Theorem 1 (a = {a:g}), 200 arms in 1-d, 150 rounds, {options.seeds} runs")
-    print("     q  smallest ratio  largest ratio  runs within a   dictionary  distinct arms  bound")
-    for q in (2, 3, 5, 10, 20):
-        rows = [_theorem(q, seed) for seed in range(options.seeds)]
+    print("  coins     q  smallest ratio  largest ratio  runs within a   dictionary  distinct arms  bound")
+    for coins, q in product(("fresh", "kept"), (2, 3, 5, 10)):
+        rows = [_theorem(q, coins, seed) for seed in range(options.seeds)]
         low, high, size, distinct, bound = np.array(rows).T
         within = np.mean((low >= 1 / a) & (high <= a))
         print(
-            f"  {q:4d} {low.min():15.5f} {high.max():14.5f} {within:14.0%} {size.mean():12.1f} {distinct.mean():14.1f} "
-            f"{bound.mean():8.0f}",
+            f"  {coins:5s} {q:5d} {low.min():15.5f} {high.max():14.5f} {within:14.0%} {size.mean():12.1f} "
+            f"{distinct.mean():14.1f} {bound.mean():8.0f}",
             flush=True,
         )
 
 
-def _theorem(q: float, seed: int) -> tuple[float, ...]:
+def _theorem(q: float, coins: Coins, seed: int) -> tuple[float, ...]:
     world, stream = problem(200, 1, 0.2, seed), np.random.default_rng(seed)
-    algorithm = algorithms.bkb(world.kernel, noise=NOISE, ridge=RIDGE, oversampling=q, scale=0.3)
+    algorithm = algorithms.bkb(world.kernel, noise=NOISE, ridge=RIDGE, oversampling=q, coins=coins, scale=0.3)
     play, exact = (
         algorithm.play(world.arms, np.random.default_rng(seed)),
         ExactGP(world.kernel, RIDGE).prior(world.arms),
@@ -194,13 +215,14 @@ def regret(options: argparse.Namespace) -> None:
     print(f"regret against the exact posterior of the same width, 500 arms in 2-d, 1,000 rounds, {options.seeds} seeds")
     for name, settings in (
         ("bkb", {"oversampling": 2.0}),
+        ("bkb", {"oversampling": 2.0, "coins": "fresh"}),
         ("bkb", {"oversampling": 5.0}),
         ("bbkb", {"oversampling": 5.0}),
         ("mini-bkb", {"oversampling": 5.0}),
         ("mini-gp-ucb", {}),
     ):
         ratios = [_ratio(name, settings, seed) for seed in range(options.seeds)]
-        label = f"{name} {' '.join(f'q = {v:g}' for v in settings.values())}"
+        label = " ".join([name, *(f"{value}" for value in settings.values())])
         print(
             f"  {label:16s} {np.mean(ratios):5.2f} (sd {np.std(ratios, ddof=1):.2f}, "
             f"{np.min(ratios):.2f} to {np.max(ratios):.2f})",

@@ -41,6 +41,7 @@ BAD = {
     "constants": ("best", None, 1),
     "keep": ("best", None, 1),
     "root": ("qr", None, 1),
+    "coins": ("lost", None, 1),
     "features": ("fourier", None, 1),
     "bounds": ((1, 0), (0, math.nan), (1,), 3, "abc"),
     "separate": ("yes", None, 1),

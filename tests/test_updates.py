@@ -34,6 +34,7 @@ MODELS = [
     SparseGP(Nystrom(SE, math.inf), 0.1, ClippedResiduals(Constant(2.0), 0.5)),
     SparseGP(Nystrom(SE, 1.0, root="cholesky"), 0.1, TruncatedDirections(Constant(2.0))),
     SparseGP(Nystrom(SE, 1.0), 0.1, MedianOfMeans(3)),
+    SparseGP(Nystrom(SE, 1.0, root="cholesky", coins="kept"), 0.1),
 ]
 every_model = pytest.mark.parametrize("model", MODELS, ids=str)
 
@@ -138,9 +139,10 @@ def check_recovers(model, part, errors, arms):
         lambda k: ExactGP(k, 0.0),
         lambda k: RidgeFamily(ExactGP(k, 0.1).kernel, (0.1, 0.01)),
         lambda k: SparseGP(Nystrom(k, math.inf), 0.1),
+        lambda k: SparseGP(Nystrom(k, math.inf, root="cholesky", coins="kept"), 0.1),
         lambda k: SparseGP(Nystrom(k, math.inf), 0.1, TruncatedRewards(Constant(2.0))),
     ],
-    ids=["exact", "noise-free", "family", "sparse", "one by one"],
+    ids=["exact", "noise-free", "family", "sparse", "kept coins", "one by one"],
 )
 def test_a_kernel_that_breaks_loses_nothing(build, result, arms):
     kernel = Failing(SE, result)

@@ -91,6 +91,7 @@ LIMITS: dict[str, Limit] = {
     "first_level": INSIDE_0_1,
     "keep": _one_of("upper", "mean"),
     "root": _one_of("symmetric", "cholesky"),
+    "coins": _one_of("fresh", "kept"),
     "separate": TRUE_OR_FALSE,
     "truncation": ("be a schedule", callable),
     "gain": ("be 'realised', 'greedy', 'rate', a number or a schedule", _is_gain),

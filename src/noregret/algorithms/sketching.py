@@ -15,6 +15,7 @@ sigma              std / sqrt(ridge): the papers divide the variance, this libra
                    is that width / sqrt(ridge) here
 epsilon, alpha     ``epsilon`` of the sketch, and a = (1 + epsilon) / (1 - epsilon): variances are right up to a
 q                  ``oversampling``
+q_t,i              ``coins``: drawn "fresh" after every round, or once per arm and "kept"
 C                  ``growth``
 d_eff              the posterior's ``effective_dimension``, the sum of std(x_s)^2 / ridge
 =================  =======================================================================================
@@ -33,7 +34,7 @@ from typing import Any
 from noregret.algorithms.constants import Constants, check_constants, checks_constants
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.exact import ExactGP
-from noregret.belief.features.nystrom import Counting, Nystrom
+from noregret.belief.features.nystrom import Coins, Counting, Nystrom
 from noregret.belief.kernels import KernelLike
 from noregret.belief.posterior import Posterior
 from noregret.belief.sparse import SparseGP
@@ -124,11 +125,16 @@ def bkb(
     ridge: float | None = None,
     epsilon: float = 0.5,
     oversampling: float | None = None,
+    coins: Coins = "kept",
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Sequential:
-    """BKB (Alg. 1): argmax mean + beta_t std on Nystrom features, the dictionary drawn anew after every round."""
-    model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, constants)
+    """BKB (Alg. 1): argmax mean + beta_t std on Nystrom features, the dictionary drawn after every round.
+
+    The paper tosses every arm's coin anew each time, ``coins="fresh"``. Kept ones change the dictionary by few arms a
+    round, which takes a fraction of the time; no theorem covers them where arms are dropped (docs/guarantees.md).
+    """
+    model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
     return Sequential(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)))
 
 
@@ -143,6 +149,7 @@ def bbkb(
     ridge: float | None = None,
     epsilon: float = 0.5,
     oversampling: float | None = None,
+    coins: Coins = "kept",
     growth: float = 2.0,
     size: int | None = None,
     constants: Constants = "theory",
@@ -152,7 +159,7 @@ def bbkb(
 
     A batch has at most ``size`` arms, if that is given: the width, which is that of ``growth``, holds all the more.
     """
-    model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, constants)
+    model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
     accurate = epsilon if constants == "theory" else None
     return Batched(model, UCB(BBKBWidth(norm, noise, delta, growth, accurate, scale)), growth, size)
 
@@ -187,12 +194,13 @@ def mini_bkb(
     ridge: float | None = None,
     epsilon: float = 0.5,
     oversampling: float | None = None,
+    coins: Coins = "kept",
     growth: float = 1.5,
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Repeated:
-    """mini-GP-UCB on BKB's Nystrom features, the dictionary drawn anew after every choice."""
-    model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, constants)
+    """mini-GP-UCB on BKB's Nystrom features, the dictionary drawn after every choice, by ``coins`` as in `bkb`."""
+    model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
     return Repeated(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)), growth)
 
 
@@ -214,6 +222,7 @@ def _sketch(
     ridge: float | None,
     epsilon: float,
     oversampling: float | None,
+    coins: Coins,
     constants: Constants,
 ) -> SparseGP:
     """Nystrom features with the theorem's q and counting, or the authors' (Section 5), unless q is given."""
@@ -224,7 +233,8 @@ def _sketch(
             raise ValueError("the theorem's oversampling depends on the horizon: pass horizon=, or oversampling=")
         oversampling = oversampling_for(horizon, delta=delta, epsilon=epsilon)
     counting: Counting = "each" if constants == "theory" else "sum"
-    features = Nystrom(kernel, 5.0 if oversampling is None else oversampling, counting, root="cholesky")
+    q = 5.0 if oversampling is None else oversampling
+    features = Nystrom(kernel, q, counting, root="cholesky", coins=coins)
     return SparseGP(features, noise**2 if ridge is None else ridge)
 
 

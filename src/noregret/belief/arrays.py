@@ -107,9 +107,9 @@ def stacked(arms: Array, points: NDArray[Any]) -> Array:
     return namespace(arms).concat([arms, beside(arms, points)])
 
 
-def slabs(count: int, rows: int) -> list[slice]:
-    """Slices of ``count`` columns, each so wide that so many rows of it are about `SLAB` numbers."""
-    width = max(SLAB // max(rows, 1), 1)
+def slabs(count: int, rows: int, numbers: int = SLAB) -> list[slice]:
+    """Slices of ``count`` columns, each so wide that so many rows of it are about this many numbers."""
+    width = max(numbers // max(rows, 1), 1)
     return [slice(start, min(start + width, count)) for start in range(0, count, width)]
 
 

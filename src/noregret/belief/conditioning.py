@@ -16,12 +16,12 @@ from typing import Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, beside, numpy_of
+from noregret.belief.arrays import Array, beside, numpy_of, stacked
 from noregret.belief.kernels import Kernel
 from noregret.belief.numerics.columns import KernelColumns
-from noregret.belief.numerics.draws import FEW_ARMS, CovarianceRoot
+from noregret.belief.numerics.draws import FEW_ARMS, CovarianceRoot, PriorDraws
 from noregret.belief.numerics.factor import Columns, Factor
-from noregret.belief.numerics.linalg import REFRESH, pivoted_root
+from noregret.belief.numerics.linalg import REFRESH
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.belief.pulls import Pooled, Pulls, places_among
@@ -51,7 +51,7 @@ class Conditioning:
         self._least_noise = min(self.ridge, nugget)  # of a row: rounding would eat a smaller one
         self._pooled_in_place = 0  # pulls taken into a row that was there, since the factor was last made afresh
         self._draw_root: CovarianceRoot | None = None  # of the posterior, once somebody draws on few arms
-        self._prior_root: Floats | None = None  # once somebody draws on many
+        self._prior: PriorDraws | None = None  # once somebody draws on many
 
     @property
     def seen(self) -> Floats:
@@ -95,7 +95,7 @@ class Conditioning:
         self.factor.misfit += block.scatter / self.ridge
         self._seen = self._seen_with(names, points)
         self.pulls.add(block)
-        self._draw_root = self._prior_root = None
+        self._forget_draws(names)
 
     def predict(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and variance, each (n,), at any (n, d) points, where these live."""
@@ -126,8 +126,8 @@ class Conditioning:
     def draw(self, rng: Rng) -> Array:
         """One joint draw on all arms, (N,): on few arms from a root of the posterior covariance.
 
-        On many it is a prior draw g, corrected by what it would have been observed as: mean + g - whitened' root^-1
-        (g at the rows + noise) has the posterior's law (Matheron's rule), so the one factorisation is the prior's.
+        On many it is a prior draw g (`PriorDraws`), corrected by what it would have been observed as: mean + g -
+        whitened' root^-1 (g at the rows + noise) has the posterior's law if g has the prior's (Matheron's rule).
         """
         factor, count = self.factor, len(self._arms)
         if count <= FEW_ARMS:
@@ -137,15 +137,12 @@ class Conditioning:
                     self._draw_root = CovarianceRoot(self.covariance(everywhere, everywhere))
             with threads_for(self._draw_root.size):
                 return factor.mean + beside(factor.mean, self._draw_root.draw(rng))
-        if self._prior_root is None:
-            elsewhere = self.seen[self.pulls.arms >= count]
-            points = np.vstack([numpy_of(self._arms), elsewhere])
-            self._prior_root = pivoted_root(self._kernel(points, points))
-        rank = self._prior_root.shape[1]
-        with threads_for(count * (factor.rows + rank)):
-            draw = self._prior_root @ rng.standard_normal(rank)
-            observed = draw[self.pulls.arms[factor.slots]] + factor.noise_draw(rng)
-            return factor.mean + beside(factor.mean, draw[:count]) - factor.explained_draw(observed)
+        if self._prior is None:
+            self._prior = PriorDraws(self._kernel, stacked(self._arms, self.seen[self.pulls.arms >= count]))
+        draw = self._prior.draw(rng)
+        observed = numpy_of(draw[self.pulls.arms[factor.slots]]) + factor.noise_draw(rng)
+        with threads_for(count * factor.rows):
+            return factor.mean + draw[:count] - factor.explained_draw(observed)
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Covariance of some arms with others, (n,), (m,) -> (n, m), as NumPy's."""
@@ -158,7 +155,7 @@ class Conditioning:
         places = places_among(arms, self.seen)
         other = copy.copy(self)
         other._arms, other._columns = arms, KernelColumns(self._kernel, arms, KEPT)
-        other.pulls, other._draw_root, other._prior_root = self.pulls.moved(places), None, None
+        other.pulls, other._draw_root, other._prior = self.pulls.moved(places), None, None
         names, points = places[self.factor.slots], self.seen[self.factor.slots]
         last = int(names[-1]) if names.size and names[-1] < len(arms) else -1
         with threads_for(names.size**2 * len(arms)):
@@ -260,7 +257,14 @@ class Conditioning:
         if ridge / weights.max() < least:
             self.factor.gain = gain
         self.ridge, self._least_noise, self._pooled_in_place = ridge, least, 0
-        self.pulls, self._seen, self._draw_root, self._prior_root = pulls, seen, None, None
+        self.pulls, self._seen = pulls, seen
+        self._forget_draws(block.arms)
+
+    def _forget_draws(self, names: Ints) -> None:
+        """What draws were made from is no longer so, after points of these names were learnt."""
+        self._draw_root = None
+        if names.max() >= len(self._arms):
+            self._prior = None
 
     def _raised(self, ridge: float, least: float) -> tuple[float, float]:
         """Ten times the ridge, where none was given, or ten times the least noise of a row."""

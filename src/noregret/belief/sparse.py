@@ -7,7 +7,8 @@ The state is small: with features that span r dimensions, and the u distinct arm
 
 where the estimator says what theta is, and unexplained is the prior variance that the features do not carry. All of it
 is in coordinates of the span: the m features themselves, where they span as many dimensions. While they stay, a pull
-changes V^-1 and s^2 by a rank-one term, O(r N); when they change, all is made afresh, O(r^2 N).
+changes V^-1 and s^2 by a rank-one term, O(r N), and so does one more feature; when others change, all is made afresh,
+O(r^2 N).
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, beside, numpy_of, root_of_positive, stacked
+from noregret.belief.arrays import Array, beside, column_squares, numpy_of, root_of_positive, stacked
 from noregret.belief.estimators import Estimator
 from noregret.belief.estimators.estimators import LeastSquares
 from noregret.belief.estimators.roots import InverseRoot
 from noregret.belief.features import Features
-from noregret.belief.numerics.linalg import REFRESH, product_squares, solve_lower
+from noregret.belief.numerics.linalg import BLOCK, REFRESH, product_squares, solve_lower
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_points, as_pulls
 from noregret.belief.pulls import Pulls, places_among, pooled
@@ -92,6 +93,8 @@ class SparsePosterior:
         self._variance: Array = np.empty(0)
         self._blur, self._changes = 0.0, 0
         self._inverse_root: InverseRoot | None = None  # of V, once somebody wants it
+        self._linear = type(model.estimator).theta is Estimator.theta  # whether theta = V^-1 sum phi y
+        self._last_row: tuple[int, Floats] | None = None  # the arm of the last pull, and phi' V^-1 phi of all with it
         self._rebuild()
 
     @property
@@ -283,7 +286,7 @@ class SparsePosterior:
         if self._estimator.one_by_one:
             value, factor = self._estimator.arrive(self, int(arms[0]), float(rewards[0]))
             rewards, noise = np.array([value]), factor * noise
-        self._theta = self._mean = None
+        self._theta = None
         self._record(arms, rewards, noise, before)
 
     def _record(self, arms: Ints, values: Floats, noise: Floats, before: Floats | None = None) -> None:
@@ -291,38 +294,95 @@ class SparsePosterior:
         block, pulls = pooled(arms, values, noise), self._pulls.copy()
         pulls.add(block)
         pulled = pulls.arms
-        new = before is not None and self._map.redraw(pulled, pulls.weights, numpy_of(before[pulled]), int(arms[-1]))
+        features = unchanged = len(self.gram)
+        unexplained = self._map.unexplained
+        if before is not None:
+            unchanged = self._map.redraw(pulled, pulls.weights, numpy_of(before[pulled]), int(arms[-1]))
         # all that may fail has been done: from here on things change
+        if unchanged == features < len(self._map.table):
+            self._grow(unexplained)
         if len(pulls) > len(self._pulls):
             self._seen = None
         self._pulls = pulls
         self._memory.take(pulls.slots(arms), values / noise)
-        self._rebuild() if new else self._learn(block.arms, 1 / block.noise)
+        if unchanged < features:
+            self._rebuild()
+        elif block.arms.size == 1 and self._changes < REFRESH:
+            self._learn_one(int(block.arms[0]), float(block.values[0]), 1 / float(block.noise[0]))
+        else:
+            self._learn(block.arms, 1 / block.noise)
+
+    def _grow(self, unexplained: Floats) -> None:
+        """V, V^-1, the variance and the gain with the features that the table has beyond those of V, (b, N).
+
+        With G the block of V between the old features and the new, H = V^-1 G, and D = ridge I + new diag(weights) new'
+        - G'H, the inverse gains the terms of |D^-1/2 (H'phi - new)|^2; ``unexplained`` is the one of before, (N,).
+        """
+        size, pulled, weights = len(self.gram), self._pulls.arms, self._pulls.weights
+        old, new = self._map.table[:size], self._map.table[size:]
+        with threads_for(len(new) * self._map.table.size):
+            seen = self._map.table[:, pulled]
+            weighted = weights * seen[size:]
+            between, corner = seen[:size] @ weighted.T, weighted @ seen[size:].T + self.ridge * np.eye(len(new))
+            lifted = self.inverse @ between
+            root = np.asarray(np.linalg.cholesky(corner - between.T @ lifted), dtype=float)
+            border = solve_lower(root, np.hstack([lifted.T, -np.eye(len(new))]))
+            missed = solve_lower(root, lifted.T @ old - new)
+            self.gram = np.block([[self.gram, between], [between.T, corner]])
+            inverse = border.T @ border
+            inverse[:size, :size] += self.inverse
+            self.inverse, self._seen = inverse, seen
+            carried = self.ridge * column_squares(missed)
+            self._variance = self._variance + (self._map.unexplained - unexplained) + carried
+        self.information_gain += float(np.log(root.diagonal()).sum() - 0.5 * len(new) * math.log(self.ridge))
+        self._changes += len(new)
+        self._theta = self._mean = self._std = self._inverse_root = self._last_row = None
 
     def _learn(self, arms: Ints, weights: Floats) -> None:
         """V and the variance after these pulls of distinct arms."""
         size = len(self.gram)
-        with threads_for(size * (size + min(arms.size, size) * len(self._points))):
+        with threads_for(size * (size + min(arms.size, BLOCK) * len(self._points))):
             features = numpy_of(self._map.table[:, arms])
             self.gram += (weights * features) @ features.T
-            self._std = None
+            self._std = self._mean = self._last_row = None
             if 2 * arms.size > size or self._changes >= REFRESH:
                 self._refresh()
                 return
-            for column, weight in zip(features.T, weights.tolist(), strict=True):
-                self._pull(column, weight)
+            for start in range(0, arms.size, BLOCK):
+                self._pull(features[:, start : start + BLOCK], weights[start : start + BLOCK])
 
-    def _pull(self, features: Floats, weight: float) -> None:
-        """V^-1, the variance and the gain after one more pull of an arm with these features, (r,)."""
-        direction = self.inverse @ features
-        pivot = 1 + weight * float(features @ direction)
-        self.inverse -= np.outer(direction, (weight / pivot) * direction)
-        carried = beside(self._map.table, direction) @ self._map.table
-        self._variance = self._variance - (self.ridge * weight / pivot) * carried**2
+    def _learn_one(self, arm: int, value: float, weight: float) -> None:
+        """What `_learn` does for one arm, the mean included; at O(N) for the arm of the pull before."""
+        features, size = numpy_of(self._map.table[:, arm]).copy(), len(self.gram)
+        with threads_for(size * (size + len(self._points))):
+            direction = self.inverse @ features
+            pivot = 1 + weight * float(features @ direction)
+            again = self._last_row is not None and self._last_row[0] == arm
+            carried = self._last_row[1] if self._last_row and again else None
+            row = beside(self._map.table, direction) @ self._map.table if carried is None else carried
+            self.gram += np.outer(weight * features, features)
+            self.inverse -= np.outer(direction, (weight / pivot) * direction)
+        if self._mean is not None:
+            innovation = value - float(self._mean[arm])
+            self._mean = self._mean + (innovation * weight / pivot) * row if self._linear else None
+        self._variance = self._variance - (self.ridge * weight / pivot) * (row * row)
         self.information_gain += 0.5 * math.log(pivot)
-        self._changes += 1
+        self._changes, self._std, self._last_row = self._changes + 1, None, (arm, row / pivot)
         if self._inverse_root is not None and not self._inverse_root.add(math.sqrt(weight) * features):
             self._inverse_root = None
+
+    def _pull(self, features: Floats, weights: Floats) -> None:
+        """V^-1, the variance and the gain after pulls of b distinct arms with these features, (r, b)."""
+        directions = self.inverse @ features
+        root = np.asarray(np.linalg.cholesky(np.diag(1 / weights) + features.T @ directions), dtype=float)
+        directions = solve_lower(root, directions.T)
+        self.inverse -= directions.T @ directions
+        self._variance = self._variance - self.ridge * product_squares(directions, self._map.table)
+        self.information_gain += float(np.log(root.diagonal()).sum() + 0.5 * np.log(weights).sum())
+        self._changes += weights.size
+        for column in (np.sqrt(weights) * features).T:
+            if self._inverse_root is not None and not self._inverse_root.add(column):
+                self._inverse_root = None
 
     def _rebuild(self) -> None:
         """V and all that follows, in features that are new."""
@@ -341,4 +401,4 @@ class SparsePosterior:
         self._variance = self._map.unexplained + self.ridge * product_squares(lower, self._map.table)
         self._blur = BLUR * float(self._variance.max())
         self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self.ridge))
-        self._changes, self._std, self._inverse_root = 0, None, None
+        self._changes, self._std, self._inverse_root, self._last_row = 0, None, None, None

@@ -28,7 +28,7 @@ class FeatureMap(Protocol):
     span: Floats | None
     """Orthonormal basis of what the features of all arms span, (m, r); None for the unit vectors."""
     table: Floats
-    """Features of every arm in that basis, (r, N); replaced, never written to, when they change."""
+    """Features of every arm in that basis, (r, N); replaced, its rows never written to, when they change."""
     unexplained: Floats
     """Prior variance of every arm that the features do not carry, (N,)."""
 
@@ -36,8 +36,8 @@ class FeatureMap(Protocol):
         """Features (r, n) of any (n, d) points in the basis, and the variance they do not carry, (n,)."""
         ...
 
-    def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
-        """After a round: choose the features anew if they depend on the pulls; say whether they changed.
+    def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> int:
+        """After a round: choose the features anew if they depend on the pulls.
 
         Parameters
         ----------
@@ -49,6 +49,11 @@ class FeatureMap(Protocol):
             Their posterior variance before the round.
         last : int
             The arm pulled last.
+
+        Returns
+        -------
+        int
+            How many features are as they were, from the first one on; those after them are new.
         """
         ...
 

@@ -24,6 +24,7 @@ from noregret.belief.arrays import (
 )
 from noregret.belief.features import LOW_RANK
 from noregret.belief.kernels import Matern, RationalQuadratic, SquaredExponential
+from noregret.belief.numerics.draws import spectral_frequencies
 from noregret.belief.posterior import Floats, Ints, Rng
 
 MOST_FEATURES = 20_000
@@ -120,8 +121,7 @@ class RandomFourier:
 
     def on(self, arms: Floats, ridge: float, rng: Rng) -> FourierMap:
         """Features of these arms, at frequencies drawn now."""
-        frequencies = rng.standard_normal((self.count, arms.shape[1])) / np.asarray(self.kernel.lengthscale)
-        frequencies *= _frequency_scale(self.kernel, self.count, rng)[:, None]
+        frequencies = spectral_frequencies(self.kernel, self.count, arms.shape[1], rng)
         return FourierMap(arms, frequencies, np.full(self.count, 1 / self.count))
 
 
@@ -159,8 +159,8 @@ class FourierMap:
             table[cosines:, slab] = beside(points, sizes[moving]) * xp.sin(angles[beside(points, moving)])
         return table
 
-    def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
-        return False
+    def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> int:
+        return len(self.table)
 
     def unexplained_covariance(self, first: Ints, second: Ints) -> Floats:
         return np.zeros((len(first), len(second)))
@@ -213,16 +213,6 @@ def _axis(order: int) -> tuple[Floats, Floats]:
 def _grid(axis: Floats, dimension: int) -> Floats:
     """All combinations of an axis with itself, (n^d, d), in an order that runs backwards if the axis does."""
     return np.stack(np.meshgrid(*[axis] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
-
-
-def _frequency_scale(kernel: SquaredExponential | Matern | RationalQuadratic, count: int, rng: Rng) -> Floats:
-    """What a Gaussian frequency is multiplied by: these kernels are mixtures of SE kernels."""
-    match kernel:
-        case Matern():
-            return np.sqrt(2 * kernel.nu / rng.chisquare(2 * kernel.nu, count))
-        case RationalQuadratic():
-            return np.sqrt(rng.gamma(kernel.alpha, 1 / kernel.alpha, count))
-    return np.ones(count)
 
 
 def _check_size(features: int, advice: str) -> None:

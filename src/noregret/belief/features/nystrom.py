@@ -1,32 +1,41 @@
 """Nystrom features: any kernel, seen from a dictionary of the pulled arms.
 
-Kernel columns are computed once per arm, when it first enters the dictionary. The embedding of all arms, the one
-step of size m^2 N, is made anew only when the dictionary has changed.
+Kernel columns are computed once per arm, when it first enters the dictionary. With a Cholesky root, an arm that enters
+appends one feature, at O(m N); the embedding of all arms is made anew, at O(m^2 N), when arms leave. With a symmetric
+root it is made anew whenever the dictionary has changed.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, Self, get_args
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
-from noregret.belief.arrays import is_tensor
+from noregret.belief.arrays import column_squares, is_tensor
 from noregret.belief.features import LOW_RANK
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.numerics.columns import KernelColumns
-from noregret.belief.numerics.linalg import pivoted_root, solve_lower
+from noregret.belief.numerics.draws import PriorDraws
+from noregret.belief.numerics.linalg import enlarged, pivoted_root, solve_lower
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
 
 Counting = Literal["each", "sum", "once"]
 Root = Literal["symmetric", "cholesky"]
 Variance = Literal["full", "subset-of-regressors"]
-Whiten = Callable[[Floats], Floats]
+Coins = Literal["fresh", "kept"]
+
+NEGLIGIBLE = 1e-8
+"""An arm of which the features leave less variance than this share of the ridge adds no feature of a Cholesky root."""
+
+ROUNDING = 1e-12
+"""What is smaller than this, compared to the largest variance, is taken for rounding."""
+
+LINGER = 0.125
+"""Members whose coins have turned against them stay until they are more than this share of the dictionary."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,11 @@ class Nystrom:
         second takes a fraction of the time; truncation per direction depends on the basis, and takes the first.
     variance : {"full", "subset-of-regressors"}
         k(x, x) - phi'phi + ridge phi' V^-1 phi, or its last term alone, which starves away from S: there to show it.
+    coins : {"fresh", "kept"}
+        Every arm's coin, a uniform number below which its probability must not be, is tossed anew after every round, as
+        in the paper, or once, at its first pull. Probabilities move slowly, so kept coins change S by few arms a round,
+        which makes a round several times cheaper with a Cholesky root. Arms that ought to leave then do so together,
+        once they are an eighth of S; an S with more arms is no less accurate. The theorem is proved for fresh coins.
     """
 
     kernel: Kernel
@@ -58,6 +72,7 @@ class Nystrom:
     counting: Counting = "each"
     root: Root = "symmetric"
     variance: Variance = "full"
+    coins: Coins = "fresh"
 
     def __init__(
         self,
@@ -66,11 +81,12 @@ class Nystrom:
         counting: Counting = "each",
         root: Root = "symmetric",
         variance: Variance = "full",
+        coins: Coins = "fresh",
     ) -> None:
         if not oversampling > 0:
             raise ValueError(f"oversampling must be positive, got {oversampling}")
-        given = {"counting": counting, "root": root, "variance": variance}
-        for (name, value), options in zip(given.items(), (Counting, Root, Variance), strict=True):
+        given = {"counting": counting, "root": root, "variance": variance, "coins": coins}
+        for (name, value), options in zip(given.items(), (Counting, Root, Variance, Coins), strict=True):
             if value not in get_args(options):
                 raise ValueError(f"{name} must be one of {', '.join(get_args(options))}, got {value!r}")
             object.__setattr__(self, name, value)
@@ -90,33 +106,47 @@ class NystromMap:
     def __init__(self, features: Nystrom, arms: Floats, ridge: float, rng: Rng) -> None:
         self.members = np.empty(0, np.intp)  # the dictionary S, as arms
         self._features, self._arms, self._ridge, self._rng = features, arms, ridge, rng
-        self._prior_root: Floats | None = None
+        self._prior = PriorDraws(features.kernel, arms)
         self._basis: Ints = self.members  # those of them that the features are made of
-        self._whiten: Whiten = np.asarray
+        self._coins = np.empty(0)  # of the arms pulled, in the order of first pulls, if they are kept
+        self._root = np.empty((0, 0))  # of K(basis, basis): the Cholesky root, or the inverse of the symmetric one
         self.span: Floats | None = None
         self._columns = KernelColumns(features.kernel, arms)
-        self.table = np.empty((0, len(arms)))
+        self.table = self._room = np.empty((0, len(arms)))  # the first rows of the room there is
         self.unexplained = self._not_carried(self._columns.variance, self.table)
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         kernel = self._features.kernel
         columns = kernel(self._arms[self._basis], points) if self.members.size else np.empty((0, len(points)))
-        table = self._whiten(columns)
+        table = self._whiten(columns, self._root)
         return table, self._not_carried(kernel.diag(points), table)
 
-    def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> bool:
-        state = self._rng.bit_generator.state
-        drawn = pulled[self._rng.random(pulled.size) < self._chance(precision, variance)]
-        if not drawn.size:
-            drawn = np.array([last], np.intp)
-        if np.array_equal(drawn, self.members):
-            return False
+    def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> int:
+        state, kept = self._rng.bit_generator.state, self._features.coins == "kept"
+        coins = self._coins[: pulled.size]
+        coins = np.concatenate([coins, self._rng.random(pulled.size - coins.size)])
+        drawn = pulled[coins < self._chance(precision, variance)]
         try:
-            self._embed(drawn)
+            unchanged = self._replace_members(drawn if drawn.size else np.array([last], np.intp))
         except BaseException:
             self._rng.bit_generator.state = state
             raise
-        return True
+        self._coins = coins if kept else self._coins
+        return unchanged
+
+    def _replace_members(self, drawn: Ints) -> int:
+        """Take these arms for the dictionary, at the least cost; return how many of the features stay."""
+        is_member = np.zeros(len(self._arms), bool)
+        is_member[self.members] = True
+        new = drawn[~is_member[drawn]]
+        leaving, features = self.members.size + new.size - drawn.size, self._features
+        linger = leaving <= (LINGER * self.members.size if features.coins == "kept" else 0)
+        if linger and not new.size:
+            return len(self.table)
+        if linger and features.root == "cholesky":
+            return self._append(new)
+        self._embed(drawn)
+        return 0
 
     def unexplained_covariance(self, first: Ints, second: Ints) -> Floats:
         if self._features.variance != "full":
@@ -128,22 +158,22 @@ class NystromMap:
         """A prior draw g less what the features carry of it, phi'(K_S^-1/2 g_S): of covariance k - phi'phi."""
         if self._features.variance != "full":
             return self.unexplained
-        if self._prior_root is None:
-            self._prior_root = pivoted_root(self._features.kernel(self._arms, self._arms))
-        draw = self._prior_root @ rng.standard_normal(self._prior_root.shape[1])
+        draw: Floats = self._prior.draw(rng)
         if not self.members.size:
-            return np.asarray(draw)
-        return np.asarray(draw - self._whiten(draw[self._basis][:, None])[:, 0] @ self.table)
+            return draw
+        return np.asarray(draw - self._whiten(draw[self._basis][:, None], self._root)[:, 0] @ self.table)
 
     def move(self, arms: Floats, index: Ints) -> Self:
         other = type(self)(self._features, arms, self._ridge, self._rng)
         if self.members.size:
             other._embed(index[self.members])
+        other._coins = self._coins
         return other
 
     def copy(self) -> Self:
         twin = copy.copy(self)
         twin._rng, twin._columns = copy.deepcopy(self._rng), self._columns.copy()
+        twin._room = self.table  # full, so what the twin appends goes to an array of its own
         return twin
 
     def _chance(self, precision: Floats, variance: Floats) -> Floats:
@@ -160,21 +190,54 @@ class NystromMap:
     def _embed(self, members: Ints) -> None:
         """Take these arms for the dictionary: features of all arms from it, and the variance they leave."""
         with threads_for(members.size**2 * len(self._arms)):
-            kept, whiten, span = _WHITENERS[self._features.root](self._columns.among(members))
-            table = whiten(self._columns.copies_of(members[kept]))
+            kept, root, span = self._decompose(self._columns.among(members))
+            table = self._whiten(self._columns.copies_of(members[kept]), root)
             unexplained = self._not_carried(self._columns.variance, table)
-        self.members, self._basis, self._whiten = members, members[kept], whiten
-        self.span, self.table, self.unexplained = span, table, unexplained
+        self.members, self._basis, self._root = members, members[kept], root
+        self.span, self.table, self.unexplained, self._room = span, table, unexplained, table
+
+    def _append(self, new: Ints) -> int:
+        """Take these arms into the dictionary too, at O(m N) for each feature they add; return how many stay."""
+        before, count = len(self.table), len(self._arms)
+        with threads_for(new.size * before * count):
+            carried = self.table[:, new]
+            kept, corner = self._pivoted(self._columns.among(new) - carried.T @ carried)
+            border, basis = carried[:, kept].T, new[kept]
+            rows = solve_lower(corner, self._columns.copies_of(basis) - border @ self.table)
+            unexplained = self._not_carried(self.unexplained, rows)
+        self._room = enlarged(self._room, before + len(rows))
+        self._room[before : before + len(rows)] = rows
+        self._root = np.block([[self._root, np.zeros((before, len(rows)))], [border, corner]])
+        self.table = self._room[: before + len(rows)]
+        self.members, self._basis = np.append(self.members, new), np.append(self._basis, basis)
+        self.unexplained = unexplained
+        return before
+
+    def _decompose(self, corner: Floats) -> tuple[Ints, Floats, Floats | None]:
+        """Which of the members the features are made of, the root that `_whiten` takes, and the basis."""
+        if self._features.root == "symmetric":
+            return np.arange(len(corner)), *_symmetric_inverse_root(corner)
+        return *self._pivoted(corner), None
+
+    def _whiten(self, columns: Floats, root: Floats) -> Floats:
+        """K_S^-1/2 times kernel columns, (m, n) -> (r, n); they may be written over."""
+        return root @ columns if self._features.root == "symmetric" else solve_lower(root, columns)
+
+    def _pivoted(self, corner: Floats) -> tuple[Ints, Floats]:
+        """Pivoted Cholesky root of a covariance, cut where the rest is negligible: its rows in order, and the root."""
+        least = max(NEGLIGIBLE * self._ridge, ROUNDING * float(self._columns.variance.max()))
+        factor, pivots, rank, _ = dpstrf(corner, tol=least, lower=1)
+        return pivots[:rank] - 1, np.ascontiguousarray(np.tril(factor)[:rank, :rank])
 
     def _not_carried(self, prior: Floats, table: Floats) -> Floats:
         """k(x, x) - phi'phi, (n,); nothing in the subset of regressors."""
         if self._features.variance != "full":
             return np.zeros(len(prior))
-        return np.asarray(np.maximum(prior - np.einsum("ij,ij->j", table, table), 0.0))
+        return np.asarray(np.maximum(prior - column_squares(table), 0.0))
 
 
-def _symmetric_whitener(corner: Floats) -> tuple[Ints, Whiten, Floats]:
-    """Multiplication by the symmetric pseudo-inverse root of K_S = Q D Q', in the basis Q: by D^-1/2 Q'."""
+def _symmetric_inverse_root(corner: Floats) -> tuple[Floats, Floats]:
+    """The symmetric pseudo-inverse root of K_S = Q D Q' in the basis Q, D^-1/2 Q'; and Q."""
     root = pivoted_root(corner)
     if root.shape[1] < LOW_RANK * len(corner):  # K_S = R R' with few columns: the eigenvalues of a small matrix will do
         frame, upper = np.linalg.qr(root)
@@ -184,18 +247,4 @@ def _symmetric_whitener(corner: Floats) -> tuple[Ints, Whiten, Floats]:
         values, vectors = np.linalg.eigh(corner)
     kept = values > values.max(initial=0.0) * len(corner) * np.finfo(float).eps
     vectors = vectors[:, kept]
-    return np.arange(len(corner)), partial(np.matmul, (vectors / np.sqrt(values[kept])).T), vectors
-
-
-def _cholesky_whitener(corner: Floats) -> tuple[Ints, Whiten, None]:
-    """Multiplication by the inverse of the pivoted Cholesky root of K_S, cut at its numerical rank."""
-    factor, pivots, rank, _ = dpstrf(corner, lower=1)
-    root = np.ascontiguousarray(np.tril(factor)[:rank, :rank])
-    return pivots[:rank] - 1, partial(solve_lower, root), None
-
-
-_WHITENERS: dict[Root, Callable[[Floats], tuple[Ints, Whiten, Floats | None]]] = {
-    "symmetric": _symmetric_whitener,
-    "cholesky": _cholesky_whitener,
-}
-"""For each root: which members' kernel values it is applied to, how (these may be written over), and the basis."""
+    return (vectors / np.sqrt(values[kept])).T, vectors
