@@ -90,7 +90,9 @@ def special(array: Array) -> Any:
 
 def root_of_positive(variance: Any) -> Any:
     """The square root of each number, 0 for those below 0, (n,) -> (n,)."""
-    return namespace(variance).sqrt(at_least(variance, 0.0))
+    if isinstance(variance, np.ndarray):  # in every round: no calls that can be saved
+        return np.sqrt(np.maximum(variance, 0.0))
+    return variance.clip(min=0.0).sqrt_()
 
 
 def empty_rows(like: Any, count: int) -> Any:
@@ -102,9 +104,12 @@ def empty_rows(like: Any, count: int) -> Any:
 
 def stacked(arms: Array, points: NDArray[Any]) -> Array:
     """NumPy's (n, d) points below the (N, d) arms, where these live."""
-    if isinstance(arms, np.ndarray):
-        return np.vstack([arms, points])
-    return namespace(arms).concat([arms, beside(arms, points)])
+    return joined([arms, beside(arms, points)])
+
+
+def joined(arrays: list[Array]) -> Array:
+    """Arrays that live in one place, one behind the other."""
+    return np.concatenate(arrays) if isinstance(arrays[0], np.ndarray) else namespace(arrays[0]).concat(arrays)
 
 
 def slabs(count: int, rows: int) -> list[slice]:

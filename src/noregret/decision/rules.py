@@ -25,10 +25,12 @@ LOG_SQRT_2_PI = 0.5 * math.log(2 * math.pi)
 
 def best_arm(rule: Rule, posterior: Posterior, rng: Rng) -> int:
     """The arm that scores highest, the lowest index on ties; ValueError unless there is one number for every arm."""
-    scores: Array = rule(posterior, rng)
-    scores, expected = scores if is_tensor(scores) else np.asarray(scores), tuple(posterior.mean.shape)
+    scores, expected = rule(posterior, rng), posterior.mean.shape
+    if not isinstance(scores, np.ndarray) and not is_tensor(scores):
+        scores = np.asarray(scores)
     if scores.shape != expected:
-        raise ValueError(f"the rule {rule} must give one score per arm, {expected}, got shape {tuple(scores.shape)}")
+        shapes = f"{tuple(expected)}, got shape {tuple(scores.shape)}"
+        raise ValueError(f"the rule {rule} must give one score per arm, {shapes}")
     best = int(scores.argmax())  # the first nan, if there is one
     if math.isnan(scores[best]):
         rounds = posterior.rounds
