@@ -147,6 +147,45 @@ def test_a_kernel_that_breaks_loses_nothing(build, result, arms):
     check_recovers(build(kernel), kernel, RuntimeError if result is None else ValueError, arms)
 
 
+class FailingLate:
+    """A kernel that raises at the arms from 0.5 on while it is broken."""
+
+    broken = False
+
+    def __call__(self, X, Y):
+        if self.broken and len(Y) == 4 and Y.min() > 0.5:
+            raise RuntimeError("broken")
+        return SE(X, Y)
+
+    def diag(self, X):
+        return np.ones(len(X))
+
+
+def test_a_kernel_that_breaks_half_way_through_the_arms_loses_nothing_or_says_so(monkeypatch):
+    """Slabs of four arms: a block that fails in a late one adds no row, and a refactoring that does leaves nan."""
+    slabs = [slice(start, start + 4) for start in range(0, 20, 4)]
+    monkeypatch.setattr("noregret.belief.numerics.factor.slabs", lambda count, rows: slabs)
+    monkeypatch.setattr("noregret.belief.conditioning.KEPT", 0)
+    kernel = FailingLate()
+    belief, twin = told(ExactGP(kernel, 0.1)), told(ExactGP(SE, 0.1))
+    kernel.broken = True
+    with pytest.raises(RuntimeError):
+        belief.update([11, 12], [1.0, 2.0])
+    kernel.broken = False
+    np.testing.assert_allclose(knowledge(belief), knowledge(twin), atol=1e-9)
+    for each in (belief, twin):
+        each.update([11, 12], [1.0, 2.0])
+        for t in range(45):
+            each.update(t % 3, 1.0)
+    np.testing.assert_allclose(knowledge(belief), knowledge(twin), atol=1e-9)
+    while not belief._conditioning._is_due():
+        belief.update(belief.rounds % 3, 1.0)
+    kernel.broken = True
+    with pytest.raises(RuntimeError):
+        belief.update(3, 1.0)
+    assert np.isnan(belief.mean).all()
+
+
 @pytest.mark.parametrize("arms", [11, [11, 3, 12, 11]], ids=str)
 @pytest.mark.parametrize(
     "build",
