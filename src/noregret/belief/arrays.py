@@ -21,6 +21,9 @@ Array = Any
 SLAB = 2_000_000
 """Numbers that are computed at once where a table as long as the arms is filled: more would need the table twice."""
 
+SLAB_ON_DEVICE = 100 * SLAB
+"""The same on a device, where a small product costs as much as a large one."""
+
 
 def is_tensor(array: Any) -> bool:
     """Whether this is a torch tensor; torch is not imported to find out."""
@@ -71,7 +74,8 @@ def column_squares(table: Any) -> Any:
     """The sum of squares of every column, (r, n) -> (n,)."""
     if isinstance(table, np.ndarray):
         return np.einsum("ij,ij->j", table, table)
-    return namespace(table).vecdot(table, table, axis=0)
+    norms = namespace(table).linalg.vector_norm(table, axis=0)  # one pass, where a product would be three
+    return norms * norms
 
 
 def at_least(array: Array, least: float) -> Array:
@@ -112,9 +116,10 @@ def joined(arrays: list[Array]) -> Array:
     return np.concatenate(arrays) if isinstance(arrays[0], np.ndarray) else namespace(arrays[0]).concat(arrays)
 
 
-def slabs(count: int, rows: int) -> list[slice]:
-    """Slices of ``count`` columns, each so wide that so many rows of it are about `SLAB` numbers."""
-    width = max(SLAB // max(rows, 1), 1)
+def slabs(like: Array, rows: int) -> list[slice]:
+    """Slices of an (N,) array that are so wide that so many rows of one are as many numbers as are computed at once."""
+    numbers, count = SLAB if isinstance(like, np.ndarray) else SLAB_ON_DEVICE, len(like)
+    width = max(numbers // max(rows, 1), 1)
     return [slice(start, min(start + width, count)) for start in range(0, count, width)]
 
 

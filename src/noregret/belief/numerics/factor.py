@@ -206,7 +206,7 @@ class Factor:
         after that, mean and variance are nan: better than wrong. New rows below others are only dropped.
         """
         size = len(corner)
-        parts = slabs(len(self.mean), size)
+        parts = slabs(self.mean, size)
         first = columns(parts[0])  # if the kernel fails, it is here: nothing has changed yet
         mean, variance = (self.mean, self.variance) if rows else (zeros_like(self.mean), self._prior_variance)
         mean, variance = mean + 0.0, variance + 0.0
