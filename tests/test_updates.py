@@ -91,6 +91,31 @@ def test_a_bad_update_is_refused_and_changes_nothing(model):
 
 
 @every_model
+def test_bad_rewards_of_points_are_refused_and_change_nothing(model):
+    belief, twin = told(model), told(model)
+    for points, rewards, noise, message in [
+        ([[0.1, 0.2]], [1.0], None, "points must have 1 columns like the arms, got 2"),
+        ([[0.1], [math.nan]], [1.0, 2.0], None, "arm 1 is not finite: drop it or fill its missing values"),
+        ([[0.1], [0.2]], [1.0], None, "rewards must be one per arm, got 2 arms and 1 reward"),
+        ([0.123], math.nan, None, "reward of arm 0 is nan: drop it or pass a finite value"),
+        ([0.123], 1.0, -1.0, "noise must be positive and finite, got -1.0"),
+    ]:
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            belief.learn(points, rewards, noise)
+    np.testing.assert_array_equal(knowledge(belief), knowledge(twin))
+
+
+def test_points_outside_the_features_domain_are_refused_and_change_nothing():
+    model = SparseGP(QuadratureFourier(SE, 24), 0.1)
+    belief, twin = told(model), told(model)
+    with pytest.raises(ValueError, match=r"^points must lie in the unit cube for QuadratureFourier"):
+        belief.learn([[0.3], [1.5]], [1.0, 2.0])
+    for each in (belief, twin):
+        each.learn([[0.3], [0.31]], [1.0, 0.5])
+    np.testing.assert_array_equal(knowledge(belief), knowledge(twin))
+
+
+@every_model
 def test_updates_with_nothing_in_them_change_nothing(model):
     belief, twin = told(model), told(model)
     belief.update([], [])
