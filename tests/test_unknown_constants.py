@@ -133,6 +133,23 @@ def test_a_model_admitted_late_knows_what_one_from_the_start_knows():
         assert getattr(belief, name) == pytest.approx(getattr(expected, name), abs=1e-10), name
 
 
+def test_points_that_are_no_arms_teach_every_model_and_those_admitted_late():
+    early, late = ExactGP(SquaredExponential(0.3), 0.1), ExactGP(Matern(2.5, 0.1), 0.5)
+    belief, expected = SharedPosterior(ARMS[::2]), late.prior(ARMS[::2])
+    belief.admit("early", early)
+    for posterior in (belief, expected):
+        posterior.update([3, 4], [1.0, 0.5])
+        posterior.learn(ARMS[[6, 7, 9]], [2.0, 0.0, 1.0])  # the first of them is an arm
+        posterior.learn(ARMS[7], 0.3, noise=2.0)
+    twin = belief.copy()
+    twin.learn(ARMS[11], 5.0)
+    belief.admit("late", late)
+    belief.leader = "late"
+    for name in ("mean", "std", "rounds", "information_gain", "effective_dimension"):
+        assert getattr(belief, name) == pytest.approx(getattr(expected, name), abs=1e-10), name
+    assert twin.rounds == belief.rounds + 1 == 7
+
+
 def test_a_leader_that_is_dismissed_leaves_the_lead_to_another():
     belief = SharedPosterior(ARMS)
     for lengthscale in (0.3, 0.1):
@@ -143,6 +160,15 @@ def test_a_leader_that_is_dismissed_leaves_the_lead_to_another():
     assert set(belief.members) == {0.1, "new"}
     assert belief.mean == pytest.approx(belief.members[0.1].mean)
     assert belief.members["new"].mean[7] == pytest.approx(1 / 1.1)
+
+
+def test_a_robust_posterior_trusts_outliers_of_points_as_it_does_those_of_arms():
+    whole, part = (ConjugateGP(SquaredExponential(0.2), 0.01).prior(arms) for arms in (ARMS, ARMS[::3]))
+    pulls, rewards = [4, 5, 4, 9, 4], [1.0, -1.0, 1e6, 0.5, -1e3]
+    whole.update(pulls, rewards, noise=[1, 2, 1, 1, 3])
+    part.learn(ARMS[pulls], rewards, noise=[1, 2, 1, 1, 3])
+    for name in ("mean", "std", "rounds", "information_gain", "claimed_gain", "misfit"):
+        assert getattr(part, name) == pytest.approx(getattr(whole.at(ARMS[::3]), name), rel=1e-6, abs=1e-8), name
 
 
 def test_a_copy_goes_its_own_way():

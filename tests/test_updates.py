@@ -92,6 +92,31 @@ def test_a_bad_update_is_refused_and_changes_nothing(model):
 
 
 @every_model
+def test_bad_rewards_of_points_are_refused_and_change_nothing(model):
+    belief, twin = told(model), told(model)
+    for points, rewards, noise, message in [
+        ([[0.1, 0.2]], [1.0], None, "points must have 1 columns like the arms, got 2"),
+        ([[0.1], [math.nan]], [1.0, 2.0], None, "arm 1 is not finite: drop it or fill its missing values"),
+        ([[0.1], [0.2]], [1.0], None, "rewards must be one per arm, got 2 arms and 1 reward"),
+        ([0.123], math.nan, None, "reward of arm 0 is nan: drop it or pass a finite value"),
+        ([0.123], 1.0, -1.0, "noise must be positive and finite, got -1.0"),
+    ]:
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            belief.learn(points, rewards, noise)
+    np.testing.assert_array_equal(knowledge(belief), knowledge(twin))
+
+
+def test_points_outside_the_features_domain_are_refused_and_change_nothing():
+    model = SparseGP(QuadratureFourier(SE, 24), 0.1)
+    belief, twin = told(model), told(model)
+    with pytest.raises(ValueError, match=r"^points must lie in the unit cube for QuadratureFourier"):
+        belief.learn([[0.3], [1.5]], [1.0, 2.0])
+    for each in (belief, twin):
+        each.learn([[0.3], [0.31]], [1.0, 0.5])
+    np.testing.assert_array_equal(knowledge(belief), knowledge(twin))
+
+
+@every_model
 def test_updates_with_nothing_in_them_change_nothing(model):
     belief, twin = told(model), told(model)
     belief.update([], [])
@@ -147,6 +172,45 @@ def check_recovers(model, part, errors, arms):
 def test_a_kernel_that_breaks_loses_nothing(build, result, arms):
     kernel = Failing(SE, result)
     check_recovers(build(kernel), kernel, RuntimeError if result is None else ValueError, arms)
+
+
+class FailingLate:
+    """A kernel that raises at the arms from 0.5 on while it is broken."""
+
+    broken = False
+
+    def __call__(self, X, Y):
+        if self.broken and len(Y) == 4 and Y.min() > 0.5:
+            raise RuntimeError("broken")
+        return SE(X, Y)
+
+    def diag(self, X):
+        return np.ones(len(X))
+
+
+def test_a_kernel_that_breaks_half_way_through_the_arms_loses_nothing_or_says_so(monkeypatch):
+    """Slabs of four arms: a block that fails in a late one adds no row, and a refactoring that does leaves nan."""
+    slabs = [slice(start, start + 4) for start in range(0, 20, 4)]
+    monkeypatch.setattr("noregret.belief.numerics.factor.slabs", lambda like, rows: slabs)
+    monkeypatch.setattr("noregret.belief.conditioning.KEPT", 0)
+    kernel = FailingLate()
+    belief, twin = told(ExactGP(kernel, 0.1)), told(ExactGP(SE, 0.1))
+    kernel.broken = True
+    with pytest.raises(RuntimeError):
+        belief.update([11, 12], [1.0, 2.0])
+    kernel.broken = False
+    np.testing.assert_allclose(knowledge(belief), knowledge(twin), atol=1e-9)
+    for each in (belief, twin):
+        each.update([11, 12], [1.0, 2.0])
+        for t in range(45):
+            each.update(t % 3, 1.0)
+    np.testing.assert_allclose(knowledge(belief), knowledge(twin), atol=1e-9)
+    while not belief._conditioning._is_due():
+        belief.update(belief.rounds % 3, 1.0)
+    kernel.broken = True
+    with pytest.raises(RuntimeError):
+        belief.update(3, 1.0)
+    assert np.isnan(belief.mean).all()
 
 
 @pytest.mark.parametrize("arms", [11, [11, 3, 12, 11]], ids=str)

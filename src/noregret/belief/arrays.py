@@ -21,6 +21,9 @@ Array = Any
 SLAB = 2_000_000
 """Numbers that are computed at once where a table as long as the arms is filled: more would need the table twice."""
 
+SLAB_ON_DEVICE = 100 * SLAB
+"""The same on a device, where a small product costs as much as a large one."""
+
 
 def is_tensor(array: Any) -> bool:
     """Whether this is a torch tensor; torch is not imported to find out."""
@@ -71,7 +74,8 @@ def column_squares(table: Any) -> Any:
     """The sum of squares of every column, (r, n) -> (n,)."""
     if isinstance(table, np.ndarray):
         return np.einsum("ij,ij->j", table, table)
-    return namespace(table).vecdot(table, table, axis=0)
+    norms = namespace(table).linalg.vector_norm(table, axis=0)  # one pass, where a product would be three
+    return norms * norms
 
 
 def at_least(array: Array, least: float) -> Array:
@@ -90,7 +94,9 @@ def special(array: Array) -> Any:
 
 def root_of_positive(variance: Any) -> Any:
     """The square root of each number, 0 for those below 0, (n,) -> (n,)."""
-    return namespace(variance).sqrt(at_least(variance, 0.0))
+    if isinstance(variance, np.ndarray):  # in every round: no calls that can be saved
+        return np.sqrt(np.maximum(variance, 0.0))
+    return variance.clip(min=0.0).sqrt_()
 
 
 def empty_rows(like: Any, count: int) -> Any:
@@ -102,13 +108,17 @@ def empty_rows(like: Any, count: int) -> Any:
 
 def stacked(arms: Array, points: NDArray[Any]) -> Array:
     """NumPy's (n, d) points below the (N, d) arms, where these live."""
-    if isinstance(arms, np.ndarray):
-        return np.vstack([arms, points])
-    return namespace(arms).concat([arms, beside(arms, points)])
+    return joined([arms, beside(arms, points)])
 
 
-def slabs(count: int, rows: int, numbers: int = SLAB) -> list[slice]:
-    """Slices of ``count`` columns, each so wide that so many rows of it are about this many numbers."""
+def joined(arrays: list[Array]) -> Array:
+    """Arrays that live in one place, one behind the other."""
+    return np.concatenate(arrays) if isinstance(arrays[0], np.ndarray) else namespace(arrays[0]).concat(arrays)
+
+
+def slabs(like: Array, rows: int, numbers: int = SLAB) -> list[slice]:
+    """Slices of an (N,) array that are so wide that so many rows of one are as many numbers as are computed at once."""
+    numbers, count = numbers if isinstance(like, np.ndarray) else SLAB_ON_DEVICE, len(like)
     width = max(numbers // max(rows, 1), 1)
     return [slice(start, min(start + width, count)) for start in range(0, count, width)]
 

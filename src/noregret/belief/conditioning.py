@@ -106,14 +106,14 @@ class Conditioning:
             mean, explained = self.factor.explained(self._kernel(self.seen[self.factor.slots], points))
             return mean, prior - explained
 
-    def variances(self) -> Floats:
-        """The variance of every point that was seen, in their order, (u,)."""
-        names, count = self.pulls.arms, len(self._arms)
-        if not names.size or names.max() < count:
+    def variances(self, names: Ints, points: Floats | None = None) -> Floats:
+        """The variances of points, (n, d), with these names, (n,); the points are needed where some are no arms."""
+        is_arm = names < len(self._arms)
+        if is_arm.all() or points is None:
             return np.asarray(numpy_of(self.factor.variance[names]))
-        variance, is_arm = np.empty(names.size), names < count
+        variance = np.empty(names.size)
         variance[is_arm] = numpy_of(self.factor.variance[names[is_arm]])
-        variance[~is_arm] = self.predict(self.seen[~is_arm])[1]
+        variance[~is_arm] = self.predict(points[~is_arm])[1]
         return variance
 
     def gain(self, variance: Floats, noise: Floats) -> float:
@@ -245,7 +245,7 @@ class Conditioning:
             self.ridge,
             self._least_noise,
         )
-        gain = self.factor.gain + self.gain(self.predict(points)[1], block.noise)
+        gain = self.factor.gain + self.gain(self.variances(block.arms, points), block.noise)
         pulls.add(block)
         names, averages, weights = pulls.arms, pulls.averages, pulls.weights
         last = int(names[-1]) if names[-1] < len(self._arms) else -1

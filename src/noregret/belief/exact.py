@@ -109,7 +109,8 @@ class ExactPosterior:
     @property
     def effective_dimension(self) -> float:
         """Sum of std(x_s)^2 / ridge over all pulls, = trace of K_t (K_t + ridge I)^-1."""
-        share = self._conditioning.pulls.weights * self._conditioning.variances() / self.ridge
+        pulls, seen = self._conditioning.pulls, self._conditioning.seen
+        share = pulls.weights * self._conditioning.variances(pulls.arms, seen) / self.ridge
         return float(np.clip(share, 0.0, 1.0).sum())  # each is below 1, but for rounding
 
     @property
@@ -167,12 +168,8 @@ class ExactPosterior:
     def _learn_block(self, names: Ints, values: Floats, noise: Floats, points: Floats | None) -> float:
         """Learn a block of rewards; the gain that it claims."""
         conditioning, block = self._conditioning, pooled(names, values, noise)
-        if points is None:
-            variance = numpy_of(conditioning.factor.variance[names])
-        else:
-            variance, points = conditioning.predict(points)[1], points[first_of_each(names)]
-        claimed = conditioning.gain(variance, noise)
-        conditioning.learn(block, points)
+        claimed = conditioning.gain(conditioning.variances(names, points), noise)
+        conditioning.learn(block, None if points is None else points[first_of_each(names)])
         return claimed
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:

@@ -333,14 +333,13 @@ def _distance(X: Floats, Y: Floats, lengthscale: Lengthscale, metric: Literal["e
 
 def _squared_distance(X: Array, Y: Array, lengthscale: Lengthscale) -> Array:
     """Squared distances on the device of Y, (n, d), (m, d) -> (n, m), one dimension after the other."""
-    scales = np.broadcast_to(np.asarray(lengthscale), Y.shape[1]).tolist()
-    X, squared = beside(Y, X), None
-    for x, y, scale in zip(X.T, Y.T, scales, strict=True):
+    squared: Array = None
+    for axis, (x, y) in enumerate(zip(beside(Y, X).T, Y.T, strict=True)):
         gap = x[:, None] - y
-        gap /= scale
-        gap *= gap
-        squared = gap if squared is None else squared.add_(gap)
-    return squared
+        if isinstance(lengthscale, tuple):
+            gap /= lengthscale[axis]
+        squared = gap * gap if squared is None else squared.addcmul_(gap, gap)
+    return squared if isinstance(lengthscale, tuple) else squared.div_(lengthscale**2)
 
 
 def _refuse_tensor(kernel: Any, points: Any, advice: str = "") -> None:

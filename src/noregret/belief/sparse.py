@@ -204,8 +204,8 @@ class SparsePosterior:
         distinct, kinds = np.unique(points + 0.0, axis=0, return_inverse=True)  # -0.0 becomes 0.0
         places, known = places_among(self._points, distinct), len(self._points)
         if (places >= known).any():
-            self._points = stacked(self._points, distinct[places >= known])
-            self._map = self._map.move(self._points, np.arange(known))
+            stack = stacked(self._points, distinct[places >= known])
+            self._map, self._points = self._map.move(stack, np.arange(known)), stack
             self._rebuild()
         self._update(places[kinds.reshape(-1)], values, factors)
 

@@ -98,7 +98,7 @@ class Sequential:
         belief, active = belief or self.model.prior(arms, rng), np.arange(len(arms))
         while True:
             best = best_arm(self.rule, belief, rng)
-            pulled, rewards = yield Pull(np.full(self.times, best), belief, active)
+            pulled, rewards = yield Pull(np.array([best] * self.times, np.intp), belief, active)
             belief.update(pulled, rewards)
 
     def ahead(self, belief: Posterior, out: Ints, rng: Rng) -> Iterator[int]:

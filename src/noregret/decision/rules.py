@@ -26,14 +26,17 @@ LOG_SQRT_2_PI = 0.5 * math.log(2 * math.pi)
 def best_arm(rule: Rule, posterior: Posterior, rng: Rng) -> int:
     """The arm that scores highest, the lowest index on ties; ValueError unless there is one number for every arm."""
     scores: Array = rule(posterior, rng)
-    return best_of(scores if is_tensor(scores) else np.asarray(scores), rule, posterior)
+    if not isinstance(scores, np.ndarray) and not is_tensor(scores):
+        scores = np.asarray(scores)
+    return best_of(scores, rule, posterior)
 
 
 def best_of(scores: Array, rule: Rule, posterior: Posterior) -> int:
     """The place of the largest of the scores that a rule gave, the first on ties; the errors are `best_arm`'s."""
-    expected = tuple(posterior.mean.shape)
+    expected = posterior.mean.shape
     if scores.shape != expected:
-        raise ValueError(f"the rule {rule} must give one score per arm, {expected}, got shape {tuple(scores.shape)}")
+        shapes = f"{tuple(expected)}, got shape {tuple(scores.shape)}"
+        raise ValueError(f"the rule {rule} must give one score per arm, {shapes}")
     best = int(scores.argmax())  # the first nan, if there is one
     if math.isnan(scores[best]):
         rounds = posterior.rounds

@@ -131,12 +131,12 @@ class FourierMap:
     def __init__(self, arms: Floats, frequencies: Floats, weights: Floats, in_cube: bool = False) -> None:
         self._frequencies, self._weights, self._in_cube = frequencies, weights, in_cube
         self.span: Floats | None = None
-        table = self._table(arms)
-        if not is_tensor(table) or math.prod(table.shape) <= MOST_ON_HOST:
-            self.span = _basis(numpy_of(table))
-        del table
-        self.table, unexplained = self.at(arms)
-        self.unexplained = zeros_like(unexplained)  # but for rounding
+        self.table, self.unexplained = self.at(arms)
+        if not is_tensor(arms) or math.prod(self.table.shape) <= MOST_ON_HOST:
+            self.span = _basis(numpy_of(self.table))
+        if self.span is not None:
+            self.table, unexplained = self.at(arms)
+            self.unexplained = zeros_like(unexplained)  # but for rounding
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         if self._in_cube:
@@ -153,7 +153,7 @@ class FourierMap:
         cosines, sines = len(self._weights), len(moving)
         sizes, xp = np.sqrt(self._weights)[:, None], namespace(points)
         table = empty_rows(points[:, 0], cosines + sines)
-        for slab in slabs(len(points), len(table)):
+        for slab in slabs(points[:, 0], len(table)):
             angles = beside(points, self._frequencies) @ points[slab].T
             table[:cosines, slab] = beside(points, sizes) * xp.cos(angles)
             table[cosines:, slab] = beside(points, sizes[moving]) * xp.sin(angles[beside(points, moving)])

@@ -103,9 +103,9 @@ def waves(kernel: Kernel, points: Array, rng: Rng) -> Array:
     turns = spectral_frequencies(kernel, count, points.shape[1], rng).T / math.tau
     sizes, phases = np.sqrt(2 * variance / count * rng.standard_exponential(count)), rng.random(count)
     if isinstance(points, np.ndarray):
-        draw, cosine, blocks = np.empty(len(points)), _cosine, slabs(len(points), count, 2**15)
+        draw, cosine, blocks = np.empty(len(points)), _cosine, slabs(points, count, 2**15)
     else:
-        draw, cosine, blocks = zeros_like(points[:, 0]), _device_cosine, slabs(len(points), count, 2**26)
+        draw, cosine, blocks = zeros_like(points[:, 0]), _device_cosine, slabs(points, count)
         turns, phases, sizes = (beside(points, each) for each in (turns, phases, sizes))
     for block in blocks:
         draw[block] = cosine(points[block] @ turns + phases) @ sizes

@@ -108,14 +108,13 @@ class Factor:
         corner = math.sqrt(pivot)
         whitened = covariance / corner
         score = (value - float(self.mean[arm])) / corner
+        mean, variance = self.mean + score * whitened, self.variance - whitened * whitened
         if row == len(self._scores):
             self._make_room(row + 1)
-        self._whitened.append(whitened)
+        self._whitened.append(whitened)  # the last that a device without room can refuse
         self._scores[row], self._slots[row], self._noise[row] = score, slot, noise
         self._root[row, :row], self._root[row, row] = numpy_of(border), corner
-        self.rows, self.last_arm = row + 1, arm
-        self.mean = self.mean + score * whitened
-        self.variance = self.variance - whitened * whitened
+        self.rows, self.last_arm, self.mean, self.variance = row + 1, arm, mean, variance
         self.gain += 0.5 * math.log(pivot / noise)
         self.misfit += score * score
         return True
@@ -134,8 +133,7 @@ class Factor:
         pivot = share * at_arm + noise
         score = (value - float(self.mean[arm])) / math.sqrt(pivot)
         change = (share / math.sqrt(pivot)) * row
-        self.mean = self.mean + score * change
-        self.variance = self.variance - change * change
+        self.mean, self.variance = self.mean + score * change, self.variance - change * change
         self.gain += 0.5 * math.log(pivot / noise)
         self.misfit += score * score
 
@@ -204,23 +202,30 @@ class Factor:
     def _carry(self, rows: int, border: Floats, corner: Floats, scores: Floats, columns: Columns) -> None:
         """Carry new rows to all arms, below so many of the first ones, a slab of arms at a time.
 
-        In the place of other rows they are written over them, so that the table is never there twice.
+        In the place of other rows they are written over them, so that the table is never there twice. If a slab fails
+        after that, mean and variance are nan: better than wrong. New rows below others are only dropped.
         """
         size = len(corner)
-        parts = slabs(len(self.mean), size)
+        parts = slabs(self.mean, size)
         first = columns(parts[0])  # if the kernel fails, it is here: nothing has changed yet
         mean, variance = (self.mean, self.variance) if rows else (zeros_like(self.mean), self._prior_variance)
         mean, variance = mean + 0.0, variance + 0.0
         left, weights = beside(mean, border.T), beside(mean, scores)
         self._whitened.resize(rows + size)
-        for slab in parts:
-            covariance = columns(slab) if slab.start else first
-            if rows:
-                covariance = covariance - self._whitened.times(left, slab)
-            whitened = solve_lower(corner, covariance)
-            self._whitened.write(rows, slab, whitened)
-            mean[slab] += weights @ whitened
-            variance[slab] -= column_squares(whitened)
+        try:
+            for slab in parts:
+                covariance = columns(slab) if slab.start else first
+                if rows:
+                    covariance = covariance - self._whitened.times(left, slab)
+                whitened = solve_lower(corner, covariance)
+                self._whitened.write(rows, slab, whitened)
+                mean[slab] += weights @ whitened
+                variance[slab] -= column_squares(whitened)
+        except BaseException:
+            self._whitened.resize(rows)
+            if not rows:
+                self.mean, self.variance = math.nan * mean, math.nan * variance
+            raise
         self.mean, self.variance = mean, variance
 
     def _make_room(self, rows: int) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf, dtrtri
 
-from noregret.belief.arrays import beside, column_squares, empty_rows, slabs
+from noregret.belief.arrays import beside, column_squares, slabs
 from noregret.belief.numerics.threads import one_thread
 from noregret.belief.posterior import Floats, Ints
 
@@ -68,10 +68,10 @@ def _solve_lower(root: Floats, right: Floats) -> None:
     _solve_lower(root[half:, half:], right[half:])
 
 
-def product_squares(left: Floats, table: Floats) -> Floats:
+def product_squares(left: Floats, table: Any) -> Any:
     """Sums of squares of the columns of left @ table, (m, r), (r, N) -> (N,), where the table lives."""
-    squares, left = empty_rows(table[0], 1)[0] if len(table) else np.zeros(table.shape[1]), beside(table, left)
-    for slab in slabs(table.shape[1], len(left)):
+    squares, left = table.sum(axis=0), beside(table, left)
+    for slab in slabs(squares, len(left)):
         squares[slab] = column_squares(left @ table[:, slab])
     return squares
 

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, beside, empty_rows, numpy_of
+from noregret.belief.arrays import Array, empty_rows, joined, numpy_of
 from noregret.belief.posterior import Floats, Ints
 
 BLOCK = 4_000_000
@@ -59,7 +59,7 @@ class Rows:
         """One column, (r,), a copy."""
         if self.count <= self._most:  # read once: its elements lie a whole row apart
             return self._blocks[0][: self.count, arm] + 0.0 if self.count else np.empty(0)
-        return beside(self._like, np.concatenate([numpy_of(part[:, arm]) for _, part in self._parts()]))
+        return joined([part[:, arm] for _, part in self._parts()])
 
     def some(self, arms: Ints) -> Floats:
         """Some columns as NumPy's, (n,) -> (r, n)."""
