@@ -7,7 +7,7 @@ The state is small: with features that span r dimensions, and the u distinct arm
 
 where the estimator says what theta is, and unexplained is the prior variance that the features do not carry. All of it
 is in coordinates of the span: the m features themselves, where they span as many dimensions. While they stay, a pull
-changes V^-1 and s^2 by a rank-one term, O(r N), and so does one more feature; when others change, all is made afresh,
+costs O(r N), and so does one more feature (`noregret.belief.regression`); when others change, all is made afresh,
 O(r^2 N).
 """
 
@@ -22,15 +22,11 @@ import numpy as np
 
 from noregret.belief.estimators import Estimator
 from noregret.belief.estimators.estimators import LeastSquares
-from noregret.belief.estimators.roots import InverseRoot
 from noregret.belief.features import Features
-from noregret.belief.numerics.linalg import BLOCK, REFRESH, solve_lower, squared_norms
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_pulls
-from noregret.belief.pulls import Pulls, places_among, pooled
-
-BLUR = 1e-12
-"""What rounding may have added to or taken from a variance, as a share of the largest."""
+from noregret.belief.pulls import Pooled, Pulls, places_among, pooled
+from noregret.belief.regression import FeatureRegression
 
 
 @dataclass(frozen=True)
@@ -74,10 +70,6 @@ class SparseGP:
 class SparsePosterior:
     """The belief of `SparseGP` (see `noregret.belief.posterior.Posterior` for the contract)."""
 
-    gram: Floats  # V, (r, r)
-    inverse: Floats  # V^-1, (r, r)
-    information_gain: float  # that of the features' kernel, 1/2 ln det(V / ridge)
-
     def __init__(self, model: SparseGP, arms: Floats, rng: Rng) -> None:
         self._points, self._shown = arms, len(arms)  # points that were pulled and are arms no more come last
         self.rounds, self.ridge = 0, model.ridge
@@ -89,10 +81,7 @@ class SparsePosterior:
         self._std: Floats | None = None
         self._theta: Floats | None = None
         self._seen: Floats | None = None
-        self._variance, self._blur, self._changes = np.empty(0), 0.0, 0
-        self._inverse_root: InverseRoot | None = None  # of V, once somebody wants it
         self._linear = type(model.estimator).theta is Estimator.theta  # whether theta = V^-1 sum phi y
-        self._last_row: tuple[int, Floats] | None = None  # the arm of the last pull, and phi' V^-1 phi of all with it
         self._rebuild()
 
     @property
@@ -112,7 +101,7 @@ class SparsePosterior:
     def std(self) -> Floats:
         """Posterior standard deviation of every arm, (N,)."""
         if self._std is None:
-            self._std = np.sqrt(np.maximum(self._variance[: self._shown], 0.0))
+            self._std = np.sqrt(np.maximum(self._regression.variance[: self._shown], 0.0))
         return self._std
 
     @property
@@ -140,19 +129,32 @@ class SparsePosterior:
     def norm_bounds(self) -> Floats:
         """No less than the norm of V^-1/2 phi, for the features of each distinct point pulled, (u,)."""
         pulled = self._pulls.arms
-        carried = np.maximum(self._variance[pulled] - self._map.unexplained[pulled], 0.0)
-        return np.sqrt((carried + self._blur) / self.ridge)
+        carried = np.maximum(self._regression.variance[pulled] - self._map.unexplained[pulled], 0.0)
+        return np.sqrt((carried + self._regression.blur) / self.ridge)
+
+    @property
+    def gram(self) -> Floats:
+        """V = ridge I + seen diag(weights) seen', (r, r)."""
+        return self._regression.gram
+
+    @property
+    def inverse(self) -> Floats:
+        """V^-1, (r, r)."""
+        return self._regression.inverse
 
     def inverse_root_times(self, right: Floats) -> Floats:
         """V^-1/2 times (r, n) or (r,), with the symmetric root."""
-        if self._inverse_root is None:
-            self._inverse_root = InverseRoot(self.gram)
-        return self._inverse_root @ right
+        return self._regression.inverse_root_times(right)
+
+    @property
+    def information_gain(self) -> float:
+        """Gain of the features' kernel, 1/2 ln det(V / ridge)."""
+        return self._regression.gain
 
     @property
     def effective_dimension(self) -> float:
         """Sum of std(x_s)^2 / ridge over all pulls."""
-        variance = np.maximum(self._variance[self._pulls.arms], 0.0)
+        variance = np.maximum(self._regression.variance[self._pulls.arms], 0.0)
         return float(self._pulls.weights @ variance) / self.ridge
 
     @property
@@ -197,7 +199,7 @@ class SparsePosterior:
         if values is None:
             self._record(arms, self.mean[arms], factors)
             return
-        values, before = np.clip(values, -HUGE, HUGE), self._variance
+        values, before = np.clip(values, -HUGE, HUGE), self._regression.variance
         gain = 0.5 * float(np.log1p(np.maximum(before[arms], 0.0) / (self.ridge * factors)).sum())
         saved = self._saved(arms.size)
         try:
@@ -249,8 +251,8 @@ class SparsePosterior:
     def copy(self) -> Self:
         """An independent posterior with the same knowledge."""
         twin = copy.copy(self)
-        twin._map, twin._memory, twin._inverse_root = self._map.copy(), self._memory.copy(), None
-        twin._pulls, twin.gram, twin.inverse = self._pulls.copy(), self.gram.copy(), self.inverse.copy()
+        twin._map, twin._memory = self._map.copy(), self._memory.copy()
+        twin._pulls, twin._regression = self._pulls.copy(), self._regression.copy()
         return twin
 
     def _saved(self, rewards: int) -> dict[str, Any]:
@@ -274,109 +276,40 @@ class SparsePosterior:
         pulls.add(block)
         pulled = pulls.arms
         features = unchanged = len(self.gram)
-        unexplained = self._map.unexplained
         if before is not None:
             unchanged = self._map.redraw(pulled, pulls.weights, before[pulled], int(arms[-1]))
         # all that may fail has been done: from here on things change
         if unchanged == features < len(self._map.table):
-            self._grow(unexplained)
+            self._grow()
         if len(pulls) > len(self._pulls):
             self._seen = None
         self._pulls = pulls
         self._memory.take(pulls.slots(arms), values / noise)
-        if unchanged < features:
-            self._rebuild()
-        elif block.arms.size == 1 and self._changes < REFRESH:
-            self._learn_one(int(block.arms[0]), float(block.values[0]), 1 / float(block.noise[0]))
+        self._rebuild() if unchanged < features else self._learn(block)
+        self._std = None
+
+    def _grow(self) -> None:
+        """Take in the features that the table has beyond those of V."""
+        seen = self._map.table[:, self._pulls.arms]
+        self._regression.grow(self._map.table, self._map.unexplained, seen, self._pulls.weights)
+        self._seen, self._theta, self._mean = seen, None, None
+
+    def _learn(self, block: Pooled) -> None:
+        """Take in pulls, and their values into a mean that somebody has looked at, if it is least squares."""
+        if block.arms.size > 1:
+            self._regression.learn(block.arms, 1 / block.noise)
+            self._mean = None
+            return
+        arm = int(block.arms[0])
+        change = self._regression.learn_one(arm, 1 / float(block.noise[0]))
+        if self._mean is not None and change is not None and self._linear:
+            self._mean = self._mean + (float(block.values[0]) - float(self._mean[arm])) * change
         else:
-            self._learn(block.arms, 1 / block.noise)
-
-    def _grow(self, unexplained: Floats) -> None:
-        """V, V^-1, the variance and the gain with the features that the table has beyond those of V, (b, N).
-
-        With G the block of V between the old features and the new, H = V^-1 G, and D = ridge I + new diag(weights) new'
-        - G'H, the inverse gains the terms of |D^-1/2 (H'phi - new)|^2; ``unexplained`` is the one of before, (N,).
-        """
-        size, pulled, weights = len(self.gram), self._pulls.arms, self._pulls.weights
-        old, new = self._map.table[:size], self._map.table[size:]
-        with threads_for(len(new) * self._map.table.size):
-            seen = self._map.table[:, pulled]
-            weighted = weights * seen[size:]
-            beside, corner = seen[:size] @ weighted.T, weighted @ seen[size:].T + self.ridge * np.eye(len(new))
-            lifted = self.inverse @ beside
-            root = np.asarray(np.linalg.cholesky(corner - beside.T @ lifted), dtype=float)
-            border = solve_lower(root, np.hstack([lifted.T, -np.eye(len(new))]))
-            missed = solve_lower(root, lifted.T @ old - new)
-            self.gram = np.block([[self.gram, beside], [beside.T, corner]])
-            inverse = border.T @ border
-            inverse[:size, :size] += self.inverse
-            self.inverse, self._seen = inverse, seen
-            carried = self.ridge * squared_norms(missed)
-            self._variance = self._variance + (self._map.unexplained - unexplained) + carried
-        self.information_gain += float(np.log(root.diagonal()).sum() - 0.5 * len(new) * math.log(self.ridge))
-        self._changes += len(new)
-        self._theta = self._mean = self._std = self._inverse_root = self._last_row = None
-
-    def _learn(self, arms: Ints, weights: Floats) -> None:
-        """V and the variance after these pulls of distinct arms."""
-        size = len(self.gram)
-        with threads_for(size * (size + min(arms.size, BLOCK) * len(self._points))):
-            features = self._map.table[:, arms]
-            self.gram += (weights * features) @ features.T
-            self._std = self._mean = self._last_row = None
-            if 2 * arms.size > size or self._changes >= REFRESH:
-                self._refresh()
-                return
-            for start in range(0, arms.size, BLOCK):
-                self._pull(features[:, start : start + BLOCK], weights[start : start + BLOCK])
-
-    def _learn_one(self, arm: int, value: float, weight: float) -> None:
-        """What `_learn` does for one arm, the mean included; at O(N) for the arm of the pull before."""
-        features, size = self._map.table[:, arm].copy(), len(self.gram)
-        with threads_for(size * (size + len(self._points))):
-            direction = self.inverse @ features
-            pivot = 1 + weight * float(features @ direction)
-            again = self._last_row is not None and self._last_row[0] == arm
-            row = self._last_row[1] if self._last_row and again else direction @ self._map.table
-            self.gram += np.outer(weight * features, features)
-            self.inverse -= np.outer(direction, (weight / pivot) * direction)
-        if self._mean is not None:
-            innovation = value - float(self._mean[arm])
-            self._mean = self._mean + (innovation * weight / pivot) * row if self._linear else None
-        self._variance = self._variance - (self.ridge * weight / pivot) * (row * row)
-        self.information_gain += 0.5 * math.log(pivot)
-        self._changes, self._std, self._last_row = self._changes + 1, None, (arm, row / pivot)
-        if self._inverse_root is not None and not self._inverse_root.add(math.sqrt(weight) * features):
-            self._inverse_root = None
-
-    def _pull(self, features: Floats, weights: Floats) -> None:
-        """V^-1, the variance and the gain after pulls of b distinct arms with these features, (r, b)."""
-        directions = self.inverse @ features
-        root = np.asarray(np.linalg.cholesky(np.diag(1 / weights) + features.T @ directions), dtype=float)
-        directions = solve_lower(root, directions.T)
-        self.inverse -= directions.T @ directions
-        self._variance = self._variance - self.ridge * squared_norms(directions @ self._map.table)
-        self.information_gain += float(np.log(root.diagonal()).sum() + 0.5 * np.log(weights).sum())
-        self._changes += weights.size
-        for column in (np.sqrt(weights) * features).T:
-            if self._inverse_root is not None and not self._inverse_root.add(column):
-                self._inverse_root = None
+            self._mean = None
 
     def _rebuild(self) -> None:
         """V and all that follows, in features that are new."""
-        self._seen = self._theta = self._mean = None
-        size = len(self._map.table)
-        with threads_for(size**2 * len(self._points)):
-            self.gram = self.ridge * np.eye(size) + (self._pulls.weights * self.seen) @ self.seen.T
-            self._refresh()
-
-    def _refresh(self) -> None:
-        """V^-1, variance and gain afresh from V."""
-        root, size = np.asarray(np.linalg.cholesky(self.gram), dtype=float), len(self.gram)
-        lower = solve_lower(root, np.eye(size)) if size else np.eye(0)
-        lifted = lower @ self._map.table  # V is well-conditioned, and a product is faster than a solve
-        self.inverse = lower.T @ lower
-        self._variance = self._map.unexplained + self.ridge * squared_norms(lifted)
-        self._blur = BLUR * float(self._variance.max())
-        self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self.ridge))
-        self._changes, self._std, self._inverse_root, self._last_row = 0, None, None, None
+        self._seen = self._theta = self._mean = self._std = None
+        table, unexplained, weights = self._map.table, self._map.unexplained, self._pulls.weights
+        with threads_for(len(table) ** 2 * len(self._points)):
+            self._regression = FeatureRegression(self.ridge, table, unexplained, self.seen, weights)
