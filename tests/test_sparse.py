@@ -84,6 +84,19 @@ def test_updates_equal_a_direct_solve(seed, features, ridge):
         np.testing.assert_allclose(getattr(belief, name), expected, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
+@pytest.mark.parametrize("features", [EXACT[0], EXACT[4], SKETCH[0], SKETCH[4]], ids=str)
+def test_single_pulls_that_are_looked_at_equal_a_direct_solve(features):
+    """Arms come several times in a row, and the mean is read after every reward, so that it is changed in place."""
+    pulls, rewards, noise = data(7, size=240)
+    pulls = np.repeat(pulls[::3], 3)
+    belief = SparseGP(features, 0.05).prior(GRID, np.random.default_rng(1))
+    for arm, reward, factor in zip(pulls, rewards, noise, strict=True):
+        belief.update(arm, reward, noise=factor)
+        assert belief.mean.shape == (40,)
+    for name, expected in direct(belief, pulls, rewards, noise).items():
+        np.testing.assert_allclose(getattr(belief, name), expected, rtol=1e-7, atol=1e-9, err_msg=name)
+
+
 @ALGEBRA
 @given(SEEDS, st.sampled_from(EXACT), st.floats(0.01, 10))
 def test_exact_features_give_the_exact_posterior(seed, features, ridge):

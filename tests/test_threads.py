@@ -12,7 +12,7 @@ from noregret.belief.estimators import Estimator
 from noregret.belief.numerics.draws import CovarianceRoot
 from noregret.belief.numerics.factor import Factor
 from noregret.belief.numerics.threads import SMALL, TINY, one_thread, threads_for
-from noregret.belief.sparse import SparsePosterior
+from noregret.belief.regression import FeatureRegression
 
 WORK = (TINY + SMALL) // 2  # small enough for one thread, large enough to matter
 
@@ -76,7 +76,7 @@ def test_no_round_of_100_to_2000_arms_uses_a_second_thread(algorithm, count, mon
     for owner, names in (
         (Factor, ("append", "append_one", "refactor", "explained", "explained_covariance", "explained_draw")),
         (CovarianceRoot, ("draw", "row", "condition")),
-        (SparsePosterior, ("_refresh", "_pull")),
+        (FeatureRegression, ("_refresh", "_pull", "_row")),
         (Estimator, ("theta",)),
     ):
         for name in names:

@@ -15,7 +15,6 @@ sigma              std / sqrt(ridge): the papers divide the variance, this libra
                    is that width / sqrt(ridge) here
 epsilon, alpha     ``epsilon`` of the sketch, and a = (1 + epsilon) / (1 - epsilon): variances are right up to a
 q                  ``oversampling``
-q_t,i              ``coins``: drawn "fresh" after every round, or once per arm and "kept"
 C                  ``growth``
 d_eff              the posterior's ``effective_dimension``, the sum of std(x_s)^2 / ridge
 =================  =======================================================================================

@@ -7,7 +7,7 @@ The state is small: with features that span r dimensions, and the u distinct arm
 
 where the estimator says what theta is, and unexplained is the prior variance that the features do not carry. All of it
 is in coordinates of the span: the m features themselves, where they span as many dimensions. While they stay, a pull
-changes V^-1 and s^2 by a rank-one term, O(r N), and so does one more feature; when others change, all is made afresh,
+costs O(r N), and so does one more feature (`noregret.belief.regression`); when others change, all is made afresh,
 O(r^2 N).
 """
 
@@ -20,18 +20,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, beside, column_squares, numpy_of, root_of_positive, stacked
+from noregret.belief.arrays import Array, beside, numpy_of, root_of_positive, stacked
 from noregret.belief.estimators import Estimator
 from noregret.belief.estimators.estimators import LeastSquares
-from noregret.belief.estimators.roots import InverseRoot
 from noregret.belief.features import Features
-from noregret.belief.numerics.linalg import BLOCK, REFRESH, product_squares, solve_lower
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_points, as_pulls
-from noregret.belief.pulls import Pulls, places_among, pooled
-
-BLUR = 1e-12
-"""What rounding may have added to or taken from a variance, as a share of the largest."""
+from noregret.belief.pulls import Pooled, Pulls, places_among, pooled
+from noregret.belief.regression import FeatureRegression
 
 
 @dataclass(frozen=True)
@@ -75,10 +71,6 @@ class SparseGP:
 class SparsePosterior:
     """The belief of `SparseGP` (see `noregret.belief.posterior.Posterior` for the contract)."""
 
-    gram: Floats  # V, (r, r)
-    inverse: Floats  # V^-1, (r, r)
-    information_gain: float  # that of the features' kernel, 1/2 ln det(V / ridge)
-
     def __init__(self, model: SparseGP, arms: Floats, rng: Rng) -> None:
         self._points, self._shown = arms, len(arms)  # points that were pulled and are arms no more come last
         self.rounds, self.ridge = 0, model.ridge
@@ -90,11 +82,7 @@ class SparsePosterior:
         self._std: Array = None
         self._theta: Floats | None = None
         self._seen: Floats | None = None
-        self._variance: Array = np.empty(0)
-        self._blur, self._changes = 0.0, 0
-        self._inverse_root: InverseRoot | None = None  # of V, once somebody wants it
         self._linear = type(model.estimator).theta is Estimator.theta  # whether theta = V^-1 sum phi y
-        self._last_row: tuple[int, Floats] | None = None  # the arm of the last pull, and phi' V^-1 phi of all with it
         self._rebuild()
 
     @property
@@ -106,15 +94,18 @@ class SparsePosterior:
     def mean(self) -> Array:
         """Posterior mean of every arm, (N,)."""
         if self._mean is None:
-            with threads_for(math.prod(self._map.table.shape)):
-                self._mean = beside(self._map.table, self.theta) @ self._map.table
+            self._mean = self._fresh_mean()
         return self._mean[: self._shown]
+
+    def _fresh_mean(self) -> Array:
+        with threads_for(math.prod(self._map.table.shape)):
+            return beside(self._map.table, self.theta) @ self._map.table
 
     @property
     def std(self) -> Array:
         """Posterior standard deviation of every arm, (N,)."""
         if self._std is None:
-            self._std = root_of_positive(self._variance[: self._shown])
+            self._std = root_of_positive(self._regression.variance[: self._shown])
         return self._std
 
     @property
@@ -142,19 +133,32 @@ class SparsePosterior:
     def norm_bounds(self) -> Floats:
         """No less than the norm of V^-1/2 phi, for the features of each distinct point pulled, (u,)."""
         pulled = self._pulls.arms
-        carried = np.maximum(numpy_of(self._variance[pulled] - self._map.unexplained[pulled]), 0.0)
-        return np.asarray(np.sqrt((carried + self._blur) / self.ridge))
+        carried = np.maximum(numpy_of(self._regression.variance[pulled] - self._map.unexplained[pulled]), 0.0)
+        return np.asarray(np.sqrt((carried + self._regression.blur) / self.ridge))
+
+    @property
+    def gram(self) -> Floats:
+        """V = ridge I + seen diag(weights) seen', (r, r)."""
+        return self._regression.gram
+
+    @property
+    def inverse(self) -> Floats:
+        """V^-1, (r, r)."""
+        return self._regression.inverse
 
     def inverse_root_times(self, right: Floats) -> Floats:
         """V^-1/2 times (r, n) or (r,), with the symmetric root."""
-        if self._inverse_root is None:
-            self._inverse_root = InverseRoot(self.gram)
-        return self._inverse_root @ right
+        return self._regression.inverse_root_times(right)
+
+    @property
+    def information_gain(self) -> float:
+        """Gain of the features' kernel, 1/2 ln det(V / ridge)."""
+        return self._regression.gain
 
     @property
     def effective_dimension(self) -> float:
         """Sum of std(x_s)^2 / ridge over all pulls."""
-        variance = np.maximum(numpy_of(self._variance[self._pulls.arms]), 0.0)
+        variance = np.maximum(numpy_of(self._regression.variance[self._pulls.arms]), 0.0)
         return float(self._pulls.weights @ variance) / self.ridge
 
     @property
@@ -217,7 +221,7 @@ class SparsePosterior:
         if values is None:
             self._record(arms, numpy_of(self.mean[arms]), factors)
             return
-        values, before = np.clip(values, -HUGE, HUGE), self._variance
+        values, before = np.clip(values, -HUGE, HUGE), self._regression.variance
         gain = 0.5 * float(np.log1p(np.maximum(numpy_of(before[arms]), 0.0) / (self.ridge * factors)).sum())
         saved = self._saved(arms.size)
         try:
@@ -270,8 +274,8 @@ class SparsePosterior:
     def copy(self) -> Self:
         """An independent posterior with the same knowledge."""
         twin = copy.copy(self)
-        twin._map, twin._memory, twin._inverse_root = self._map.copy(), self._memory.copy(), None
-        twin._pulls, twin.gram, twin.inverse = self._pulls.copy(), self.gram.copy(), self.inverse.copy()
+        twin._map, twin._memory = self._map.copy(), self._memory.copy()
+        twin._pulls, twin._regression = self._pulls.copy(), self._regression.copy()
         return twin
 
     def _saved(self, rewards: int) -> dict[str, Any]:
@@ -291,114 +295,50 @@ class SparsePosterior:
 
     def _record(self, arms: Ints, values: Floats, noise: Floats, before: Floats | None = None) -> None:
         """Learn from values, (n,); then choose the features anew if given the variance ``before`` the round."""
+        if (
+            self._linear
+        ):  # whether somebody has looked at the mean or not, so that looking does not change how it is rounded
+            if self._mean is None and arms.size == 1:
+                self._mean = self._fresh_mean()
+            self._theta = None
         block, pulls = pooled(arms, values, noise), self._pulls.copy()
         pulls.add(block)
         pulled = pulls.arms
         features = unchanged = len(self.gram)
-        unexplained = self._map.unexplained
         if before is not None:
             unchanged = self._map.redraw(pulled, pulls.weights, numpy_of(before[pulled]), int(arms[-1]))
         # all that may fail has been done: from here on things change
         if unchanged == features < len(self._map.table):
-            self._grow(unexplained)
+            self._grow()
         if len(pulls) > len(self._pulls):
             self._seen = None
         self._pulls = pulls
         self._memory.take(pulls.slots(arms), values / noise)
-        if unchanged < features:
-            self._rebuild()
-        elif block.arms.size == 1 and self._changes < REFRESH:
-            self._learn_one(int(block.arms[0]), float(block.values[0]), 1 / float(block.noise[0]))
-        else:
-            self._learn(block.arms, 1 / block.noise)
+        self._rebuild() if unchanged < features else self._learn(block)
+        self._std = None
 
-    def _grow(self, unexplained: Floats) -> None:
-        """V, V^-1, the variance and the gain with the features that the table has beyond those of V, (b, N).
+    def _grow(self) -> None:
+        """Take in the features that the table has beyond those of V."""
+        seen = numpy_of(self._map.table[:, self._pulls.arms])
+        self._regression.grow(self._map.table, self._map.unexplained, seen, self._pulls.weights)
+        self._seen, self._theta, self._mean = seen, None, None
 
-        With G the block of V between the old features and the new, H = V^-1 G, and D = ridge I + new diag(weights) new'
-        - G'H, the inverse gains the terms of |D^-1/2 (H'phi - new)|^2; ``unexplained`` is the one of before, (N,).
-        """
-        size, pulled, weights = len(self.gram), self._pulls.arms, self._pulls.weights
-        old, new = self._map.table[:size], self._map.table[size:]
-        with threads_for(len(new) * self._map.table.size):
-            seen = self._map.table[:, pulled]
-            weighted = weights * seen[size:]
-            between, corner = seen[:size] @ weighted.T, weighted @ seen[size:].T + self.ridge * np.eye(len(new))
-            lifted = self.inverse @ between
-            root = np.asarray(np.linalg.cholesky(corner - between.T @ lifted), dtype=float)
-            border = solve_lower(root, np.hstack([lifted.T, -np.eye(len(new))]))
-            missed = solve_lower(root, lifted.T @ old - new)
-            self.gram = np.block([[self.gram, between], [between.T, corner]])
-            inverse = border.T @ border
-            inverse[:size, :size] += self.inverse
-            self.inverse, self._seen = inverse, seen
-            carried = self.ridge * column_squares(missed)
-            self._variance = self._variance + (self._map.unexplained - unexplained) + carried
-        self.information_gain += float(np.log(root.diagonal()).sum() - 0.5 * len(new) * math.log(self.ridge))
-        self._changes += len(new)
-        self._theta = self._mean = self._std = self._inverse_root = self._last_row = None
-
-    def _learn(self, arms: Ints, weights: Floats) -> None:
-        """V and the variance after these pulls of distinct arms."""
-        size = len(self.gram)
-        with threads_for(size * (size + min(arms.size, BLOCK) * len(self._points))):
-            features = numpy_of(self._map.table[:, arms])
-            self.gram += (weights * features) @ features.T
-            self._std = self._mean = self._last_row = None
-            if 2 * arms.size > size or self._changes >= REFRESH:
-                self._refresh()
-                return
-            for start in range(0, arms.size, BLOCK):
-                self._pull(features[:, start : start + BLOCK], weights[start : start + BLOCK])
-
-    def _learn_one(self, arm: int, value: float, weight: float) -> None:
-        """What `_learn` does for one arm, the mean included; at O(N) for the arm of the pull before."""
-        features, size = numpy_of(self._map.table[:, arm]).copy(), len(self.gram)
-        with threads_for(size * (size + len(self._points))):
-            direction = self.inverse @ features
-            pivot = 1 + weight * float(features @ direction)
-            again = self._last_row is not None and self._last_row[0] == arm
-            carried = self._last_row[1] if self._last_row and again else None
-            row = beside(self._map.table, direction) @ self._map.table if carried is None else carried
-            self.gram += np.outer(weight * features, features)
-            self.inverse -= np.outer(direction, (weight / pivot) * direction)
-        if self._mean is not None:
-            innovation = value - float(self._mean[arm])
-            self._mean = self._mean + (innovation * weight / pivot) * row if self._linear else None
-        self._variance = self._variance - (self.ridge * weight / pivot) * (row * row)
-        self.information_gain += 0.5 * math.log(pivot)
-        self._changes, self._std, self._last_row = self._changes + 1, None, (arm, row / pivot)
-        if self._inverse_root is not None and not self._inverse_root.add(math.sqrt(weight) * features):
-            self._inverse_root = None
-
-    def _pull(self, features: Floats, weights: Floats) -> None:
-        """V^-1, the variance and the gain after pulls of b distinct arms with these features, (r, b)."""
-        directions = self.inverse @ features
-        root = np.asarray(np.linalg.cholesky(np.diag(1 / weights) + features.T @ directions), dtype=float)
-        directions = solve_lower(root, directions.T)
-        self.inverse -= directions.T @ directions
-        self._variance = self._variance - self.ridge * product_squares(directions, self._map.table)
-        self.information_gain += float(np.log(root.diagonal()).sum() + 0.5 * np.log(weights).sum())
-        self._changes += weights.size
-        for column in (np.sqrt(weights) * features).T:
-            if self._inverse_root is not None and not self._inverse_root.add(column):
-                self._inverse_root = None
+    def _learn(self, block: Pooled) -> None:
+        """Take in pulls, and the value of a single one into the mean, if that is least squares."""
+        if block.arms.size > 1:
+            self._regression.learn(block.arms, 1 / block.noise)
+            self._mean = None
+            return
+        arm = int(block.arms[0])
+        change = self._regression.learn_one(arm, 1 / float(block.noise[0]))
+        if change is None or not self._linear:
+            self._mean = None
+        elif self._mean is not None:
+            self._mean = self._mean + (float(block.values[0]) - float(self._mean[arm])) * change
 
     def _rebuild(self) -> None:
         """V and all that follows, in features that are new."""
-        self._seen = self._theta = self._mean = None
-        size = len(self._map.table)
-        with threads_for(size**2 * len(self._points)):
-            self.gram = self.ridge * np.eye(size) + (self._pulls.weights * self.seen) @ self.seen.T
-            self._refresh()
-
-    def _refresh(self) -> None:
-        """V^-1, variance and gain afresh from V."""
-        root, size = np.asarray(np.linalg.cholesky(self.gram), dtype=float), len(self.gram)
-        lower = solve_lower(root, np.eye(size)) if size else np.eye(0)
-        self.inverse = lower.T @ lower
-        # V is well-conditioned, and a product is faster than a solve
-        self._variance = self._map.unexplained + self.ridge * product_squares(lower, self._map.table)
-        self._blur = BLUR * float(self._variance.max())
-        self.information_gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self.ridge))
-        self._changes, self._std, self._inverse_root, self._last_row = 0, None, None, None
+        self._seen = self._theta = self._mean = self._std = None
+        table, unexplained, weights = self._map.table, self._map.unexplained, self._pulls.weights
+        with threads_for(len(table) ** 2 * len(self._points)):
+            self._regression = FeatureRegression(self.ridge, table, unexplained, self.seen, weights)
