@@ -28,7 +28,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
 from noregret.integrations.replay import Answer, Replay
-from noregret.optimizer.optimizer import Estimate, Goal, Optimizer
+from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.optimizer import Goal, Optimizer
 from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Int
 
 RECENT = 100

@@ -8,6 +8,7 @@
 `history`, `failures`   what was measured or has failed; which settings are hopeless, and which had bad luck
 `condensing`            which points the belief is made of, when they are many
 `tracker`, `asking`     the belief, kept up to date; the next point, with trials still out
+`checking`, `estimate`  the numbers that a user gives; what is believed about some params
 `optimizer`             `Optimizer`: ask, tell, fail, best
 ======================  ==========================================================================================
 """

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
-from numbers import Integral, Real
+from numbers import Integral
 from threading import RLock
 from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args, overload
 from uuid import uuid4
@@ -16,8 +16,9 @@ import numpy as np
 from noregret.decision.policy import seed_sequence
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
+from noregret.optimizer.checking import checked_noise, checked_value
+from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.history import UNKNOWN, Arrival, History
-from noregret.optimizer.spaces.parameters import finite
 from noregret.optimizer.spaces.space import as_space
 from noregret.optimizer.tracker import Tracker
 
@@ -42,15 +43,6 @@ class _Sent(NamedTuple):
 
     number: int
     token: str
-
-
-class Estimate(NamedTuple):
-    """What is believed about some params: the expected value, and an interval that likely contains the true one."""
-
-    params: Any
-    estimate: float
-    lower: float
-    upper: float
 
 
 class Measurement(NamedTuple):
@@ -164,7 +156,7 @@ class Optimizer:
         noise : float, optional
             Standard deviation of this value, if known; otherwise it is estimated.
         """
-        value, noise = _checked_value(value), _checked_noise(noise)
+        value, noise = checked_value(value), checked_noise(noise)
         number = self._resolved(trial, failing=False)
         signed = self._sign * min(max(value, -LARGEST), LARGEST)
         self._history.add(Arrival(number, signed, noise))
@@ -276,28 +268,3 @@ class Optimizer:
         if id is not None:
             self._asking.back(id)
             (self._failed if failing else self._answered).add(id)
-
-
-def _checked_value(value: Any) -> float:
-    value = _unwrapped(value)
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"value must be a number, got {value!r}")
-    if not finite(value):
-        raise ValueError(f"value is {value}: pass a finite number, or fail(trial) if there is none")
-    return float(value)
-
-
-def _checked_noise(noise: Any) -> float:
-    if noise is None:
-        return UNKNOWN
-    noise = _unwrapped(noise)
-    if not finite(noise) or noise <= 0:
-        raise ValueError(
-            f"noise must be the value's standard deviation, above 0, got {noise!r}: leave it out if unknown"
-        )
-    return float(noise)
-
-
-def _unwrapped(value: Any) -> Any:
-    """The number in an array of no dimensions."""
-    return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value

@@ -11,7 +11,8 @@ import numpy as np
 
 from noregret.belief.posterior import Floats
 from noregret.diagnosis import Diagnosis, diagnose
-from noregret.optimizer.optimizer import Estimate, Optimizer
+from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.store.records import Record, arrived
 from noregret.tune.study.results import JsonField, WallTime
