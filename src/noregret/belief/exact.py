@@ -124,6 +124,12 @@ class ExactPosterior:
         pulled = self._conditioning.pulls.arms
         return pulled if self._shown == len(self._points) else pulled[pulled < self._shown]
 
+    @property
+    def pooled(self) -> tuple[Floats, Floats]:
+        """Average reward of each pulled arm, and the variance of its noise, two (u,)."""
+        pulls = self._conditioning.pulls
+        return pulls.averages, self.ridge / pulls.weights
+
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         arms, values, factors = as_pulls(arms, rewards, noise, self._shown, self.largest_reward)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -31,6 +33,31 @@ def checked_noise(noise: Any) -> float:
             f"noise must be the value's standard deviation, above 0, got {noise!r}: leave it out if unknown"
         )
     return float(noise)
+
+
+def checked_tolerance(within: Any) -> Callable[[float], float]:
+    """A tolerance given as a number, or as a part such as "2%" of the best estimate; from that estimate, the number."""
+    is_part = isinstance(within, str) and within.strip().endswith("%")
+    number = _number(within.strip()[:-1]) if is_part else _number(within, but=str)
+    if not 0 < number < math.inf:
+        raise ValueError(f"within must be a number above 0, or a part of the best estimate like '2%', got {within!r}")
+    return lambda estimate: abs(estimate) * number / 100 if is_part else number
+
+
+def checked_confidence(confidence: Any) -> float:
+    """The confidence as a float; ValueError unless it is between 0 and 1."""
+    number = _number(confidence, but=str)
+    if not 0 < number < 1:
+        raise ValueError(f"confidence must be a probability between 0 and 1, like 0.95, got {confidence!r}")
+    return number
+
+
+def _number(given: Any, but: type = bool) -> float:
+    """What is given as a float, nan if it is none or a bool or of the type ``but``."""
+    try:
+        return math.nan if isinstance(given, bool | but) else float(given)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _unwrapped(value: Any) -> Any:

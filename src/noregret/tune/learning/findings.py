@@ -103,7 +103,8 @@ class Findings:
         if len(self.done) < 2:
             shape = len(points)
             return np.full(shape, self.values[0]), np.full(shape, -np.inf), np.full(shape, np.inf)
-        found = np.array([self.optimizer.predict(params)[1:] for params in points], dtype=float).reshape(-1, 3)
+        beliefs = [self.optimizer.predict(params) for params in points]
+        found = np.array([(its.estimate, its.lower, its.upper) for its in beliefs], dtype=float).reshape(-1, 3)
         return found[:, 0], found[:, 1], found[:, 2]
 
     @cached_property
