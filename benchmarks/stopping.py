@@ -51,7 +51,7 @@ NEW = {
     "hartmann3": (problems.hartmann3, 3),
 }
 OTHERS = ("random2-long", "griewank2", "schwefel3", "michalewicz3", "dixon", "bumps3")
-OTHERS += ("levy4", "shekel4", "random4", "peaks5")
+OTHERS += ("levy4", "shekel4", "random4", "peaks5", "names20", "names100", "pairs")
 DEVELOPED = ("camel", "well2", "random2", "gramacy", "waves3", "rastrigin2", "bumps2", "griewank", "random1")
 DEVELOPED += ("schwefel2", "peaks2", "random3", "goldstein", "shubert2", "levy2", "ackley3", "styblinski4")
 USED = ("gaussian-0.02", "gaussian-0.15", "student-3")
@@ -61,7 +61,7 @@ READ_AT = (50, 100, 200, 500)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3, help="seeds 0, 2, 4, ... of this number: 66 runs each")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds 0, 2, 4, ... of this number: 75 runs each")
     parser.add_argument("--budget", type=int, default=500)
     parser.add_argument("--every", type=int, default=5, help="answers between two questions whether to stop")
     parser.add_argument("--noises", nargs="+", default=USED, choices=list(NOISES), metavar="NOISE")

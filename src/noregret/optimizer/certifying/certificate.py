@@ -92,10 +92,11 @@ class Certificate:
         """Whether a measurement is near every setting."""
         parameters = len(self.calibrated.fit.lengthscales)
         reach = np.minimum(LENGTHS * self.rungs[-1].ratio * self._lengthscales, HOLE * math.sqrt(parameters))
-        whole = self.space.count <= COVER
-        places = self.space.everything() if whole else self.space.snap(sobol(COVER, len(reach), 0))
-        distances, _ = cKDTree(self.measured / reach).query(places / reach, distance_upper_bound=1.0)
-        return bool(np.isfinite(distances).all())
+        is_small = self.space.count <= COVER
+        places = self.space.everything() if is_small else self.space.snap(sobol(COVER, len(reach), 0))
+        near = cKDTree(self.measured / reach)
+        blocks = np.array_split(places / reach, 1 + len(places) // 64)  # the first hole is enough
+        return all(np.isfinite(near.query(block, distance_upper_bound=1.0)[0]).all() for block in blocks)
 
     def interval(self, point: Floats, width: float) -> tuple[float, float]:
         """The least mean - width std and the largest mean + width std of all rungs at a (1, d) point."""
