@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -65,16 +65,19 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=500)
     parser.add_argument("--every", type=int, default=5, help="answers between two questions whether to stop")
     parser.add_argument("--noises", nargs="+", default=USED, choices=list(NOISES), metavar="NOISE")
+    parser.add_argument(
+        "--functions", nargs="+", choices=[*NEW, *OTHERS, *DEVELOPED], metavar="NAME", help="only these"
+    )
     parser.add_argument("--developed", action="store_true", help="the functions that it was developed on, odd seeds")
     parser.add_argument("--out", type=Path, default=Path(".benchmarks/stopping.jsonl"))
     options = parser.parse_args()
-    names = DEVELOPED if options.developed else (*NEW, *OTHERS)
+    names = options.functions or (DEVELOPED if options.developed else (*NEW, *OTHERS))
     seeds = [2 * i + options.developed for i in range(options.seeds)]
-    runs = [(seed, name, noise, options.budget, options.every) for seed, name, noise in product(seeds, names, USED)]
-    report(list(finished([run for run in runs if run[2] in options.noises], options.out)))
+    runs = product(seeds, names, options.noises, [options.budget], [options.every])
+    report(list(finished(runs, options.out)))
 
 
-def finished(runs: list[tuple[int, str, str, int, int]], out: Path) -> Iterator[dict[str, Any]]:
+def finished(runs: Iterable[tuple[int, str, str, int, int]], out: Path) -> Iterator[dict[str, Any]]:
     """What came of each run, from the file or now."""
     out.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []

@@ -3,9 +3,9 @@
 Two things are doubted. First the fit: everything is computed under each rung of the `ladder` that the measurements do
 not refute, and the worst counts. A rung gives joint draws of f, and each draw has a maximum: how far that lies above
 the draw at the recommended setting is how much another one may be better (Wilson 2024). Second the model itself, which
-knows nothing of a narrow hill where nobody has looked: as long as there is an unexplored place, of a size that is
-stated below, nothing is promised. Heuristic: f is taken for a draw under one of the rungs, but for hills that such a
-place would hide.
+knows nothing of a narrow hill where nobody has looked: nothing is promised while more than half of the allowed risk is
+the share of the settings that have no measurement near them. Heuristic: f is taken for a draw under one of the rungs,
+but for a hill that may be anywhere, each place being as likely as the others.
 """
 
 from __future__ import annotations
@@ -88,15 +88,19 @@ class Certificate:
             return ladder(self.calibrated.fit, groups, self.measured[kept], self.values[kept], self.noise[kept])
 
     @cached_property
-    def explored(self) -> bool:
-        """Whether a measurement is near every setting."""
+    def unexplored(self) -> float:
+        """The share of the settings that have no measurement near them."""
         parameters = len(self.calibrated.fit.lengthscales)
         reach = np.minimum(LENGTHS * self.rungs[-1].ratio * self._lengthscales, HOLE * math.sqrt(parameters))
-        is_small = self.space.count <= COVER
+        is_small, near = self.space.count <= COVER, cKDTree(self.measured / reach)
         places = self.space.everything() if is_small else self.space.snap(sobol(COVER, len(reach), 0))
-        near = cKDTree(self.measured / reach)
-        blocks = np.array_split(places / reach, 1 + len(places) // 64)  # the first hole is enough
-        return all(np.isfinite(near.query(block, distance_upper_bound=1.0)[0]).all() for block in blocks)
+
+        def are_far(places: Floats) -> Floats:
+            return np.isinf(near.query(places / reach, distance_upper_bound=1.0)[0])
+
+        if not is_small and are_far(places[:64]).all():
+            return 1.0  # as in many dimensions, where looking at all of them would take long
+        return float(are_far(places).mean())
 
     def interval(self, point: Floats, width: float) -> tuple[float, float]:
         """The least mean - width std and the largest mean + width std of all rungs at a (1, d) point."""
@@ -105,27 +109,29 @@ class Certificate:
         return scale.original(float((mean - width * std).min())), scale.original(float((mean + width * std).max()))
 
     def gap(self, point: Floats) -> float:
-        """How much better than at a (1, d) point f may be elsewhere, at `LEVEL`; infinite unless all is explored."""
-        if not self.explored:
+        """How much better than at a (1, d) point f may be elsewhere, at `LEVEL`; infinite if too much is unexplored."""
+        rng, risk = np.random.default_rng(self.seed), (1 - LEVEL) / 2
+        if self.unexplored > risk:
             return math.inf
-        rng = np.random.default_rng(self.seed)
         with threads_for(MANY_SMALL_STEPS):
             excesses = [self._contest(rung, point).excess(DRAWS, rng) for rung in self.rungs]
-        return self.calibrated.scale.unit * max(float(np.quantile(excess, LEVEL)) for excess in excesses)
+        return self.calibrated.scale.unit * max(float(np.quantile(excess, 1 - risk)) for excess in excesses)
 
     def is_within(self, point: Floats, tolerance: float, risk: float) -> bool:
         """Whether nothing is better than a (1, d) point by more than this, but for a probability of at most ``risk``.
 
-        Half of the risk is the probability itself, half is spent on estimating it from draws, after every answer some.
+        Half of the risk is that the best place is unexplored, a quarter is the share of draws in which
+        something is better, and a quarter is spent on estimating that share, after every answer some.
         """
         rng, bound = np.random.default_rng(self.seed), tolerance / self.calibrated.scale.unit
 
         def is_unlikely(rung: Rung) -> bool:
             exceeding = partial(self._contest(rung, point).exceeding, bound, rng)
-            return is_rare(exceeding, 0.5 * risk, spent(0.5 * risk, self.answers))
+            return is_rare(exceeding, 0.25 * risk, spent(0.25 * risk, self.answers))
 
         with threads_for(MANY_SMALL_STEPS):
-            return self.explored and all(is_unlikely(rung) for rung in reversed(self.rungs))  # the most open one first
+            explored = self.unexplored <= 0.5 * risk
+            return explored and all(is_unlikely(rung) for rung in reversed(self.rungs))  # the most open one first
 
     @property
     def _lengthscales(self) -> Floats:

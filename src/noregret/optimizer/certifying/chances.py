@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from scipy.special import betaincinv
 
-SIZES = tuple(int(32 * 1.5**step) for step in range(11))
-"""Numbers of draws after which a test may be decided: 32, 48, 72, ... 1845."""
+SIZES = tuple(int(32 * 1.5**step) for step in range(15))
+"""Numbers of draws after which a test may be decided: 32, 48, 72, ... 9341."""
 
 
 def is_rare(count: Callable[[int], int], share: float, risk: float) -> bool:
