@@ -40,8 +40,8 @@ class Estimate:
     def gap(self) -> float:
         """How much better any other setting may be, in the units of the values, with probability ``level``.
 
-        It is infinite while places are unexplored: what nobody has looked at may be much better. Computed when it is
-        first looked at, as of when the estimate was made.
+        It is infinite while too many settings have no measurement near them: what nobody has looked at may be much
+        better. Computed when it is first looked at, as of when the estimate was made.
         """
         if self._certificate is None or self._point is None:
             return math.inf
