@@ -758,7 +758,8 @@ def test_one_value_is_little_but_something():
     opt = Optimizer(SQUARE, rng=0)
     trial = opt.ask()
     opt.tell(trial, 2.5)
-    assert opt.best() == (trial.params, 2.5, -math.inf, math.inf)
+    best = opt.best()
+    assert (best.params, best.estimate, best.lower, best.upper) == (trial.params, 2.5, -math.inf, math.inf)
     opt.tell(opt.ask(), 2.0)
     assert opt.best().lower <= 2.0 + 0.5
 

@@ -48,7 +48,7 @@ class Problem:
 def problem(name: str) -> Problem:
     """The problem of this name."""
     if name in CUBES:
-        return _on_the_cube(*CUBES[name])
+        return on_the_cube(*CUBES[name])
     space, value, top = SPACES[name]()
     values = np.array([value(params) for params in random_params(space, 20_000, np.random.default_rng(0))])
     return Problem(space, value, top, float(values.mean()), _range(values))
@@ -72,7 +72,7 @@ def _random_values(parameter: Any, count: int, rng: np.random.Generator) -> list
     return np.rint(numbers).astype(int).tolist() if isinstance(parameter, Int) else numbers.tolist()
 
 
-def _on_the_cube(function: Function, dimension: int) -> Problem:
+def on_the_cube(function: Function, dimension: int) -> Problem:
     rng = np.random.default_rng(0)
     points = rng.random((40_000, dimension))
     values = np.concatenate([function(part) for part in np.array_split(points, 40)])

@@ -129,6 +129,12 @@ class ExactPosterior:
         pulled = self._conditioning.pulls.arms
         return pulled[pulled < len(self._arms)]
 
+    @property
+    def pooled(self) -> tuple[Floats, Floats]:
+        """Average reward of each pulled arm, and the variance of its noise, two (u,)."""
+        pulls = self._conditioning.pulls
+        return pulls.averages, self.ridge / pulls.weights
+
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         self._take(*as_pulls(arms, rewards, noise, len(self._arms), self.largest_reward))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
 from noregret.integrations.replay import Answer, Replay
-from noregret.optimizer.optimizer import Estimate, Goal, Optimizer
+from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.optimizer import Goal, Optimizer
 from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Int
 
 RECENT = 100
@@ -113,7 +114,7 @@ class NoRegretSampler(BaseSampler):
         free = {name: its for name, its in space.items() if not its.single()} or space
         best = self._informed(study, free).best()
         ours = {name: Parameter(its).parameter.values()[0] for name, its in space.items() if its.single()} | best.params
-        return best._replace(params={name: Parameter(space[name]).value(ours[name]) for name in space})
+        return replace(best, params={name: Parameter(space[name]).value(ours[name]) for name in space})
 
     def _informed(self, study: Study, space: dict[str, BaseDistribution], but: int | None = None) -> Optimizer:
         """The optimizer that knows all of a study's trials, except one."""

@@ -8,6 +8,8 @@
 `history`, `failures`   what was measured or has failed; which settings are hopeless, and which had bad luck
 `condensing`            which points the belief is made of, when they are many
 `tracker`, `asking`     the belief, kept up to date; the next point, with trials still out
-`optimizer`             `Optimizer`: ask, tell, fail, best
+`certifying`            how far off an estimate may be, how much better others may be, and when to stop
+`checking`, `estimate`  the numbers that a user gives; what is believed about some params
+`optimizer`             `Optimizer`: ask, tell, fail, best, done
 ======================  ==========================================================================================
 """

@@ -6,20 +6,23 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
-from numbers import Integral, Real
+from numbers import Integral
 from threading import RLock
 from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args, overload
 from uuid import uuid4
 
 import numpy as np
 
+from noregret.belief.exact import ExactPosterior
 from noregret.decision.playing import seed_sequence
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
+from noregret.optimizer.certifying.certificate import Certificate, certificate
+from noregret.optimizer.checking import checked_confidence, checked_noise, checked_tolerance, checked_value
+from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.history import UNKNOWN, Arrival, History
-from noregret.optimizer.spaces.parameters import finite
 from noregret.optimizer.spaces.space import as_space
-from noregret.optimizer.tracker import Tracker
+from noregret.optimizer.tracker import Tracker, child
 
 Goal = Literal["minimize", "maximize"]
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -42,15 +45,6 @@ class _Sent(NamedTuple):
 
     number: int
     token: str
-
-
-class Estimate(NamedTuple):
-    """What is believed about some params: the expected value, and an interval that likely contains the true one."""
-
-    params: Any
-    estimate: float
-    lower: float
-    upper: float
 
 
 class Measurement(NamedTuple):
@@ -119,10 +113,11 @@ class Optimizer:
         self.space, self.goal = as_space(space), goal
         self.calibration = calibration or Calibration()
         self._sign = 1.0 if goal == "maximize" else -1.0
-        seed = seed_sequence(rng)
+        self._seed = seed = seed_sequence(rng)
         self._history = History(self.space)
         self._tracker = Tracker(self._history, self.calibration, seed)
         self._asking = Asking(self._history, self._tracker, self.calibration, seed)
+        self._certified: tuple[ExactPosterior, int, Certificate] | None = None  # the belief and answers it is made of
         self._lock = RLock()
         self._trials: list[_Sent] = []  # by the trial's id
         self._answered: set[int] = set()
@@ -164,7 +159,7 @@ class Optimizer:
         noise : float, optional
             Standard deviation of this value, if known; otherwise it is estimated.
         """
-        value, noise = _checked_value(value), _checked_noise(noise)
+        value, noise = checked_value(value), checked_noise(noise)
         number = self._resolved(trial, failing=False)
         signed = self._sign * min(max(value, -LARGEST), LARGEST)
         self._history.add(Arrival(number, signed, noise))
@@ -194,16 +189,40 @@ class Optimizer:
         return self.predict(self._tracker.params(int(np.argmax(lower))))
 
     @_alone
+    def done(self, within: float | str, confidence: float = 0.95) -> bool:
+        """Whether to stop: no setting is likely to be better than `best` by more than ``within``.
+
+        Ask after every answer if you like: the confidence is that of the first yes. It is no until there are
+        measurements near almost all settings, so in many dimensions it may be no for ever. Heuristic: see the page on
+        the Optimizer for what it rests on and how often it was right.
+
+        Parameters
+        ----------
+        within : float, or str
+            In the units of the values; or "2%", of the size of the best estimate.
+        confidence : float
+            Probability of being right.
+        """
+        tolerance, risk = checked_tolerance(within), 1 - checked_confidence(confidence)
+        if self._history.measured < self.calibration.first(self.space):
+            return False
+        best = self.best()
+        return self._certificate().is_within(self.space.encode([best.params]), tolerance(best.estimate), risk)
+
+    @_alone
     def predict(self, params: Any) -> Estimate:
         """What is believed about these params."""
         params = self.space.checked(params)
         if self._history.measured < 2:
             raise ValueError(f"predict() needs at least 2 values, {self._history.measured} told so far")
         belief, scale, fit = self._tracker.belief(), self.calibrated.scale, self.calibrated.fit
-        mean, std = (float(number[0]) for number in belief.predict(self.space.encode([params])))
-        half = self.calibration.interval(belief) * std
-        ends = [self._sign * scale.original(fit.centre + mean + shift) for shift in (-half, half)]
-        return Estimate(params, self._sign * scale.original(fit.centre + mean), min(ends), max(ends))
+        point, width = self.space.encode([params]), self.calibration.interval(belief)
+        mean, std = (float(number[0]) for number in belief.predict(point))
+        half = width * std
+        own = [scale.original(fit.centre + mean + shift) for shift in (0.0, -half, half)]
+        certificate = self._certificate()
+        ends = [self._sign * end for end in (*own, *certificate.interval(point, width))]
+        return Estimate(params, ends[0], min(ends), max(ends), _certificate=certificate, _point=point)
 
     @property
     @_alone
@@ -223,6 +242,15 @@ class Optimizer:
             if not arrival.failed
         ]
 
+    def _certificate(self) -> Certificate:
+        """What the measurements leave open; made once for each state of the belief."""
+        belief, answers = self._tracker.belief(), len(self._history.arrivals)
+        if self._certified is None or self._certified[:2] != (belief, answers):
+            hopeless = self._tracker.arms(self._history.hopeless)
+            made = certificate(belief, hopeless, self.space, self.calibrated, child(self._seed, 5, answers), answers)
+            self._certified = (belief, answers, made)
+        return self._certified[2]
+
     @_alone
     def __copy__(self) -> Optimizer:
         """An optimizer of its own with the same past: cheap, since what never changes is shared."""
@@ -235,12 +263,12 @@ class Optimizer:
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy gets: everything but the lock."""
+        """What a copy gets: everything but the lock, and what can be made again."""
         with self._lock:
-            return {name: value for name, value in vars(self).items() if name != "_lock"}
+            return vars(self) | {"_lock": None, "_certified": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=RLock())
+        vars(self).update(state | {"_lock": RLock()})
 
     def _sent(self, number: int) -> Trial:
         """A new trial at this point."""
@@ -276,28 +304,3 @@ class Optimizer:
         if id is not None:
             self._asking.back(id)
             (self._failed if failing else self._answered).add(id)
-
-
-def _checked_value(value: Any) -> float:
-    value = _unwrapped(value)
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"value must be a number, got {value!r}")
-    if not finite(value):
-        raise ValueError(f"value is {value}: pass a finite number, or fail(trial) if there is none")
-    return float(value)
-
-
-def _checked_noise(noise: Any) -> float:
-    if noise is None:
-        return UNKNOWN
-    noise = _unwrapped(noise)
-    if not finite(noise) or noise <= 0:
-        raise ValueError(
-            f"noise must be the value's standard deviation, above 0, got {noise!r}: leave it out if unknown"
-        )
-    return float(noise)
-
-
-def _unwrapped(value: Any) -> Any:
-    """The number in an array of no dimensions."""
-    return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value

@@ -11,7 +11,8 @@ import numpy as np
 
 from noregret.belief.posterior import Floats
 from noregret.diagnosis import Diagnosis, diagnose
-from noregret.optimizer.optimizer import Estimate, Optimizer
+from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.store.records import Record, arrived
 from noregret.tune.study.results import JsonField, WallTime
@@ -102,7 +103,8 @@ class Findings:
         if len(self.done) < 2:
             shape = len(points)
             return np.full(shape, self.values[0]), np.full(shape, -np.inf), np.full(shape, np.inf)
-        found = np.array([self.optimizer.predict(params)[1:] for params in points], dtype=float).reshape(-1, 3)
+        beliefs = [self.optimizer.predict(params) for params in points]
+        found = np.array([(its.estimate, its.lower, its.upper) for its in beliefs], dtype=float).reshape(-1, 3)
         return found[:, 0], found[:, 1], found[:, 2]
 
     @cached_property

@@ -1,0 +1,157 @@
+"""Whether `Optimizer.done` and `best` keep what they promise: ``python -m benchmarks.stopping --seeds 3``.
+
+The functions are none of those on which the numbers of the certificate were chosen (``--developed`` runs those). Every
+few answers each run asks whether no setting is better by more than a tenth, and a fifth, of what the best is better
+than a random point. Printed, in Markdown:
+
+- stopped: runs that were told to stop before the budget was spent;
+- right: of these, those whose recommended setting was as good as promised, with Clopper and Pearson's interval;
+- evaluations: the median at the stop, over the runs that stopped;
+- never: the share of the runs that were not told to stop;
+- held: how often the interval of `best` contained the true value, and, where the gap was finite, how often no setting
+  was better by more than that.
+
+Finished runs are kept in a file (``--out``), to which further runs are added. Seeds are even; the numbers were chosen
+with odd ones, and on a look at how many runs stopped with the seeds 0 and 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv
+from threadpoolctl import threadpool_limits
+
+from benchmarks.development.classic import random_function
+from benchmarks.development.hills import bumps, peaks
+from benchmarks.development.noises import NOISES
+from benchmarks.development.problems import Problem, on_the_cube, problem
+from noregret import Optimizer, problems
+
+NEW = {
+    "random1-short": (random_function(101, 1, 0.08), 1),
+    "random1-long": (random_function(102, 1, 0.2), 1),
+    "bumps1": (bumps(21, 1, 0.03), 1),
+    "peaks1": (peaks(22, 1), 1),
+    "random2-short": (random_function(103, 2, 0.15), 2),
+    "random2-middle": (random_function(104, 2, 0.25), 2),
+    "bumps2-narrow": (bumps(23, 2, 0.06), 2),
+    "bumps2-wide": (bumps(24, 2, 0.1), 2),
+    "peaks2-other": (peaks(25, 2), 2),
+    "branin": (problems.branin, 2),
+    "bowl2": (lambda X: -((X - np.array([0.3, 0.6])) ** 2).sum(axis=1), 2),
+    "hartmann3": (problems.hartmann3, 3),
+}
+OTHERS = ("random2-long", "griewank2", "schwefel3", "michalewicz3", "dixon", "bumps3")
+OTHERS += ("levy4", "shekel4", "random4", "peaks5", "names20", "names100", "pairs")
+DEVELOPED = ("camel", "well2", "random2", "gramacy", "waves3", "rastrigin2", "bumps2", "griewank", "random1")
+DEVELOPED += ("schwefel2", "peaks2", "random3", "goldstein", "shubert2", "levy2", "ackley3", "styblinski4")
+USED = ("gaussian-0.02", "gaussian-0.15", "student-3")
+PARTS = (0.1, 0.2)
+READ_AT = (50, 100, 200, 500)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3, help="seeds 0, 2, 4, ... of this number: 75 runs each")
+    parser.add_argument("--budget", type=int, default=500)
+    parser.add_argument("--every", type=int, default=5, help="answers between two questions whether to stop")
+    parser.add_argument("--noises", nargs="+", default=USED, choices=list(NOISES), metavar="NOISE")
+    parser.add_argument(
+        "--functions", nargs="+", choices=[*NEW, *OTHERS, *DEVELOPED], metavar="NAME", help="only these"
+    )
+    parser.add_argument("--developed", action="store_true", help="the functions that it was developed on, odd seeds")
+    parser.add_argument("--out", type=Path, default=Path(".benchmarks/stopping.jsonl"))
+    options = parser.parse_args()
+    names = options.functions or (DEVELOPED if options.developed else (*NEW, *OTHERS))
+    seeds = [2 * i + options.developed for i in range(options.seeds)]
+    runs = product(seeds, names, options.noises, [options.budget], [options.every])
+    report(list(finished(runs, options.out)))
+
+
+def finished(runs: Iterable[tuple[int, str, str, int, int]], out: Path) -> Iterator[dict[str, Any]]:
+    """What came of each run, from the file or now."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    known = {tuple(line["run"]): line for line in lines}
+    for run in runs:
+        if run not in known:
+            with threadpool_limits(1, user_api="blas"):
+                known[run] = {"run": run, **play(*run)}
+            with out.open("a") as file:
+                file.write(json.dumps(known[run]) + "\n")
+        yield known[run]
+
+
+def play(seed: int, name: str, noise_name: str, budget: int, every: int) -> dict[str, Any]:
+    """When one run was told to stop and its regret there, for each part; its last regret; and what `best` held."""
+    place, noise = place_of(name), NOISES[noise_name]
+    rng, opt = np.random.default_rng([seed, 7]), Optimizer(place.space, goal=noise.goal, rng=seed)
+    stops: dict[str, tuple[int, float]] = {}
+    held = []
+    for answers in range(1, budget + 1):
+        trial = opt.ask()
+        opt.tell(trial, noise.measured(place, place.regret(trial.params), rng))
+        for part in PARTS if answers % every == 0 else ():
+            if str(part) not in stops and opt.done(within=part * (place.top - place.mean)):
+                stops[str(part)] = answers, place.regret(opt.best().params)
+        if answers in READ_AT:
+            held.append(reading(opt, place, noise.expected))
+    return {"stops": stops, "last": place.regret(opt.best().params), "held": held}
+
+
+def reading(opt: Optimizer, place: Problem, expected: Any) -> tuple[bool, bool | None, float]:
+    """Whether the interval and the gap hold, None for an infinite gap, and the width of the interval."""
+    best, unit = opt.best(), place.top - place.mean
+    regret = place.regret(best.params)
+    within = None if math.isinf(best.gap) else regret * unit <= best.gap
+    return best.lower <= expected(place, regret) <= best.upper, within, (best.upper - best.lower) / unit
+
+
+@cache
+def place_of(name: str) -> Problem:
+    """The problem of this name."""
+    return on_the_cube(*NEW[name]) if name in NEW else problem(name)
+
+
+def report(runs: list[dict[str, Any]]) -> None:
+    print("| within | noise | runs | stopped | right | evaluations | never |")
+    print("|---" * 7 + "|")
+    for part, noise in product(PARTS, ["all", *sorted({run["run"][2] for run in runs})]):
+        mine = [run for run in runs if noise in ("all", run["run"][2])]
+        stops = [run["stops"][str(part)] for run in mine if str(part) in run["stops"]]
+        right = share(sum(regret <= part for _, regret in stops), len(stops))
+        median = f"{np.median([answers for answers, _ in stops]):.0f}" if stops else "-"
+        print(
+            f"| {part} | {noise} | {len(mine)} | {len(stops)} | {right} | {median} | {1 - len(stops) / len(mine):.2f} |"
+        )
+    wrong = [(part, *run["run"][:3], *run["stops"][str(part)]) for run in runs for part in PARTS if is_wrong(run, part)]
+    print("\nwrong stops (within, seed, function, noise, evaluations, regret):", *wrong, sep="\n- ")
+    for answers, *readings in zip(READ_AT, *(run["held"] for run in runs), strict=False):
+        gaps = [gap for _, gap, _ in readings if gap is not None]
+        print(f"\nafter {answers}: interval held {share(sum(held for held, *_ in readings), len(readings))},", end=" ")
+        print(f"median width {np.median([width for *_, width in readings]):.3f};", end=" ")
+        print(f"finite gaps held {share(sum(gaps), len(gaps))}")
+
+
+def is_wrong(run: dict[str, Any], part: float) -> bool:
+    return str(part) in run["stops"] and run["stops"][str(part)][1] > part
+
+
+def share(yes: int, n: int) -> str:
+    """So many of n, and Clopper and Pearson's 95 % interval for their share."""
+    low = float(betaincinv(yes, n - yes + 1, 0.025)) if yes else 0.0
+    high = float(betaincinv(yes + 1, n - yes, 0.975)) if yes < n else 1.0
+    return f"{yes} of {n} ({low:.2f} to {high:.2f})" if n else "-"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""Certificate: how far off an estimate may be, how much better another setting may be, and whether that will do.
+
+Two things are doubted. First the fit: everything is computed under each rung of the `ladder` that the measurements do
+not refute, and the worst counts. A rung gives joint draws of f, and each draw has a maximum: how far that lies above
+the draw at the recommended setting is how much another one may be better (Wilson 2024). Second the model itself, which
+knows nothing of a narrow hill where nobody has looked: nothing is promised while more than half of the allowed risk is
+the share of the settings that have no measurement near them. Heuristic: f is taken for a draw under one of the rungs,
+but for a hill that may be anywhere, each place being as likely as the others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from noregret.belief.exact import ExactPosterior
+from noregret.belief.numerics.linalg import pivoted_root
+from noregret.belief.numerics.threads import threads_for
+from noregret.belief.posterior import Floats, Ints, Rng
+from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated
+from noregret.optimizer.certifying.chances import is_rare, spent
+from noregret.optimizer.certifying.ladder import Rung, ladder
+from noregret.optimizer.choosing.candidates import sobol, top
+from noregret.optimizer.condensing import spread
+from noregret.optimizer.spaces.space import Space
+
+LEVEL = 0.95
+"""The probability that is stated for intervals and gaps."""
+
+HOLE = 0.1
+"""A place is unexplored if no measurement is nearer than this times sqrt(d), d the number of parameters..."""
+
+LENGTHS = 2.0
+"""...or than so many lengthscales of the shortest rung that is not refuted."""
+
+COVER = 2048
+"""Places at which a space with more settings than that is looked at for holes."""
+
+MOST = 300
+"""Measured points that a rung is made of at most, since its cost grows with their cube."""
+
+CONTENDERS = 300
+"""Settings that are drawn jointly: those with the largest mean + 3 std."""
+
+DRAWS = 1000
+"""Draws for a gap."""
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What is known after some answers, in the units of a calibration, and what it leaves open.
+
+    Parameters
+    ----------
+    calibrated : Calibrated
+    space : Space
+    measured : (u, d) floats
+        The points that were measured,
+    values, noise : (u,) floats
+        their average values and the variances of these,
+    means : (u,) floats
+        and what is believed about f there.
+    others : (n, d) floats
+        Settings that may be better than any measured one.
+    seed : SeedSequence
+    answers : int
+    """
+
+    calibrated: Calibrated
+    space: Space
+    measured: Floats
+    values: Floats
+    noise: Floats
+    means: Floats
+    others: Floats
+    seed: np.random.SeedSequence
+    answers: int
+
+    @cached_property
+    def rungs(self) -> list[Rung]:
+        """The models that are not refuted."""
+        kept, groups = self._telling(), np.array(self.space.groups)
+        with threads_for(MANY_SMALL_STEPS):
+            return ladder(self.calibrated.fit, groups, self.measured[kept], self.values[kept], self.noise[kept])
+
+    @cached_property
+    def unexplored(self) -> float:
+        """The share of the settings that have no measurement near them."""
+        parameters = len(self.calibrated.fit.lengthscales)
+        reach = np.minimum(LENGTHS * self.rungs[-1].ratio * self._lengthscales, HOLE * math.sqrt(parameters))
+        is_small, near = self.space.count <= COVER, cKDTree(self.measured / reach)
+        places = self.space.everything() if is_small else self.space.snap(sobol(COVER, len(reach), 0))
+
+        def are_far(places: Floats) -> Floats:
+            return np.isinf(near.query(places / reach, distance_upper_bound=1.0)[0])
+
+        if not is_small and are_far(places[:64]).all():
+            return 1.0  # as in many dimensions, where looking at all of them would take long
+        return float(are_far(places).mean())
+
+    def interval(self, point: Floats, width: float) -> tuple[float, float]:
+        """The least mean - width std and the largest mean + width std of all rungs at a (1, d) point."""
+        mean, std = np.array([rung.predict(point) for rung in self.rungs])[..., 0].T
+        scale = self.calibrated.scale
+        return scale.original(float((mean - width * std).min())), scale.original(float((mean + width * std).max()))
+
+    def gap(self, point: Floats) -> float:
+        """How much better than at a (1, d) point f may be elsewhere, at `LEVEL`; infinite if too much is unexplored."""
+        rng, risk = np.random.default_rng(self.seed), (1 - LEVEL) / 2
+        if self.unexplored > risk:
+            return math.inf
+        with threads_for(MANY_SMALL_STEPS):
+            excesses = [self._contest(rung, point).excess(DRAWS, rng) for rung in self.rungs]
+        return self.calibrated.scale.unit * max(float(np.quantile(excess, 1 - risk)) for excess in excesses)
+
+    def is_within(self, point: Floats, tolerance: float, risk: float) -> bool:
+        """Whether nothing is better than a (1, d) point by more than this, but for a probability of at most ``risk``.
+
+        Half of the risk is that the best place is unexplored, a quarter is the share of draws in which
+        something is better, and a quarter is spent on estimating that share, after every answer some.
+        """
+        rng, bound = np.random.default_rng(self.seed), tolerance / self.calibrated.scale.unit
+
+        def is_unlikely(rung: Rung) -> bool:
+            exceeding = partial(self._contest(rung, point).exceeding, bound, rng)
+            return is_rare(exceeding, 0.25 * risk, spent(0.25 * risk, self.answers))
+
+        with threads_for(MANY_SMALL_STEPS):
+            explored = self.unexplored <= 0.5 * risk
+            return explored and all(is_unlikely(rung) for rung in reversed(self.rungs))  # the most open one first
+
+    @property
+    def _lengthscales(self) -> Floats:
+        """The fitted lengthscale of each coordinate, (d,)."""
+        return np.array([self.calibrated.fit.lengthscales[group] for group in self.space.groups])
+
+    def _telling(self) -> Ints:
+        """At most `MOST` of the measured points: half spread over all of them, half where f is highest."""
+        if len(self.measured) <= MOST:
+            return np.arange(len(self.measured))
+        cover = spread(self.measured / self._lengthscales, MOST // 2)
+        means = self.means.copy()
+        means[cover] = -np.inf
+        return np.union1d(cover, top(means, MOST - cover.size))
+
+    def _contest(self, rung: Rung, point: Floats) -> _Contest:
+        """The point and the others that may be the best under a rung."""
+        mean, std = rung.predict(self.others)
+        best = self.others[top(mean + 3 * std, CONTENDERS)]
+        mean, covariance = rung.joint(np.vstack([point, best]))
+        return _Contest(mean, pivoted_root(covariance))
+
+
+@dataclass(frozen=True, eq=False)
+class _Contest:
+    """The settings that may be the best, the recommended one first: mean (m,), covariance root root'."""
+
+    mean: Floats
+    root: Floats
+
+    def excess(self, count: int, rng: Rng) -> Floats:
+        """How far the best setting lies above the recommended one in so many joint draws, (count,)."""
+        values = self.mean[:, None] + self.root @ rng.standard_normal((self.root.shape[1], count))
+        return np.asarray(values.max(axis=0) - values[0])
+
+    def exceeding(self, bound: float, rng: Rng, count: int) -> int:
+        """In how many of so many joint draws it lies further above than the bound."""
+        return int(np.count_nonzero(self.excess(count, rng) > bound))
+
+
+def certificate(
+    belief: ExactPosterior,
+    hopeless: Ints,
+    space: Space,
+    calibrated: Calibrated,
+    seed: np.random.SeedSequence,
+    answers: int,
+) -> Certificate:
+    """What a belief that was made with this calibration leaves open; hopeless arms are no alternatives."""
+    averages, noise = belief.pooled
+    others = np.delete(belief.arms, hopeless, axis=0)
+    pulled, centre = belief.pulled, calibrated.fit.centre
+    return Certificate(
+        calibrated, space, belief.arms[pulled], centre + averages, noise, belief.mean[pulled], others, seed, answers
+    )

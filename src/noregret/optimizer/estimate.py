@@ -1,0 +1,48 @@
+"""Estimate: what is believed about some params."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from noregret.belief.posterior import Floats
+from noregret.optimizer.certifying.certificate import LEVEL, Certificate
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is believed about some params.
+
+    Parameters
+    ----------
+    params
+    estimate : float
+        The expected value.
+    lower, upper : float
+        The true value lies between them with probability ``level``.
+    level : float
+    feasible : float
+        The probability that all constraints are met, 1 without any.
+    """
+
+    params: Any
+    estimate: float
+    lower: float
+    upper: float
+    level: float = LEVEL
+    feasible: float = 1.0
+    _certificate: Certificate | None = field(default=None, repr=False, compare=False)
+    _point: Floats | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def gap(self) -> float:
+        """How much better any other setting may be, in the units of the values, with probability ``level``.
+
+        It is infinite while too many settings have no measurement near them: what nobody has looked at may be much
+        better. Computed when it is first looked at, as of when the estimate was made.
+        """
+        if self._certificate is None or self._point is None:
+            return math.inf
+        return self._certificate.gap(self._point)
