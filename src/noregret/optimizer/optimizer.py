@@ -18,7 +18,7 @@ from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
 from noregret.optimizer.history import UNKNOWN, Arrival, History
 from noregret.optimizer.spaces.parameters import finite
-from noregret.optimizer.spaces.space import as_space
+from noregret.optimizer.spaces.table import as_space
 from noregret.optimizer.tracker import Tracker
 
 Goal = Literal["minimize", "maximize"]
