@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 
 from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Parameter, finite, identity
+from noregret.optimizer.spaces.rows import NO_ROW, DictRows, NumberRows, Rows
 from noregret.optimizer.spaces.space import Product, Space
 
 
@@ -27,14 +28,11 @@ class Table:
     """
 
     def __init__(self, rows: Any) -> None:
-        self._rows, columns = _read(rows)
+        self._rows = _read(rows)
+        columns = self._rows.columns()
         self._columns = Product({name: _column(name, values) for name, values in columns.items()})
         self._points = np.hstack([self._columns.parameters[name].encode(values) for name, values in columns.items()])
-        self.groups = self._columns.groups
-        first: dict[Hashable, int] = {}
-        for i, row in enumerate(self._rows):
-            first.setdefault(_row_key(row), i)  # of equal rows the first stands for all
-        self._first, self._kept = first, np.array(list(first.values()), dtype=np.intp)
+        self.groups, self._kept = self._columns.groups, self._rows.distinct()  # of equal rows the first stands for all
 
     def __repr__(self) -> str:
         return f"Table(<{len(self._rows)} rows>)"
@@ -44,13 +42,13 @@ class Table:
         return len(self._kept)
 
     def checked(self, params: Any) -> Any:
-        return _copied(self._rows[self.key(params)])
+        return self._rows[self.key(params)]
 
     def key(self, params: Any) -> int:
         """The number of the row."""
         try:
-            return self._first[_row_key(params)]
-        except (KeyError, TypeError, ValueError):
+            return self._rows.number(params)
+        except NO_ROW:
             raise ValueError(
                 f"params must be a row of the table, got {params!r}: give it in the form of ask()"
             ) from None
@@ -59,7 +57,7 @@ class Table:
         return np.asarray(self._points[[self.key(p) for p in params]])
 
     def decode(self, points: Floats) -> list[Any]:
-        return [_copied(self._rows[row]) for row in self._nearest(points)]
+        return [self._rows[row] for row in self._nearest(points).tolist()]
 
     def snap(self, points: Floats) -> Floats:
         return np.asarray(self._points[self._nearest(points)])
@@ -80,12 +78,14 @@ def as_space(space: Any) -> Space:
     return Product(space) if isinstance(space, Mapping) else Table(space)
 
 
-def _read(rows: Any) -> tuple[list[Any], dict[Any, list[Any]]]:
-    """The rows as params, and the values by column."""
+def _read(rows: Any) -> Rows:
+    """The rows of whatever a table comes as."""
     if hasattr(rows, "to_dict") and hasattr(rows, "columns"):  # a DataFrame, of whichever library
         rows = rows.to_dict("records") if hasattr(rows, "iloc") else rows.to_dicts()
     if isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows):
-        return _read_dicts([dict(row) for row in rows])
+        return DictRows([dict(row) for row in rows])
+    if hasattr(rows, "detach") and hasattr(rows, "cpu"):  # a tensor, wherever it lives: what looks rows up lives here
+        rows = rows.detach().cpu()
     try:
         array = np.array(rows, dtype=float)
     except (TypeError, ValueError):
@@ -95,29 +95,26 @@ def _read(rows: Any) -> tuple[list[Any], dict[Any, list[Any]]]:
             "space must be a dict of Float, Int and Choice, or a table with at least one row: a DataFrame, a list of "
             f"dicts or an (N, d) array of numbers, got {type(rows).__name__}"
         )
-    return list(array), {i: column.tolist() for i, column in enumerate(array.T)}
+    return NumberRows(array)
 
 
-def _read_dicts(rows: list[dict[Any, Any]]) -> tuple[list[Any], dict[Any, list[Any]]]:
-    names = list(rows[0])
-    for i, row in enumerate(rows):
-        if row.keys() != rows[0].keys() or not names:
-            raise ValueError(f"every row of a table must have the same columns: row {i} has {list(row)}, not {names}")
-    return rows, {name: [row[name] for row in rows] for name in names}
-
-
-def _column(name: Any, values: list[Any]) -> Parameter:
+def _column(name: Any, values: Any) -> Parameter:
     """Numbers from the least to the largest, or a choice."""
+    if isinstance(values, np.ndarray):
+        return _numbers(name, float(values.min()), float(values.max()))
     row = next((i for i, value in enumerate(values) if _missing(value)), None)
     if row is not None:
         raise ValueError(f"column {name!r} of the table is missing in row {row}: fill it or drop the row")
     if not all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values):
         return _choice(name, values)
-    ends = min(values), max(values)
-    for end in ends:
+    return _numbers(name, min(values), max(values))
+
+
+def _numbers(name: Any, least: Any, largest: Any) -> Float:
+    for end in (least, largest):
         if not finite(end):
             raise ValueError(f"column {name!r} of the table must hold finite numbers, got {end!r}")
-    return Float(float(ends[0]), float(ends[1]))
+    return Float(float(least), float(largest))
 
 
 def _missing(value: Any) -> bool:
@@ -142,13 +139,3 @@ def _choice(name: Any, values: list[Any]) -> Choice:
             "drop it if it merely names the rows, or put numbers in its place"
         )
     return Choice(options)
-
-
-def _row_key(params: Any) -> Hashable:
-    if isinstance(params, Mapping):
-        return frozenset((name, identity(value)) for name, value in params.items())
-    return tuple(np.asarray(params, dtype=float).tolist())
-
-
-def _copied(row: Any) -> Any:
-    return dict(row) if isinstance(row, dict) else row.copy()
