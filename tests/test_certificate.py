@@ -17,7 +17,7 @@ from noregret.optimizer.certifying.ladder import ladder, rung
 from noregret.optimizer.fitting.fit import CENTRE, Fit
 from noregret.optimizer.fitting.scaling import Scale
 from noregret.optimizer.fitting.weights import Equal
-from noregret.optimizer.spaces.space import as_space
+from noregret.optimizer.spaces.table import as_space
 
 LINE = {"x": Float(0, 1)}
 

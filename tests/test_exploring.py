@@ -10,7 +10,7 @@ from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.exploring import Exploring, leaps
-from noregret.optimizer.spaces.space import as_space
+from noregret.optimizer.spaces.table import as_space
 
 NEVER = Exploring(share=0.0)
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noregret import Choice, Float, Int
-from noregret.optimizer.spaces.space import Product, Table, as_space
+from noregret.optimizer.spaces.space import Product
+from noregret.optimizer.spaces.table import Table, as_space
 
 FINITE = st.floats(-1e6, 1e6)
 POSITIVE = st.floats(1e-6, 1e6)
@@ -260,3 +261,15 @@ def test_numpys_yes_is_a_yes():
     assert Choice([1, True]).key(np.True_) == 1
     with pytest.raises(ValueError, match=r"True_? twice"):
         Choice([True, np.True_])
+
+
+def test_rows_of_numbers_are_told_apart_by_all_their_bits():
+    """Round numbers, whose low bits are all 0, and both zeros, which are equal."""
+    grid = np.stack(np.meshgrid(*[np.arange(0, 64) / 8] * 3), axis=-1).reshape(-1, 3)
+    rows = np.vstack([grid, -0.0 * grid[:1], grid[[17, 4000]]])
+    table = Table(rows)
+    assert table.count == len(grid)
+    assert table.key(rows[-1]) == 4000
+    assert table.key(-0.0 * grid[0]) == 0
+    with pytest.raises(ValueError, match="params must be a row of the table"):
+        table.key([0.0, 0.0, 1e-300])

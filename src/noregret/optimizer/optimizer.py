@@ -21,7 +21,7 @@ from noregret.optimizer.certifying.certificate import Certificate, certificate
 from noregret.optimizer.checking import checked_confidence, checked_noise, checked_tolerance, checked_value
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.history import UNKNOWN, Arrival, History
-from noregret.optimizer.spaces.space import as_space
+from noregret.optimizer.spaces.table import as_space
 from noregret.optimizer.tracker import Tracker, child
 
 Goal = Literal["minimize", "maximize"]

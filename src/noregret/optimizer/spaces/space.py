@@ -1,7 +1,7 @@
 """Spaces: what there is to choose from, as points of the unit cube.
 
 A space turns params, which the user reads and writes, into points, which the belief computes with. Two kinds: named
-parameters (`Product`) and a table of candidates (`Table`). `as_space` makes the right one.
+parameters (`Product`) and a table of candidates (`noregret.optimizer.spaces.table.Table`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Parameter, finite, identity
+from noregret.belief.posterior import Floats
+from noregret.optimizer.spaces.parameters import Parameter
 
 MOST_COORDINATES = 2000
 """Coordinates that all parameters of a space may take together."""
@@ -125,143 +124,3 @@ class Product:
         ends = np.cumsum([parameter.width for parameter in self.parameters.values()])[:-1]
         parts = np.split(np.asarray(points, dtype=float), ends, axis=1)
         return list(zip(self.parameters.values(), parts, strict=True))
-
-
-class Table:
-    """A table of candidates: the rows of an array, of a DataFrame, or a list of dicts.
-
-    Columns of numbers are scaled to [0, 1], others are choices. Params are the row: a dict by column, or for an
-    array the row itself.
-
-    >>> table = Table([{"machine": "small", "nodes": 4}, {"machine": "large", "nodes": 2}])
-    >>> table.everything()
-    array([[0., 1.],
-           [1., 0.]])
-    """
-
-    def __init__(self, rows: Any) -> None:
-        self._rows, columns = _read(rows)
-        self._columns = Product({name: _column(name, values) for name, values in columns.items()})
-        self._points = np.hstack([self._columns.parameters[name].encode(values) for name, values in columns.items()])
-        self.groups = self._columns.groups
-        first: dict[Hashable, int] = {}
-        for i, row in enumerate(self._rows):
-            first.setdefault(_row_key(row), i)  # of equal rows the first stands for all
-        self._first, self._kept = first, np.array(list(first.values()), dtype=np.intp)
-
-    def __repr__(self) -> str:
-        return f"Table(<{len(self._rows)} rows>)"
-
-    @property
-    def count(self) -> float:
-        return len(self._kept)
-
-    def checked(self, params: Any) -> Any:
-        return _copied(self._rows[self.key(params)])
-
-    def key(self, params: Any) -> int:
-        """The number of the row."""
-        try:
-            return self._first[_row_key(params)]
-        except (KeyError, TypeError, ValueError):
-            raise ValueError(
-                f"params must be a row of the table, got {params!r}: give it in the form of ask()"
-            ) from None
-
-    def encode(self, params: Sequence[Any]) -> Floats:
-        return np.asarray(self._points[[self.key(p) for p in params]])
-
-    def decode(self, points: Floats) -> list[Any]:
-        return [_copied(self._rows[row]) for row in self._nearest(points)]
-
-    def snap(self, points: Floats) -> Floats:
-        return np.asarray(self._points[self._nearest(points)])
-
-    def everything(self) -> Floats:
-        return np.asarray(self._points[self._kept])
-
-    def _nearest(self, points: Floats) -> Ints:
-        return np.asarray(self._kept[self._tree.query(self._columns.snap(points))[1]])
-
-    @cached_property
-    def _tree(self) -> cKDTree:
-        return cKDTree(self._points[self._kept])
-
-
-def as_space(space: Any) -> Space:
-    """Named parameters from a dict, candidates from anything else that is a table."""
-    return Product(space) if isinstance(space, Mapping) else Table(space)
-
-
-def _read(rows: Any) -> tuple[list[Any], dict[Any, list[Any]]]:
-    """The rows as params, and the values by column."""
-    if hasattr(rows, "to_dict") and hasattr(rows, "columns"):  # a DataFrame, of whichever library
-        rows = rows.to_dict("records") if hasattr(rows, "iloc") else rows.to_dicts()
-    if isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows):
-        return _read_dicts([dict(row) for row in rows])
-    try:
-        array = np.array(rows, dtype=float)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.ndim != 2 or not array.size:
-        raise ValueError(
-            "space must be a dict of Float, Int and Choice, or a table with at least one row: a DataFrame, a list of "
-            f"dicts or an (N, d) array of numbers, got {type(rows).__name__}"
-        )
-    return list(array), {i: column.tolist() for i, column in enumerate(array.T)}
-
-
-def _read_dicts(rows: list[dict[Any, Any]]) -> tuple[list[Any], dict[Any, list[Any]]]:
-    names = list(rows[0])
-    for i, row in enumerate(rows):
-        if row.keys() != rows[0].keys() or not names:
-            raise ValueError(f"every row of a table must have the same columns: row {i} has {list(row)}, not {names}")
-    return rows, {name: [row[name] for row in rows] for name in names}
-
-
-def _column(name: Any, values: list[Any]) -> Parameter:
-    """Numbers from the least to the largest, or a choice."""
-    row = next((i for i, value in enumerate(values) if _missing(value)), None)
-    if row is not None:
-        raise ValueError(f"column {name!r} of the table is missing in row {row}: fill it or drop the row")
-    if not all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values):
-        return _choice(name, values)
-    ends = min(values), max(values)
-    for end in ends:
-        if not finite(end):
-            raise ValueError(f"column {name!r} of the table must hold finite numbers, got {end!r}")
-    return Float(float(ends[0]), float(ends[1]))
-
-
-def _missing(value: Any) -> bool:
-    """Whether this stands for no value, in whichever library's way."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA is neither equal to itself nor not
-        return True
-    except ValueError:  # an array
-        return False
-
-
-def _choice(name: Any, values: list[Any]) -> Choice:
-    try:
-        options = [value for _, value in dict.fromkeys(map(identity, values))]
-    except TypeError:
-        odd = next((value for value in values if not isinstance(value, Hashable)), values[0])
-        raise ValueError(f"column {name!r} of the table must hold numbers, text or the like, got {odd!r}") from None
-    if len(options) > MOST_OPTIONS:
-        raise ValueError(
-            f"column {name!r} of the table must have at most {MOST_OPTIONS} different options, got {len(options)}: "
-            "drop it if it merely names the rows, or put numbers in its place"
-        )
-    return Choice(options)
-
-
-def _row_key(params: Any) -> Hashable:
-    if isinstance(params, Mapping):
-        return frozenset((name, identity(value)) for name, value in params.items())
-    return tuple(np.asarray(params, dtype=float).tolist())
-
-
-def _copied(row: Any) -> Any:
-    return dict(row) if isinstance(row, dict) else row.copy()
