@@ -70,6 +70,11 @@ def numpy_of(array: Any) -> Any:
     return array if isinstance(array, np.ndarray) else array.cpu().numpy()
 
 
+def numbers_of(*scalars: Any) -> list[float]:
+    """Scalars of one place as Python's numbers: one wait for the device, however many they are."""
+    return list(map(float, scalars)) if not is_tensor(scalars[0]) else _torch_functions().stack(scalars).tolist()
+
+
 def column_squares(table: Any) -> Any:
     """The sum of squares of every column, (r, n) -> (n,)."""
     if isinstance(table, np.ndarray):

@@ -288,10 +288,21 @@ class SparsePosterior:
         """Count rewards, let the estimator see them on arrival if it wants to, and learn from them."""
         self.rounds += arms.size
         if self._estimator.one_by_one:
-            value, factor = self._estimator.arrive(self, int(arms[0]), float(rewards[0]))
+            value, factor = self._arrived(int(arms[0]), float(rewards[0]))
             rewards, noise = np.array([value]), factor * noise
         self._theta = None
         self._record(arms, rewards, noise, before)
+
+    def _arrived(self, arm: int, reward: float) -> tuple[float, float]:
+        """What the estimator makes of a reward; of a point that is no arm, all points are shown to it meanwhile."""
+        shown = self._shown
+        if arm < shown:
+            return self._estimator.arrive(self, arm, reward)
+        self._shown, self._std = len(self._points), None
+        try:
+            return self._estimator.arrive(self, arm, reward)
+        finally:
+            self._shown, self._std = shown, None
 
     def _record(self, arms: Ints, values: Floats, noise: Floats, before: Floats | None = None) -> None:
         """Learn from values, (n,); then choose the features anew if given the variance ``before`` the round."""

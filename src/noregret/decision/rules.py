@@ -13,7 +13,7 @@ from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from noregret.belief.arrays import Array, at_least, is_tensor, namespace, special
+from noregret.belief.arrays import Array, at_least, is_tensor, namespace, numbers_of, special
 from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.schedules import Schedule
 
@@ -37,11 +37,18 @@ def best_of(scores: Array, rule: Rule, posterior: Posterior) -> int:
     if scores.shape != expected:
         shapes = f"{tuple(expected)}, got shape {tuple(scores.shape)}"
         raise ValueError(f"the rule {rule} must give one score per arm, {shapes}")
-    best = int(scores.argmax())  # the first nan, if there is one
-    if math.isnan(scores[best]):
+    place = scores.argmax()  # the first nan, if there is one
+    best, highest = (int(place), scores[place]) if isinstance(scores, np.ndarray) else _read(place, scores)
+    if math.isnan(highest):
         rounds = posterior.rounds
         raise ValueError(f"the rule {rule} gave nan for arm {best} after {rounds} rewards: scores must be numbers")
     return best
+
+
+def _read(place: Array, scores: Array) -> tuple[int, float]:
+    """A place on a device, and the score there, with one wait for both: a double holds any index exactly."""
+    index, score = numbers_of(place.to(scores.dtype), scores.take(place))
+    return int(index), score
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, is_tensor, numpy_of
+from noregret.belief.arrays import Array, is_tensor, numbers_of, numpy_of
 from noregret.belief.kernels import Kernel
 from noregret.belief.numerics.linalg import enlarged
 from noregret.belief.posterior import Floats, Ints
@@ -85,10 +85,12 @@ class KernelColumns:
         self._place |= zip(arms, range(start, end), strict=True)
 
     def _computed(self, arms: Ints) -> Floats:
-        columns = self._kernel(self._arms[arms], self._arms)
+        first = int(arms[0])
+        points = self._arms[first : first + 1] if arms.size == 1 else self._arms[arms]  # a slice stays where it is
+        columns = self._kernel(points, self._arms)
         self._check(columns, arms, len(self._arms), 0)
         for i, arm in enumerate(arms.tolist()):
-            self._check_diagonal(arm, float(columns[i, arm]), float(self.variance[arm]))
+            self._check_diagonal(arm, *numbers_of(columns[i, arm], self.variance[arm]))
         return columns
 
     def _check(self, columns: Floats, names: Ints, count: int, start: int) -> None:

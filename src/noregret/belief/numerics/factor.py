@@ -17,7 +17,7 @@ from typing import Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, beside, column_squares, numpy_of, slabs, zeros_like
+from noregret.belief.arrays import Array, beside, column_squares, numbers_of, numpy_of, slabs, zeros_like
 from noregret.belief.numerics.linalg import enlarged, lower_root, solve_lower
 from noregret.belief.numerics.rows import Rows
 from noregret.belief.posterior import Floats, Ints
@@ -102,12 +102,13 @@ class Factor:
         border = self._whitened.at(arm)
         if covariance is None:
             covariance = column - self._whitened.times(border) if row else column
-        pivot = float(covariance[arm]) + noise
+        variance_there, mean_there = numbers_of(covariance[arm], self.mean[arm])
+        pivot = variance_there + noise
         if not pivot >= 0.5 * noise:
             return False
         corner = math.sqrt(pivot)
         whitened = covariance / corner
-        score = (value - float(self.mean[arm])) / corner
+        score = (value - mean_there) / corner
         mean, variance = self.mean + score * whitened, self.variance - whitened * whitened
         if row == len(self._scores):
             self._make_room(row + 1)
@@ -129,9 +130,10 @@ class Factor:
         last = self.rows - 1
         row, arm = self._whitened.last, self.last_arm
         corner, row_noise = float(self._root[last, last]), float(self._noise[last])
-        at_arm, share = max(float(row[arm]), 0.0), row_noise / corner  # share times row is the covariance with the arm
+        row_there, mean_there = numbers_of(row[arm], self.mean[arm])
+        at_arm, share = max(row_there, 0.0), row_noise / corner  # share times row is the covariance with the arm
         pivot = share * at_arm + noise
-        score = (value - float(self.mean[arm])) / math.sqrt(pivot)
+        score = (value - mean_there) / math.sqrt(pivot)
         change = (share / math.sqrt(pivot)) * row
         self.mean, self.variance = self.mean + score * change, self.variance - change * change
         self.gain += 0.5 * math.log(pivot / noise)

@@ -64,7 +64,7 @@ class Space(Protocol):
 class Product:
     """Named parameters, each free of the others.
 
-    >>> from noregret.optimizer.spaces.parameters import Int
+    >>> from noregret import Choice, Float, Int
     >>> space = Product({"rate": Float(1e-4, 1e-1, log=True), "layers": Int(1, 3), "kind": Choice(["b", "c", "d"])})
     >>> space.decode(space.encode([{"kind": "d", "layers": 2, "rate": 0.1}]))
     [{'rate': 0.1, 'layers': 2, 'kind': 'd'}]
