@@ -332,11 +332,7 @@ def _distance(X: Floats, Y: Floats, lengthscale: Lengthscale, metric: Literal["e
 
 
 def _squared_distance(X: Array, Y: Array, lengthscale: Lengthscale) -> Array:
-    """Squared distances on the device of Y, (n, d), (m, d) -> (n, m), of many points one dimension after the other."""
-    if len(X) == 1:
-        unit = beside(Y, np.array(lengthscale)) if isinstance(lengthscale, tuple) else lengthscale
-        gap = (Y - beside(Y, X)) / unit
-        return namespace(Y).vecdot(gap, gap)[None]
+    """Squared distances on the device of Y, (n, d), (m, d) -> (n, m), one dimension after the other."""
     squared: Array = None
     for axis, (x, y) in enumerate(zip(beside(Y, X).T, Y.T, strict=True)):
         gap = x[:, None] - y
