@@ -1,10 +1,12 @@
 """What several test files share: a throw-away PostgreSQL server, a browser, and functions in processes of their own."""
 
+import importlib
 import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import traceback
 import warnings
 
@@ -14,6 +16,8 @@ from tests.server import Server, program
 
 PACKAGES = ("chromium", "postgresql")
 """What apt installs for tests that need more than Python."""
+
+TORCH = f"{sys.executable} -m pip install torch array-api-compat"
 
 os.environ.pop("NOREGRET_DATA", None)  # the data of the package, also where someone uses other data
 
@@ -38,11 +42,21 @@ def pytest_collection_modifyitems(items):
 def pytest_terminal_summary(terminalreporter):
     """Say in one line which tests were skipped because this machine lacks something, and how to install it."""
     reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
-    lacking = [package for package in PACKAGES if any(f"needs {package}" in reason for reason in reasons)]
+    lacking = [package for package in (*PACKAGES, "torch") if any(f"needs {package}" in reason for reason in reasons)]
     if lacking:
         count = sum(any(f"needs {package}" in reason for package in lacking) for reason in reasons)
-        install = f"sudo apt-get install {' '.join(lacking)}"
+        programs = [package for package in lacking if package in PACKAGES]
+        commands = [f"sudo apt-get install {' '.join(programs)}"] if programs else []
+        commands += [TORCH] if "torch" in lacking else []
+        install = " && ".join(commands)
         terminalreporter.write_line(f"{count} skipped, as this machine lacks {' and '.join(lacking)}: {install}")
+
+
+def needs_torch():
+    """The module torch. Where it is not installed, the file's tests are skipped, or fail if CI is set."""
+    return (
+        importlib.import_module("torch") if os.environ.get("CI") else pytest.importorskip("torch", reason="needs torch")
+    )
 
 
 def installed(name, package):

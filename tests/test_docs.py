@@ -12,6 +12,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[1]
+WARNINGS = ("-W", "error", "-W", "ignore::DeprecationWarning")  # old versions of others do what newer ones deprecate
 EXAMPLES = {
     "first_steps": ["first_steps.svg"],
     "heavy_tails": ["heavy_tails.svg"],
@@ -98,7 +99,7 @@ def test_tables_of_docstrings_become_markdown():
 def test_examples_run_and_their_pictures_are_in_the_docs(name, tmp_path):
     script = ROOT / "examples" / f"{name}.py"
     done = subprocess.run(
-        [sys.executable, "-W", "error", script, tmp_path], capture_output=True, text=True, timeout=120, cwd=tmp_path
+        [sys.executable, *WARNINGS, script, tmp_path], capture_output=True, text=True, timeout=120, cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") >= 2

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-import torch
+from tests.conftest import needs_torch
 
 from noregret import (
     UCB,
@@ -34,6 +34,7 @@ from noregret.belief import arrays
 from noregret.belief.arrays import numpy_of
 from noregret.decision.rules import ProbabilityOfImprovement
 
+torch = needs_torch()
 RNG = np.random.default_rng(1)
 ARMS = RNG.random((60, 2))
 SE = SquaredExponential(0.3)
