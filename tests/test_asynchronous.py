@@ -92,6 +92,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sequential", "batched", "repeated"])
 @settings(deadline=None, max_examples=60)
 @given(steps=steps)
@@ -142,6 +143,7 @@ def test_any_interleaving_is_that_of_a_plain_model(name, steps):
     np.testing.assert_allclose(policy.belief.mean, model.belief.mean, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOPS)
 @settings(deadline=None, max_examples=25)
 @given(steps=steps)
@@ -235,6 +237,7 @@ def test_the_std_shrinks_by_no_more_than_the_factor_that_the_guarantee_states(to
     assert factor <= math.exp(ahead.information_gain - belief.information_gain) + 1e-9
 
 
+@pytest.mark.slow
 def test_the_band_holds_while_answers_come_in_any_order():
     """With delta = 0.1 it may fail at some round in 2 of 20 runs."""
     failed = 0

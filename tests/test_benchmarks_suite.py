@@ -35,6 +35,7 @@ def test_random_params_have_a_mean_regret_of_one_and_none_is_better_than_the_bes
     assert abs(regrets.mean() - 1) < 5 * regrets.std() / np.sqrt(2000)
 
 
+@pytest.mark.slow
 def test_at_least_ten_problems_have_many_hills_in_few_dimensions():
     assert len(GROUPS["hills"]) >= 10
     assert {len(problem(name).space) for name in GROUPS["hills"] if name in QUICK} == {2, 3, 4, 5}

@@ -212,6 +212,7 @@ def test_long_histories_are_bounded():
     assert np.diff(np.sort(kept[:, 0])).max() < 0.02, "and they are everywhere"
 
 
+@pytest.mark.slow
 def test_done_comes_with_measurements_and_later_for_tighter_tolerances():
     first = {}
     opt, rng = Optimizer(LINE, rng=0), np.random.default_rng(0)
@@ -305,6 +306,7 @@ def test_a_hidden_hill_is_not_stopped_at():
     assert opt.best().gap == math.inf
 
 
+@pytest.mark.slow
 def test_intervals_and_stops_keep_their_level():
     """Twenty runs on several hills: one in twenty may be wrong."""
 

@@ -42,6 +42,7 @@ def test_waves_have_the_priors_covariance(many, kernel):
     assert np.abs(drawn.T @ drawn / 1500 - expected).max() < 5.5 * math.sqrt(2 / 1500) * expected.max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [SE, Matern(1.5, 0.3), Matern(0.5, 0.3)], ids=str)
 @pytest.mark.parametrize("model", ["exact", "sketch"])
 def test_draws_have_the_posteriors_law(many, kernel, model):

@@ -490,6 +490,7 @@ def test_points_are_found_among_arms(seed, arms, points, columns):
     assert places_among(arms, points).tolist() == expected
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, KERNELS, RIDGES, st.integers(1, 60), st.integers(1, 60))
 def test_points_that_are_no_arms_teach_as_much(seed, kernel, ridge, rounds, more):

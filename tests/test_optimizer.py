@@ -673,6 +673,7 @@ def test_a_trial_may_travel():
         opt.tell(twin.ask(), 1.0)
 
 
+@pytest.mark.slow
 def test_threads_may_share_an_optimizer():
     """With calls in the midst of others, points had two numbers, arms were missing, and values were lost."""
     opt, failures, usual = Optimizer(SQUARE, rng=0), [], sys.getswitchinterval()
@@ -774,6 +775,7 @@ def test_a_table_of_one_row():
     assert opt.best().estimate == pytest.approx(0.95, abs=0.3)
 
 
+@pytest.mark.slow
 def test_a_large_table():
     rng = np.random.default_rng(0)
     rows = rng.random((20_000, 3))

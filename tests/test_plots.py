@@ -100,6 +100,7 @@ def test_every_algorithm_has_a_style_of_its_own():
     assert plot.style("ata-gp-ucb-nystrom") == plot.style("ata-gp-ucb")  # Nystrom is its default
 
 
+@pytest.mark.slow
 def test_importing_noregret_imports_no_matplotlib():
     code = "import sys, noregret; noregret.plot.regret; print(any(m.startswith('matplotlib') for m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -32,6 +32,7 @@ def begun(monkeypatch):
     return made
 
 
+@pytest.mark.slow
 def test_going_on_is_starting_afresh(begun):
     answers, going = history(10), Replay(SPACE, "minimize", 0)
     for _ in range(15):

@@ -171,6 +171,7 @@ def test_the_loop_hears_nothing_of_a_reward_that_is_not_finite():
     assert heard == []
 
 
+@pytest.mark.slow
 def test_seconds_are_the_algorithms_own_and_progress_is_rare():
     class Slow(Cycle):
         def play(self, arms, rng):

@@ -208,6 +208,7 @@ def test_kept_coins_are_tossed_once_and_an_eighth_of_the_dictionary_may_linger(s
     assert left
 
 
+@pytest.mark.slow
 def test_a_sketch_with_kept_coins_makes_few_features_anew():
     """Of 600 rounds, those in which all features are new; with fresh coins it is nearly every round."""
     arms, rng = np.random.default_rng(0).random((300, 2)), np.random.default_rng(1)
@@ -271,6 +272,7 @@ def test_a_copy_and_the_original_learn_about_new_arms_apart(root, coins):
     np.testing.assert_array_equal(belief.predict(GRID), control.predict(GRID))
 
 
+@pytest.mark.slow
 def test_a_sketch_keeps_the_variance_within_its_factor_and_the_subset_starves():
     """With q = 5 the variance is within 3 of the exact one; the subset of regressors loses it away from the data."""
     kernel, arms = SquaredExponential(0.05), np.linspace(0, 1, 200)[:, None]

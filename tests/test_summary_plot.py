@@ -94,6 +94,7 @@ def test_traces_of_different_lengths_are_refused():
         plot.regret({})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
 def test_pictures_are_saved_without_pyplot(tmp_path, ending):
     had_pyplot = "matplotlib.pyplot" in sys.modules

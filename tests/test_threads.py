@@ -159,6 +159,7 @@ def test_a_thread_that_was_inside_does_not_keep_others_from_their_own_setting():
         visitor.join()
 
 
+@pytest.mark.slow
 def test_many_threads_at_once():
     errors = []
 

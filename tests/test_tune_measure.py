@@ -98,6 +98,7 @@ def test_a_failed_run_is_repeated_as_often_as_the_study_says(keeper, tmp_path, r
     assert len((tmp_path / "runs").read_text().splitlines()) == runs
 
 
+@pytest.mark.slow
 def test_stopping_ends_the_retries(keeper, tmp_path):
     stop = Event()
     Timer(0.5, stop.set).start()

@@ -123,6 +123,7 @@ def assert_shown(study, records):
     findings.diagnosis  # noqa: B018
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(studies())
 def test_every_study_has_a_page(found):

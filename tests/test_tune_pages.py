@@ -278,6 +278,7 @@ def test_idle_connections_are_closed_and_few_are_kept(live, monkeypatch, capfd):
     assert "".join(capfd.readouterr()) == ""
 
 
+@pytest.mark.slow
 def test_a_browser_that_has_gone_is_no_error(live, capfd):
     _, found = live
     for _ in range(3):
@@ -289,6 +290,7 @@ def test_a_browser_that_has_gone_is_no_error(live, capfd):
     assert "".join(capfd.readouterr()) == ""
 
 
+@pytest.mark.slow
 def test_a_live_page_started_before_its_study_waits_for_it(tmp_path):
     path = tmp_path / "s.toml"
     path.write_text(
@@ -308,6 +310,7 @@ def test_a_live_page_started_before_its_study_waits_for_it(tmp_path):
         thread.join()
 
 
+@pytest.mark.slow
 def test_a_live_page_waits_for_a_study_on_a_server(postgresql, tmp_path):
     storage = postgresql.new_database()
     study = Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, storage=storage)

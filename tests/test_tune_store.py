@@ -64,6 +64,7 @@ def test_what_is_told_is_there_for_everybody(study):
     assert (records[1].failure, records[1].stderr, records[1].seconds) == ("exit code 1", "some reason", 0.25)
 
 
+@pytest.mark.slow
 def test_the_same_result_told_twice_counts_once_and_another_one_does_not(study):
     with Store(study) as store:
         trial = store.claim(suggest).trial
@@ -283,6 +284,7 @@ def test_any_name_will_do_for_a_file(file_study):
         assert store.records()[0].value == 1.0
 
 
+@pytest.mark.slow
 def test_a_database_that_is_missing_on_the_server(file_study, postgresql):
     url = f"postgresql://noregret@127.0.0.1:{postgresql.port}/missing"
     with pytest.raises(StudyError, match=r'cannot be reached or used: .*database "missing" does not exist'):
@@ -337,6 +339,7 @@ def test_the_database_of_another_program_is_refused(file_study):
         Store(file_study)
 
 
+@pytest.mark.slow
 def test_a_torn_log_costs_only_what_was_never_acknowledged(filled):
     """What SQLite had not finished writing when the power failed is not there; everything before is."""
     store = Store(filled)

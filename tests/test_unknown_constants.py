@@ -409,6 +409,7 @@ def test_the_conjugate_model_keeps_the_contract():
     check_model(ConjugateGP(Matern(2.5, 0.3), 0.1, threshold=50.0), ARMS[::8])
 
 
+@pytest.mark.slow
 def test_spikes_cost_it_far_less_than_gp_ucb():
     """Mean regret of 5 runs of 300 rounds with 3% of the rewards at +-30: below half of what GP-UCB has."""
     regret = {rcgp_ucb: 0.0, ay_ucb: 0.0}

@@ -72,7 +72,10 @@ def numpy_of(array: Any) -> Any:
 
 def numbers_of(*scalars: Any) -> list[float]:
     """Scalars of one place as Python's numbers: one wait for the device, however many they are."""
-    return list(map(float, scalars)) if not is_tensor(scalars[0]) else _torch_functions().stack(scalars).tolist()
+    if isinstance(scalars[0], float):
+        return [float(scalar) for scalar in scalars]
+    numbers: list[float] = _torch_functions().stack(scalars).tolist()
+    return numbers
 
 
 def column_squares(table: Any) -> Any:
