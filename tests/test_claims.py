@@ -8,7 +8,8 @@ from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 
 from noregret import Trace
-from noregret.experiments.judging.claims import Below, Fraction, MeanBelow, Ratio, final_regret, ratio_of_means, seconds
+from noregret.experiments.judging.claims import Below, Fraction, MeanBelow, final_regret, ratio_of_means, seconds
+from noregret.experiments.running.summary import Interval
 
 
 def trace(regret, time=1.0):
@@ -38,10 +39,10 @@ def test_the_interval_covers_the_true_ratio_as_often_as_it_says():
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        ([1.0], [2.0], Ratio(0.5, 0.0, math.inf)),  # one trial decides nothing
-        ([1.0, 2.0], [0.0, 1.0], Ratio(3.0, 0.0, math.inf)),  # the second mean may be 0
-        ([1.0, 1.0], [0.0, 0.0], Ratio(math.inf, 0.0, math.inf)),
-        ([0.0, 0.0], [1.0, 1.1], Ratio(0.0, 0.0, 0.0)),
+        ([1.0], [2.0], Interval(0.5, 0.0, math.inf)),  # one trial decides nothing
+        ([1.0, 2.0], [0.0, 1.0], Interval(3.0, 0.0, math.inf)),  # the second mean may be 0
+        ([1.0, 1.0], [0.0, 0.0], Interval(math.inf, 0.0, math.inf)),
+        ([0.0, 0.0], [1.0, 1.1], Interval(0.0, 0.0, 0.0)),
     ],
 )
 def test_ratios_at_the_edge(first, second, expected):

@@ -53,7 +53,7 @@ def test_rows_by_hand():
     assert best.regret == pytest.approx((6, 6 - t * 2 / math.sqrt(3), 6 + t * 2 / math.sqrt(3)))
     assert best.behind == (0, 0, 0)
     assert other.behind == pytest.approx((2, 2 - t / math.sqrt(3), 2 + t / math.sqrt(3)))
-    assert other.simple_regret.mean == pytest.approx(0.3)
+    assert other.simple_regret.value == pytest.approx(0.3)
     assert str(comparison).splitlines() == [
         "algorithm  regret          more than quick   simple regret",
         "quick      6 [1.03, 11]    -                 0 [0, 0]",
@@ -70,7 +70,7 @@ def test_a_pair_of_close_algorithms_is_told_apart_by_pairing():
         {"a": [trace([x]) for x in luck], "b": [trace([x + 1 + 0.1 * rng.standard_normal()]) for x in luck]}
     ).rows
     assert rows[1].behind.low > 0.9
-    assert rows[1].regret.low < rows[0].regret.mean
+    assert rows[1].regret.low < rows[0].regret.value
 
 
 def test_one_seed_has_no_interval():

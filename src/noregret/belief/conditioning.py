@@ -138,7 +138,8 @@ class Conditioning:
             with threads_for(self._draw_root.size):
                 return factor.mean + beside(factor.mean, self._draw_root.draw(rng))
         if self._prior is None:
-            self._prior = PriorDraws(self._kernel, stacked(self._arms, self.seen[self.pulls.arms >= count]))
+            elsewhere = self.seen[self.pulls.arms >= count]
+            self._prior = PriorDraws(self._kernel, stacked(self._arms, elsewhere) if len(elsewhere) else self._arms)
         draw = self._prior.draw(rng)
         observed = numpy_of(draw[self.pulls.arms[factor.slots]]) + factor.noise_draw(rng)
         with threads_for(count * factor.rows):

@@ -306,10 +306,8 @@ class SparsePosterior:
 
     def _record(self, arms: Ints, values: Floats, noise: Floats, before: Floats | None = None) -> None:
         """Learn from values, (n,); then choose the features anew if given the variance ``before`` the round."""
-        if (
-            self._linear
-        ):  # whether somebody has looked at the mean or not, so that looking does not change how it is rounded
-            if self._mean is None and arms.size == 1:
+        if self._linear:
+            if self._mean is None and arms.size == 1:  # also if nobody has looked: looking must not change the rounding
                 self._mean = self._fresh_mean()
             self._theta = None
         block, pulls = pooled(arms, values, noise), self._pulls.copy()

@@ -143,9 +143,9 @@ def joined(pieces: list[Told]) -> Told:
     return Told(arms, rewards, np.concatenate(ones))
 
 
-def child(seed: np.random.SeedSequence, place: int) -> np.random.SeedSequence:
-    """The child of a seed at this place, from 0; the seed stays as it is."""
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, place))
+def child(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
+    """A stream of its own for each key, the seed's child at that place; the seed stays as it is."""
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
 
 
 def seed_sequence(rng: Any) -> np.random.SeedSequence:

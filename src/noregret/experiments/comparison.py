@@ -161,9 +161,9 @@ def _regrets(traces: Sequence[Trace]) -> Floats:
 
 def _text(interval: Interval) -> str:
     """An interval for the table: without its ends if there was one seed, a dash if there is nothing."""
-    if math.isnan(interval.mean):
+    if math.isnan(interval.value):
         return "-"
-    return str(interval) if math.isfinite(interval.high) else f"{interval.mean:.3g}"
+    return str(interval) if math.isfinite(interval.high) else f"{interval.value:.3g}"
 
 
 def _labels(names: Iterable[str]) -> dict[str, str]:

@@ -8,10 +8,11 @@ import numpy as np
 
 from noregret.belief.exact import ExactPosterior
 from noregret.belief.posterior import Rng
+from noregret.decision.playing import child
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.candidates import sobol
 from noregret.optimizer.history import History
-from noregret.optimizer.tracker import Tracker, child
+from noregret.optimizer.tracker import Tracker
 
 PATIENCE = 10
 """A trial is taken for lost when so many times more answers came since than trials were out with it."""

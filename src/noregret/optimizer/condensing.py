@@ -53,8 +53,14 @@ def essential(fitted: Calibrated, evidence: Evidence, most: int) -> Ints:
     lengthscales = np.array(fitted.fit.lengthscales)[evidence.groups]
     cover = spread(evidence.points / lengthscales, most // 2)
     mean, _ = conditioned(fitted, evidence.only(cover)).posterior.predict(evidence.points)
-    mean[cover] = -np.inf
-    return np.union1d(cover, top(mean, most - cover.size))
+    return with_best(cover, mean, most)
+
+
+def with_best(cover: Ints, means: Floats, most: int) -> Ints:
+    """These points and, up to so many in all, those of the others that have the largest means, (u,), ascending."""
+    others = means.copy()
+    others[cover] = -np.inf
+    return np.union1d(cover, top(others, most - cover.size))
 
 
 def spread(points: Floats, count: int) -> Ints:

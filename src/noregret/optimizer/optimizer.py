@@ -14,7 +14,7 @@ from uuid import uuid4
 import numpy as np
 
 from noregret.belief.exact import ExactPosterior
-from noregret.decision.playing import seed_sequence
+from noregret.decision.playing import child, seed_sequence
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
 from noregret.optimizer.certifying.certificate import Certificate, certificate
@@ -22,7 +22,7 @@ from noregret.optimizer.checking import checked_confidence, checked_noise, check
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.history import UNKNOWN, Arrival, History
 from noregret.optimizer.spaces.table import as_space
-from noregret.optimizer.tracker import Tracker, child
+from noregret.optimizer.tracker import Tracker
 
 Goal = Literal["minimize", "maximize"]
 Method = TypeVar("Method", bound=Callable[..., Any])

@@ -20,6 +20,7 @@ import numpy as np
 from noregret.belief.exact import ExactPosterior
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints
+from noregret.decision.playing import child
 from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated, Calibration
 from noregret.optimizer.condensing import conditioned, essential
 from noregret.optimizer.history import UNKNOWN, Arrival, History
@@ -239,8 +240,3 @@ def milestone(count: int, first: int, eager: int, growth: float, longest: float 
     while (after := at + max(1, int(min(at * min(at / eager, growth - 1), longest)))) <= count:
         at = after
     return at
-
-
-def child(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """A stream of its own for each key."""
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,24 +19,13 @@ from scipy.special import betaincinv, stdtrit
 
 from noregret.belief.posterior import Floats
 from noregret.experiments.judging.figure import Finding, Results
-from noregret.experiments.running.summary import mean_interval
+from noregret.experiments.running.summary import Interval, mean_interval
 
 Number = Callable[[Any], float]
 """From a finished trial to the number that is compared."""
 
 
-class Ratio(NamedTuple):
-    """A ratio of two means, and its confidence interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
-
-
-def ratio_of_means(first: ArrayLike, second: ArrayLike, confidence: float = 0.95) -> Ratio:
+def ratio_of_means(first: ArrayLike, second: ArrayLike, confidence: float = 0.95) -> Interval:
     """Ratio of the means of paired numbers that are not negative, with Fieller's interval.
 
     Where the second mean may be 0 for all that is known, the interval goes to infinity.
@@ -49,15 +38,15 @@ def ratio_of_means(first: ArrayLike, second: ArrayLike, confidence: float = 0.95
     x, y = np.asarray(first, float), np.asarray(second, float)
     value = float(x.mean() / y.mean()) if y.mean() else math.inf
     if len(x) < 2:
-        return Ratio(value, 0.0, math.inf)
+        return Interval(value, 0.0, math.inf)
     k = float(stdtrit(len(x) - 1, (1 + confidence) / 2)) ** 2 / len(x)
     (vx, cxy), (_, vy) = np.cov(x, y)
     # r with (mx - r my)^2 <= k var(x - r y): a quadratic in r
     a, b, c = y.mean() ** 2 - k * vy, x.mean() * y.mean() - k * cxy, x.mean() ** 2 - k * vx
     if a <= 0:
-        return Ratio(value, 0.0, math.inf)
+        return Interval(value, 0.0, math.inf)
     root = math.sqrt(max(b * b - a * c, 0.0))
-    return Ratio(value, max(float((b - root) / a), 0.0), float((b + root) / a))
+    return Interval(value, max(float((b - root) / a), 0.0), float((b + root) / a))
 
 
 def final_regret(trace: Any) -> float:

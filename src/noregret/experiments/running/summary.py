@@ -27,18 +27,18 @@ class Row(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A mean, and the 95 % confidence interval of Student's t; the latter is all numbers if there is only one value."""
+    """A number that was estimated, and its confidence interval."""
 
-    mean: float
+    value: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 
 def mean_interval(values: ArrayLike) -> Interval:
-    """The mean of (n,) values, and its interval.
+    """The mean of (n,) values, and the 95 % interval of Student's t: all numbers, if there is only one value.
 
     Examples
     --------

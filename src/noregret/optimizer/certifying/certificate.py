@@ -25,17 +25,17 @@ from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated
 from noregret.optimizer.certifying.chances import is_rare, spent
 from noregret.optimizer.certifying.ladder import Rung, ladder
 from noregret.optimizer.choosing.candidates import sobol, top
-from noregret.optimizer.condensing import spread
+from noregret.optimizer.condensing import spread, with_best
 from noregret.optimizer.spaces.space import Space
 
 LEVEL = 0.95
 """The probability that is stated for intervals and gaps."""
 
 HOLE = 0.1
-"""A place is unexplored if no measurement is nearer than this times sqrt(d), d the number of parameters..."""
+"""A place is unexplored if no measurement is nearer than this times sqrt(d), d the number of parameters."""
 
 LENGTHS = 2.0
-"""...or than so many lengthscales of the shortest rung that is not refuted."""
+"""A place is unexplored, too, if none is nearer than so many lengthscales of the shortest rung not refuted."""
 
 COVER = 2048
 """Places at which a space with more settings than that is looked at for holes."""
@@ -142,10 +142,7 @@ class Certificate:
         """At most `MOST` of the measured points: half spread over all of them, half where f is highest."""
         if len(self.measured) <= MOST:
             return np.arange(len(self.measured))
-        cover = spread(self.measured / self._lengthscales, MOST // 2)
-        means = self.means.copy()
-        means[cover] = -np.inf
-        return np.union1d(cover, top(means, MOST - cover.size))
+        return with_best(spread(self.measured / self._lengthscales, MOST // 2), self.means, MOST)
 
     def _contest(self, rung: Rung, point: Floats) -> _Contest:
         """The point and the others that may be the best under a rung."""
