@@ -8,6 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import time
+import traceback
+from contextlib import closing
 from dataclasses import replace
 from threading import Barrier, Event, Thread
 
@@ -391,13 +393,38 @@ def test_a_process_killed_while_it_makes_the_study_leaves_one_that_works(study):
     for delay in (0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8):
         child = os.fork()
         if not child:
-            Store(study)
+            try:
+                Store(study)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
             os._exit(0)
         time.sleep(delay)
         os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        _, status = os.waitpid(child, 0)
+        assert status in (0, signal.SIGKILL)
     with Store(study) as store:
         assert store.claim(suggest).trial.number == 0
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+def test_half_a_write_of_a_killed_process_is_undone_by_whoever_opens_the_study(file_study, example, readonly):
+    """As when it was killed while it told SQLite to keep a log: what it had begun is in ``s.db-journal``."""
+    found, left = file_study.folder / "found", file_study.folder / "left"
+    shutil.copytree(example, found)
+    with closing(sqlite3.connect(found / "s.db", isolation_level=None)) as writer:
+        for command in (
+            "PRAGMA journal_mode=DELETE",
+            "PRAGMA cache_size=1",
+            "BEGIN",
+            "UPDATE trial_values SET value=-1",
+        ):
+            writer.execute(command)
+        writer.execute("CREATE TABLE large AS SELECT randomblob(100000)")
+        shutil.copytree(found, left)
+    assert (left / "s.db-journal").exists()
+    with Store(replace(file_study, path=left / "s.toml"), readonly=readonly) as store:
+        assert [record.value for record in store.records()] == [float(i) for i in range(30)]
 
 
 @pytest.mark.slow

@@ -181,8 +181,9 @@ class SQLite:
         return storage
 
     def _connect(self, path: Path, pragmas: Sequence[str] = (), readonly: bool = True) -> sqlite3.Connection:
-        address = f"file:{quote(str(path))}?mode={'ro' if readonly else 'rwc'}"
-        if readonly and (self._nobody_can_write(path) or self._has_foreign_log(path)):
+        reading = readonly and not path.with_name(f"{path.name}-journal").exists()  # else SQLite must undo half a write
+        address = f"file:{quote(str(path))}?mode={'ro' if reading else 'rwc'}"
+        if reading and (self._nobody_can_write(path) or self._has_foreign_log(path)):
             address += "&immutable=1"  # SQLite then neither wants to make a log nor looks for one
         connection = sqlite3.connect(
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
