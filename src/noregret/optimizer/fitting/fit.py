@@ -36,7 +36,7 @@ LEAST_NOISE = 1e-3
 class Fit:
     """What was fitted, in standardised units.
 
-    ``amplitude`` is a, ``additive`` is b: 0 where there is one parameter. ``strange`` is how much less likely all this
+    ``amplitude`` is a, ``additive`` is b, 0 where there is no such part. ``strange`` is how much less likely all this
     is than the priors' medians.
     """
 
@@ -84,7 +84,8 @@ class FitMatern:
     """The most probable fit, by L-BFGS, under priors that are habits and not knowledge.
 
     Medians and spreads (standard deviations of the logarithm) of what is fitted. ``lengthscale`` is the one in one
-    dimension; with d parameters it is longer by d^(1/4), half way to how distances in the cube grow.
+    dimension; with d parameters it is longer by d^(1/4), half way to how distances in the cube grow. The additive part
+    is there from ``enough`` points on: fewer do not tell it from the other.
     """
 
     lengthscale: float = 0.3
@@ -92,6 +93,7 @@ class FitMatern:
     amplitude: float = 1.0
     amplitude_spread: float = 1.0
     additive: float = 0.4
+    enough: int = 50
     noise: float = 0.3
     noise_spread: float = 1.5
 
@@ -99,7 +101,8 @@ class FitMatern:
         """Fit standardised measurements with trust w, (n,), from ``start`` or from the priors' medians."""
         dimension = int(evidence.groups.max()) + 1
         likelihood = _Likelihood(evidence, trust)
-        centre, spread = self._medians(dimension), self._spreads(dimension)
+        parts = 2 if dimension > 1 and len(evidence.points) >= self.enough else 1
+        centre, spread = self._medians(dimension, parts), self._spreads(dimension, parts)
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             value, gradient = likelihood(theta)
@@ -111,19 +114,14 @@ class FitMatern:
         found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 1e-5})
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
-    def _medians(self, dimension: int) -> Floats:
+    def _medians(self, dimension: int, parts: int) -> Floats:
         lengthscale = self.lengthscale * dimension**0.25
-        amplitudes = [self.amplitude, self.additive][: _parts(dimension)]
+        amplitudes = [self.amplitude, self.additive][:parts]
         return np.log([lengthscale] * dimension + amplitudes + [self.noise])
 
-    def _spreads(self, dimension: int) -> Floats:
-        amplitudes = [self.amplitude_spread] * _parts(dimension)
+    def _spreads(self, dimension: int, parts: int) -> Floats:
+        amplitudes = [self.amplitude_spread] * parts
         return np.array([self.lengthscale_spread] * dimension + amplitudes + [self.noise_spread])
-
-
-def _parts(dimension: int) -> int:
-    """How many parts the kernel has: with one parameter they would be the same."""
-    return 1 if dimension == 1 else 2
 
 
 def log_likelihood(evidence: Evidence, trust: Floats, fit: Fit) -> float:
