@@ -74,8 +74,8 @@ def test_a_leap_goes_where_the_upper_bound_is_highest():
 
 def test_a_hole_is_farthest_from_all_that_was_measured():
     belief = ExactGP(Matern(2.5, 0.2), 0.01).prior([[0.1], [0.35], [0.6], [0.8]])
-    assert hole(belief, np.array([[0.0], [0.3], [0.7]])) == 0
-    assert hole(belief, np.array([[0.0], [0.3], [0.1]])) == 3
+    assert hole(belief, np.array([[0.3], [0.7], [0.9]])) == 0
+    assert hole(belief, np.array([[0.0], [0.3], [0.5]])) == 3
 
 
 def test_a_narrow_hill_that_a_smooth_fit_overlooks_is_the_best_of_a_rougher_f():
