@@ -13,7 +13,7 @@ from noregret.belief.estimators.estimators import (
 from noregret.belief.exact import ExactGP
 from noregret.belief.features.fourier import QuadratureFourier, RandomFourier
 from noregret.belief.features.nystrom import Nystrom
-from noregret.belief.kernels import Kernel, Linear, Matern, RationalQuadratic, SquaredExponential, Tabular
+from noregret.belief.kernels import Columns, Kernel, Linear, Matern, RationalQuadratic, SquaredExponential, Tabular
 from noregret.belief.sparse import SparseGP
 from noregret.decision.batches import Batched, Repeated
 from noregret.decision.designs import MaxVarianceDesign, RandomDesign
@@ -45,6 +45,7 @@ __all__ = [
     "Box",
     "Choice",
     "ClippedResiduals",
+    "Columns",
     "Comparison",
     "Constant",
     "Diagnosis",

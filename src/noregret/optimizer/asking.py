@@ -11,6 +11,7 @@ from noregret.belief.posterior import Rng
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.candidates import sobol
+from noregret.optimizer.choosing.exploring import Kind, hole, rough
 from noregret.optimizer.history import History
 from noregret.optimizer.tracker import Tracker
 
@@ -103,9 +104,9 @@ class Asking:
             if number not in out:
                 return number
         rng, known = self._rng(out), len(self._history.arrivals) + len(out)
-        turn, ahead = self._calibration.exploring.turn(known), self._looked_ahead(belief, out)
-        if turn is not None:
-            found = self._explored(turn, ahead, rng)
+        kind, ahead = self._calibration.exploring.turn(known), self._looked_ahead(belief, out)
+        if kind is not None:
+            found = self._explored(kind, ahead, rng)
             if found is not None and found not in self._history.hopeless:
                 return found
             scores = self._calibration.exploring.upper(ahead.mean, ahead.std)
@@ -119,15 +120,18 @@ class Asking:
     def _rng(self, out: list[int]) -> Rng:
         return np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(out)))
 
-    def _explored(self, turn: int, belief: ExactPosterior, rng: Rng) -> int | None:
-        """The point of a leap or the next one of the design, in turn; None for the highest upper bound."""
-        space = self._history.space
-        match turn % 3:
-            case 1:
-                point = self._calibration.exploring.leap(space, belief, rng)
+    def _explored(self, kind: Kind, belief: ExactPosterior, rng: Rng) -> int | None:
+        """The point of an exploring question; None for the highest upper bound."""
+        space, exploring = self._history.space, self._calibration.exploring
+        match kind:
+            case "leap":
+                point = exploring.leap(space, belief, rng)
                 return self._history.meet(space.decode(point[None])[0], point)
-            case 2:
-                return self._design(self._calibration.first(space) + turn // 3)
+            case "hole":
+                return self._tracker.met(hole(belief, self._history.points))
+            case "rough":
+                rougher = self._tracker.calibrated.fit.scaled(exploring.ratio)
+                return self._tracker.met(rough(belief, rougher.kernel(np.array(space.groups))))
         return None
 
     def _looked_ahead(self, belief: ExactPosterior, out: list[int]) -> ExactPosterior:

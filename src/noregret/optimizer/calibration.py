@@ -120,7 +120,7 @@ class Calibration:
     candidates: Candidates = field(default_factory=Candidates)
     exploring: Exploring = field(default_factory=Exploring)
     initial: int = 8
-    refit: tuple[int, float] = (400, 2.0)
+    refit: tuple[int, float] = (400, 1.4)
     refresh: tuple[int, float] = (2000, 1.05)
     longest: int = 100
     alternations: int = 3
