@@ -11,12 +11,12 @@ from collections.abc import Hashable, Iterable, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
+from noregret.optimizer.spaces.scales import check_bounds, checked_inside, checked_number, from_unit, to_unit
 
 MOST_OPTIONS = 1000
 """Options that a `Choice` may have: each takes a coordinate, and the cost of a question grows with these."""
@@ -74,7 +74,7 @@ class Float:
     log: bool = False
 
     def __post_init__(self) -> None:
-        _check_bounds(self.low, self.high, self.log)
+        check_bounds(self.low, self.high, self.log)
 
     @property
     def width(self) -> int:
@@ -88,16 +88,16 @@ class Float:
         return [self.low]
 
     def checked(self, name: str, value: Any) -> float:
-        return float(_inside(name, _number(name, value), self.low, self.high))
+        return float(checked_inside(name, checked_number(name, value), self.low, self.high))
 
     def key(self, value: Any) -> Hashable:
         return float(value)
 
     def encode(self, values: Sequence[Any]) -> Floats:
-        return _to_unit(np.asarray(values, dtype=float), self.low, self.high, self.log)
+        return to_unit(np.asarray(values, dtype=float), self.low, self.high, self.log)
 
     def decode(self, coordinates: Floats) -> list[float]:
-        numbers = _from_unit(coordinates[:, 0], self.low, self.high, self.log)
+        numbers = from_unit(coordinates[:, 0], self.low, self.high, self.log)
         return [float(number) for number in np.clip(numbers, self.low, self.high)]
 
     def snap(self, coordinates: Floats) -> Floats:
@@ -117,7 +117,7 @@ class Int:
     log: bool = False
 
     def __post_init__(self) -> None:
-        _check_bounds(self.low, self.high, self.log)
+        check_bounds(self.low, self.high, self.log)
         if self.low != int(self.low) or self.high != int(self.high):
             raise ValueError(f"bounds of an Int must be whole numbers, got {self.low} and {self.high}: use Float")
 
@@ -133,28 +133,28 @@ class Int:
         return range(int(self.low), int(self.high) + 1)
 
     def checked(self, name: str, value: Any) -> int:
-        number = _number(name, value)
+        number = checked_number(name, value)
         if number != int(number):
             raise ValueError(f"{name} must be a whole number, got {value!r}")
-        return int(_inside(name, int(number), self.low, self.high))
+        return int(checked_inside(name, int(number), self.low, self.high))
 
     def key(self, value: Any) -> Hashable:
         return int(value)
 
     def encode(self, values: Sequence[Any]) -> Floats:
-        return _to_unit(np.asarray(values, dtype=float), self.low, self.high, self.log)
+        return to_unit(np.asarray(values, dtype=float), self.low, self.high, self.log)
 
     def decode(self, coordinates: Floats) -> list[int]:
         return [int(number) for number in self._nearest(coordinates)]
 
     def snap(self, coordinates: Floats) -> Floats:
-        return _to_unit(self._nearest(coordinates), self.low, self.high, self.log)
+        return to_unit(self._nearest(coordinates), self.low, self.high, self.log)
 
     def _nearest(self, coordinates: Floats) -> Floats:
         column = coordinates[:, 0]
         if not self.log:  # so that the two ends get as much of the cube as the others
             column = (column * self.count - 0.5) / max(self.count - 1, 1)
-        return np.clip(np.rint(_from_unit(column, self.low, self.high, self.log)), self.low, self.high)
+        return np.clip(np.rint(from_unit(column, self.low, self.high, self.log)), self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -236,40 +236,6 @@ class Choice:
         raise ValueError(f"{name} must be one of {list(self.options)}, got {value!r}")
 
 
-def _check_bounds(low: Any, high: Any, log: bool) -> None:
-    for bound in (low, high):
-        if not finite(bound):
-            raise ValueError(f"bounds must be finite numbers, got {low!r} and {high!r}")
-    if low > high:
-        raise ValueError(f"low must not be above high, got {low} and {high}: swap them")
-    if log and low <= 0:
-        raise ValueError(f"low must be above 0 on a log scale, got {low}")
-    if not math.isfinite(float(high) - float(low)):
-        raise ValueError(f"the range from {low} to {high} is too wide for floating point: narrow it")
-
-
-def finite(value: Any) -> bool:
-    """Whether this is a real number that a float can hold."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
-
-
-def _number(name: str, value: Any) -> Any:
-    if not finite(value):
-        raise ValueError(f"{name} must be a finite number, got {value!r}")
-    return value
-
-
-def _inside(name: str, value: Any, low: float, high: float) -> Any:
-    if not low <= value <= high:
-        raise ValueError(f"{name} must be from {low} to {high}, got {value}: widen the bounds or drop this measurement")
-    return value
-
-
 def identity(value: Any) -> tuple[bool, Any]:
     """Equal for equal values of one kind only: True is not 1, but 1 is 1.0."""
     return isinstance(value, bool | np.bool_), value
@@ -281,18 +247,3 @@ def _same(first: Any, second: Any) -> bool:
         return identity(first)[0] == identity(second)[0] and bool(first == second)
     except ValueError:
         return False
-
-
-def _to_unit(values: Floats, low: float, high: float, log: bool) -> Floats:
-    if low == high:
-        return np.zeros((len(values), 1))
-    if log:
-        values, low, high = np.log(values), math.log(low), math.log(high)
-    return np.clip((values - low) / (high - low), 0.0, 1.0)[:, None]
-
-
-def _from_unit(column: Floats, low: float, high: float, log: bool) -> Floats:
-    if log:
-        inside = np.exp(_from_unit(column, math.log(low), math.log(high), False))
-        return np.where(column <= 0, low, np.where(column >= 1, high, inside))  # the ends are exact
-    return np.asarray(low * (1 - column) + high * column)

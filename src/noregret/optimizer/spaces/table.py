@@ -10,8 +10,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Parameter, finite, identity
+from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Parameter, identity
 from noregret.optimizer.spaces.rows import NO_ROW, DictRows, NumberRows, Rows
+from noregret.optimizer.spaces.scales import finite
 from noregret.optimizer.spaces.space import Product, Space
 
 
