@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from noregret.belief.posterior import Floats
+
+MOST_STEPS = 1e9
+"""Steps that a range may have: the numbers of more could not be told apart for sure."""
 
 
 def check_bounds(low: Any, high: Any, log: bool) -> None:
@@ -63,3 +69,70 @@ def from_unit(column: Floats, low: float, high: float, log: bool) -> Floats:
         inside = np.exp(from_unit(column, math.log(low), math.log(high), False))
         return np.where(column <= 0, low, np.where(column >= 1, high, inside))  # the ends are exact
     return np.asarray(low * (1 - column) + high * column)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The numbers low, low + step, ..., high, as people write them: 0.1, 0.2, 0.3, not 0.30000000000000004.
+
+    They take equal shares of [0, 1], and number k of n lies at k / (n - 1).
+
+    >>> Steps(0.1, 0.5, 0.1).at(2)
+    0.3
+    """
+
+    low: float
+    high: float
+    step: float
+
+    def __post_init__(self) -> None:
+        low, high, step = self.low, self.high, self.step
+        if not finite(step) or step <= 0:
+            raise ValueError(f"step must be a number above 0, got {step!r}")
+        if (high - low) / step > MOST_STEPS:
+            raise ValueError(f"step must divide the range from {low} to {high} into at most 1e9 steps, got {step}")
+        if not _is_whole((high - low) / step):
+            raise ValueError(
+                f"high must be low plus a whole number of steps, got low {low}, high {high} and step {step}: "
+                f"take {' or '.join(self._around(high))} as high, or another step"
+            )
+
+    @cached_property
+    def count(self) -> int:
+        """How many numbers there are."""
+        return round((self.high - self.low) / self.step) + 1
+
+    def at(self, index: int) -> float:
+        """The number with this index, from 0."""
+        return float(self.high) if index == self.count - 1 else self._decimal(index)
+
+    def _decimal(self, index: int) -> float:
+        return float(Decimal(str(float(self.low))) + index * Decimal(str(float(self.step))))
+
+    def index(self, name: str, value: float) -> int:
+        """The index of a value; ValueError, with the parameter's name, if it is none of the numbers."""
+        steps = (value - self.low) / self.step
+        if not _is_whole(steps):
+            raise ValueError(
+                f"{name} must be {self.low} plus a whole number of steps of {self.step}, got {value}: "
+                f"{' and '.join(self._around(value))} are next to it"
+            )
+        return round(steps)
+
+    def _around(self, value: float) -> list[str]:
+        """The numbers below and above a value, as people write them."""
+        below = math.floor((value - self.low) / self.step)
+        return [f"{self._decimal(index):.15g}" for index in (below, below + 1)]
+
+    def to_unit(self, values: Floats) -> Floats:
+        """Coordinates of (n,) values, (n, 1)."""
+        return to_unit(np.rint((values - self.low) / self.step), 0, self.count - 1, False)
+
+    def nearest(self, column: Floats) -> Floats:
+        """The indices of the numbers that (n,) coordinates belong to, (n,)."""
+        return np.asarray(np.clip(np.rint(column * self.count - 0.5), 0, self.count - 1) + 0.0)  # no -0.0
+
+
+def _is_whole(number: float) -> bool:
+    """Whether a number is whole but for rounding."""
+    return abs(number - round(number)) <= 1e-6

@@ -10,10 +10,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Parameter, identity
+from noregret.optimizer.spaces.parameter import Parameter
+from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, identity
 from noregret.optimizer.spaces.rows import NO_ROW, DictRows, NumberRows, Rows
 from noregret.optimizer.spaces.scales import finite
-from noregret.optimizer.spaces.space import Product, Space
+from noregret.optimizer.spaces.space import Bools, Product, Space
 
 
 class Table:
@@ -62,6 +63,9 @@ class Table:
 
     def snap(self, points: Floats) -> Floats:
         return np.asarray(self._points[self._nearest(points)])
+
+    def applying(self, points: Floats) -> Bools:
+        return self._columns.applying(points)
 
     def everything(self) -> Floats:
         return np.asarray(self._points[self._kept])
