@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -60,6 +60,9 @@ class Float:
     @cached_property
     def _steps(self) -> Steps | None:
         return None if self.step is None else Steps(self.low, self.high, self.step)
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @property
     def width(self) -> int:
@@ -126,6 +129,9 @@ class Int:
     @cached_property
     def _steps(self) -> Steps | None:
         return None if self.step in (None, 1) else Steps(self.low, self.high, self.step)
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @property
     def width(self) -> int:
@@ -194,6 +200,9 @@ class Choice:
             if self._index("option", option) < i:
                 raise ValueError(f"options of a Choice must differ, got {option!r} twice")
 
+    def __repr__(self) -> str:
+        return described(self)
+
     @property
     def width(self) -> int:
         return 1 if len(self.options) <= 2 else len(self.options)
@@ -246,6 +255,16 @@ class Choice:
             if option is value or _same(option, value):
                 return i
         raise ValueError(f"{name} must be one of {list(self.options)}, got {value!r}")
+
+
+def described(parameter: Float | Int | Choice) -> str:
+    """The parameter as it is written, without the step and the condition that it does not have.
+
+    Studies are told apart by it: those that were stored before there were steps and conditions are still the same.
+    """
+    shown = {its.name: getattr(parameter, its.name) for its in fields(parameter)}
+    given = [f"{name}={value!r}" for name, value in shown.items() if value is not None]
+    return f"{type(parameter).__name__}({', '.join(given)})"
 
 
 def identity(value: Any) -> tuple[bool, Any]:

@@ -113,7 +113,7 @@ class Product:
     def count(self) -> float:
         """How many different params there are; infinite, too, where conditions are too many to count them."""
         counts = {name: parameter.count for name, parameter in self.parameters.items()}
-        above = {name: self.parameters[name] for needed in self._requirements.values() for name in needed}
+        above = {name: self.parameters[name] for name in self._above}
         total: float = 0
         for number, setting in enumerate(settings(above, self._requirements)):
             if number == MOST_COUNTED:
@@ -136,8 +136,7 @@ class Product:
 
     def _check_complete(self, values: Mapping[str, Any]) -> None:
         """Raise ValueError unless these are values of all parameters that apply, and of no others."""
-        keys = self._keys(values)
-        needed = [name for name, required in self._requirements.items() if applies(required, keys)]
+        needed = self.names(values)
         missing = next((name for name in needed if name not in values), None)
         if missing is not None:
             because = self.parameters[missing].when
@@ -149,6 +148,11 @@ class Product:
                 f"params must have values only for what applies, here {needed}: leave out {extra!r}, which applies "
                 f"only when {in_words(self.parameters[extra].when or {})}"
             )
+
+    def names(self, params: Mapping[str, Any]) -> list[str]:
+        """The names of the parameters that apply, given these values."""
+        keys = self._keys({name: params[name] for name in self._above if name in params})
+        return [name for name, required in self._requirements.items() if applies(required, keys)]
 
     def key(self, params: Any) -> Hashable:
         return tuple(its.key(params[name]) if name in params else None for name, its in self.parameters.items())
@@ -174,7 +178,7 @@ class Product:
     def applying(self, points: Floats) -> Bools:
         found = np.ones((len(points), len(self.parameters)), dtype=bool)
         if self._is_conditional:
-            keys = {name: self._part_keys(name, points) for need in self._requirements.values() for name in need}
+            keys = {name: self._part_keys(name, points) for name in self._above}
             for column, needed in enumerate(self._requirements.values()):
                 for above, allowed in needed.items():
                     found[:, column] &= [key in allowed for key in keys[above]]
@@ -191,8 +195,13 @@ class Product:
         return requirements(self.parameters)
 
     @cached_property
+    def _above(self) -> tuple[str, ...]:
+        """The names of the parameters that others have conditions on."""
+        return tuple(dict.fromkeys(name for required in self._requirements.values() for name in required))
+
+    @property
     def _is_conditional(self) -> bool:
-        return any(self._requirements.values())
+        return bool(self._above)
 
     @cached_property
     def _middle(self) -> Floats:
