@@ -49,6 +49,7 @@ def test_every_step_comes_back_and_gets_the_same_share_of_the_cube(low, step, co
 def test_steps_are_as_people_write_them():
     assert list(Float(0.1, 0.7, step=0.1).values()) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
     assert Float(0.1, 0.7, step=0.1).checked("x", 0.1 + 2 * 0.1) == 0.3
+    assert Float(0.1, 0.7, step=0.2).checked("x", 0.1 + 3 * 0.2) == 0.7, "rounding is no reason to refuse the end"
     assert list(Int(16, 64, step=16).values()) == [16, 32, 48, 64]
     assert Int(1, 9, step=1) != Int(1, 9)
     assert list(Int(1, 9, step=1).values()) == list(Int(1, 9).values())
@@ -79,7 +80,17 @@ def test_the_advice_about_a_high_end_is_good():
     assert Float(0, 0.9, step=0.3).count == 4
 
 
-def test_a_value_between_two_steps_is_refused():
+def test_many_steps_are_not_listed():
+    """A condition on one of a billion numbers takes no memory for the others."""
+    space = Product({"n": Float(0, 1, step=1e-9), "x": Float(0, 1, step=0.5, when={"n": 0.25})})
+    assert space.count == float("inf")
+    assert space.checked({"n": 0.25, "x": 0.5}) == {"n": 0.25, "x": 0.5}
+
+
+def test_a_value_beyond_the_ends_or_between_two_steps_is_refused():
+    for value in (-0.25, 1.25, 1.3):
+        with pytest.raises(ValueError, match=f"x must be from 0 to 1, got {value}"):
+            Product({"x": Float(0, 1, step=0.25)}).checked({"x": value})
     with pytest.raises(
         ValueError, match=r"x must be 0 plus a whole number of steps of 0.25, got 0.3: 0.25 and 0.5 are"
     ):

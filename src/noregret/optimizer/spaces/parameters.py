@@ -71,15 +71,17 @@ class Float:
     @property
     def count(self) -> float:
         if self._steps:
-            return self._steps.count
+            return len(self._steps)
         return math.inf if self.low < self.high else 1
 
     def values(self) -> Sequence[float]:
-        return [self._steps.at(k) for k in range(self._steps.count)] if self._steps else [self.low]
+        return self._steps or [self.low]
 
     def checked(self, name: str, value: Any) -> float:
-        number = float(checked_inside(name, checked_number(name, value), self.low, self.high))
-        return self._steps.at(self._steps.index(name, number)) if self._steps else number
+        number = checked_number(name, value)
+        if self._steps:
+            return self._steps.checked(name, float(number))
+        return float(checked_inside(name, number, self.low, self.high))
 
     def key(self, value: Any) -> Hashable:
         return float(value)
@@ -90,13 +92,13 @@ class Float:
 
     def decode(self, coordinates: Floats) -> list[float]:
         if self._steps:
-            return [self._steps.at(int(k)) for k in self._steps.nearest(coordinates[:, 0])]
+            return [self._steps[int(place)] for place in self._steps.nearest(coordinates[:, 0])]
         numbers = from_unit(coordinates[:, 0], self.low, self.high, self.log)
         return [float(number) for number in np.clip(numbers, self.low, self.high)]
 
     def snap(self, coordinates: Floats) -> Floats:
         if self._steps:
-            return to_unit(self._steps.nearest(coordinates[:, 0]), 0, self._steps.count - 1, False)
+            return to_unit(self._steps.nearest(coordinates[:, 0]), 0, len(self._steps) - 1, False)
         return np.clip(coordinates, 0.0, 1.0) if self.low < self.high else np.zeros_like(coordinates)
 
 
@@ -148,8 +150,9 @@ class Int:
         number = checked_number(name, value)
         if number != int(number):
             raise ValueError(f"{name} must be a whole number, got {value!r}")
-        number = int(checked_inside(name, int(number), self.low, self.high))
-        return int(self.values()[self._steps.index(name, number)]) if self._steps else number
+        if self._steps:
+            return int(self._steps.checked(name, int(number)))
+        return int(checked_inside(name, int(number), self.low, self.high))
 
     def key(self, value: Any) -> Hashable:
         return int(value)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -72,13 +72,13 @@ def from_unit(column: Floats, low: float, high: float, log: bool) -> Floats:
 
 
 @dataclass(frozen=True)
-class Steps:
+class Steps(Sequence[float]):
     """The numbers low, low + step, ..., high, as people write them: 0.1, 0.2, 0.3, not 0.30000000000000004.
 
     They take equal shares of [0, 1], and number k of n lies at k / (n - 1).
 
-    >>> Steps(0.1, 0.5, 0.1).at(2)
-    0.3
+    >>> list(Steps(0.1, 0.5, 0.1))
+    [0.1, 0.2, 0.3, 0.4, 0.5]
     """
 
     low: float
@@ -97,27 +97,34 @@ class Steps:
                 f"take {' or '.join(self._around(high))} as high, or another step"
             )
 
-    @cached_property
-    def count(self) -> int:
-        """How many numbers there are."""
+    def __len__(self) -> int:
         return round((self.high - self.low) / self.step) + 1
 
-    def at(self, index: int) -> float:
-        """The number with this index, from 0."""
-        return float(self.high) if index == self.count - 1 else self._decimal(index)
+    @overload
+    def __getitem__(self, index: int) -> float: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[float]: ...
+
+    def __getitem__(self, index: int | slice) -> float | list[float]:
+        found = range(len(self))[index]
+        return [self[place] for place in found] if isinstance(found, range) else self._number(found)
+
+    def _number(self, index: int) -> float:
+        return float(self.high) if index == len(self) - 1 else self._decimal(index)
 
     def _decimal(self, index: int) -> float:
         return float(Decimal(str(float(self.low))) + index * Decimal(str(float(self.step))))
 
-    def index(self, name: str, value: float) -> int:
-        """The index of a value; ValueError, with the parameter's name, if it is none of the numbers."""
+    def checked(self, name: str, value: float) -> float:
+        """The number that a value is but for rounding; ValueError, with the parameter's name, if it is none."""
         steps = (value - self.low) / self.step
-        if not _is_whole(steps):
-            raise ValueError(
-                f"{name} must be {self.low} plus a whole number of steps of {self.step}, got {value}: "
-                f"{' and '.join(self._around(value))} are next to it"
-            )
-        return round(steps)
+        if _is_whole(steps) and 0 <= round(steps) < len(self):
+            return self[round(steps)]
+        checked_inside(name, value, self.low, self.high)
+        raise ValueError(
+            f"{name} must be {self.low} plus a whole number of steps of {self.step}, got {value}: "
+            f"{' and '.join(self._around(value))} are next to it"
+        )
 
     def _around(self, value: float) -> list[str]:
         """The numbers below and above a value, as people write them."""
@@ -126,11 +133,11 @@ class Steps:
 
     def to_unit(self, values: Floats) -> Floats:
         """Coordinates of (n,) values, (n, 1)."""
-        return to_unit(np.rint((values - self.low) / self.step), 0, self.count - 1, False)
+        return to_unit(np.rint((values - self.low) / self.step), 0, len(self) - 1, False)
 
     def nearest(self, column: Floats) -> Floats:
         """The indices of the numbers that (n,) coordinates belong to, (n,)."""
-        return np.asarray(np.clip(np.rint(column * self.count - 0.5), 0, self.count - 1) + 0.0)  # no -0.0
+        return np.asarray(np.clip(np.rint(column * len(self) - 0.5), 0, len(self) - 1) + 0.0)  # no -0.0
 
 
 def _is_whole(number: float) -> bool:

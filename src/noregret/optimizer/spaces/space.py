@@ -116,7 +116,7 @@ class Product:
         above = {name: self.parameters[name] for name in self._above}
         total: float = 0
         for number, setting in enumerate(settings(above, self._requirements)):
-            if number == MOST_COUNTED:
+            if number == MOST_COUNTED or total == math.inf:
                 return math.inf
             keys = self._keys(setting)
             free = [name for name in counts if name not in above and applies(self._requirements[name], keys)]
