@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from noregret import Choice, Float, Int, Optimizer
 from noregret.optimizer.choosing.candidates import loosened
+from noregret.optimizer.fitting.evidence import Evidence
+from noregret.optimizer.fitting.fit import FitMatern
 from noregret.optimizer.spaces.space import Product
 
 NESTED = {
@@ -258,3 +260,21 @@ def test_a_finite_conditional_space_is_certified():
     assert best.params == {"m": "b", "n": 1}
     assert best.gap < 0.2
     assert optimizer.done(within=0.2)
+
+
+def test_lengthscales_are_expected_by_how_many_parameters_apply_together():
+    """Those of a branch with one parameter do not grow with the parameters of other branches."""
+    space = Product(NESTED)
+    assert dict(zip(NESTED, space.company, strict=True)) == {
+        "depth": 3,
+        "model": 5,
+        "solver": 4,
+        "momentum": 4,
+        "rate": 5,
+    }
+    assert Product({"x": Float(0, 1), "n": Int(1, 9)}).company == (2, 2)
+    points, nothing = np.zeros((3, 2)), np.full(3, np.nan)
+    alike = [Evidence(points, np.arange(3), np.zeros(3), nothing, np.arange(2), its) for its in (None, (2, 2), (1, 16))]
+    fits = [FitMatern()(evidence, np.ones(3)).lengthscales for evidence in alike]
+    assert fits[0] == fits[1] == pytest.approx([0.3 * 2**0.25] * 2)
+    assert fits[2] == pytest.approx([0.3, 0.6])

@@ -49,7 +49,8 @@ class FitMatern:
     """The most probable fit, by L-BFGS, under priors that are habits and not knowledge.
 
     Medians and spreads (standard deviations of the logarithm) of what is fitted. ``lengthscale`` is the one in one
-    dimension; with d parameters it is longer by d^(1/4), half way to how distances in the cube grow.
+    dimension; with d parameters that apply together it is longer by d^(1/4), half way to how distances in the cube
+    grow.
     """
 
     lengthscale: float = 0.3
@@ -63,7 +64,7 @@ class FitMatern:
         """Fit standardised measurements with trust w, (n,), from ``start`` or from the priors' medians."""
         dimension = int(evidence.groups.max()) + 1
         likelihood = _Likelihood(evidence, trust)
-        centre, spread = self._medians(dimension), self._spreads(dimension)
+        centre, spread = self._medians(evidence.company or (dimension,) * dimension), self._spreads(dimension)
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             value, gradient = likelihood(theta)
@@ -75,9 +76,8 @@ class FitMatern:
         found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 1e-5})
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
-    def _medians(self, dimension: int) -> Floats:
-        lengthscale = self.lengthscale * dimension**0.25
-        return np.log([lengthscale] * dimension + [self.amplitude, self.noise])
+    def _medians(self, company: tuple[int, ...]) -> Floats:
+        return np.log([*(self.lengthscale * together**0.25 for together in company), self.amplitude, self.noise])
 
     def _spreads(self, dimension: int) -> Floats:
         return np.array([self.lengthscale_spread] * dimension + [self.amplitude_spread, self.noise_spread])

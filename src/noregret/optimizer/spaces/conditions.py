@@ -84,6 +84,11 @@ def applies(requirement: Requirement, keys: Mapping[str, Hashable]) -> bool:
     return all(above in keys and keys[above] in allowed for above, allowed in requirement.items())
 
 
+def compatible(first: Requirement, second: Requirement) -> bool:
+    """Whether two parameters may apply together."""
+    return all(allowed & second.get(above, allowed) for above, allowed in first.items())
+
+
 def settings(parameters: Mapping[str, Parameter], required: Mapping[str, Requirement]) -> Iterator[dict[str, Any]]:
     """Every legal setting of parameters with finitely many values, once; who is above another is among them."""
     names = sorted(parameters, key=lambda name: len(required[name]))  # a parameter comes after those above it

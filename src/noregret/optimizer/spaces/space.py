@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noregret.belief.posterior import Floats
-from noregret.optimizer.spaces.conditions import Requirement, applies, in_words, requirements, settings
+from noregret.optimizer.spaces.conditions import Requirement, applies, compatible, in_words, requirements, settings
 from noregret.optimizer.spaces.parameter import Parameter
 
 Bools = NDArray[np.bool_]
@@ -36,6 +36,11 @@ class Space(Protocol):
     @property
     def groups(self) -> tuple[int, ...]:
         """The lengthscale that each coordinate has, by number: coordinates of one parameter share theirs."""
+        ...
+
+    @property
+    def company(self) -> tuple[int, ...]:
+        """How many parameters apply together with each, itself among them."""
         ...
 
     @property
@@ -108,6 +113,12 @@ class Product:
     @cached_property
     def groups(self) -> tuple[int, ...]:
         return tuple(i for i, parameter in enumerate(self.parameters.values()) for _ in range(parameter.width))
+
+    @cached_property
+    def company(self) -> tuple[int, ...]:
+        return tuple(
+            sum(map(partial(compatible, needed), self._requirements.values())) for needed in self._requirements.values()
+        )
 
     @cached_property
     def count(self) -> float:

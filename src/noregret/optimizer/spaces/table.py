@@ -34,7 +34,8 @@ class Table:
         columns = self._rows.columns()
         self._columns = Product({name: _column(name, values) for name, values in columns.items()})
         self._points = np.hstack([self._columns.parameters[name].encode(values) for name, values in columns.items()])
-        self.groups, self._kept = self._columns.groups, self._rows.distinct()  # of equal rows the first stands for all
+        self.groups, self.company = self._columns.groups, self._columns.company
+        self._kept = self._rows.distinct()  # of equal rows the first stands for all
 
     def __repr__(self) -> str:
         return f"Table(<{len(self._rows)} rows>)"
