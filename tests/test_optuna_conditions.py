@@ -181,6 +181,16 @@ def test_one_sampler_for_two_studies_and_copies_of_it():
             assert its.best(study).params.keys() >= names
 
 
+def test_the_structure_does_not_depend_on_the_order_in_which_trials_were_seen():
+    _, study = structure_of(ranges, 12)
+    live = Structure()
+    for some in (study.trials[5:6], [study.trials[1], study.trials[5]], study.trials):
+        columns = live(some)
+    assert columns == Structure()(study.trials)
+    assert list(columns) == list(Structure()(study.trials))
+    assert live(study.trials[7:8]) == Structure()(study.trials[7:8]), "another study"
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:parameter '.*' is drawn at random")
 @pytest.mark.parametrize("seed", range(4))

@@ -130,16 +130,17 @@ class Structure:
     def __call__(self, trials: Sequence[FrozenTrial]) -> Columns:
         """The columns that these trials, of which the completed ones count, allow to say when they are there."""
         complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-        if any(self._seen.get(trial.number, trial) is not trial for trial in complete) or len(complete) < len(
-            self._seen
-        ):
-            self._begin()  # another study
-        for trial in complete:
-            if trial.number not in self._seen:
+        with self._lock:
+            new = [trial for trial in complete if self._seen.get(trial.number) is not trial]
+            is_other = len(complete) - len(new) < len(self._seen)
+            if is_other or any(trial.number < max(self._seen, default=0) for trial in new):
+                self._begin()  # another study, or one that ended late: the order must not depend on who saw it when
+                new = complete
+            for trial in new:
                 self._take(trial)
-        if self._found is None:
-            self._found = explained(self._columns(), list(self._profiles.values()))
-        return self._found
+            if self._found is None:
+                self._found = explained(self._columns(), list(self._profiles.values()))
+            return self._found
 
     def _take(self, trial: FrozenTrial) -> None:
         self._seen[trial.number] = trial
@@ -180,9 +181,10 @@ def too_many(distribution: BaseDistribution) -> bool:
 
 def may_decide(distribution: BaseDistribution) -> bool:
     """Whether a parameter has more than one value, but few enough to decide about others."""
-    is_choice = isinstance(distribution, CategoricalDistribution)
-    most = MOST_OPTIONS if is_choice else MOST_DECIDING
-    return 1 < Parameter(distribution).parameter.count <= most if not too_many(distribution) else False
+    if too_many(distribution):
+        return False
+    most = MOST_OPTIONS if isinstance(distribution, CategoricalDistribution) else MOST_DECIDING
+    return 1 < Parameter(distribution).parameter.count <= most
 
 
 def explained(columns: Columns, profiles: Sequence[Mapping[str, Any]]) -> Columns:
