@@ -16,21 +16,6 @@ Requirement = Mapping[str, frozenset[Hashable]]
 """The keys that the values of other parameters must have, by name; empty for a parameter that always applies."""
 
 
-def checked_when(when: Any) -> dict[str, list[Any]] | None:
-    """The values that other parameters must have, a list for each of them; None for no condition.
-
-    >>> checked_when({"model": "forest", "depth": [1, 2]})
-    {'model': ['forest'], 'depth': [1, 2]}
-    """
-    if when is not None and not isinstance(when, Mapping):
-        raise ValueError(f"when must be a dict from a parameter's name to a value or a list of values, got {when!r}")
-    lists = {name: list(its) if isinstance(its, list) else [its] for name, its in (when or {}).items()}
-    for name, values in lists.items():
-        if not values:
-            raise ValueError(f"when must have at least one value for {name!r}, got none: drop the condition")
-    return lists or None
-
-
 def requirements(parameters: Mapping[str, Parameter]) -> dict[str, Requirement]:
     """What must hold for each parameter to apply; ValueError where its condition makes no sense."""
     found: dict[str, Requirement] = {}

@@ -1,4 +1,4 @@
-"""Parameter: what a space must know about one thing to choose."""
+"""Parameter: what a space must know about one thing to choose, and how its condition is written."""
 
 from __future__ import annotations
 
@@ -50,3 +50,18 @@ class Parameter(Protocol):
     def snap(self, coordinates: Floats) -> Floats:
         """The coordinates of those values, (n, width)."""
         ...
+
+
+def checked_when(when: Any) -> dict[str, list[Any]] | None:
+    """The values that other parameters must have, a list for each of them; None for no condition.
+
+    >>> checked_when({"model": "forest", "depth": [1, 2]})
+    {'model': ['forest'], 'depth': [1, 2]}
+    """
+    if when is not None and not isinstance(when, Mapping):
+        raise ValueError(f"when must be a dict from a parameter's name to a value or a list of values, got {when!r}")
+    lists = {name: list(its) if isinstance(its, list) else [its] for name, its in (when or {}).items()}
+    for name, values in lists.items():
+        if not values:
+            raise ValueError(f"when must have at least one value for {name!r}, got none: drop the condition")
+    return lists or None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.spaces.conditions import checked_when
+from noregret.optimizer.spaces.parameter import checked_when
 from noregret.optimizer.spaces.scales import (
     Steps,
     check_bounds,
