@@ -56,7 +56,7 @@ def test_a_leap_moves_one_parameter():
     space = as_space({"x": Float(0, 1), "n": Int(1, 9), "c": Choice(["a", "b", "c"])})
     groups, rng = np.array(space.groups), np.random.default_rng(0)
     start = space.encode([{"x": 0.5, "n": 3, "c": "b"}])[0]
-    moved = space.decode(space.snap(leaps(start, groups, 30, rng)))
+    moved = space.decode(space.snap(leaps(np.tile(start, (30 * (groups.max() + 1), 1)), groups, rng)))
     before = space.decode(start[None])[0]
     changes = [{name for name in before if params[name] != before[name]} for params in moved]
     assert all(len(change) <= 1 for change in changes)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from noregret.optimizer.history import UNKNOWN
-from noregret.optimizer.spaces.parameters import finite
+from noregret.optimizer.spaces.scales import finite
 
 
 def checked_value(value: Any) -> float:

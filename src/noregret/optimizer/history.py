@@ -113,7 +113,8 @@ class History:
         numbers, first, inverse = np.unique(where, return_index=True, return_inverse=True)
         order = np.argsort(first)  # as they arrived, however they are numbered
         points = self.points[numbers[order]]
-        return Evidence(points, np.argsort(order)[inverse], values, noise, np.array(self.space.groups)), numbers[order]
+        groups, company = np.array(self.space.groups), self.space.company
+        return Evidence(points, np.argsort(order)[inverse], values, noise, groups, company), numbers[order]
 
     def _hopeless(self, stop: int) -> Ints:
         """The points that are hopeless for all that the first ``stop`` arrivals say."""

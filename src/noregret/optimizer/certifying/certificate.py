@@ -26,7 +26,7 @@ from noregret.optimizer.certifying.chances import is_rare, spent
 from noregret.optimizer.certifying.ladder import Rung, ladder
 from noregret.optimizer.choosing.candidates import sobol, top
 from noregret.optimizer.condensing import spread, with_best
-from noregret.optimizer.spaces.space import Space
+from noregret.optimizer.spaces.space import Bools, Space
 
 LEVEL = 0.95
 """The probability that is stated for intervals and gaps."""
@@ -90,17 +90,20 @@ class Certificate:
     @cached_property
     def unexplored(self) -> float:
         """The share of the settings that have no measurement near them."""
-        parameters = len(self.calibrated.fit.lengthscales)
-        reach = np.minimum(LENGTHS * self.rungs[-1].ratio * self._lengthscales, HOLE * math.sqrt(parameters))
-        is_small, near = self.space.count <= COVER, cKDTree(self.measured / reach)
-        places = self.space.everything() if is_small else self.space.snap(sobol(COVER, len(reach), 0))
-
-        def are_far(places: Floats) -> Floats:
-            return np.isinf(near.query(places / reach, distance_upper_bound=1.0)[0])
-
-        if not is_small and are_far(places[:64]).all():
+        is_small = self.space.count <= COVER
+        places = self.space.everything() if is_small else self.space.snap(sobol(COVER, len(self.space.groups), 0))
+        if not is_small and self._are_far(places[:64]).all():
             return 1.0  # as in many dimensions, where looking at all of them would take long
-        return float(are_far(places).mean())
+        return float(self._are_far(places).mean())
+
+    def _are_far(self, places: Floats) -> Bools:
+        """Whether no measurement is near each of (n, d) places, (n,); the more parameters apply, the wider is near."""
+        applying, far = self.space.applying(places).sum(axis=1), np.ones(len(places), dtype=bool)
+        for parameters in np.unique(applying):
+            reach = np.minimum(LENGTHS * self.rungs[-1].ratio * self._lengthscales, HOLE * math.sqrt(parameters))
+            near, there = cKDTree(self.measured / reach), applying == parameters
+            far[there] = np.isinf(near.query(places[there] / reach, distance_upper_bound=1.0)[0])
+        return far
 
     def interval(self, point: Floats, width: float) -> tuple[float, float]:
         """The least mean - width std and the largest mean + width std of all rungs at a (1, d) point."""

@@ -24,6 +24,7 @@ from scipy.spatial import cKDTree
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.kernels import Kernel
 from noregret.belief.posterior import Floats, Ints, Posterior, Rng
+from noregret.optimizer.choosing.candidates import loosened
 from noregret.optimizer.spaces.space import Space
 
 Kind = Literal["upper", "hole", "leap", "rough"]
@@ -61,7 +62,8 @@ class Exploring:
         """The best point measured with one parameter moved to where the upper bound is highest, (d,)."""
         pulled = belief.pulled
         best = belief.arms[pulled[np.argmax(belief.mean[pulled])]]
-        points = space.snap(leaps(best, np.array(space.groups), self.values, rng))
+        starts = loosened(space, np.tile(best, (self.values * (max(space.groups) + 1), 1)), rng)
+        points = space.snap(leaps(starts, np.array(space.groups), rng))
         return np.asarray(points[np.argmax(self.upper(*belief.predict(points)))])
 
 
@@ -78,8 +80,8 @@ def rough(belief: ExactPosterior, kernel: Kernel) -> int:
     return int(belief.pulled[np.argmax(other.mean + other.std)])
 
 
-def leaps(point: Floats, groups: Ints, count: int, rng: Rng) -> Floats:
-    """Points that differ from this one, (d,), in one parameter each, ``count`` for every parameter, (n, d)."""
+def leaps(points: Floats, groups: Ints, rng: Rng) -> Floats:
+    """The (n, d) points with one parameter of each moved anywhere, (n, d): the first ones' first, and so on."""
     parameters = int(groups.max()) + 1
-    moved = np.repeat(np.arange(parameters), count)[:, None] == groups
-    return np.where(moved, rng.random((parameters * count, len(point))), point)
+    moved = (np.arange(len(points)) * parameters // len(points))[:, None] == groups
+    return np.where(moved, rng.random(points.shape), points)

@@ -84,8 +84,8 @@ class FitMatern:
     """The most probable fit, by L-BFGS, under priors that are habits and not knowledge.
 
     Medians and spreads (standard deviations of the logarithm) of what is fitted. ``lengthscale`` is the one in one
-    dimension; with d parameters it is longer by d^(1/4), half way to how distances in the cube grow. The additive part
-    is there from ``enough`` points on: fewer do not tell it from the other.
+    dimension; with d parameters that apply together it is longer by d^(1/4), half way to how distances in the cube
+    grow. The additive part is there from ``enough`` points on: fewer do not tell it from the other.
     """
 
     lengthscale: float = 0.3
@@ -102,7 +102,8 @@ class FitMatern:
         dimension = int(evidence.groups.max()) + 1
         likelihood = _Likelihood(evidence, trust)
         parts = 2 if dimension > 1 and len(evidence.points) >= self.enough else 1
-        centre, spread = self._medians(dimension, parts), self._spreads(dimension, parts)
+        company = evidence.company or (dimension,) * dimension
+        centre, spread = self._medians(company, parts), self._spreads(dimension, parts)
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             value, gradient = likelihood(theta)
@@ -114,10 +115,9 @@ class FitMatern:
         found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 1e-5})
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
-    def _medians(self, dimension: int, parts: int) -> Floats:
-        lengthscale = self.lengthscale * dimension**0.25
-        amplitudes = [self.amplitude, self.additive][:parts]
-        return np.log([lengthscale] * dimension + amplitudes + [self.noise])
+    def _medians(self, company: tuple[int, ...], parts: int) -> Floats:
+        lengthscales = [self.lengthscale * together**0.25 for together in company]
+        return np.log([*lengthscales, *[self.amplitude, self.additive][:parts], self.noise])
 
     def _spreads(self, dimension: int, parts: int) -> Floats:
         amplitudes = [self.amplitude_spread] * parts

@@ -10,9 +10,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Parameter, finite, identity
+from noregret.optimizer.spaces.parameter import Parameter
+from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, identity
 from noregret.optimizer.spaces.rows import NO_ROW, DictRows, NumberRows, Rows
-from noregret.optimizer.spaces.space import Product, Space
+from noregret.optimizer.spaces.scales import finite
+from noregret.optimizer.spaces.space import Bools, Product, Space
 
 
 class Table:
@@ -32,7 +34,8 @@ class Table:
         columns = self._rows.columns()
         self._columns = Product({name: _column(name, values) for name, values in columns.items()})
         self._points = np.hstack([self._columns.parameters[name].encode(values) for name, values in columns.items()])
-        self.groups, self._kept = self._columns.groups, self._rows.distinct()  # of equal rows the first stands for all
+        self.groups, self.company = self._columns.groups, self._columns.company
+        self._kept = self._rows.distinct()  # of equal rows the first stands for all
 
     def __repr__(self) -> str:
         return f"Table(<{len(self._rows)} rows>)"
@@ -61,6 +64,9 @@ class Table:
 
     def snap(self, points: Floats) -> Floats:
         return np.asarray(self._points[self._nearest(points)])
+
+    def applying(self, points: Floats) -> Bools:
+        return self._columns.applying(points)
 
     def everything(self) -> Floats:
         return np.asarray(self._points[self._kept])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -12,6 +12,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import FrozenTrial, TrialState
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.space import Product
 from noregret.tune.measuring.measure import Outcome
 from noregret.tune.study.study import Params
 
@@ -97,12 +98,20 @@ def distributions(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) 
     return {name: _column([row[name] for row in space]) for name in space[0]}
 
 
+def completeness(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) -> Callable[[Params], bool]:
+    """Whether params have a value for each parameter that applies, and for no others."""
+    if isinstance(space, Mapping):
+        product = Product(space)
+        return lambda params: params.keys() <= space.keys() and set(product.names(params)) == params.keys()
+    return lambda params: params.keys() == space[0].keys()
+
+
 def _distribution(parameter: Float | Int | Choice) -> BaseDistribution:
     if isinstance(parameter, Choice):
         return CategoricalDistribution(parameter.options)
     if isinstance(parameter, Float):
-        return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
-    return IntDistribution(parameter.low, parameter.high, log=parameter.log)
+        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step or 1)
 
 
 def _column(values: list[Any]) -> BaseDistribution:

@@ -40,7 +40,17 @@ from noregret.tune.store.databases.locks import ConnectionLost
 from noregret.tune.store.faults import explained, is_damage, passing, unreadable
 from noregret.tune.store.holder import HOLDER, Silence, holder
 from noregret.tune.store.identity import study_id
-from noregret.tune.store.records import RUN, STATES, TOLD, Record, Suggestion, distributions, record, run_attribute
+from noregret.tune.store.records import (
+    RUN,
+    STATES,
+    TOLD,
+    Record,
+    Suggestion,
+    completeness,
+    distributions,
+    record,
+    run_attribute,
+)
 from noregret.tune.study.study import Study, StudyError
 
 BACKUP_SECONDS = 60.0
@@ -85,7 +95,7 @@ class Store:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.study, self.stop, self.readonly = study, stop or Event(), readonly
         self.where = database(study)
-        self._distributions = distributions(study.space)
+        self._distributions, self._is_complete = distributions(study.space), completeness(study.space)
         self._held: dict[int, str] = {}
         self._silence = Silence(study.lease)
         with ExitStack() as using:
@@ -191,7 +201,7 @@ class Store:
             return [
                 record(trial)
                 for trial in self._storage.get_all_trials(self._id, deepcopy=False)
-                if trial.state in STATES and trial.params.keys() == self._distributions.keys()
+                if trial.state in STATES and self._is_complete(trial.params)
             ]
 
     def _claimed(self, suggest: Suggest) -> Claim:
@@ -225,7 +235,7 @@ class Store:
         return create_trial(
             state=TrialState.WAITING,
             params=suggestion.params,
-            distributions=self._distributions,
+            distributions={name: self._distributions[name] for name in suggestion.params},
             user_attrs={TOLD: list(suggestion.told)},
         )
 
