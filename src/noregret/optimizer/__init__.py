@@ -9,6 +9,7 @@
 `condensing`            which points the belief is made of, when they are many
 `tracker`, `asking`     the belief, kept up to date; the next point, with trials still out
 `certifying`            how far off an estimate may be, how much better others may be, and when to stop
+`trials`                what was given away to be measured, and which answers have come
 `checking`, `estimate`  the numbers that a user gives; what is believed about some params
 `optimizer`             `Optimizer`: ask, tell, fail, best, done
 ======================  ==========================================================================================

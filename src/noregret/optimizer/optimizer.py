@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import wraps
 from numbers import Integral
 from threading import RLock
 from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args, overload
-from uuid import uuid4
 
 import numpy as np
 
@@ -23,28 +21,13 @@ from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.history import UNKNOWN, Arrival, History
 from noregret.optimizer.spaces.table import as_space
 from noregret.optimizer.tracker import Tracker
+from noregret.optimizer.trials import Trial, Trials
 
 Goal = Literal["minimize", "maximize"]
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 LARGEST = 1e300
 """Larger values are taken for this one, so that differences of values are finite."""
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """One thing to measure. Its ``token`` tells the trials of different optimizers apart, wherever a trial has been."""
-
-    id: int
-    params: Any
-    token: str = field(default="", repr=False)
-
-
-class _Sent(NamedTuple):
-    """A trial that was given away: the number of its point, and its token."""
-
-    number: int
-    token: str
 
 
 class Measurement(NamedTuple):
@@ -119,9 +102,7 @@ class Optimizer:
         self._asking = Asking(self._history, self._tracker, self.calibration, seed)
         self._certified: tuple[ExactPosterior, int, Certificate] | None = None  # the belief and answers it is made of
         self._lock = RLock()
-        self._trials: list[_Sent] = []  # by the trial's id
-        self._answered: set[int] = set()
-        self._failed: set[int] = set()
+        self._trials = Trials()
 
     @overload
     def ask(self) -> Trial: ...
@@ -170,7 +151,7 @@ class Optimizer:
 
         Params that likely never will, since they or their neighbours keep failing, are not asked for again.
         """
-        if isinstance(trial, Trial) and self._owned(trial).id in self._failed:
+        if isinstance(trial, Trial) and self._trials.has_failed(trial):
             return
         number = self._resolved(trial, failing=True)
         self._history.add(Arrival(number, UNKNOWN, UNKNOWN))
@@ -259,7 +240,7 @@ class Optimizer:
         twin._history = self._history.copy()
         twin._tracker = self._tracker.copy(twin._history)
         twin._asking = self._asking.copy(twin._history, twin._tracker)
-        twin._trials, twin._answered, twin._failed = list(self._trials), set(self._answered), set(self._failed)
+        twin._trials = self._trials.copy()
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
@@ -272,15 +253,8 @@ class Optimizer:
 
     def _sent(self, number: int) -> Trial:
         """A new trial at this point."""
-        trial = Trial(len(self._trials), self._params(number), uuid4().hex)
-        self._trials.append(_Sent(number, trial.token))
+        trial = self._trials.send(number, self._params(number))
         self._asking.sent(trial.id, number)
-        return trial
-
-    def _owned(self, trial: Trial) -> Trial:
-        """The trial; ValueError if it is none of this optimizer's."""
-        if not 0 <= trial.id < len(self._trials) or self._trials[trial.id].token != trial.token:
-            raise ValueError(f"trial {trial.id} is not one of this optimizer's: tell its params instead")
         return trial
 
     def _params(self, number: int) -> Any:
@@ -293,14 +267,11 @@ class Optimizer:
             number = self._history.meet(self.space.checked(trial))
             self._close(self._asking.oldest(number), failing)
             return number
-        if self._owned(trial).id in self._answered:
-            raise ValueError(
-                f"trial {trial.id} has been told already: tell(trial.params, value) adds a second measurement"
-            )
+        number = self._trials.number(trial)
         self._close(trial.id, failing)
-        return self._trials[trial.id].number
+        return number
 
     def _close(self, id: int | None, failing: bool) -> None:
         if id is not None:
             self._asking.back(id)
-            (self._failed if failing else self._answered).add(id)
+            self._trials.close(id, failing)
