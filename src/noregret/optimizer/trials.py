@@ -17,6 +17,14 @@ class Trial:
     token: str = field(default="", repr=False)
 
 
+class Measurement(NamedTuple):
+    """One value that was told, and how far it is trusted: about 1 if it fits the others, about 0 if it is absurd."""
+
+    params: Any
+    value: float
+    trust: float
+
+
 class _Sent(NamedTuple):
     """A trial that was given away: the number of its point, and its token."""
 
@@ -31,6 +39,7 @@ class Trials:
         self._sent: list[_Sent] = []
         self._told: set[int] = set()
         self._failed: set[int] = set()
+        self.answers: list[int | None] = []  # the trial of each answer, None for params of the past
 
     def __len__(self) -> int:
         return len(self._sent)
@@ -39,6 +48,7 @@ class Trials:
         """The same trials, with an account of its own."""
         twin = copy.copy(self)
         twin._sent, twin._told, twin._failed = list(self._sent), set(self._told), set(self._failed)
+        twin.answers = list(self.answers)
         return twin
 
     def send(self, number: int, params: Any) -> Trial:
@@ -61,9 +71,16 @@ class Trials:
         self._check_own(trial)
         return trial.id in self._failed
 
-    def close(self, id: int, failing: bool) -> None:
-        """An answer to this trial has come."""
-        (self._failed if failing else self._told).add(id)
+    def answer(self, id: int | None, failing: bool) -> None:
+        """An answer to this trial has come, None for one about params of the past."""
+        self.answers.append(id)
+        if id is not None:
+            (self._failed if failing else self._told).add(id)
+
+    def running(self) -> dict[int, int]:
+        """The numbers of the points of the trials without an answer, by their id."""
+        answered = self._told | self._failed
+        return {id: sent.number for id, sent in enumerate(self._sent) if id not in answered}
 
     def _check_own(self, trial: Trial) -> None:
         if not 0 <= trial.id < len(self._sent) or self._sent[trial.id].token != trial.token:

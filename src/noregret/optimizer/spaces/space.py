@@ -35,6 +35,11 @@ class Space(Protocol):
         """How many different params there are, infinite where a real number is among the parameters."""
         ...
 
+    @property
+    def names(self) -> list[Any]:
+        """The names of the parameters, in order."""
+        ...
+
     def checked(self, params: Any) -> Any:
         """The params as the space returns them; ValueError if they are none of its."""
         ...
@@ -92,6 +97,10 @@ class Product:
     @cached_property
     def count(self) -> float:
         return math.prod(parameter.count for parameter in self.parameters.values())
+
+    @property
+    def names(self) -> list[Any]:
+        return list(self.parameters)
 
     def checked(self, params: Any) -> dict[str, Any]:
         if not isinstance(params, Mapping):
