@@ -73,7 +73,7 @@ class Policy:
         arms = repr(self.arms) if isinstance(self.arms, Box) else f"{len(self.arms)} arms"
         told, out = self.belief.rounds, self._waiting.total()
         active = "" if isinstance(self.arms, Box) else f", {len(self.active)} in play"
-        return f"<Policy of {self._run.name} on {arms}{active}: {told} rewards told, {out} out>"
+        return f"<Policy of {self._run.name} on {arms}{active}: {told} reward{'s' * (told != 1)} told, {out} out>"
 
     @property
     def arms(self) -> Any:

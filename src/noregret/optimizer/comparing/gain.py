@@ -64,7 +64,13 @@ class Gain:
         both = percent.lower < 0 < percent.upper
         ends = [_number(end, unit, words if both else None) for end in sorted((percent.lower, percent.upper), key=abs)]
         middle = _number(percent.estimate, unit, words)
-        return f"{middle} than your settings (between {ends[0]} and {ends[1]}, at {100 * self.level:g} %)"
+        said = f"{middle} than your settings (between {ends[0]} and {ends[1]}, at {100 * self.level:g} %)"
+        return said + self._about_baseline()
+
+    def _about_baseline(self) -> str:
+        """A remark if the baseline itself may well violate a constraint."""
+        chance = self.baseline.feasible
+        return f"; your settings meet the constraints with a probability of {chance:.2g}" if chance < 0.5 else ""
 
 
 def _number(number: float, unit: str, words: tuple[str, str] | None) -> str:
