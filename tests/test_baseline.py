@@ -174,12 +174,10 @@ def test_an_infeasible_baseline_is_allowed_and_said():
 def test_a_baseline_survives_a_long_history():
     """The belief is made of at most 500 points, the certificate of 300: the baseline is always one of them."""
     opt, rng = Optimizer(SQUARE, rng=0, baseline=TODAY), np.random.default_rng(0)
-    near = [TODAY["x"], TODAY["y"]] + 0.02 * rng.standard_normal((300, 2))
-    points = np.vstack([rng.random((300, 2)), near])
-    rows = [{"x": x, "y": y} for x, y in points]
-    opt.tell_many(
-        [row | {"value": bowl(row) + 0.1 * rng.standard_normal()} for row in [*rows[:350], TODAY, *rows[350:]]]
-    )
+    near = [TODAY["x"], TODAY["y"]] + 0.003 * rng.standard_normal((60, 2))
+    rows = [{"x": x, "y": y} for x, y in np.vstack([rng.random((300, 2)), near, rng.random((300, 2))])]
+    rows.insert(340, TODAY)
+    opt.tell_many([row | {"value": bowl(row) + 0.1 * rng.standard_normal()} for row in rows])
     found = opt._conclusions.certificate()
     assert len(found.measured) < 550
     assert found.measured[found.anchor] == pytest.approx([0.9, 0.8])
