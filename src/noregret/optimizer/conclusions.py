@@ -25,16 +25,10 @@ class Conclusions:
     """What is recommended, believed and certain, in the units and with the sign of the user's values."""
 
     def __init__(
-        self,
-        history: History,
-        tracker: Tracker,
-        calibration: Calibration,
-        goal: Goal,
-        constraints: int,
-        seed: np.random.SeedSequence,
+        self, history: History, tracker: Tracker, calibration: Calibration, goal: Goal, seed: np.random.SeedSequence
     ) -> None:
         self._history, self._tracker, self._calibration = history, tracker, calibration
-        self._goal, self._constraints, self._seed = goal, constraints, seed
+        self._goal, self._seed = goal, seed
         self.sign = 1.0 if goal == "maximize" else -1.0
         self._certified: tuple[ExactPosterior, int, Certificate] | None = None  # the belief and answers it is made of
 
@@ -44,7 +38,7 @@ class Conclusions:
 
     def copy(self, history: History, tracker: Tracker) -> Conclusions:
         """The same for copies of history and tracker."""
-        return Conclusions(history, tracker, self._calibration, self._goal, self._constraints, self._seed)
+        return Conclusions(history, tracker, self._calibration, self._goal, self._seed)
 
     def best(self) -> Estimate:
         """The params with the largest lower confidence bound, of those that likely meet the constraints."""
@@ -52,7 +46,7 @@ class Conclusions:
             raise ValueError("best() needs a value: none has been told yet")
         if self._history.measured == 1:
             only = next(arrival for arrival in self._history.arrivals if not arrival.failed)
-            params, chance = self._history.params[only.where], math.exp(OPEN * self._constraints)
+            params, chance = self._history.params[only.where], math.exp(OPEN * self._tracker.constraints)
             found = Estimate(
                 self._history.space.checked(params), self.sign * only.value, -math.inf, math.inf, feasible=chance
             )

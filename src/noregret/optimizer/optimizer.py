@@ -94,8 +94,7 @@ class Optimizer:
         if not isinstance(calibration, Calibration | None):
             raise ValueError(f"calibration must be a Calibration, got {calibration!r}")
         self.space, self.goal = as_space(space), checked_goal(goal)
-        self.calibration = calibration or Calibration()
-        self.constraints = checked_constraints(constraints)
+        self.calibration, self.constraints = calibration or Calibration(), checked_constraints(constraints)
         seed = seed_sequence(rng)
         self._history = History(self.space)
         self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
@@ -103,12 +102,9 @@ class Optimizer:
             self._history.anchor = self._history.meet(self.baseline)
         self._tracker = Tracker(self._history, self.calibration, seed, self.constraints.values())
         self._asking = Asking(self._history, self._tracker, self.calibration, seed)
-        self._conclusions = Conclusions(
-            self._history, self._tracker, self.calibration, goal, len(self.constraints), seed
-        )
+        self._conclusions = Conclusions(self._history, self._tracker, self.calibration, goal, seed)
         self._frames = Frames(self.space, self.constraints, self._conclusions.sign)
-        self._lock = RLock()
-        self._trials = Trials()
+        self._trials, self._lock = Trials(), RLock()
 
     @overload
     def ask(self) -> Trial: ...

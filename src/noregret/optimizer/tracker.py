@@ -78,6 +78,11 @@ class Tracker:
         return twin
 
     @property
+    def constraints(self) -> int:
+        """How many there are."""
+        return len(self._sides)
+
+    @property
     def calibrated(self) -> Calibrated:
         """Scale and views of the noise, as of the last milestones."""
         self.belief()
