@@ -144,7 +144,7 @@ def test_a_repr_says_what_it_is_and_where_it_stands():
     opt, _ = some_answers()
     assert repr(fresh()) == "<Optimizer, minimize over rate, layers, kind with memory <= 512: 0 values>"
     assert "13 values, 1 failed, 1 out; best " in repr(opt)
-    assert "meets the constraints with probability" in repr(opt)
+    assert "meets the constraints with a probability of" in repr(opt)
     assert "your settings" in repr(opt)
     single = Optimizer({"x": Float(0, 1)}, goal="maximize", rng=0)
     single.tell({"x": 0.123456}, 1.23456)

@@ -25,13 +25,15 @@ class Remembering(Calibration):
     What was fitted depends on the evidence alone, so remembering changes nothing but the time it takes.
     """
 
+    remembered: int = 1
+    """How many fits are kept: one of the values, and one of each constraint."""
     _kept: dict[bytes, Calibrated] = field(default_factory=dict, repr=False, compare=False)
 
     def calibrated(self, evidence: Evidence) -> Calibrated:
         key = sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in astuple(evidence))).digest()
-        found = self._kept.get(key) or super().calibrated(evidence)
-        self._kept.clear()
-        self._kept[key] = found
+        self._kept[key] = found = self._kept.pop(key, None) or super().calibrated(evidence)
+        while len(self._kept) > self.remembered:
+            del self._kept[next(iter(self._kept))]  # the one that was used longest ago
         return found
 
 
@@ -52,7 +54,7 @@ class Replay:
 
     def __init__(self, space: Any, goal: Goal, seed: int, **options: Any) -> None:
         self._arguments, self._options = (space, goal, seed), options
-        self._lock, self._calibration = Lock(), Remembering()
+        self._lock, self._calibration = Lock(), Remembering(remembered=1 + len(options.get("constraints") or ()))
         self._begin()
 
     def __reduce__(self) -> tuple[Callable[..., Replay], tuple[Any, Goal, int]]:

@@ -58,3 +58,12 @@ class Estimate:
         if self._certificate is None or self._point is None:
             return math.inf
         return self._certificate.gap(self._point)
+
+
+def chance_in_words(probability: float) -> str:
+    """A probability to two digits, and less than 0.01 where it is.
+
+    >>> chance_in_words(0.953), chance_in_words(1e-30)
+    ('0.95', 'less than 0.01')
+    """
+    return f"{probability:.2f}" if probability >= 0.01 else "less than 0.01"

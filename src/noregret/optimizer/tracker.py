@@ -86,6 +86,7 @@ class Tracker:
     def calibrated(self) -> Calibrated:
         """Scale and views of the noise, as of the last milestones."""
         self.belief()
+        self.margins()  # so that whoever is copied now has drawn all conclusions
         assert self._calibrated is not None
         return self._calibrated
 

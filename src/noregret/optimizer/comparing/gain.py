@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from noregret.optimizer.certifying.certificate import LEVEL
 from noregret.optimizer.checking import Goal
-from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.estimate import Estimate, chance_in_words
 
 WIDTH = 2.5
 """The interval of a gain is the mean +- so many standard deviations, under every model that is not refuted.
@@ -70,7 +70,8 @@ class Gain:
     def _about_baseline(self) -> str:
         """A remark if the baseline itself may well violate a constraint."""
         chance = self.baseline.feasible
-        return f"; your settings meet the constraints with a probability of {chance:.2g}" if chance < 0.5 else ""
+        said = f"; your settings meet the constraints with a probability of {chance_in_words(chance)}"
+        return said if chance < 0.5 else ""
 
 
 def _number(number: float, unit: str, words: tuple[str, str] | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.constraining.constraint import Constraints
-from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.estimate import Estimate, chance_in_words
 
 
 class Standing(NamedTuple):
@@ -50,7 +50,7 @@ class Standing(NamedTuple):
         """What there is to say about constraints and the baseline."""
         remarks = []
         if self.best is not None and self.constraints:
-            remarks.append(f"; meets the constraints with probability {_shown(self.best.feasible)}")
+            remarks.append(f"; meets the constraints with a probability of {chance_in_words(self.best.feasible)}")
             remarks += ["; nothing is likely to: this is the likeliest"] * self.best.is_likeliest
         return "".join(remarks) + (f"; {self.gain}" if self.gain else "")
 
