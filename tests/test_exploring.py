@@ -73,9 +73,11 @@ def test_a_leap_goes_where_the_upper_bound_is_highest():
 
 
 def test_a_hole_is_farthest_from_all_that_was_measured():
-    belief = ExactGP(Matern(2.5, 0.2), 0.01).prior([[0.1], [0.35], [0.6], [0.8]])
-    assert hole(belief, np.array([[0.3], [0.7], [0.9]])) == 0
-    assert hole(belief, np.array([[0.0], [0.3], [0.5]])) == 3
+    places, anywhere = np.array([[0.1], [0.35], [0.6], [0.8]]), np.ones(4, bool)
+    assert hole(places, np.array([[0.3], [0.7], [0.9]]), anywhere) == 0
+    assert hole(places, np.array([[0.0], [0.3], [0.5]]), anywhere) == 3
+    assert hole(places, np.array([[0.0], [0.3], [0.5]]), np.array([True, True, True, False])) != 3
+    assert hole(places, np.array([[0.0], [0.3], [0.5]]), ~anywhere) == 3
 
 
 def test_a_narrow_hill_that_a_smooth_fit_overlooks_is_the_best_of_a_rougher_f():
@@ -83,8 +85,9 @@ def test_a_narrow_hill_that_a_smooth_fit_overlooks_is_the_best_of_a_rougher_f():
     belief.update(np.arange(11), [0.2, 0.3, 0.4, 2.0, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2])
     pulled = belief.pulled
     assert pulled[np.argmax(belief.mean[pulled])] == 10
-    assert rough(belief, Matern(2.5, 2.0)) == 10
-    assert rough(belief, Matern(2.5, 0.05)) == 3
+    assert rough(belief, Matern(2.5, 2.0), pulled) == 10
+    assert rough(belief, Matern(2.5, 0.05), pulled) == 3
+    assert rough(belief, Matern(2.5, 0.05), pulled[4:]) == 10
 
 
 @pytest.mark.slow

@@ -35,8 +35,9 @@ from noregret.experiments.comparison import Comparison, compare
 from noregret.experiments.drawing import plot
 from noregret.experiments.running.run import run
 from noregret.experiments.running.trace import Trace
-from noregret.optimizer.optimizer import Optimizer, Trial
+from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.trials import Trial
 
 __all__ = [
     "UCB",

@@ -15,21 +15,24 @@ those of the luckiest measurement; `NoRegretSampler.best` is the recommendation 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
+from optuna.samplers._base import _process_constraints_after_trial
 from optuna.study import Study, StudyDirection
+from optuna.study._constrained_optimization import _CONSTRAINTS_KEY
 from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
 from noregret.integrations.replay import Answer, Replay
 from noregret.integrations.structure import Column, Columns, Parameter, Structure, params_of, too_many
+from noregret.optimizer.checking import Goal
 from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.optimizer import Goal, Optimizer
+from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import MOST_OPTIONS
 
 RECENT = 100
@@ -52,14 +55,29 @@ class NoRegretSampler(BaseSampler):
     ----------
     seed : int, optional
         For suggestions that can be repeated.
+    constraints_func : FrozenTrial -> sequence of floats, optional
+        Computes the constraints of a finished trial: it is feasible if all are 0 or less. They may be noisy. Stored as
+        Optuna's samplers store them; those that are stored count, whoever has computed them.
     """
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(
+        self, seed: int | None = None, constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None
+    ) -> None:
+        self._given_seed, self._constraints_func = seed, constraints_func
         self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
         self._random = RandomSampler(seed=seed)
         self._structure = Structure()
         self._learner: _Learner | None = None
         self._warned: set[str] = set()  # parameters
+
+    def __repr__(self) -> str:
+        constrained = "" if self._constraints_func is None else f", constraints_func={self._constraints_func!r}"
+        known = "no trial yet" if self._learner is None else f"{self._learner.known} finished trials"
+        return f"<NoRegretSampler(seed={self._given_seed}{constrained}): knows {known}>"
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        if self._constraints_func is not None:
+            _process_constraints_after_trial(self._constraints_func, study, trial, state)
 
     def reseed_rng(self) -> None:
         self._random.reseed_rng()
@@ -130,17 +148,24 @@ class NoRegretSampler(BaseSampler):
     def _informed(self, study: Study, columns: Columns, but: int | None = None) -> Optimizer:
         """The optimizer that knows all of a study's trials, except one."""
         goal: Goal = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
-        if self._learner is None or (self._learner.columns, self._learner.goal) != (columns, goal):
-            self._learner = _Learner(columns, goal, self._seed)
-        return self._learner([trial for trial in study.get_trials(deepcopy=False) if trial.number != but])
+        trials = [trial for trial in study.get_trials(deepcopy=False) if trial.number != but]
+        constraints = tuple(dict.fromkeys(name for trial in trials for name in constraints_of(trial)))
+        about = columns, goal, constraints
+        if self._learner is None or self._learner.about != about:
+            self._learner = _Learner(columns, goal, self._seed, constraints)
+        return self._learner(trials)
 
 
 class _Learner:
     """Tells an optimizer the trials of a study that have these columns, and keeps what is known of finished ones."""
 
-    def __init__(self, columns: Columns, goal: Goal, seed: int) -> None:
-        self.columns, self.goal = columns, goal
-        self._replay = Replay({label: columns[label].parameter for label in sorted(columns)}, goal, seed)
+    def __init__(self, columns: Columns, goal: Goal, seed: int, constraints: tuple[str, ...]) -> None:
+        self.columns, self.about, self._constraints = columns, (columns, goal, constraints), constraints
+        space, bounds = (
+            {label: columns[label].parameter for label in sorted(columns)},
+            dict.fromkeys(constraints, ("<=", 0.0)),
+        )
+        self._replay = Replay(space, goal, seed, constraints=bounds)
         self._finished: dict[int, tuple[FrozenTrial, list[Answer]]] = {}
 
     def __call__(self, trials: Sequence[FrozenTrial]) -> Optimizer:
@@ -159,9 +184,19 @@ class _Learner:
         known, answer = self._finished.get(trial.number, (None, []))
         if known is not trial:
             params = self._params(trial)
-            answer = [] if params is None else [(params, _value(trial))]
+            answer = [] if params is None else [(params, _value(trial), None, self._told(trial))]
             self._finished[trial.number] = trial, answer
         return answer
+
+    @property
+    def known(self) -> int:
+        """How many finished trials were told."""
+        return sum(len(answer) for _, answer in self._finished.values())
+
+    def _told(self, trial: FrozenTrial) -> dict[str, float | None]:
+        """The number of each constraint, None where none is stored."""
+        stored = constraints_of(trial)
+        return {name: stored.get(name) for name in self._constraints}
 
     def _params(self, trial: FrozenTrial) -> dict[str, Any] | None:
         return None if trial.state == TrialState.WAITING else params_of(self.columns, trial)
@@ -194,6 +229,16 @@ def _asking(study: Study, trial: FrozenTrial) -> int:
     """How many trials that began before this one have no params yet: threads and processes may ask all at once."""
     running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     return sum(not other.params and other.number < trial.number for other in running)
+
+
+def constraints_of(trial: FrozenTrial) -> dict[str, float]:
+    """The constraints that are stored with a trial, by name; 0 or less is feasible."""
+    stored = trial.system_attrs.get(_CONSTRAINTS_KEY) or ()
+    named = {
+        key.partition(":")[2]: its for key, its in trial.system_attrs.items() if key.startswith(f"{_CONSTRAINTS_KEY}:")
+    }
+    numbers = {str(i): number for i, number in enumerate(stored)} | named
+    return {name: float(min(max(number, -HUGE), HUGE)) for name, number in numbers.items()}
 
 
 def _value(trial: FrozenTrial) -> float | None:

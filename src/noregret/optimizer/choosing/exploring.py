@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from noregret.belief.exact import ExactGP, ExactPosterior
@@ -26,6 +27,8 @@ from noregret.belief.kernels import Kernel
 from noregret.belief.posterior import Floats, Ints, Posterior, Rng
 from noregret.optimizer.choosing.candidates import loosened
 from noregret.optimizer.spaces.space import Space
+
+Bools = NDArray[np.bool_]
 
 Kind = Literal["upper", "hole", "leap", "rough"]
 TURNS: tuple[Kind, ...] = ("upper", "hole", "leap", "hole", "rough", "hole")
@@ -67,17 +70,19 @@ class Exploring:
         return np.asarray(points[np.argmax(self.upper(*belief.predict(points)))])
 
 
-def hole(belief: Posterior, measured: Floats) -> int:
-    """The arm that is farthest from all (m, d) points measured."""
-    return int(np.argmax(cKDTree(measured).query(belief.arms)[0]))
+def hole(places: Floats, measured: Floats, worthwhile: Bools) -> int:
+    """Of those (n, d) places that are worthwhile, or else of all, the one farthest from all (m, d) points measured."""
+    distances = cKDTree(measured).query(places)[0]
+    return int(np.argmax(np.where(worthwhile, distances, -1.0) if worthwhile.any() else distances))
 
 
-def rough(belief: ExactPosterior, kernel: Kernel) -> int:
-    """The measured arm that would be best, with some luck, if f had this kernel."""
+def rough(belief: ExactPosterior, kernel: Kernel, among: Ints) -> int:
+    """Of these pulled arms the one that would be best, with some luck, if f had this kernel."""
     averages, noise = belief.pooled
     other = ExactGP(kernel, belief.ridge).prior(belief.arms[belief.pulled])
     other.update(np.arange(len(averages)), averages, noise=noise / belief.ridge)
-    return int(belief.pulled[np.argmax(other.mean + other.std)])
+    scores = np.where(np.isin(belief.pulled, among), other.mean + other.std, -np.inf)
+    return int(belief.pulled[np.argmax(scores)])
 
 
 def leaps(points: Floats, groups: Ints, rng: Rng) -> Floats:

@@ -48,6 +48,11 @@ class Space(Protocol):
         """How many different params there are, infinite where a real number is among the parameters."""
         ...
 
+    @property
+    def names(self) -> list[Any]:
+        """The names of the parameters, in order."""
+        ...
+
     def checked(self, params: Any) -> Any:
         """The params as the space returns them; ValueError if they are none of its."""
         ...
@@ -134,6 +139,10 @@ class Product:
             total += math.prod(counts[name] for name in free)
         return total
 
+    @property
+    def names(self) -> list[Any]:
+        return list(self.parameters)
+
     def checked(self, params: Any) -> dict[str, Any]:
         if not isinstance(params, Mapping):
             raise ValueError(f"params must be a dict with a value for each parameter, got {params!r}")
@@ -147,7 +156,7 @@ class Product:
 
     def _check_complete(self, values: Mapping[str, Any]) -> None:
         """Raise ValueError unless these are values of all parameters that apply, and of no others."""
-        needed = self.names(values)
+        needed = self.applicable(values)
         missing = next((name for name in needed if name not in values), None)
         if missing is not None:
             because = self.parameters[missing].when
@@ -160,7 +169,7 @@ class Product:
                 f"only when {in_words(self.parameters[extra].when or {})}"
             )
 
-    def names(self, params: Mapping[str, Any]) -> list[str]:
+    def applicable(self, params: Mapping[str, Any]) -> list[str]:
         """The names of the parameters that apply, given these values."""
         keys = self._keys({name: params[name] for name in self._above if name in params})
         return [name for name, required in self._requirements.items() if applies(required, keys)]

@@ -44,6 +44,15 @@ class Table:
     def count(self) -> float:
         return len(self._kept)
 
+    @property
+    def names(self) -> list[Any]:
+        return list(self._columns.parameters)
+
+    @property
+    def is_array(self) -> bool:
+        """Whether params are rows of numbers, and no dicts."""
+        return isinstance(self._rows, NumberRows)
+
     def checked(self, params: Any) -> Any:
         return self._rows[self.key(params)]
 
@@ -107,7 +116,7 @@ def _read(rows: Any) -> Rows:
 def _column(name: Any, values: Any) -> Parameter:
     """Numbers from the least to the largest, or a choice."""
     numbers = isinstance(values, np.ndarray)
-    missing = np.flatnonzero(np.isnan(values)) if numbers else [i for i, value in enumerate(values) if _missing(value)]
+    missing = np.flatnonzero(np.isnan(values)) if numbers else [i for i, v in enumerate(values) if is_missing(v)]
     if len(missing):
         raise ValueError(f"column {name!r} of the table is missing in row {missing[0]}: fill it or drop the row")
     if numbers:
@@ -124,7 +133,7 @@ def _numbers(name: Any, least: Any, largest: Any) -> Float:
     return Float(float(least), float(largest))
 
 
-def _missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Whether this stands for no value, in whichever library's way."""
     try:
         return value is None or bool(value != value)

@@ -102,7 +102,7 @@ def completeness(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) -
     """Whether params have a value for each parameter that applies, and for no others."""
     if isinstance(space, Mapping):
         product = Product(space)
-        return lambda params: params.keys() <= space.keys() and set(product.names(params)) == params.keys()
+        return lambda params: params.keys() <= space.keys() and set(product.applicable(params)) == params.keys()
     return lambda params: params.keys() == space[0].keys()
 
 
