@@ -12,10 +12,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from noregret.belief.arms import as_points
 from noregret.belief.arrays import numpy_of
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.posterior import HUGE, Rng, as_points, as_pulls
+from noregret.belief.posterior import HUGE, Rng, as_pulls
 
 
 @dataclass(frozen=True)

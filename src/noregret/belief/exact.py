@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from noregret.belief.arms import as_arms, as_points
 from noregret.belief.arrays import Array, explain_memory, numpy_of, root_of_positive
 from noregret.belief.conditioning import Conditioning
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.numerics.rows import FEWEST
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_points, as_pulls
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
 from noregret.belief.pulls import first_of_each, pooled
 
 if TYPE_CHECKING:

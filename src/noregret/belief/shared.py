@@ -7,8 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from noregret.belief.arms import as_arms, as_points
 from noregret.belief.arrays import numpy_of
-from noregret.belief.posterior import Floats, Model, Posterior, Rng, as_arms, as_points
+from noregret.belief.posterior import Floats, Model, Posterior, Rng
 
 
 class SharedPosterior:

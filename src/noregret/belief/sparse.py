@@ -20,12 +20,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from noregret.belief.arms import as_arms, as_points
 from noregret.belief.arrays import Array, beside, numpy_of, root_of_positive, stacked
 from noregret.belief.estimators import Estimator
 from noregret.belief.estimators.estimators import LeastSquares
 from noregret.belief.features import Features
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_points, as_pulls
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
 from noregret.belief.pulls import Pooled, Pulls, places_among, pooled
 from noregret.belief.regression import FeatureRegression
 

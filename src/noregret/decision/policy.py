@@ -12,8 +12,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from noregret.belief.arms import as_arms
 from noregret.belief.arrays import fresh
-from noregret.belief.posterior import Posterior, as_arms
+from noregret.belief.posterior import Posterior
 from noregret.decision.arms import as_space, checked, names, remaining
 from noregret.decision.doubt import doubt
 from noregret.decision.loops import Algorithm, Best, recommended
