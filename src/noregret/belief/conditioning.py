@@ -123,14 +123,14 @@ class Conditioning:
         """
         return 0.5 * float(np.log1p(np.maximum(variance, 0.0) / (self.ridge * noise)).sum())
 
-    def draw(self, rng: Rng) -> Array:
+    def draw(self, rng: Rng, among: int | None = None) -> Array:
         """One joint draw on all arms, (N,): on few arms from a root of the posterior covariance.
 
         On many it is a prior draw g (`PriorDraws`), corrected by what it would have been observed as: mean + g -
         whitened' root^-1 (g at the rows + noise) has the posterior's law if g has the prior's (Matheron's rule).
         """
         factor, count = self.factor, len(self._arms)
-        if count <= FEW_ARMS:
+        if (among or count) <= FEW_ARMS:
             if self._draw_root is None:
                 with threads_for(count**3):
                     everywhere = np.arange(count)
@@ -140,7 +140,7 @@ class Conditioning:
         if self._prior is None:
             elsewhere = self.seen[self.pulls.arms >= count]
             self._prior = PriorDraws(self._kernel, stacked(self._arms, elsewhere) if len(elsewhere) else self._arms)
-        draw = self._prior.draw(rng)
+        draw = self._prior.draw(rng, among)
         observed = numpy_of(draw[self.pulls.arms[factor.slots]]) + factor.noise_draw(rng)
         with threads_for(count * factor.rows):
             return factor.mean + draw[:count] - factor.explained_draw(observed)

@@ -104,8 +104,11 @@ class ConjugatePosterior:
             self._exact.update(arm, value, noise=factor * weight)
         self.claimed_gain += claimed
 
-    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
-        """Take in rewards of any (n, d) points in this order; ``noise`` scales each ridge."""
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
+        """Take in rewards of any (n, d) points in this order; None changes the variance only."""
+        if rewards is None:
+            self._exact.learn(points, noise=noise)
+            return
         points = as_points(points, self._exact.arms.shape[1])
         _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
         assert values is not None

@@ -35,7 +35,8 @@ any finite reward, and a larger one for this one."""
 class Posterior(Protocol):
     """The belief about f on N arms: the one mutable object of a run.
 
-    ``mean`` and ``std`` are never written to in place, so whoever keeps one keeps a snapshot.
+    ``mean`` and ``std`` are never written to in place, so whoever keeps one keeps a snapshot. On a cluster it raises
+    ValueError if it is asked for something after the belief has learnt more.
     """
 
     rounds: int
@@ -117,13 +118,14 @@ class Posterior(Protocol):
         """
         ...
 
-    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
         """Take in rewards of (n, d) points that need not be arms; those that are count as pulls of these.
 
         Parameters
         ----------
         points : (n, d) floats, or (d,) for one
-        rewards : float or (n,) floats
+        rewards : float or (n,) floats, optional
+            None changes the variance only, as in `update`.
         noise : float or (n,) floats, optional
             Factor on the ridge of each observation, 1 by default.
         """

@@ -32,9 +32,10 @@ class Policy:
     Parameters
     ----------
     algorithm : Algorithm
-    arms : (N, d) array, torch tensor or a Box
-        A tensor stays on its device, and so does all that is as long as the arms, in float64 (extra ``gpu``). On a
-        box, arms are told and returned as (n, d) points, and ``active`` is a `Region`.
+    arms : (N, d) array, torch tensor, dask array or a Box
+        A tensor stays on its device, and so does all that is as long as the arms, in float64 (extra ``gpu``). The
+        blocks of a dask array stay on the workers of dask's client at hand (extra ``cluster``). On a box, arms are told
+        and returned as (n, d) points, and ``active`` is a `Region`.
     rng : None, int, SeedSequence or Generator
         The loop draws from the first child of this seed, as in `noregret.run`: the same seed and the same rewards give
         the same arms. A generator is only asked for a child of its seed, never drawn from.
@@ -173,22 +174,23 @@ class Policy:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write algorithm, seed and history to one .npz file; a crash meanwhile leaves the previous file whole.
 
-        Arms that are a tensor are written as NumPy's, and loaded as such: ``change_arms`` brings them back to a device.
+        Arms that are a tensor are written as NumPy's. Arms on a cluster are not written.
         """
         state = State(self._history, self._held, self._out(), self._at_once, self._given, self._run.digest())
         write(path, self.algorithm, self._first_arms, self._seed, state)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], algorithm: Algorithm | None = None) -> Self:
+    def load(cls, path: str | os.PathLike[str], algorithm: Algorithm | None = None, arms: Any = None) -> Self:
         """Continue a saved run exactly where it was, by replaying its history.
 
         ValueError if the replay asks for other arms than were asked for then: the algorithm, or what it computes with,
         has changed.
 
         ``algorithm`` is needed only if the saved one holds functions or foreign objects (a lambda as schedule, a
-        scikit-learn kernel), which no file brings back.
+        scikit-learn kernel), which no file brings back. ``arms`` are the same arms where they are to live: on a device,
+        or on a cluster, whose arms are not in the file.
         """
-        algorithm, space, seed, state, about = read(path, algorithm)
+        algorithm, space, seed, state, about = read(path, algorithm, arms)
         policy = cls.__new__(cls)
         policy._begin(algorithm, space, seed)
         for event in state.history:

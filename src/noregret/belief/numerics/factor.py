@@ -160,8 +160,12 @@ class Factor:
         return self._whitened.times(beside(self.mean, lifted)) if self.rows else zeros_like(self.mean)
 
     def noise_draw(self, rng: np.random.Generator) -> Floats:
-        """Noise of the rows, (r,)."""
-        return np.asarray(np.sqrt(self._noise[: self.rows]) * rng.standard_normal(self.rows))
+        """Noise of the rows, (r,): rows of one point have that of their average.
+
+        So the law of a draw is right, and the same numbers give the same draw however pulls were pooled into rows.
+        """
+        precision = np.bincount(self.slots, 1 / self._noise[: self.rows])
+        return np.asarray((rng.standard_normal(precision.size) / np.sqrt(precision))[self.slots])
 
     def moved(self, prior_variance: Floats, columns: Columns, last_arm: int) -> Factor:
         """The same rows carried to other arms, at O(r^2 N): ``columns`` is K(rows, other arms)."""
