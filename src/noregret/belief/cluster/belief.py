@@ -88,7 +88,8 @@ class BlockPosterior:
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points."""
-        return tuple(self._small.predict(points))  # type: ignore[return-value]
+        mean, std = self._small.predict(points)
+        return mean, std
 
     def sample(self, rng: Rng) -> Any:
         """One joint draw on all arms, (N,): on few arms it is made here."""
@@ -103,9 +104,10 @@ class BlockPosterior:
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
         points = self._small.at(self.arms.rows(np.concatenate([first, second])))
-        return points.covariance(np.arange(len(first)), len(first) + np.arange(len(second)))
+        covariance: Floats = points.covariance(np.arange(len(first)), len(first) + np.arange(len(second)))
+        return covariance
 
-    def at(self, arms: Any) -> Posterior:
+    def at(self, arms: Any) -> Any:
         """The same knowledge about other (N, d) arms."""
         return self._small.at(arms)
 
