@@ -59,8 +59,8 @@ class Policy:
 
     def _begin(self, algorithm: Algorithm, space: Any, seed: np.random.SeedSequence) -> None:
         self.algorithm, self._first_arms, self._seed = algorithm, space, seed
-        self._run = Run(algorithm, space, seed)
         self._history: list[Event] = []  # what has happened to the run
+        self._under_way: Run | None = Run(algorithm, space, seed)  # None if it must be built again from the history
         self._doubted = False  # whether best() has warned
         self._asked: Any = self._run.pull.arms[:0]  # arms asked for, in order; those that are out among them
         self._waiting: Counter[Hashable] = Counter()  # how often each arm is out
@@ -68,6 +68,12 @@ class Policy:
         self._shown: Posterior | None = None  # the belief with what is held, once somebody has looked
         self._at_once = False  # whether arms are out that were chosen ahead, so that rewards are not held
         self._given = 0  # how many arms were ever chosen ahead
+
+    @property
+    def _run(self) -> Run:
+        if self._under_way is None:
+            self._under_way = self._replayed()
+        return self._under_way
 
     @property
     def arms(self) -> Any:
@@ -269,7 +275,7 @@ class Policy:
         except BaseException:
             del self._history[length:]
             self._held, self._asked, self._waiting, self._at_once = before
-            self._run, self._shown = self._replayed(), None
+            self._under_way = self._shown = None
             raise
 
     def _replayed(self) -> Run:

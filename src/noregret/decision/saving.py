@@ -95,9 +95,7 @@ def _space(path: str | os.PathLike[str], about: dict[str, Any], stored: Any, arm
     """The arms of a saved policy, or those given in their place."""
     if arms is None:
         if about.get("cluster"):
-            raise ValueError(
-                f"the arms of {os.fspath(path)} were on a cluster: pass them, Policy.load(path, arms=arms)"
-            )
+            raise ValueError(f"the arms of {os.fspath(path)} were on a cluster: pass Policy.load(path, arms=arms)")
         return stored
     arms, shape = as_space(arms), tuple(stored.tolist()) if about.get("cluster") else stored.shape
     if tuple(arms.shape) != shape:

@@ -12,7 +12,7 @@ import numpy as np
 from noregret.belief.arrays import numpy_of
 from noregret.belief.cluster.blocks import Blocks
 from noregret.belief.cluster.numbers import BlockNumbers
-from noregret.belief.cluster.section import Knowledge, News, Read, tell
+from noregret.belief.cluster.section import Knowledge, News, Read, draw_alike
 from noregret.belief.numerics.draws import ROOT_ARMS
 from noregret.belief.posterior import Floats, Ints, Posterior, Rng, as_pulls
 from noregret.extra import extra
@@ -74,9 +74,10 @@ class BlockPosterior:
         """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         places, values, factors = as_pulls(arms, rewards, noise, len(self.arms), self._small.largest_reward)
         if places.size:
-            self._tell(self.arms.rows(places), values, factors)
+            news = self._tell(self.arms.rows(places), values, factors)
             self._pulled |= dict.fromkeys(places.tolist())
             if self._all is not None:
+                draw_alike(self._all, news.random_state)
                 self._all.update(places, values, noise=factors)
 
     def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
@@ -95,7 +96,7 @@ class BlockPosterior:
         """One joint draw on all arms, (N,): on few arms it is made here."""
         if len(self.arms) <= ROOT_ARMS:
             if self._all is None:
-                self._all = self._small.at(self.arms.rows(np.arange(len(self.arms))))
+                self._all = self._small.copy().at(self.arms.rows(np.arange(len(self.arms))))
             return self._all.sample(rng)
         stream = copy.deepcopy(rng)
         self._small.sample(rng, among=len(self.arms))  # which draws as many numbers as the workers will
@@ -133,12 +134,13 @@ class BlockPosterior:
         oldest = min(self._heard.values()) if len(self._heard) == len(self.arms.sizes) else 0
         self._news = self._news[len(self._news) - min(self.version - oldest, len(self._news)) :]
 
-    def _tell(self, points: Floats, rewards: Floats | None, noise: Floats | None) -> None:
+    def _tell(self, points: Floats, rewards: Floats | None, noise: Floats | None) -> News:
+        """Learn rewards of points here, and note them for the sections."""
         generator = getattr(self._small, "generator", None)
-        state = None if generator is None else generator.bit_generator.state
-        news = News(points, rewards, noise, state)
-        tell(self._small, news)
+        news = News(points, rewards, noise, generator and generator.bit_generator.state)
+        self._small.learn(points, rewards, noise)
         self._news, self.version = [*self._news, news], self.version + 1
+        return news
 
     def _note_pulls(self, points: Floats) -> None:
         """Count those of the (n, d) points that are arms as pulled."""

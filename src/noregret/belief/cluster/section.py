@@ -113,17 +113,17 @@ class Section:
             return False
         del self.beliefs[knowledge.key]  # it is made anew, should it fail half-way
         for news in knowledge.news[version - first :]:
-            tell(belief, news)
+            draw_alike(belief, news.random_state)
+            belief.learn(news.points, news.rewards, news.noise)
         self.beliefs[knowledge.key] = knowledge.version, belief
         return True
 
 
-def tell(belief: Posterior, news: News) -> None:
-    """Let a belief learn rewards of points; features that are drawn are drawn as everywhere."""
+def draw_alike(belief: Posterior, random_state: Any) -> None:
+    """Let the features of a belief be drawn as they were where the generator had this state."""
     generator = getattr(belief, "generator", None)
     if generator is not None:
-        generator.bit_generator.state = news.random_state
-    belief.learn(news.points, news.rewards, news.noise)
+        generator.bit_generator.state = random_state
 
 
 def built(
