@@ -1,7 +1,8 @@
 """Ten million arms: ``python -m benchmarks.scale [--device cuda]``.
 
-It needs numpy, scipy, threadpoolctl, torch, array-api-compat and dask.distributed. On a GPU the times are milliseconds a
-round, as they stand; on a CPU they are ratios to something plain in the same run, since machines differ and are noisy.
+It needs numpy, scipy, threadpoolctl, torch, array-api-compat, dask and distributed. On a GPU the times are
+milliseconds a round, as they stand; on a CPU they are ratios to something plain in the same run, since machines differ
+and are noisy.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from time import perf_counter, process_time
 from typing import Any
 
+import dask
 import dask.array
 import numpy as np
 import torch
@@ -166,7 +168,7 @@ def afresh(rounds: int, arms: int) -> float:
 
 
 def cluster(count: int = 2_000_000, rounds: int = 40) -> None:
-    """Two local workers of one thread each against one process of one thread, and what a round costs beside its work."""
+    """Two local workers of one thread each against one such process, and what a round costs beside its work."""
     arms, few = (np.random.default_rng(0).random((size, 4)) for size in (count, 1000))
     with threadpool_limits(1):
         alone, here = played(arms, rounds)
@@ -175,8 +177,8 @@ def cluster(count: int = 2_000_000, rounds: int = 40) -> None:
         together, there = played(dask.array.from_array(arms, chunks=(count // 2, 4)), rounds, arms)
         overhead, _ = played(dask.array.from_array(few, chunks=(500, 4)), rounds, few)
     print(
-        f"two workers, {count:,} arms: {alone / together:.2f} x as fast as one process (at least 1.6), {alone:.0f} ms a "
-        f"round against {together:.0f}; overhead {overhead - least:.1f} ms a round (at most 15); "
+        f"two workers, {count:,} arms: {alone / together:.2f} x as fast as one process (at least 1.6), {alone:.0f} ms "
+        f"a round against {together:.0f}; overhead {overhead - least:.1f} ms a round (at most 15); "
         f"{sum(map(int.__eq__, there, here))} of {rounds} arms the same; load {os.getloadavg()[0]:.1f}",
         flush=True,
     )
@@ -186,12 +188,12 @@ def killed(count: int = 100_000, rounds: int = 100, kills: int = 20) -> None:
     """Four local workers, killed at random in a run: which arms are chosen."""
     arms, rng = np.random.default_rng(0).random((count, 4)), np.random.default_rng(2)
     due = set(rng.choice(rounds, kills, replace=False).tolist())
-    with workers(4) as client:
+    with workers(4) as started:
 
         def kill_one(done: int) -> None:
-            pids = list(client.run(os.getpid, on_error="ignore").values())
-            if done in due and pids:
-                os.kill(int(rng.choice(pids)), signal.SIGKILL)
+            nannies = [nanny for nanny in started.workers.values() if nanny.pid]
+            if done in due and nannies:
+                os.kill(nannies[rng.integers(len(nannies))].pid, signal.SIGKILL)
                 due.discard(done)
 
         _, there = played(dask.array.from_array(arms, chunks=(count // 4, 4)), rounds, arms, kill_one)
@@ -201,13 +203,14 @@ def killed(count: int = 100_000, rounds: int = 100, kills: int = 20) -> None:
 
 
 @contextmanager
-def workers(count: int) -> Iterator[Client]:
-    """A client of so many local processes of one thread."""
+def workers(count: int) -> Iterator[LocalCluster]:
+    """So many local processes of one thread, with a client at hand; one that is killed has time to start again."""
     with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}),
         LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0") as started,
-        Client(started) as client,
+        Client(started),
     ):
-        yield client
+        yield started
 
 
 def tensor(count: int, device: str) -> torch.Tensor:

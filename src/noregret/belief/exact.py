@@ -149,7 +149,7 @@ class ExactPosterior:
         points = as_points(points, self._arms.shape[1])
         names = self._conditioning.names(points)
         _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
-        self._take(names, values, factors, points)
+        self._take(names, values, factors, points if (names >= len(self._arms)).any() else None)
 
     def _take(self, names: Ints, values: Floats | None, noise: Floats | None, points: Floats | None = None) -> None:
         """Learn from rewards of points with these names, (n,); the points, (n, d), are given where some are no arms."""
@@ -166,6 +166,8 @@ class ExactPosterior:
                 variance = max(float(self._conditioning.factor.variance[arm]), 0.0)
                 claimed = 0.5 * math.log1p(variance / (self.ridge * factor))
                 self._conditioning.learn_one(arm, float(values[0]), factor)
+            elif names.size == 1:
+                claimed = self._learn_point(int(names[0]), points, float(values[0]), noise)
             elif names.size:
                 claimed = self._learn_block(names, values, np.ones(names.size) if noise is None else noise, points)
         except BaseException as error:
@@ -175,6 +177,13 @@ class ExactPosterior:
         self._std = None
         if not planned:
             self.claimed_gain += claimed
+
+    def _learn_point(self, name: int, point: Any, value: float, noise: Floats | None) -> float:
+        """Learn one reward of a (1, d) point that is no arm; the gain that it claims."""
+        factors = np.ones(1) if noise is None else noise
+        claimed = self._conditioning.gain(self._conditioning.predict(point)[1], factors)
+        self._conditioning.learn_point(name, point, value, float(factors[0]))
+        return claimed
 
     def _means(self, names: Ints, points: Floats | None) -> Floats:
         """The means at points with these names, (n,)."""
