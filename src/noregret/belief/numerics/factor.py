@@ -99,8 +99,8 @@ class Factor:
         border = self._whitened.at(arm)
         if covariance is None:
             covariance = column - self._whitened.times(border) if self.rows else column
-        there = numbers_of(covariance[arm], self.mean[arm])
-        return self._append_row(arm, slot, border, covariance, *there, value, noise)
+        variance_there, mean_there = numbers_of(covariance[arm], self.mean[arm])
+        return self._append_row(arm, slot, border, covariance, variance_there, mean_there, value, noise)
 
     def append_point(
         self, name: int, slot: int, inner: float, border: Floats, column: Floats, value: float, noise: float
