@@ -128,23 +128,26 @@ class Blocks:
         A worker that was lost is replaced meanwhile, and told all that is known.
         """
         questions = question if isinstance(question, list) else [question] * len(self.sizes)
-        answers, waiting, afresh = [None] * len(questions), [i for i, q in enumerate(questions) if q is not None], False
-        live = [source.key for source in self.sources]
+        answers: list[Any] = [None] * len(questions)
+        waiting, afresh = [i for i, each in enumerate(questions) if each is not None], False
         while waiting:
-            futures = []
-            for i in waiting:
-                knowledge = [source.knowledge(i, afresh=afresh) for source in sources]
-                recipe = None if numbers is None else numbers.cut(slice(self.starts[i], self.starts[i] + self.sizes[i]))
-                given = self._sections[i], live, knowledge, recipe, questions[i]
-                futures.append(self._client.submit(answer, *given, pure=False))
+            futures = [self._submitted(i, numbers, sources, questions[i], afresh=afresh) for i in waiting]
             for i, found in zip(waiting, self._client.gather(futures), strict=True):
                 answers[i] = found
-            for i in waiting:
-                if answers[i] is not None:
-                    for source in sources:
-                        source.heard(i)
+                for source in sources if found is not None else []:
+                    source.heard(i)
             waiting, afresh = [i for i in waiting if answers[i] is None], True
         return answers
+
+    def _submitted(
+        self, i: int, numbers: Read | Call | None, sources: list[Source], question: Question, *, afresh: bool
+    ) -> Any:
+        """Dask's future of the answer of a section."""
+        rows = slice(self.starts[i], self.starts[i] + self.sizes[i])
+        live = [source.key for source in self.sources]
+        knowledge = [source.knowledge(i, afresh=afresh) for source in sources]
+        recipe = None if numbers is None else numbers.cut(rows)
+        return self._client.submit(answer, self._sections[i], live, knowledge, recipe, question, pure=False)
 
 
 def is_dask(arms: Any) -> bool:
