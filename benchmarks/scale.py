@@ -1,8 +1,8 @@
 """Ten million arms: ``python -m benchmarks.scale [--device cuda]``.
 
-It needs numpy, scipy, threadpoolctl, torch, array-api-compat, dask and distributed. On a GPU the times are
-milliseconds a round, as they stand; on a CPU they are ratios to something plain in the same run, since machines differ
-and are noisy.
+It needs numpy, scipy, threadpoolctl, torch and array-api-compat, and for the parts on a cluster, which are left out on
+a GPU, dask and distributed. On a GPU the times are milliseconds a round, as they stand; on a CPU they are ratios to
+something plain in the same run, since machines differ and are noisy.
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ from contextlib import contextmanager
 from time import perf_counter, process_time
 from typing import Any
 
-import dask
-import dask.array
 import numpy as np
 import torch
-from distributed import Client, LocalCluster
 from threadpoolctl import threadpool_limits
 
 from noregret import Policy, RandomFourier, SparseGP, SquaredExponential, algorithms
@@ -51,8 +48,9 @@ def main() -> None:
         "cluster": cluster,
         "killed": killed,
     }
+    left_out = ("cluster", "killed") if on_gpu else ()
     for name, part in parts.items():
-        if given.only in (None, name):
+        if name == given.only or (given.only is None and name not in left_out):
             part()
 
 
@@ -77,20 +75,24 @@ def same_arms(device: str, count: int = 100_000, rounds: int = 100) -> None:
 def played(
     arms: Any, rounds: int, truth: Any = None, between: Callable[[int], None] = lambda done: None
 ) -> tuple[float, list[int]]:
-    """Milliseconds a round, the median of the last 20, and the arms that were asked for.
+    """Milliseconds a round of asking and telling, the median of the last 20, and the arms that were asked for.
 
     ``truth`` are the arms where rows can be looked up, if it is not ``arms``; ``between`` is called before every round.
     """
     policy = Policy(algorithms.igp_ucb(KERNEL, noise=NOISE), arms, rng=0)
-    world, asked, clock = np.random.default_rng(1), list[int](), [perf_counter()]
+    world, asked, seconds = np.random.default_rng(1), list[int](), list[float]()
     for done in range(rounds):
         between(done)
+        start = perf_counter()
         pulls = policy.ask()
+        answered = perf_counter()
         values = np.sin(5 * numpy_of((arms if truth is None else truth)[pulls])).sum(axis=1)
-        policy.tell(pulls, values + NOISE * world.standard_normal(len(pulls)))
+        values += NOISE * world.standard_normal(len(pulls))
+        told = perf_counter()
+        policy.tell(pulls, values)
         asked += pulls.tolist()
-        clock.append(perf_counter())  # the next arm has been chosen, so the device has nothing left to do
-    return 1000 * float(np.median(np.diff(clock)[-20:])), asked
+        seconds.append(perf_counter() - told + answered - start)  # the next arm is chosen: the device has nothing to do
+    return 1000 * float(np.median(seconds[-20:])), asked
 
 
 def sparse(count: int, device: str, features: int = 512) -> None:
@@ -169,13 +171,15 @@ def afresh(rounds: int, arms: int) -> float:
 
 def cluster(count: int = 2_000_000, rounds: int = 40) -> None:
     """Two local workers of one thread each against one such process, and what a round costs beside its work."""
+    from dask.array import from_array  # here and below, so that the others run without it
+
     arms, few = (np.random.default_rng(0).random((size, 4)) for size in (count, 1000))
     with threadpool_limits(1):
         alone, here = played(arms, rounds)
         least, _ = played(few, rounds)
     with workers(2):
-        together, there = played(dask.array.from_array(arms, chunks=(count // 2, 4)), rounds, arms)
-        overhead, _ = played(dask.array.from_array(few, chunks=(500, 4)), rounds, few)
+        together, there = played(from_array(arms, chunks=(count // 2, 4)), rounds, arms)
+        overhead, _ = played(from_array(few, chunks=(500, 4)), rounds, few)
     print(
         f"two workers, {count:,} arms: {alone / together:.2f} x as fast as one process (at least 1.6), {alone:.0f} ms "
         f"a round against {together:.0f}; overhead {overhead - least:.1f} ms a round (at most 15); "
@@ -186,6 +190,8 @@ def cluster(count: int = 2_000_000, rounds: int = 40) -> None:
 
 def killed(count: int = 100_000, rounds: int = 100, kills: int = 20) -> None:
     """Four local workers, killed at random in a run: which arms are chosen."""
+    from dask.array import from_array
+
     arms, rng = np.random.default_rng(0).random((count, 4)), np.random.default_rng(2)
     due = set(rng.choice(rounds, kills, replace=False).tolist())
     with workers(4) as started:
@@ -196,19 +202,22 @@ def killed(count: int = 100_000, rounds: int = 100, kills: int = 20) -> None:
                 os.kill(nannies[rng.integers(len(nannies))].pid, signal.SIGKILL)
                 due.discard(done)
 
-        _, there = played(dask.array.from_array(arms, chunks=(count // 4, 4)), rounds, arms, kill_one)
+        _, there = played(from_array(arms, chunks=(count // 4, 4)), rounds, arms, kill_one)
     _, here = played(arms, rounds)
     same = sum(map(int.__eq__, there, here))
     print(f"four workers, {kills - len(due)} killed in {rounds} rounds: {same} of {rounds} arms the same", flush=True)
 
 
 @contextmanager
-def workers(count: int) -> Iterator[LocalCluster]:
+def workers(count: int) -> Iterator[Any]:
     """So many local processes of one thread, with a client at hand.
 
     One that is killed has time to start again, and each keeps memory that it has freed, as any process does: dask gives
     it back to the system at once, and a good part of a round is spent on getting it again.
     """
+    import dask
+    from distributed import Client, LocalCluster
+
     memory = {f"distributed.nanny.pre-spawn-environ.MALLOC_{name}_THRESHOLD_": 2**30 for name in ("TRIM", "MMAP")}
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes", **memory}),

@@ -32,6 +32,11 @@ def is_tensor(array: Any) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def on_device(array: Array) -> bool:
+    """Whether an array lives elsewhere than in the memory of this machine's processor."""
+    return is_tensor(array) and array.device.type != "cpu"
+
+
 def namespace(array: Array) -> Any:
     """The array API functions for arrays like this one: NumPy itself, or array-api-compat's of torch."""
     return np if isinstance(array, np.ndarray) or not is_tensor(array) else _torch_functions()
@@ -168,7 +173,7 @@ def joined(arrays: list[Array]) -> Array:
 
 def slabs(like: Array, rows: int, numbers: int = SLAB) -> list[slice]:
     """Slices of an (N,) array that are so wide that so many rows of one are as many numbers as are computed at once."""
-    numbers, count = numbers if isinstance(like, np.ndarray) else SLAB_ON_DEVICE, len(like)
+    numbers, count = SLAB_ON_DEVICE if on_device(like) else numbers, len(like)
     width = max(numbers // max(rows, 1), 1)
     return [slice(start, min(start + width, count)) for start in range(0, count, width)]
 
