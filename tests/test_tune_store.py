@@ -22,6 +22,7 @@ from noregret.tune.store import identity, store
 from noregret.tune.store.databases.locks import Interrupted
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
+from noregret.tune.study.past import Past
 from noregret.tune.study.study import Budget, Study, StudyError
 
 SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 1000, log=True), "mode": Choice(["a", 2, False])}
@@ -142,6 +143,25 @@ def test_the_budget_is_kept_and_waits_for_what_is_out(study):
         assert store.claim(suggest).over
 
 
+def test_measurements_from_elsewhere_are_kept_once_and_are_no_rounds(study):
+    params = [{"x": 0.5, "n": 1 + i, "mode": ["a", 2, False][i % 3]} for i in range(4)]
+    rows = [Past(found, 1.5 * i, 0.25, {"memory": 3.0}) for i, found in enumerate(params)]
+    with Store(replace(study, budget=Budget(rounds=2))) as store:
+        first = store.claim(suggest).trial
+        assert store.add(rows[:3]) == 3
+        assert store.add([*rows, rows[3]]) == 1
+        store.tell(first.number, done(1.0))
+        second = store.claim(suggest).trial
+        assert (second.number, second.told) == (5, (0, 1, 2, 3, 4))
+        store.tell(second.number, done(2.0))
+        assert store.claim(suggest).over
+    with Store(study) as store:  # its checksums fit
+        found = [record for record in store.records() if record.imported]
+    assert [(its.params, its.value, its.noise, its.constraints) for its in found] == [
+        (row.params, row.value, row.noise, row.constraints) for row in rows
+    ]
+
+
 @pytest.mark.slow
 def test_several_threads_and_stores_neither_lose_nor_duplicate(study):
     study = replace(study, budget=Budget(rounds=24), lease=60)
@@ -217,7 +237,7 @@ def test_a_newer_format_is_refused(study, monkeypatch):
     with Store(study):
         pass
     monkeypatch.undo()
-    with pytest.raises(StudyError, match=r"written by a newer noregret \(.*format 3\).*reads up to format 2: upgrade"):
+    with pytest.raises(StudyError, match=r"written by a newer noregret \(.*format 4\).*reads up to format 3: upgrade"):
         Store(study)
 
 

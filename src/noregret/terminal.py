@@ -43,6 +43,16 @@ def say(*lines: str) -> None:
         raise OutputLost(error.strerror) from error
 
 
+def show(content: bytes) -> None:
+    """Write bytes to standard output at once; OutputLost if it does not take them."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+    except OSError as error:
+        raise OutputLost(error.strerror) from error
+
+
 def drop_output() -> None:
     """Let everything that is still printed to standard output go nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

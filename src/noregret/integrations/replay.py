@@ -33,8 +33,8 @@ class Remembering(Calibration):
         return found
 
 
-Answer = tuple[Any, float | None]
-"""Params, and the value that was measured there, None for a failure."""
+Answer = tuple[Any, float | None, *tuple[Any, ...]]
+"""Params, the value that was measured there, None for a failure, and what else `Optimizer.tell` takes."""
 
 
 class Replay:
@@ -61,7 +61,7 @@ class Replay:
 
         Parameters
         ----------
-        answers : sequence of (params, value)
+        answers : sequence of (params, value, ...)
             In the order in which they came.
         pending : iterable of params
             What others are measuring.
@@ -87,14 +87,14 @@ class Replay:
             self._begin()
         tell_all(self._optimizer, answers[len(self._told) :])
         self._told = list(answers)
-        if sum(value is not None for _, value in answers) > 1:
+        if sum(value is not None for _, value, *_ in answers) > 1:
             self._optimizer.calibrated  # noqa: B018
 
 
 def tell_all(optimizer: Optimizer, answers: Iterable[Answer]) -> None:
     """Tell an optimizer these answers."""
-    for params, value in answers:
+    for params, value, *more in answers:
         if value is None:
             optimizer.fail(params)
         else:
-            optimizer.tell(params, value)
+            optimizer.tell(params, value, *more)

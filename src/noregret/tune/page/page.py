@@ -178,7 +178,7 @@ def _trials(findings: Findings) -> str:
 def _how(findings: Findings) -> str:
     study = findings.study
     facts = {
-        "command": shlex.join(study.command),
+        "command": shlex.join(study.words),
         "goal": f"{study.goal} {prose.measured(study.result)}",
         "storage": without_password(study.storage),
         "seed": str(study.seed),

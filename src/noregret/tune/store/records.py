@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from typing import Any, Literal
@@ -13,10 +15,11 @@ from optuna.trial import FrozenTrial, TrialState
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.measuring.measure import Outcome
+from noregret.tune.study.past import Past
 from noregret.tune.study.study import Params
 
-TOLD, RUN = "noregret:told", "noregret:run"
-"""What was newly known when a trial was suggested; how its run went."""
+TOLD, RUN, IMPORTED = "noregret:told", "noregret:run", "noregret:import"
+"""What was newly known when a trial was suggested; how its run went; which row of the past it is."""
 
 State = Literal["waiting", "running", "done", "failed"]
 STATES: dict[TrialState, State] = {
@@ -49,6 +52,11 @@ class Record:
     told: tuple[int, ...] = ()
     started: datetime | None = None
     ended: datetime | None = None
+    noise: float | None = None
+    constraints: Mapping[str, float] = field(default_factory=dict)
+    """Further numbers of the same run, by the name of the constraint on each."""
+    imported: bool = False
+    """Whether it was measured elsewhere; such trials are no rounds."""
 
     @property
     def finished(self) -> bool:
@@ -63,14 +71,16 @@ def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
     >>> arrived([first, second, Record(2, {}, "done", told=(1, 0)), Record(3, {}, "running")])
     ([1, 0], (2,))
     """
-    known = list(dict.fromkeys(chain.from_iterable(record.told for record in records)))
+    here = {record.number for record in records}
+    told = dict.fromkeys(chain.from_iterable(record.told for record in records))
+    known = [number for number in told if number in here]
     old = set(known)
     return known, tuple(record.number for record in records if record.finished and record.number not in old)
 
 
 def record(trial: FrozenTrial) -> Record:
     """A trial out of Optuna's tables."""
-    run = trial.user_attrs.get(RUN, {})
+    run, elsewhere = trial.user_attrs.get(RUN, {}), trial.user_attrs.get(IMPORTED)
     return Record(
         number=trial.number,
         params=dict(trial.params),
@@ -80,14 +90,24 @@ def record(trial: FrozenTrial) -> Record:
         seconds=run.get("seconds", 0.0),
         stderr=run.get("stderr", ""),
         told=tuple(trial.user_attrs.get(TOLD, ())),
-        started=trial.datetime_start,
+        started=None if elsewhere else trial.datetime_start,
         ended=trial.datetime_complete,
+        noise=elsewhere["noise"] if elsewhere else None,
+        constraints=run.get("constraints", {}),
+        imported=elsewhere is not None,
     )
+
+
+def mark(row: Past) -> str:
+    """What tells a row of the past from others; equal for equal ones."""
+    content = [row.params, row.value, row.noise, dict(row.constraints)]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def run_attribute(outcome: Outcome) -> dict[str, Any]:
     """How a run went, as JSON."""
-    return {"seconds": outcome.seconds, "failure": outcome.failure, "stderr": outcome.stderr.replace("\0", "")}
+    run = {"seconds": outcome.seconds, "failure": outcome.failure, "stderr": outcome.stderr.replace("\0", "")}
+    return {**run, "constraints": dict(outcome.constraints)} if outcome.constraints else run
 
 
 def distributions(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) -> dict[str, BaseDistribution]:

@@ -21,11 +21,11 @@ import random
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from threading import Event
 from time import monotonic
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import optuna
 import sqlalchemy
@@ -39,9 +39,23 @@ from noregret.tune.store.databases.database import database
 from noregret.tune.store.databases.locks import ConnectionLost
 from noregret.tune.store.faults import explained, is_damage, passing, unreadable
 from noregret.tune.store.holder import HOLDER, Silence, holder
-from noregret.tune.store.identity import study_id
-from noregret.tune.store.records import RUN, STATES, TOLD, Record, Suggestion, distributions, record, run_attribute
-from noregret.tune.study.study import Study, StudyError
+from noregret.tune.store.identity import SELF, needed_migration, refusal, study_id
+from noregret.tune.store.migrating import Migration
+from noregret.tune.store.records import (
+    IMPORTED,
+    RUN,
+    STATES,
+    TOLD,
+    Record,
+    Suggestion,
+    distributions,
+    mark,
+    record,
+    run_attribute,
+)
+from noregret.tune.store.rows import add_params, add_past
+from noregret.tune.study.past import Past
+from noregret.tune.study.study import Params, Study, StudyError
 
 BACKUP_SECONDS = 60.0
 PATIENCE_SECONDS = 60.0
@@ -57,8 +71,14 @@ HOLDS = sqlalchemy.text(
 )
 """Changes who holds a trial, if that is still who it was."""
 
+ADDED, STOPPED = "noregret:added", "noregret:stopped"
+"""The values of parameters in trials from before these parameters were tuned; why nothing more was to be measured."""
+
 T = TypeVar("T")
-Suggest = Callable[[Sequence[Record]], Suggestion]
+Suggest = Callable[[Sequence[Record]], Suggestion | None]
+"""What to try next, None if no more is to be tried because the study's stopping rule holds."""
+Reason = Literal["within", "budget"]
+"""Why a study has ended: its stopping rule, or its budget."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +99,20 @@ class Store:
         Only look; nothing is created or changed.
     stop : Event, optional
         Set by whoever wants waiting to end.
+    migrate : bool
+        Go on with the results that carry over if the study file has changed.
     """
 
-    def __init__(self, study: Study, *, readonly: bool = False, stop: Event | None = None) -> None:
+    def __init__(
+        self, study: Study, *, readonly: bool = False, stop: Event | None = None, migrate: bool = False
+    ) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.study, self.stop, self.readonly = study, stop or Event(), readonly
         self.where = database(study)
+        self.migration: Migration | None = None
+        """What has changed in the study file, if results were carried over."""
+        self._may_migrate = migrate
+        self._settings: dict[int, Params | None] = {}
         self._distributions = distributions(study.space)
         self._held: dict[int, str] = {}
         self._silence = Silence(study.lease)
@@ -115,6 +143,21 @@ class Store:
             broken = broken_seals(connection.exec_driver_sql, str(self._id))
         if broken:
             raise unreadable(self.where, f"the checksum of trial {broken[0]} does not fit its result")
+        self._recognise()
+
+    def _recognise(self) -> None:
+        """Check that it is the study that the file describes, or make it so."""
+        attributes = self._attributes()
+        self._added: Params = attributes.get(ADDED, {})
+        change = needed_migration(self.study, attributes)
+        if change is None:
+            return
+        if not self._may_migrate:
+            raise refusal(self.study, attributes)
+        self._added = {**self._added, **change.added}
+        with self._transaction():
+            self._note({SELF: change.identity, ADDED: self._added, STOPPED: None})
+        self.migration = change
 
     def __enter__(self) -> Self:
         return self
@@ -137,8 +180,27 @@ class Store:
         """All trials, by number."""
         return self._patiently(self._records)
 
+    def unused(self) -> int:
+        """How many results are stored that are of no setting of the study as it is now."""
+        return self._patiently(
+            lambda: sum(trial.state.is_finished() and self._setting(trial) is None for trial in self._all())
+        )
+
+    def stopped(self) -> Reason | None:
+        """Why nothing more is to be measured; None if something is."""
+        return self._patiently(lambda: self._reason(self._records()))
+
+    def out_of_time(self) -> None:
+        """Write down that the budget's seconds are over; it holds until the next trial."""
+        self._patiently(lambda: self._end("budget", None))
+
+    def add(self, rows: Iterable[Past]) -> int:
+        """Keep measurements that were made elsewhere, all or none; how many of them are new."""
+        given = {mark(row): row for row in rows}
+        return self._patiently(lambda: self._kept(given))
+
     def claim(self, suggest: Suggest) -> Claim:
-        """Take over a trial to run: one that was given back, else a new one if the budget allows."""
+        """Take over a trial to run: one that was given back, else a new one if budget and stopping rule allow."""
         try:
             return self._patiently(lambda: self._claimed(suggest))
         except UpdateFinishedTrialError:  # whoever had it before has answered after all
@@ -186,31 +248,98 @@ class Store:
         with suppress(*TROUBLE):
             self._rdb.remove_session()
 
-    def _records(self) -> list[Record]:
+    def _all(self) -> list[FrozenTrial]:
         with self._reading():
-            return [
-                record(trial)
-                for trial in self._storage.get_all_trials(self._id, deepcopy=False)
-                if trial.state in STATES and trial.params.keys() == self._distributions.keys()
-            ]
+            return list(self._storage.get_all_trials(self._id, deepcopy=False))
+
+    def _records(self) -> list[Record]:
+        found = [(trial, self._setting(trial)) for trial in self._all() if trial.state in STATES]
+        with self._reading():
+            return [replace(record(trial), params=params) for trial, params in found if params is not None]
+
+    def _setting(self, trial: FrozenTrial) -> Params | None:
+        """What a trial is about, in the parameters of now; None if it is no setting of the study as it is now."""
+        if trial.number not in self._settings:
+            with self._reading():
+                params = {**self._added, **trial.params}
+            try:
+                self._settings[trial.number] = dict(self.study.settings.checked(params))
+            except ValueError:
+                self._settings[trial.number] = None
+        return self._settings[trial.number]
+
+    def _attributes(self) -> dict[str, Any]:
+        with self._reading():
+            return dict(self._storage.get_study_user_attrs(self._id))
+
+    def _note(self, attributes: dict[str, Any]) -> None:
+        for key, value in attributes.items():
+            self._rdb.set_study_user_attr(self._id, key, value)
+
+    def _reason(self, records: Sequence[Record]) -> Reason | None:
+        rounds, rule = self.study.budget.rounds, self.study.stop
+        end = self._attributes().get(STOPPED) or {}
+        still_holds = end.get("by") == "budget" or (rule and end.get("rule") == [rule.within, rule.confidence])
+        if still_holds and end["trials"] == len(self._all()):
+            return "within" if end["by"] == "within" else "budget"
+        measured = [record for record in records if not record.imported]
+        return "budget" if rounds and len(measured) >= rounds else None
+
+    def _end(self, by: Reason, held: Any) -> None:
+        rule = self.study.stop
+        end = {"by": by, "trials": len(self._all()), "rule": rule and [rule.within, rule.confidence]}
+        with self._transaction(held):
+            self._note({STOPPED: end})
 
     def _claimed(self, suggest: Suggest) -> Claim:
         with self.where.lock(self.study.name, self.stop) as held:
             self._collect(held)
             records = self._records()
             waiting = next((found for found in records if found.state == "waiting"), None)
-            if waiting is None and len(records) >= (self.study.budget.rounds or len(records) + 1):
-                return Claim(None, over=all(found.finished for found in records))
+            reason = self._reason(records)
+            if reason == "within" or (reason and waiting is None):
+                return Claim(None, over=reason == "within" or all(found.finished for found in records))
+            suggestion = None if waiting else suggest(records)
+            if waiting is None and suggestion is None:
+                self._end("within", held)
+                return Claim(None, over=True)
             known = self._trial(waiting.number) if waiting else None
-            new = None if waiting else self._template(suggest(records))
-            with self._transaction(held):
-                trial = self._rdb.create_new_trial(self._id, new) if known is None else known
+            with self._transaction(held) as connection:
+                trial = self._created(connection, suggestion) if suggestion else known
+                assert trial is not None
                 token = self._taken(trial)
                 claimed = record(self._rdb.get_trial(trial))
         if token is None:
             return Claim(None)
         self._held[claimed.number] = token
-        return Claim(claimed)
+        return Claim(replace(claimed, params=waiting.params if waiting else claimed.params))
+
+    def _created(self, connection: Any, suggestion: Suggestion) -> int:
+        """A new trial, waiting to be run."""
+        template = create_trial(state=TrialState.WAITING, user_attrs={TOLD: list(suggestion.told)})
+        trial = int(self._rdb.create_new_trial(self._id, template))
+        add_params(connection, trial, suggestion.params, self._distributions)
+        return trial
+
+    def _kept(self, given: dict[str, Past]) -> int:
+        with self.where.lock(self.study.name, self.stop) as held:
+            known = self._marks()
+            new = {its: row for its, row in given.items() if its not in known}
+            first = len(self._all())
+            with self._transaction(held) as connection:
+                if new:
+                    add_past(connection, self._id, first, new, self._distributions)
+        return len(new)
+
+    def _marks(self) -> set[str]:
+        """What is known already, measured here or elsewhere: who imports an export adds nothing."""
+        elsewhere = {trial.user_attrs[IMPORTED]["row"] for trial in self._all() if IMPORTED in trial.user_attrs}
+        here = {
+            mark(Past(found.params, found.value, constraints=found.constraints))
+            for found in self._records()
+            if found.value is not None and not found.imported
+        }
+        return elsewhere | here
 
     def _taken(self, trial: int) -> str | None:
         """Make a waiting trial ours; the word by which it is."""
@@ -220,18 +349,9 @@ class Store:
         self._rdb.set_trial_user_attr(trial, HOLDER, holder(token))
         return token
 
-    def _template(self, suggestion: Suggestion) -> FrozenTrial:
-        """A new trial as it is to be written."""
-        return create_trial(
-            state=TrialState.WAITING,
-            params=suggestion.params,
-            distributions=self._distributions,
-            user_attrs={TOLD: list(suggestion.told)},
-        )
-
     def _finished(self, number: int, outcome: Outcome, values: list[float] | None) -> bool:
-        state = TrialState.FAIL if values is None else TrialState.COMPLETE
         trial = self._trial(number)
+        state = TrialState.FAIL if values is None else TrialState.COMPLETE
         with self._transaction() as connection:
             self._rdb.set_trial_user_attr(trial, RUN, run_attribute(outcome))
             self._rdb.set_trial_user_attr(trial, SUM, seal(connection.exec_driver_sql, trial, state.name, values))

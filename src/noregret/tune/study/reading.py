@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.study import checks
 from noregret.tune.study.results import LastNumber, Result
 from noregret.tune.study.sections import Section
-from noregret.tune.study.study import Budget, Failure, Params, Study, StudyError, placeholders
+from noregret.tune.study.study import Budget, Constraint, Failure, Params, Stop, Study, StudyError, names_in
 from noregret.tune.study.table import EXACT, WORD, read_table
 
 Space = Mapping[str, Float | Int | Choice] | list[Params]
@@ -25,6 +27,7 @@ def load(path: Path) -> Study:
     check_name(path)
     source, content = _parsed(path)
     top = Section(path, source, "", content)
+    defaults: Params = {}
     study = Study(
         path=path,
         name=top.get("name", checks.title, path.stem),
@@ -38,8 +41,12 @@ def load(path: Path) -> Study:
         seed=top.get("seed", checks.whole(0, EXACT), 0),
         budget=_budget(top.section("budget")),
         failure=_failure(top.section("failure")),
-        space=_space(top),
+        stop=_stop(top.section("stop")),
+        constraints=_constraints(top.section("constraints")),
+        space=_space(top, defaults),
+        defaults=defaults,
     )
+    study = replace(study, baseline=_baseline(study, top.section("baseline")))
     top.nothing_else()
     _check_placeholders(study, top)
     return study
@@ -100,16 +107,69 @@ def _failure(section: Section) -> Failure:
     return failure
 
 
-def _space(top: Section) -> Space:
+def _stop(section: Section) -> Stop | None:
+    if not section.content:
+        return None
+    stop = Stop(
+        section.get("within", checks.within), section.get("confidence", checks.confidence, Stop("1%").confidence)
+    )
+    section.nothing_else()
+    return stop
+
+
+def _constraints(section: Section) -> dict[str, Constraint]:
+    found = {name: _constraint(section.section(name), name) for name in section.content}
+    for one, other in itertools.permutations(found, 2):
+        if reason := _contradiction(found[one], found[other]):
+            section.refuse(one, f"contradicts {other}: {reason}")
+    return found
+
+
+def _contradiction(one: Constraint, other: Constraint) -> str:
+    """Why no number can meet both; empty if one can."""
+    if one.max is None or other.min is None or one.max >= other.min or one.result != other.result:
+        return ""
+    return f"the same number cannot be at most {one.max:g} and at least {other.min:g}"
+
+
+def _constraint(section: Section, name: str) -> Constraint:
+    if not re.fullmatch(WORD, name):
+        section.refuse("", f"a constraint's name must be a word such as memory, got {name!r}")
+    constraint = Constraint(
+        section.get("result", checks.result),
+        max=section.get("max", checks.number, None),
+        min=section.get("min", checks.number, None),
+    )
+    section.nothing_else()
+    if (constraint.max is None) == (constraint.min is None):
+        section.refuse("", "must have either max or min: for both, write two constraints with the same result")
+    return constraint
+
+
+def _baseline(study: Study, section: Section) -> Params | None:
+    """The setting in use now, which must be one of the space."""
+    if not section.content:
+        return None
+    for name in section.content:
+        if name not in study.names:
+            section.refuse(name, f"unknown key: parameters are {', '.join(study.names)}")
+    try:
+        return dict(study.settings.checked(section.content))
+    except ValueError as error:
+        said = str(error).partition(": widen")[0]
+        section.refuse("", f"{said}. It must be a setting of this study: widen the ranges, or leave [baseline] out")
+
+
+def _space(top: Section, defaults: Params) -> Space:
     table = top.section("parameters")
     no_rows: list[Params] = []
     rows = top.get("candidates", lambda value: read_table(top.path.parent / checks.words(value)), no_rows)
     if bool(rows) == bool(table.content):
         top.refuse("", "say what to tune: either [parameters.NAME] tables, or candidates = 'file.csv'")
-    return rows or {name: _parameter(table.section(name), name) for name in table.content}
+    return rows or {name: _parameter(table.section(name), name, defaults) for name in table.content}
 
 
-def _parameter(section: Section, name: str) -> Float | Int | Choice:
+def _parameter(section: Section, name: str, defaults: Params) -> Float | Int | Choice:
     if not re.fullmatch(WORD, name):
         section.refuse("", f"a parameter's name must be a word such as cache_size, got {name!r}")
     kind = section.get("type", checks.one_of("float", "int", "choice"))
@@ -119,8 +179,17 @@ def _parameter(section: Section, name: str) -> Float | Int | Choice:
         raise
     except ValueError as error:
         section.refuse("", str(error))
+    if "default" in section.content:
+        defaults[name] = section.get("default", lambda value: _default(parameter, name, value))
     section.nothing_else()
     return parameter
+
+
+def _default(parameter: Float | Int | Choice, name: str, value: Any) -> Any:
+    try:
+        return parameter.checked(name, value)
+    except ValueError as error:
+        raise ValueError(str(error).partition(": widen")[0]) from None
 
 
 def _range(section: Section, kind: str) -> Float | Int:
@@ -132,7 +201,7 @@ def _range(section: Section, kind: str) -> Float | Int:
 
 
 def _check_placeholders(study: Study, top: Section) -> None:
-    used = [name for argument in study.command for name in placeholders(argument)]
+    used = names_in(study.words)
     for name in used:
         if name not in study.names:
             advice = f"parameters are {', '.join(study.names)}; write {{{{{name}}}}} for the text itself"
