@@ -8,7 +8,6 @@ import pytest
 from noregret.cli import main
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store import store as store_module
 from noregret.tune.store.identity import SELF
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
@@ -187,7 +186,7 @@ def test_a_migration_that_is_cut_off_has_not_happened(study, monkeypatch):
         self._rdb.set_study_user_attr(self._id, *next(iter(attributes.items())))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store_module.Store, "_note", cut_off)
+    monkeypatch.setattr(Store, "_note", cut_off)
     with pytest.raises(KeyboardInterrupt):
         Store(changed, migrate=True)
     monkeypatch.undo()

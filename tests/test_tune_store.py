@@ -18,7 +18,7 @@ import pytest
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store import identity, store
+from noregret.tune.store import identity, opened
 from noregret.tune.store.databases.locks import Interrupted
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
@@ -284,7 +284,7 @@ def test_looking_at_what_is_not_there_creates_nothing(study, tmp_path):
     ],
 )
 def test_storages_that_cannot_be(file_study, url, message, monkeypatch):
-    monkeypatch.setattr(store, "OPENING_SECONDS", 0.2)
+    monkeypatch.setattr(opened, "OPENING_SECONDS", 0.2)
     with pytest.raises(StudyError, match=message) as caught:
         Store(replace(file_study, storage=url))
     assert "secret" not in str(caught.value)
