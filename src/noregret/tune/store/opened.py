@@ -101,8 +101,9 @@ class OpenStudy:
     def _recognise(self) -> None:
         """Check that it is the study that the file describes, or make it so."""
         attributes = self._attributes()
-        self._added: Params = attributes.get(ADDED, {})
-        change = needed_migration(self.study, attributes)
+        with self._reading():
+            self._added: Params = dict(attributes.get(ADDED, {}))
+            change = needed_migration(self.study, attributes)
         if change is None:
             return
         if not self._may_migrate:

@@ -136,10 +136,11 @@ class Store(OpenStudy):
 
     def _reason(self, records: Sequence[Record]) -> Reason | None:
         rounds, rule = self.study.budget.rounds, self.study.stop
-        end = self._attributes().get(STOPPED) or {}
-        still_holds = end.get("by") == "budget" or (rule and end.get("rule") == [rule.within, rule.confidence])
-        if still_holds and end["trials"] == len(self._all()):
-            return "within" if end["by"] == "within" else "budget"
+        with self._reading():
+            end = self._attributes().get(STOPPED) or {}
+            still_holds = end.get("by") == "budget" or (rule and end.get("rule") == [rule.within, rule.confidence])
+            if still_holds and end["trials"] == len(self._all()):
+                return "within" if end["by"] == "within" else "budget"
         measured = [record for record in records if not record.imported]
         return "budget" if rounds and len(measured) >= rounds else None
 

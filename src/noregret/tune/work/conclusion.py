@@ -14,7 +14,7 @@ from noregret.tune.store.store import Reason
 from noregret.tune.study.study import Study
 
 
-def conclusion(found: Findings, reason: Reason | None) -> str:
+def conclusion(found: Findings, reason: Reason | None = None) -> str:
     """What was found, and why nothing more is measured."""
     if found.best is None:
         return "\n".join(["no result yet", *why_over(found.study, reason)])
@@ -22,7 +22,7 @@ def conclusion(found: Findings, reason: Reason | None) -> str:
 
 
 def _found(found: Findings, best: Estimate) -> Iterator[str]:
-    yield f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best.lower, best.upper, found.unit)}"
+    yield f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best, found.unit)}"
     width = max(map(len, best.params))
     yield from (f"  {name:<{width}}  {words.value(value)}" for name, value in best.params.items())
     if len(found.done) > 1:
@@ -38,7 +38,7 @@ def still_open(best: Estimate, unit: str) -> str:
         if best.gap > 0
         else "no other is better"
     )
-    return f"{by} (at {percent(best.level)})"
+    return f"{by} ({words.percent(best.level)})"
 
 
 def why_over(study: Study, reason: Reason | None) -> Iterator[str]:
@@ -47,21 +47,12 @@ def why_over(study: Study, reason: Reason | None) -> Iterator[str]:
         within = study.stop.within if isinstance(study.stop.within, str) else words.number(study.stop.within)
         yield (
             f"Precise enough: no other setting is better by more than {within} "
-            f"(at {percent(study.stop.confidence)}). Lower within, or leave [stop] out, to go on."
+            f"({words.percent(study.stop.confidence)}). Lower within, or leave [stop] out, to go on."
         )
     elif reason == "budget" and study.budget.rounds and study.budget.seconds:
         yield "Budget spent: raise rounds to go on, or run the same command again if only its seconds are over."
     elif reason == "budget":
         yield f"Budget spent: {'raise rounds' if study.budget.rounds else 'run the same command again'} to go on."
-
-
-def percent(share: float) -> str:
-    """A probability for people.
-
-    >>> percent(0.95)
-    '95 %'
-    """
-    return f"{words.number(100 * share)} %"
 
 
 def _evidence(study: Study) -> str:
