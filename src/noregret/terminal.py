@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import unicodedata
@@ -62,3 +63,18 @@ def complain(text: str) -> None:
     """Print to standard error; if nobody can be told, nobody is."""
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)
+
+
+class Log(logging.Handler):
+    """Prints what the library logs to standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(f"noregret: {printable(self.format(record))}")
+
+
+def show_log() -> None:
+    """Show what the library logs, which is quiet by default."""
+    log = logging.getLogger("noregret")
+    log.setLevel(logging.DEBUG)
+    if not any(isinstance(handler, Log) for handler in log.handlers):
+        log.addHandler(Log())

@@ -14,7 +14,6 @@ from typing import Any
 from noregret.extra import extra
 from noregret.files import write_atomically
 from noregret.terminal import complain, printable, say, show
-from noregret.tune.study.reading import check_name, default_storage, load
 from noregret.tune.study.study import Study, StudyError
 
 PORT = 8765
@@ -67,6 +66,8 @@ def _port(text: str) -> int:
 
 
 def _init(args: argparse.Namespace) -> None:
+    from noregret.tune.study.reading import check_name, default_storage
+
     check_name(args.study)
     default_storage(args.study)
     template = files("noregret.tune.study").joinpath("template.toml").read_text("utf-8")
@@ -85,6 +86,8 @@ def _init(args: argparse.Namespace) -> None:
 
 def _ready(args: argparse.Namespace) -> Study:
     """The study, once everything that is needed to work on it is known to be there."""
+    from noregret.tune.study.reading import load
+
     study = load(args.study)
     if os.name != "posix":
         raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")

@@ -5,6 +5,7 @@ Trouble that may pass, such as a server that restarts, is waited for: `PATIENCE_
 
 from __future__ import annotations
 
+import logging
 import random
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from noregret.tune.store.migrating import Migration
 from noregret.tune.store.records import STATES, Record, distributions, record
 from noregret.tune.study.study import Params, Study, StudyError
 
+LOG = logging.getLogger("noregret")
 BACKUP_SECONDS = 60.0
 PATIENCE_SECONDS = 60.0
 """How long a call tries again where trouble may pass."""
@@ -215,6 +217,7 @@ class OpenStudy:
                 wait = random.uniform(pause / 2, pause)  # so that many workers do not come back all at once
                 if not passing(error) or monotonic() + wait > deadline or self.stop.wait(wait):
                     raise explained(error, self.where) from error
+                LOG.info("%s; trying again", explained(error, self.where))
                 pause = min(2 * pause, 2.0)
 
     @contextmanager

@@ -15,6 +15,7 @@ A study is an Optuna study, and Optuna's tools can read it.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -44,6 +45,7 @@ from noregret.tune.store.rows import add_params, add_past
 from noregret.tune.study.past import Past
 from noregret.tune.study.study import Study
 
+LOG = logging.getLogger("noregret")
 HOLDS = sqlalchemy.text(
     "UPDATE trial_user_attributes SET value_json = :new WHERE trial_id = :trial AND key = :key AND value_json LIKE :old"
 )
@@ -223,7 +225,9 @@ class Store(OpenStudy):
 
     def _collect(self, held: Any) -> None:
         """Give back the trials that were abandoned."""
-        for trial in map(self._trial, self._abandoned()):
+        for number in self._abandoned():
+            LOG.info("trial %d: nothing is heard of who had it, so it is waiting again", number)
+            trial = self._trial(number)
             with suppress(UpdateFinishedTrialError), self._transaction(held):
                 self._rdb.set_trial_user_attr(trial, HOLDER, {})
                 self._rdb.set_trial_state_values(trial, TrialState.WAITING)

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.spaces.space import Space
-from noregret.optimizer.spaces.table import as_space
 from noregret.tune.study.forms import form
 from noregret.tune.study.results import LastNumber, Result
+
+if TYPE_CHECKING:
+    from noregret.optimizer.spaces.space import Space
 
 Params = dict[str, Any]
 Goal = Literal["minimize", "maximize"]
@@ -124,6 +125,8 @@ class Study:
     @cached_property
     def settings(self) -> Space:
         """The space as an Optimizer has it."""
+        from noregret.optimizer.spaces.table import as_space
+
         return as_space(self.space)
 
     @property
