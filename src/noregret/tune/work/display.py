@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections import deque
 from threading import Lock
 from time import monotonic
@@ -30,8 +31,9 @@ def view(study: Study, records: list[Record], suggester: Suggester, as_json: boo
     """A live picture if standard output is a terminal, else a line per answer, for people or for scripts."""
     if as_json:
         return Objects(study, records)
-    console = extra("rich.console", "tune").Console()
-    return Live(study, records, suggester, console) if console.is_terminal else Lines(study, records)
+    if not sys.stdout.isatty():
+        return Lines(study, records)
+    return Live(study, records, suggester, extra("rich.console", "tune").Console())
 
 
 class Lines:
