@@ -10,6 +10,7 @@ from threading import Event
 
 from noregret.terminal import complain, printable, say
 from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.reach import least_rounds
 from noregret.tune.learning.suggest import Suggester, believed
 from noregret.tune.learning.summary import ending, summary
 from noregret.tune.page.page import page
@@ -31,6 +32,7 @@ def dry_run(study: Study) -> str:
 def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = False) -> int:
     """Work on a study until it is over, and say what was found; 3 if nothing was, 130 if interrupted."""
     check_command(study)
+    warn_of_hopeless_stop(study)
     stop, suggester = Event(), Suggester(study)
     with interruptible(), Store(study, stop=stop, migrate=migrate) as store:
         if migrate:
@@ -48,6 +50,16 @@ def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = F
         found, reason = findings(study, store), store.stopped()
         say(json.dumps(ending(found, reason)) if as_json else conclusion(found, reason))
     return 0 if found.done else 3
+
+
+def warn_of_hopeless_stop(study: Study) -> None:
+    """Say so if the stopping rule can never hold within the budget."""
+    needed = least_rounds(study)
+    if study.budget.rounds and study.budget.rounds < needed:
+        complain(
+            f"noregret: [stop] cannot hold within {study.budget.rounds} rounds: it takes measurements near almost all "
+            f"settings, {needed} at least. Raise rounds, tune fewer parameters, or leave [stop] out"
+        )
 
 
 def carried_over(store: Store) -> str:
