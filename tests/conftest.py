@@ -114,7 +114,7 @@ def browser(tmp_path):
     def browse(address, *flags, width=1200, height=2000):
         place = [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},{height}", *flags, address]
         return subprocess.run(
-            [chromium, *quiet.split(), *place], capture_output=True, text=True, timeout=120, check=True
+            [chromium, *quiet.split(), *place], capture_output=True, text=True, timeout=600, check=True
         )
 
     return browse

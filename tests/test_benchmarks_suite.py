@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the package
 
+from benchmarks.conditional import PROBLEMS, page, run  # noqa: E402
 from benchmarks.development.noises import NOISES, named  # noqa: E402
 from benchmarks.development.playing import Reading, Run, play  # noqa: E402
 from benchmarks.development.problems import GROUPS, problem, random_params  # noqa: E402
@@ -22,6 +23,8 @@ from benchmarks.noisy.page import write  # noqa: E402
 from benchmarks.noisy.ranks import mean_ranks, shares_reached  # noqa: E402
 from benchmarks.noisy.running import Cell, Recorder, Spent  # noqa: E402
 from benchmarks.peer_adapters import Random  # noqa: E402
+
+from noregret.optimizer.spaces.space import Product  # noqa: E402
 
 QUICK = [name for names in GROUPS.values() for name in names if not name.startswith(("random", "bumps", "hidden30"))]
 
@@ -196,3 +199,29 @@ def test_the_page_has_a_table_per_budget_and_its_pictures(tmp_path):
     assert "| 10 d evaluations | gauss (1 runs) | uniform (1 runs) | cauchy (1 runs) | all (3 runs) |" in text
     assert "| random | 2.00 [2.00, 2.00] |" in text
     assert {file.name for file in (tmp_path / "pictures").iterdir()} == {"noisy_suite.svg", "noisy_suite_part.svg"}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_conditional_problems_are_best_at_nothing_in_the_right_branch(name):
+    place, rng = PROBLEMS[name](), np.random.default_rng(0)
+    space = Product(place.space)
+    points = space.snap(rng.random((2000, len(space.groups))))
+    for radius in (0.2, 0.1, 0.05, 0.02, 0.01, 0.005):
+        values = np.array([place.value(params) for params in space.decode(points)])
+        assert values.min() >= 0
+        best = points[np.argsort(values)[:20]]
+        points = np.vstack(
+            [
+                best,
+                space.snap(np.clip(np.tile(best, (40, 1)) + radius * rng.standard_normal((800, best.shape[1])), 0, 1)),
+            ]
+        )
+    best = min(space.decode(points), key=place.value)
+    assert place.value(best) < 0.06
+    assert place.is_right(best)
+
+
+def test_a_run_on_a_conditional_problem_is_read_twice():
+    runs = [run(name, "random", 0) for name in PROBLEMS]
+    assert all(len(found["regret"]) == len(found["right"]) == 2 for found in runs)
+    assert page(runs).count("\n") == len(PROBLEMS) + 3

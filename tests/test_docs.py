@@ -33,7 +33,7 @@ def site(tmp_path_factory):
         env=os.environ | nowhere | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr, done.stderr
@@ -99,7 +99,7 @@ def test_tables_of_docstrings_become_markdown():
 def test_examples_run_and_their_pictures_are_in_the_docs(name, tmp_path):
     script = ROOT / "examples" / f"{name}.py"
     done = subprocess.run(
-        [sys.executable, *WARNINGS, script, tmp_path], capture_output=True, text=True, timeout=120, cwd=tmp_path
+        [sys.executable, *WARNINGS, script, tmp_path], capture_output=True, text=True, timeout=600, cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") >= 2

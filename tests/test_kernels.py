@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process import kernels as sk
 
 from noregret import (
+    Columns,
     ExactGP,
     Kernel,
     Linear,
@@ -38,6 +39,7 @@ PAIRS = [
     (SquaredExponential(0.4) + Matern(1.5, 0.2), sk.RBF(0.4) + sk.Matern(0.2, nu=1.5)),
     (SquaredExponential(0.4) * Linear(1.0), sk.RBF(0.4) * sk.DotProduct(1.0)),
     (3.0 * SquaredExponential(0.4), 3.0 * sk.RBF(0.4)),
+    (Columns(Matern(1.5, 0.3), (1,)), sk.Matern((1e9, 0.3, 1e9), nu=1.5)),
     (
         2 * SquaredExponential(0.4) * Linear(1.0) + Matern(0.5, 1.0) * 0.5,
         2 * sk.RBF(0.4) * sk.DotProduct(1.0) + 0.5 * sk.Matern(1.0, nu=0.5),

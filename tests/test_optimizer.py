@@ -15,7 +15,7 @@ from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.widths import FittedWidth
 from noregret.optimizer.fitting.scaling import Scale
 from noregret.optimizer.fitting.weights import Equal
-from noregret.optimizer.optimizer import Trial
+from noregret.optimizer.trials import Trial
 
 SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
 

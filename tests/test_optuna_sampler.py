@@ -211,3 +211,68 @@ def test_a_parameter_of_the_first_trials_is_no_reason_to_warn():
     for _ in range(3):
         study.tell(study.ask(space), 1.0)
     assert study.sampler.best(study).params.keys() == space.keys()
+
+
+CONSTRAINTS_FUNC_IS_OLD = pytest.mark.filterwarnings("ignore:.*constraints_func.*", "ignore::FutureWarning")
+
+
+def constrained(sampler, count, excess=lambda x, y: x + y - 1):
+    """A study of a bowl whose best place, (0.7, 0.7), violates x + y <= 1."""
+    study, rng = optuna.create_study(sampler=sampler), np.random.default_rng(0)
+
+    def objective(trial):
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        trial.set_user_attr("excess", [excess(x, y) + 0.02 * rng.standard_normal()])
+        return (x - 0.7) ** 2 + (y - 0.7) ** 2 + 0.02 * rng.standard_normal()
+
+    study.optimize(objective, n_trials=count)
+    return study
+
+
+@CONSTRAINTS_FUNC_IS_OLD
+def test_constraints_are_optunas():
+    sampler = NoRegretSampler(seed=0, constraints_func=lambda trial: trial.user_attrs["excess"])
+    study = constrained(sampler, 35)
+    best = sampler.best(study)
+    assert best.params["x"] + best.params["y"] < 1.05
+    assert best.feasible >= 0.95
+    assert all(trial.system_attrs["constraints"] == tuple(trial.user_attrs["excess"]) for trial in study.trials)
+    later = [trial.params["x"] + trial.params["y"] for trial in study.trials[12:]]
+    assert np.mean(np.array(later) > 1.2) < 0.15, "what is surely infeasible is left alone"
+
+
+@CONSTRAINTS_FUNC_IS_OLD
+def test_constraints_that_others_have_stored_count():
+    study = constrained(optuna.samplers.TPESampler(seed=0, constraints_func=lambda t: t.user_attrs["excess"]), 30)
+    best = NoRegretSampler(seed=0).best(study)
+    assert best.feasible < 1
+    assert best.params["x"] + best.params["y"] < 1.1
+
+
+def test_trials_without_constraints_say_nothing_about_them():
+    space = {"x": FloatDistribution(0, 1)}
+    study = optuna.create_study(sampler=NoRegretSampler(seed=0))
+    for x in np.linspace(0, 1, 12):
+        attrs = {"constraints": (x - 0.5,)} if x > 0.2 else {}
+        study.add_trial(optuna.trial.create_trial(params={"x": x}, distributions=space, value=-x, system_attrs=attrs))
+    assert study.ask(space).params
+    assert study.sampler.best(study).params["x"] < 0.55
+
+
+@CONSTRAINTS_FUNC_IS_OLD
+def test_a_bad_constraint_is_refused_as_optuna_does_and_the_study_goes_on():
+    values = iter([[0.1], [float("nan")]])
+    study = optuna.create_study(sampler=NoRegretSampler(seed=0, constraints_func=lambda trial: next(values)))
+    study.tell(study.ask({"x": FloatDistribution(0, 1)}), 1.0)
+    with pytest.raises(ValueError, match="NaN"):
+        study.tell(study.ask({"x": FloatDistribution(0, 1)}), 1.0)
+    assert study.ask({"x": FloatDistribution(0, 1)}).params
+
+
+def test_the_sampler_says_what_it_is_and_where_it_stands():
+    sampler = NoRegretSampler(seed=3)
+    assert repr(sampler) == "<NoRegretSampler(seed=3): knows no trial yet>"
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
+    sampler.best(study)
+    assert repr(sampler) == "<NoRegretSampler(seed=3): knows 4 finished trials>"

@@ -9,6 +9,7 @@ import pytest
 from noregret import Float
 from noregret.integrations import replay
 from noregret.integrations.replay import Replay
+from noregret.optimizer.calibration import Calibration
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 
@@ -74,3 +75,22 @@ def test_it_can_be_copied(copied):
     going = Replay(SPACE, "minimize", 0)
     going(history(12))
     assert copied(going)(history(12)).ask().params == going(history(12)).ask().params
+
+
+def test_fits_of_constraints_are_made_once_too(monkeypatch):
+    fits, fitted = [], Calibration.calibrated
+
+    def counted(self, evidence):
+        fits.append(evidence)
+        return fitted(self, evidence)
+
+    monkeypatch.setattr(Calibration, "calibrated", counted)
+    answers = [(p, v, None, {"c": p["x"]}) for p, v in history(14) if v is not None]
+    going = Replay(SPACE, "minimize", 0, constraints={"c": ("<=", 0.5)})
+    params = going(answers).ask().params
+    made = len(fits)
+    assert made == 2, "one of the values and one of the constraint"
+    assert going(answers).ask().params == params
+    assert pickle.loads(pickle.dumps(going))(answers).ask().params == params
+    assert going(answers, settled=5).ask().params == params
+    assert len(fits) <= 2 * made + 4

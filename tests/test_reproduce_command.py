@@ -111,7 +111,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, end, jobs):
     if end == signal.SIGINT:
         assert run.returncode == 130
         assert errors == f"\nnoregret: stopped; finished trials are kept in {tmp_path}\n"
-    again = subprocess.run(args, capture_output=True, text=True, timeout=120)
+    again = subprocess.run(args, capture_output=True, text=True, timeout=600)
     assert again.returncode == 0, again.stderr
     (log,) = runs_in(tmp_path)
     assert log["run"] <= 20 - done

@@ -47,7 +47,7 @@ def written(folder, command=PLAIN, budget="rounds = 8", more="", name="s.toml"):
 
 def noregret(*args, **options):
     command = [sys.executable, "-m", "noregret", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
 
 
 def records_of(study):
@@ -194,7 +194,7 @@ def test_two_processes_share_a_study(tmp_path):
     study = written(tmp_path, budget="rounds = 10")
     command = [sys.executable, "-m", "noregret", "tune", study]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    lines = [line for process in both for line in process.communicate(timeout=120)[0].splitlines()]
+    lines = [line for process in both for line in process.communicate(timeout=600)[0].splitlines()]
     assert [process.returncode for process in both] == [0, 0]
     assert sorted(int(line.split()[1][:-1]) for line in lines if line.startswith("trial")) == list(range(10))
 
@@ -295,7 +295,7 @@ def test_a_full_output_is_an_error_and_loses_nothing(tmp_path):
     for args in (["tune", study], ["list"]):
         with open("/dev/full", "w") as full:
             command = [sys.executable, "-m", "noregret", *map(str, args)]
-            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=600)
         assert done.stderr == "noregret: standard output cannot be written: No space left on device\n"
         assert done.returncode == 2
     assert [record.state for record in records_of(study)] == ["done"]
@@ -308,7 +308,7 @@ def test_ctrl_c_while_packages_are_imported(tmp_path):
     for before in ("", "import noregret.cli; "):  # what is imported then still lacks optuna
         program = f"import sys, noregret.__main__ as start; {before}{start}"
         command = [sys.executable, "-c", program, "tune", str(written(tmp_path)), str(tmp_path)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         assert (done.returncode, done.stderr) == (130, "\nnoregret: stopped\n")
 
 

@@ -1,6 +1,7 @@
 """Every study that ``tune`` can make has a page, whatever was measured."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.space import Product
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import believed
 from noregret.tune.page.page import page
@@ -44,19 +46,25 @@ def spaces():
     tables = st.sets(st.sampled_from(sorted(cells)), min_size=1).flatmap(
         lambda names: st.lists(st.fixed_dictionaries({name: cells[name] for name in names}), min_size=1, max_size=12)
     )
-    return named | tables
+    return named | named.flatmap(conditional) | tables
+
+
+@st.composite
+def conditional(draw, space):
+    """The same parameters, some of which apply only when a switch is on, and are measured in steps."""
+    if "switch" in space:
+        return space
+    on = draw(st.sampled_from([True, [True], [False]]))
+    some = {name for name in space if draw(st.booleans())}
+    under = {name: replace(its, when={"switch": on}) if name in some else its for name, its in space.items()}
+    return {"switch": Choice([True, False]), "step": Int(0, 30, step=3, when={"switch": True})} | under
 
 
 def params_of(space, rng):
     if not isinstance(space, dict):
         return space[rng.integers(len(space))]
-    drawn = {}
-    for name, parameter in space.items():
-        if isinstance(parameter, Choice):
-            drawn[name] = parameter.options[rng.integers(len(parameter.options))]
-        else:
-            drawn[name] = next(iter(parameter.decode(rng.uniform(size=(1, 1)))))
-    return drawn
+    named = Product(space)
+    return named.decode(rng.uniform(size=(1, len(named.groups))))[0]
 
 
 def values():

@@ -17,10 +17,12 @@ import optuna
 import pytest
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.suggest import Suggester, believed
 from noregret.tune.measuring.measure import Outcome
 from noregret.tune.store import identity, opened
 from noregret.tune.store.databases.locks import Interrupted
-from noregret.tune.store.records import Suggestion, arrived
+from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.past import Past
 from noregret.tune.study.study import Budget, Study, StudyError
@@ -481,3 +483,57 @@ def test_waiting_for_the_lock_ends_when_everything_stops(study):
         stop.set()
         with pytest.raises(Interrupted):
             waiter.claim(suggest)
+
+
+CONDITIONAL = {
+    "model": Choice(["line", "forest"]),
+    "depth": Int(2, 8, step=2, when={"model": "forest"}),
+    "share": Float(0.1, 0.7, step=0.1, when={"model": "forest"}),
+    "rate": Float(0.001, 1.0, log=True, when={"model": "line"}),
+}
+
+
+def test_a_trial_has_the_parameters_that_apply(file_study):
+    """And is read back with these, by Optuna's tools too; one that lacks a parameter is none of the study's."""
+    study = replace(file_study, space=CONDITIONAL)
+    suggester = Suggester(study)
+    with Store(study) as store:
+        for _ in range(12):
+            trial = store.claim(suggester).trial
+            store.tell(trial.number, done(trial.params.get("depth", 5) + trial.params.get("share", 0.5)))
+        records = store.records()
+    assert {tuple(record.params) for record in records} == {("model", "depth", "share"), ("model", "rate")}
+    with Store(study, readonly=True) as store:
+        assert store.records() == records
+    theirs = optuna.load_study(study_name=study.name, storage=f"sqlite:///{study.folder / 's.db'}")
+    assert [trial.params for trial in theirs.trials] == [record.params for record in records]
+    theirs.add_trial(optuna.create_trial(params={}, distributions={}, value=1.0))
+    with Store(study, readonly=True) as store:
+        assert store.records() == records
+    best = believed(study, records).best().params
+    assert best == {"model": "forest", "depth": 2, "share": best["share"]}
+
+
+def test_a_study_from_before_steps_and_conditions_is_the_same_study(file_study):
+    described = [file_study.identity()[f"parameters.{name}"] for name in SPACE]
+    assert described == [
+        "Float(low=0.0, high=1.0, log=False)",
+        "Int(low=1, high=1000, log=True)",
+        "Choice(options=('a', 2, False))",
+    ]
+    assert repr(CONDITIONAL["depth"]) == "Int(low=2, high=8, log=False, step=2, when={'model': ['forest']})"
+
+
+def test_what_a_branch_does_is_shown_at_the_best_of_the_other_branch(file_study):
+    study = replace(file_study, space=CONDITIONAL)
+    suggester, records = Suggester(study), []
+    for number in range(15):
+        params = suggester(records).params
+        value = params.get("depth", 5) + params.get("share", 0.5)
+        records.append(Record(number, params, "done", value, told=(number - 1,) if number else ()))
+    findings = Findings(study, records, believed(study, records))
+    effects = {effect.name: effect for effect in findings.effects}
+    assert set(effects) == {"model", "depth", "share"}, "the rate does not apply at the best point"
+    assert effects["model"].values == ("line", "forest")
+    assert effects["model"].estimate[0] > effects["model"].estimate[1] + 1
+    assert effects["depth"].values == (2, 4, 6, 8)

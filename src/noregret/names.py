@@ -13,7 +13,7 @@ from noregret.belief.estimators.estimators import (
 from noregret.belief.exact import ExactGP
 from noregret.belief.features.fourier import QuadratureFourier, RandomFourier
 from noregret.belief.features.nystrom import Nystrom
-from noregret.belief.kernels import Kernel, Linear, Matern, RationalQuadratic, SquaredExponential, Tabular
+from noregret.belief.kernels import Columns, Kernel, Linear, Matern, RationalQuadratic, SquaredExponential, Tabular
 from noregret.belief.sparse import SparseGP
 from noregret.decision.batches import Batched, Repeated
 from noregret.decision.designs import MaxVarianceDesign, RandomDesign
@@ -35,8 +35,9 @@ from noregret.experiments.comparison import Comparison, compare
 from noregret.experiments.drawing import plot
 from noregret.experiments.running.run import run
 from noregret.experiments.running.trace import Trace
-from noregret.optimizer.optimizer import Optimizer, Trial
+from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.trials import Trial
 
 __all__ = [
     "UCB",
@@ -45,6 +46,7 @@ __all__ = [
     "Box",
     "Choice",
     "ClippedResiduals",
+    "Columns",
     "Comparison",
     "Constant",
     "Diagnosis",

@@ -291,6 +291,35 @@ class Scaling(Kernel):
 
 
 @dataclass(frozen=True)
+class Columns(Kernel):
+    """k(x, y) = kernel(x', y'), where x' and y' are some of the columns of x and y.
+
+    >>> Columns(SquaredExponential(0.5), (1,))(np.array([[7.0, 0.0]]), np.array([[8.0, 0.5]])).round(4)
+    array([[0.6065]])
+    """
+
+    kernel: Kernel
+    columns: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernel", as_kernel(self.kernel))
+        object.__setattr__(self, "columns", tuple(int(column) for column in self.columns))
+        if not self.columns or min(self.columns) < 0:
+            raise ValueError(f"columns must be at least one number from 0, got {self.columns}")
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        return self.kernel(self._of(X), self._of(Y))
+
+    def diag(self, X: Floats) -> Floats:
+        return self.kernel.diag(self._of(X))
+
+    def _of(self, points: Array) -> Array:
+        if max(self.columns) >= points.shape[1]:
+            raise ValueError(f"points must have a column {max(self.columns)}, got {points.shape[1]} columns from 0")
+        return points[:, list(self.columns)]
+
+
+@dataclass(frozen=True)
 class FunctionKernel(Kernel):
     """Any callable (n, d), (m, d) -> (n, m) as a kernel; its own ``diag`` is used if it has one."""
 

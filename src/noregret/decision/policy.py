@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from noregret.belief.arrays import fresh
+from noregret.belief.box import Box
 from noregret.belief.posterior import Posterior, as_arms
 from noregret.decision.arms import as_space, checked, names, remaining
 from noregret.decision.doubt import doubt
@@ -66,6 +67,13 @@ class Policy:
         self._shown: Posterior | None = None  # the belief with what is held, once somebody has looked
         self._at_once = False  # whether arms are out that were chosen ahead, so that rewards are not held
         self._given = 0  # how many arms were ever chosen ahead
+
+    def __repr__(self) -> str:
+        """What plays on which arms, and how far it is."""
+        arms = repr(self.arms) if isinstance(self.arms, Box) else f"{len(self.arms)} arms"
+        told, out = self.belief.rounds, self._waiting.total()
+        active = "" if isinstance(self.arms, Box) else f", {len(self.active)} in play"
+        return f"<Policy of {self._run.name} on {arms}{active}: {told} reward{'s' * (told != 1)} told, {out} out>"
 
     @property
     def arms(self) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import astuple, dataclass, field
+from functools import partial
 from hashlib import sha256
 from threading import Lock
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from noregret.optimizer.calibration import Calibrated, Calibration
+from noregret.optimizer.checking import Goal
 from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.optimizer import Goal, Optimizer
+from noregret.optimizer.optimizer import Optimizer
 
 
 @dataclass(frozen=True)
@@ -23,13 +25,15 @@ class Remembering(Calibration):
     What was fitted depends on the evidence alone, so remembering changes nothing but the time it takes.
     """
 
+    remembered: int = 1
+    """How many fits are kept: one of the values, and one of each constraint."""
     _kept: dict[bytes, Calibrated] = field(default_factory=dict, repr=False, compare=False)
 
     def calibrated(self, evidence: Evidence) -> Calibrated:
         key = sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in astuple(evidence))).digest()
-        found = self._kept.get(key) or super().calibrated(evidence)
-        self._kept.clear()
-        self._kept[key] = found
+        self._kept[key] = found = self._kept.pop(key, None) or super().calibrated(evidence)
+        while len(self._kept) > self.remembered:
+            del self._kept[next(iter(self._kept))]  # the one that was used longest ago
         return found
 
 
@@ -44,17 +48,17 @@ class Replay:
 
     Parameters
     ----------
-    space, goal, seed
-        As `Optimizer` takes them.
+    space, goal, seed, options
+        As `Optimizer` takes them; the options are its baseline and constraints.
     """
 
-    def __init__(self, space: Any, goal: Goal, seed: int) -> None:
-        self._arguments = space, goal, seed
-        self._lock, self._calibration = Lock(), Remembering()
+    def __init__(self, space: Any, goal: Goal, seed: int, **options: Any) -> None:
+        self._arguments, self._options = (space, goal, seed), options
+        self._lock, self._calibration = Lock(), Remembering(remembered=1 + len(options.get("constraints") or ()))
         self._begin()
 
-    def __reduce__(self) -> tuple[type[Replay], tuple[Any, Goal, int]]:
-        return Replay, self._arguments
+    def __reduce__(self) -> tuple[Callable[..., Replay], tuple[Any, Goal, int]]:
+        return partial(Replay, **self._options), self._arguments
 
     def __call__(self, answers: Sequence[Answer], pending: Iterable[Any] = (), settled: int | None = None) -> Optimizer:
         """An optimizer that is told everything.
@@ -78,7 +82,7 @@ class Replay:
 
     def _begin(self) -> None:
         space, goal, seed = self._arguments
-        self._optimizer = Optimizer(space, goal=goal, rng=seed, calibration=self._calibration)
+        self._optimizer = Optimizer(space, goal=goal, rng=seed, calibration=self._calibration, **self._options)
         self._told: list[Answer] = []
 
     def _go_on(self, answers: Sequence[Answer]) -> None:

@@ -8,8 +8,13 @@
 `history`, `failures`   what was measured or has failed; which settings are hopeless, and which had bad luck
 `condensing`            which points the belief is made of, when they are many
 `tracker`, `asking`     the belief, kept up to date; the next point, with trials still out
+`constraining`          what must hold, what is believed about it, and what to ask for under it
+`comparing`             when the baseline is worth a measurement, and how much better others are
 `certifying`            how far off an estimate may be, how much better others may be, and when to stop
+`trials`                what was given away to be measured, and which answers have come
 `checking`, `estimate`  the numbers that a user gives; what is believed about some params
-`optimizer`             `Optimizer`: ask, tell, fail, best, done
+`conclusions`           what is recommended, believed and certain
+`showing`               measurements as frames, and where an optimizer stands in words
+`optimizer`             `Optimizer`: ask, tell, fail, best, gain, done
 ======================  ==========================================================================================
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,10 @@ from noregret.belief.posterior import Rng
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.candidates import sobol
+from noregret.optimizer.choosing.exploring import Kind, hole, rough
+from noregret.optimizer.comparing.baseline import SHARE, is_worth_measuring
+from noregret.optimizer.constraining.margins import FAINT, Margins, log_chances
+from noregret.optimizer.constraining.questions import POSSIBLE, among_likely, question_scores, recommended
 from noregret.optimizer.history import History
 from noregret.optimizer.tracker import Tracker
 
@@ -36,7 +41,7 @@ class Asking:
     ) -> None:
         self._history, self._tracker, self._calibration, self._seed = history, tracker, calibration, seed
         self._out: dict[int, _Out] = {}
-        self._ahead: ExactPosterior | None = None  # the belief as if those in _taken had been measured
+        self._ahead: list[ExactPosterior] = []  # the beliefs as if those in _taken had been measured
         self._ahead_of: tuple[ExactPosterior, int] | None = None
         self._taken: list[int] = []
 
@@ -62,7 +67,9 @@ class Asking:
     def next_point(self) -> int:
         """The number of the point to measure next."""
         out, first = self._outstanding(), self._calibration.first(self._history.space)
-        known, measured = len(self._history.arrivals) + len(out), self._history.measured
+        known, measured, baseline = len(self._history.arrivals) + len(out), self._history.measured, self._history.anchor
+        if baseline is not None and baseline not in out and not self._history.is_answered(baseline):
+            return baseline
         if measured < 2 or known < first:
             unmet = self._design(known)
             if unmet is not None:
@@ -99,44 +106,72 @@ class Asking:
     def _chosen(self, out: list[int]) -> int:
         """The point that scores highest, as if all trials out had come back as expected."""
         belief, hopeless = self._tracker.belief(needed=out), self._tracker.arms(self._history.hopeless)
-        for number in self._tracker.doubted():
-            if number not in out:
-                return number
+        margins = self._tracker.margins()
+        due = self._due(belief, margins, out)
+        if due is not None:
+            return due
         rng, known = self._rng(out), len(self._history.arrivals) + len(out)
-        turn, ahead = self._calibration.exploring.turn(known), self._looked_ahead(belief, out)
-        if turn is not None:
-            found = self._explored(turn, ahead, rng)
+        kind, (ahead, margins) = self._calibration.exploring.turn(known), self._looked_ahead(belief, margins, out)
+        if kind is not None:
+            found = self._explored(kind, ahead, margins, rng)
             if found is not None and found not in self._history.hopeless:
                 return found
-            scores = self._calibration.exploring.upper(ahead.mean, ahead.std)
+            upper = self._calibration.exploring.upper(ahead.mean, ahead.std)
+            scores = upper + log_chances(margins, len(upper)) if margins else upper
         else:
-            scores = np.array(self._calibration.rule(ahead, rng))
+            scores = question_scores(self._calibration.rule, ahead, margins, rng)
         if len(hopeless) < len(scores):
             scores[hopeless] = -np.inf
         highest = scores.max()
         return self._tracker.met(int(np.argmax(scores >= highest - TIE * abs(highest))))
 
+    def _due(self, belief: ExactPosterior, margins: Margins, out: list[int]) -> int | None:
+        """A point that is to be measured again, whatever else is promising: one that is doubted, or the baseline."""
+        chances = log_chances(margins, len(belief.arms))
+        for number in self._tracker.doubted():
+            if number not in out and chances[self._tracker.arms([number])[0]] >= math.log(POSSIBLE):
+                return number
+        return self._history.anchor if self._is_baseline_due(belief, margins, out) else None
+
+    def _is_baseline_due(self, belief: ExactPosterior, margins: Margins, out: list[int]) -> bool:
+        """Whether the baseline is worth another measurement, and few of the questions have gone there."""
+        baseline, known = self._history.anchor, len(self._history.arrivals) + len(out)
+        if baseline is None or baseline in self._history.unproven:
+            return False
+        if self._history.answered(baseline) + out.count(baseline) > SHARE * known:
+            return False
+        ahead, margins = self._looked_ahead(belief, margins, out)
+        lower = ahead.mean - self._calibration.caution(ahead) * ahead.std
+        return is_worth_measuring(ahead, recommended(lower, margins), int(self._tracker.arms([baseline])[0]))
+
     def _rng(self, out: list[int]) -> Rng:
         return np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(out)))
 
-    def _explored(self, turn: int, belief: ExactPosterior, rng: Rng) -> int | None:
-        """The point of a leap or the next one of the design, in turn; None for the highest upper bound."""
-        space = self._history.space
-        match turn % 3:
-            case 1:
-                point = self._calibration.exploring.leap(space, belief, rng)
+    def _explored(self, kind: Kind, belief: ExactPosterior, margins: Margins, rng: Rng) -> int | None:
+        """The point of an exploring question; None for the highest upper bound."""
+        space, exploring, likely = self._history.space, self._calibration.exploring, among_likely(belief, margins)
+        match kind:
+            case "leap":
+                point = exploring.leap(space, likely, rng)
                 return self._history.meet(space.decode(point[None])[0], point)
-            case 2:
-                return self._design(self._calibration.first(space) + turn // 3)
+            case "hole":
+                worthwhile = log_chances(margins, len(belief.arms)) >= math.log(FAINT)
+                return self._tracker.met(hole(belief.arms, self._history.points, worthwhile))
+            case "rough":
+                rougher = self._tracker.calibrated.fit.scaled(exploring.ratio)
+                return self._tracker.met(rough(belief, rougher.kernel(np.array(space.groups)), likely.pulled))
         return None
 
-    def _looked_ahead(self, belief: ExactPosterior, out: list[int]) -> ExactPosterior:
-        """The belief as if these points had been measured and come back as expected."""
+    def _looked_ahead(self, belief: ExactPosterior, margins: Margins, out: list[int]) -> tuple[ExactPosterior, Margins]:
+        """The beliefs as if these points had been measured and come back as expected."""
         if not out:
-            return belief
+            return belief, margins
+        known = [margin for margin in margins if margin is not None]
         if self._ahead_of != (belief, belief.rounds) or out[: len(self._taken)] != self._taken:
-            self._ahead, self._ahead_of, self._taken = belief.copy(), (belief, belief.rounds), []
-        assert self._ahead is not None
-        self._ahead.update(self._tracker.arms(out[len(self._taken) :]))
+            self._ahead = [belief.copy(), *(margin.belief.copy() for margin in known)]
+            self._ahead_of, self._taken = (belief, belief.rounds), []
+        for ahead in self._ahead:
+            ahead.update(self._tracker.arms(out[len(self._taken) :]))
         self._taken = out
-        return self._ahead
+        followers = iter(self._ahead[1:])
+        return self._ahead[0], [None if m is None else m._replace(belief=next(followers)) for m in margins]

@@ -76,6 +76,13 @@ class Calibrated(NamedTuple):
         best = int(np.argmax(scores))
         return Calibrated(self.scale, (self.views[best], *self.views[:best], *self.views[best + 1 :])), trusts[best]
 
+    def arriving(self, value: float, noise: float, mean: float, std: float) -> tuple[float, float, float]:
+        """Standardised value less the prior mean of f, noise and trust of a measurement where this is believed."""
+        standard = float(self.scale.standard(np.array(value))) - self.fit.centre
+        unknown = noise != noise
+        noise = self.fit.noise if unknown else float(self.scale.standard_noise(np.array(noise)))
+        return standard, noise, self.weighing.arriving(standard - mean, std, noise)
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -120,7 +127,7 @@ class Calibration:
     candidates: Candidates = field(default_factory=Candidates)
     exploring: Exploring = field(default_factory=Exploring)
     initial: int = 8
-    refit: tuple[int, float] = (400, 2.0)
+    refit: tuple[int, float] = (400, 1.4)
     refresh: tuple[int, float] = (2000, 1.05)
     longest: int = 100
     alternations: int = 3

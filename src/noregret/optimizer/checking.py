@@ -5,12 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from noregret.optimizer.history import UNKNOWN
-from noregret.optimizer.spaces.parameters import finite
+from noregret.optimizer.spaces.scales import finite
+
+Goal = Literal["minimize", "maximize"]
+
+LARGEST = 1e300
+"""Larger values are taken for this one, so that differences of values are finite."""
+
+
+def checked_goal(goal: Any) -> Goal:
+    """The goal; ValueError if it is none."""
+    if goal not in get_args(Goal):
+        raise ValueError(f"goal must be 'minimize' or 'maximize', got {goal!r}")
+    return cast(Goal, goal)
 
 
 def checked_value(value: Any) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ from noregret.belief.posterior import Floats
 from noregret.optimizer.certifying.certificate import LEVEL, Certificate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
     """What is believed about some params.
 
@@ -25,6 +25,8 @@ class Estimate:
     level : float
     feasible : float
         The probability that all constraints are met, 1 without any.
+    is_likeliest : bool
+        Whether it was recommended although it is not likely to meet all constraints, as nothing else is.
     """
 
     params: Any
@@ -35,6 +37,16 @@ class Estimate:
     feasible: float = 1.0
     _certificate: Certificate | None = field(default=None, repr=False, compare=False)
     _point: Floats | None = field(default=None, repr=False, compare=False)
+    is_likeliest: bool = field(default=False, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{part.name}={getattr(self, part.name)!r}" for part in fields(self) if part.repr)
+        note = " <nothing is likely to meet all constraints: this is the likeliest>" if self.is_likeliest else ""
+        return f"Estimate({shown}){note}"
+
+    def as_likeliest(self) -> Estimate:
+        """The same, recommended although it is not likely to meet all constraints, as nothing else is."""
+        return replace(self, is_likeliest=True)
 
     @cached_property
     def gap(self) -> float:
@@ -46,3 +58,12 @@ class Estimate:
         if self._certificate is None or self._point is None:
             return math.inf
         return self._certificate.gap(self._point)
+
+
+def chance_in_words(probability: float) -> str:
+    """A probability to two digits, and less than 0.01 where it is.
+
+    >>> chance_in_words(0.953), chance_in_words(1e-30)
+    ('0.95', 'less than 0.01')
+    """
+    return f"{probability:.2f}" if probability >= 0.01 else "less than 0.01"

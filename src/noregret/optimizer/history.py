@@ -18,16 +18,23 @@ UNKNOWN = float("nan")
 
 
 class Arrival(NamedTuple):
-    """One answer: the number of its point, its value (larger is better) and its noise."""
+    """One answer: the number of its point, its value (larger is better), its noise, and the numbers of constraints."""
 
     where: int
     value: float
     noise: float
+    constraints: tuple[float, ...] = ()
 
     @property
     def failed(self) -> bool:
         """Whether there is no value."""
         return self.value != self.value
+
+
+NOWHERE = -1
+"""Stands for the number of a point of an answer that has yet to be put where it belongs."""
+
+FAILURE = Arrival(NOWHERE, UNKNOWN, UNKNOWN)
 
 
 class History:
@@ -37,6 +44,7 @@ class History:
         self.space = space
         self.params: list[Any] = []  # of each point
         self.arrivals: list[Arrival] = []
+        self.anchor: int | None = None  # the point whose measurements are never left out
         self.measured = 0  # arrivals that have a value
         self.usable = 0  # arrivals up to the second of these
         self._points: list[Floats | None] = []  # None until somebody looks: many are cheaper together
@@ -61,6 +69,14 @@ class History:
             for number, point in zip(new, self.space.encode([self.params[number] for number in new]), strict=True):
                 self._points[number] = point
         return np.array(self._points).reshape(len(self._points), len(self.space.groups))
+
+    def answered(self, number: int) -> int:
+        """How often a point has given a value."""
+        return self._values[number]
+
+    def is_answered(self, number: int) -> bool:
+        """Whether a point has given a value or failed."""
+        return self._values[number] > 0 or number in self._failures
 
     @property
     def unproven(self) -> Ints:
@@ -104,16 +120,28 @@ class History:
         The measurements come first, in their order. Heuristic: a hopeless point counts as measured once, as bad as the
         worst tenth of the measurements; other failures say nothing about the value.
         """
-        where, values, noise = (np.array(column) for column in zip(*self.arrivals[:stop], strict=True))
+        where, values, noise = (np.array(column) for column in list(zip(*self.arrivals[:stop], strict=True))[:3])
         good = ~np.isnan(values)
         failed = self._hopeless(stop)
         where = np.concatenate([where[good], failed])
         values = np.concatenate([values[good], np.full(failed.size, np.quantile(values[good], 0.1))])
         noise = np.concatenate([noise[good], np.full(failed.size, UNKNOWN)])
+        return self._evidence(where, values, noise)
+
+    def numbers(self, index: int, sign: float, stop: int) -> Evidence:
+        """What the first ``stop`` arrivals say about a constraint, times this sign."""
+        told = [(a.where, sign * a.constraints[index]) for a in self.arrivals[:stop] if a.constraints]
+        known = [(where, number) for where, number in told if number == number]
+        where, numbers = np.array([w for w, _ in known], dtype=np.intp), np.array([n for _, n in known])
+        return self._evidence(where, numbers, np.full(len(known), UNKNOWN))[0]
+
+    def _evidence(self, where: Ints, values: Floats, noise: Floats) -> tuple[Evidence, Ints]:
+        """Measurements of points with these numbers, and the number of each distinct point."""
         numbers, first, inverse = np.unique(where, return_index=True, return_inverse=True)
         order = np.argsort(first)  # as they arrived, however they are numbered
         points = self.points[numbers[order]]
-        return Evidence(points, np.argsort(order)[inverse], values, noise, np.array(self.space.groups)), numbers[order]
+        groups, company = np.array(self.space.groups), self.space.company
+        return Evidence(points, np.argsort(order)[inverse], values, noise, groups, company), numbers[order]
 
     def _hopeless(self, stop: int) -> Ints:
         """The points that are hopeless for all that the first ``stop`` arrivals say."""

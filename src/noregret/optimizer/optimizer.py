@@ -2,57 +2,36 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import wraps
 from numbers import Integral
 from threading import RLock
-from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args, overload
-from uuid import uuid4
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
-from noregret.belief.exact import ExactPosterior
-from noregret.decision.playing import child, seed_sequence
+from noregret.decision.playing import seed_sequence
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
-from noregret.optimizer.certifying.certificate import Certificate, certificate
-from noregret.optimizer.checking import checked_confidence, checked_noise, checked_tolerance, checked_value
+from noregret.optimizer.checking import (
+    Goal,
+    checked_confidence,
+    checked_goal,
+    checked_tolerance,
+)
+from noregret.optimizer.comparing.baseline import checked_baseline
+from noregret.optimizer.comparing.gain import Gain
+from noregret.optimizer.conclusions import Conclusions
+from noregret.optimizer.constraining.constraint import checked_constraints
 from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.history import UNKNOWN, Arrival, History
+from noregret.optimizer.history import FAILURE, History
+from noregret.optimizer.showing.frames import Frames
+from noregret.optimizer.showing.words import Standing
 from noregret.optimizer.spaces.table import as_space
 from noregret.optimizer.tracker import Tracker
+from noregret.optimizer.trials import Measurement, Trial, Trials
 
-Goal = Literal["minimize", "maximize"]
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-LARGEST = 1e300
-"""Larger values are taken for this one, so that differences of values are finite."""
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """One thing to measure. Its ``token`` tells the trials of different optimizers apart, wherever a trial has been."""
-
-    id: int
-    params: Any
-    token: str = field(default="", repr=False)
-
-
-class _Sent(NamedTuple):
-    """A trial that was given away: the number of its point, and its token."""
-
-    number: int
-    token: str
-
-
-class Measurement(NamedTuple):
-    """One value that was told, and how far it is trusted: about 1 if it fits the others, about 0 if it is absurd."""
-
-    params: Any
-    value: float
-    trust: float
 
 
 def _alone(method: Method) -> Method:
@@ -79,6 +58,10 @@ class Optimizer:
     goal : "minimize" or "maximize"
     rng : None, int, SeedSequence or Generator
         The same seed and the same answers give the same questions.
+    baseline : params, optional
+        What others are compared with, see `gain`: measured first, and again as long as the gain hinges on its noise.
+    constraints : dict, optional
+        ``{"memory": ("<=", 512), "accuracy": (">=", 0.9)}``: numbers that are told with each value, and may be noisy.
     calibration : Calibration, optional
         How constants are got from the measurements; every step can be replaced.
 
@@ -104,24 +87,24 @@ class Optimizer:
         *,
         goal: Goal = "minimize",
         rng: Any = None,
+        baseline: Any = None,
+        constraints: Any = None,
         calibration: Calibration | None = None,
     ) -> None:
-        if goal not in get_args(Goal):
-            raise ValueError(f"goal must be 'minimize' or 'maximize', got {goal!r}")
         if not isinstance(calibration, Calibration | None):
             raise ValueError(f"calibration must be a Calibration, got {calibration!r}")
-        self.space, self.goal = as_space(space), goal
-        self.calibration = calibration or Calibration()
-        self._sign = 1.0 if goal == "maximize" else -1.0
-        self._seed = seed = seed_sequence(rng)
+        self.space, self.goal = as_space(space), checked_goal(goal)
+        self.calibration, self.constraints = calibration or Calibration(), checked_constraints(constraints)
+        seed = seed_sequence(rng)
         self._history = History(self.space)
-        self._tracker = Tracker(self._history, self.calibration, seed)
+        self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
+        if self.baseline is not None:
+            self._history.anchor = self._history.meet(self.baseline)
+        self._tracker = Tracker(self._history, self.calibration, seed, self.constraints.values())
         self._asking = Asking(self._history, self._tracker, self.calibration, seed)
-        self._certified: tuple[ExactPosterior, int, Certificate] | None = None  # the belief and answers it is made of
-        self._lock = RLock()
-        self._trials: list[_Sent] = []  # by the trial's id
-        self._answered: set[int] = set()
-        self._failed: set[int] = set()
+        self._conclusions = Conclusions(self._history, self._tracker, self.calibration, goal, seed)
+        self._frames = Frames(self.space, self.constraints, self._conclusions.sign)
+        self._trials, self._lock = Trials(), RLock()
 
     @overload
     def ask(self) -> Trial: ...
@@ -147,7 +130,7 @@ class Optimizer:
         return self._sent(self._history.meet(self.space.checked(params)))
 
     @_alone
-    def tell(self, trial: Trial | Any, value: float, noise: float | None = None) -> None:
+    def tell(self, trial: Trial | Any, value: float, noise: float | None = None, constraints: Any = None) -> None:
         """The value of a trial, or of params measured in the past. ValueError, and nothing changed, if it is bad.
 
         Parameters
@@ -158,11 +141,25 @@ class Optimizer:
             Values beyond 1e300 in size are taken for that.
         noise : float, optional
             Standard deviation of this value, if known; otherwise it is estimated.
+        constraints : dict, optional
+            The number of each constraint, ``{"memory": 480}``; None for one that was not measured.
         """
-        value, noise = checked_value(value), checked_noise(noise)
-        number = self._resolved(trial, failing=False)
-        signed = self._sign * min(max(value, -LARGEST), LARGEST)
-        self._history.add(Arrival(number, signed, noise))
+        arrival = self._frames.arrival(value, noise, constraints)
+        self._history.add(arrival._replace(where=self._resolved(trial, failing=False)))
+
+    @_alone
+    def tell_many(self, frame: Any) -> None:
+        """Measurements of the past, all or none: ValueError, and nothing changed, if one of them is bad.
+
+        Parameters
+        ----------
+        frame : DataFrame, list of dicts, or dict of columns
+            Columns are named like the parameters, ``value``, and optionally ``noise`` and ``constraint.NAME``, as in
+            `to_frame`, whose ``state`` counts too: "failed" is `fail`, and "running" says nothing. What has no column
+            or an empty cell was not measured.
+        """
+        for params, arrival in self._frames.arrivals(frame):
+            self._history.add(arrival._replace(where=self._resolved(params, arrival.failed)))
 
     @_alone
     def fail(self, trial: Trial | Any) -> None:
@@ -170,31 +167,26 @@ class Optimizer:
 
         Params that likely never will, since they or their neighbours keep failing, are not asked for again.
         """
-        if isinstance(trial, Trial) and self._owned(trial).id in self._failed:
+        if isinstance(trial, Trial) and self._trials.has_failed(trial):
             return
-        number = self._resolved(trial, failing=True)
-        self._history.add(Arrival(number, UNKNOWN, UNKNOWN))
+        self._history.add(FAILURE._replace(where=self._resolved(trial, failing=True)))
 
     @_alone
     def best(self) -> Estimate:
-        """The params with the largest lower confidence bound (upper, if minimising): not the luckiest measurement."""
-        if not self._history.measured:
-            raise ValueError("best() needs a value: none has been told yet")
-        if self._history.measured == 1:
-            only = next(arrival for arrival in self._history.arrivals if not arrival.failed)
-            return Estimate(self._params(only.where), self._sign * only.value, -math.inf, math.inf)
-        belief = self._tracker.belief()
-        lower = belief.mean - self.calibration.caution(belief) * belief.std
-        lower[self._tracker.arms(self._history.unproven)] = -math.inf
-        return self.predict(self._tracker.params(int(np.argmax(lower))))
+        """The params with the largest lower confidence bound (upper, if minimising): not the luckiest measurement.
+
+        Of those that meet all constraints with a probability of at least 0.95; if there are none, the likeliest.
+        """
+        return self._conclusions.best()
 
     @_alone
     def done(self, within: float | str, confidence: float = 0.95) -> bool:
         """Whether to stop: no setting is likely to be better than `best` by more than ``within``.
 
         Ask after every answer if you like: the confidence is that of the first yes. It is no until there are
-        measurements near almost all settings, so in many dimensions it may be no for ever. Heuristic: see the page on
-        the Optimizer for what it rests on and how often it was right.
+        measurements near almost all settings, so in many dimensions it may be no for ever, and while `best` meets all
+        constraints with less probability than ``confidence``. Settings that hardly can meet them do not count.
+        Heuristic: see the page on the Optimizer for what it rests on and how often it was right.
 
         Parameters
         ----------
@@ -206,23 +198,42 @@ class Optimizer:
         tolerance, risk = checked_tolerance(within), 1 - checked_confidence(confidence)
         if self._history.measured < self.calibration.first(self.space):
             return False
-        best = self.best()
-        return self._certificate().is_within(self.space.encode([best.params]), tolerance(best.estimate), risk)
+        return self._conclusions.is_done(tolerance, risk)
+
+    @_alone
+    def gain(self) -> Gain:
+        """How much better `best` is than the baseline, with the interval of the difference."""
+        if self.baseline is None:
+            raise ValueError("gain() needs something to compare with: Optimizer(..., baseline=params)")
+        return self._conclusions.gain(self.baseline)
 
     @_alone
     def predict(self, params: Any) -> Estimate:
         """What is believed about these params."""
-        params = self.space.checked(params)
-        if self._history.measured < 2:
-            raise ValueError(f"predict() needs at least 2 values, {self._history.measured} told so far")
-        belief, scale, fit = self._tracker.belief(), self.calibrated.scale, self.calibrated.fit
-        point, width = self.space.encode([params]), self.calibration.interval(belief)
-        mean, std = (float(number[0]) for number in belief.predict(point))
-        half = width * std
-        own = [scale.original(fit.centre + mean + shift) for shift in (0.0, -half, half)]
-        certificate = self._certificate()
-        ends = [self._sign * end for end in (*own, *certificate.interval(point, width))]
-        return Estimate(params, ends[0], min(ends), max(ends), _certificate=certificate, _point=point)
+        return self._conclusions.predict(params)
+
+    @_alone
+    def to_frame(self) -> Any:
+        """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
+
+        Columns are ``trial state value noise``, one per parameter, and ``constraint.NAME``. The state is "done",
+        "failed" or "running"; a trial is empty where params of the past were told.
+        """
+        return self._frames.frame(self._history, self._trials)
+
+    @_alone
+    def __repr__(self) -> str:
+        return str(self._standing())
+
+    @_alone
+    def _repr_html_(self) -> str:
+        return self._standing().html()
+
+    def _standing(self) -> Standing:
+        values, out = self._history.measured, len(self._trials.running())
+        best, gain = self.best() if values else None, self.gain() if self._conclusions.has_gain else None
+        failures = len(self._history.arrivals) - values
+        return Standing(self.goal, self.space.names, self.constraints, values, failures, out, best, gain)
 
     @property
     @_alone
@@ -237,19 +248,10 @@ class Optimizer:
         arrivals = self._history.arrivals
         trust = self._tracker.trust if self._history.measured > 1 else np.ones(len(arrivals))
         return [
-            Measurement(self._params(arrival.where), self._sign * arrival.value, float(t))
+            Measurement(self._params(arrival.where), self._conclusions.sign * arrival.value, float(t))
             for arrival, t in zip(arrivals, trust, strict=True)
             if not arrival.failed
         ]
-
-    def _certificate(self) -> Certificate:
-        """What the measurements leave open; made once for each state of the belief."""
-        belief, answers = self._tracker.belief(), len(self._history.arrivals)
-        if self._certified is None or self._certified[:2] != (belief, answers):
-            hopeless = self._tracker.arms(self._history.hopeless)
-            made = certificate(belief, hopeless, self.space, self.calibrated, child(self._seed, 5, answers), answers)
-            self._certified = (belief, answers, made)
-        return self._certified[2]
 
     @_alone
     def __copy__(self) -> Optimizer:
@@ -259,28 +261,22 @@ class Optimizer:
         twin._history = self._history.copy()
         twin._tracker = self._tracker.copy(twin._history)
         twin._asking = self._asking.copy(twin._history, twin._tracker)
-        twin._trials, twin._answered, twin._failed = list(self._trials), set(self._answered), set(self._failed)
+        twin._conclusions = self._conclusions.copy(twin._history, twin._tracker)
+        twin._trials = self._trials.copy()
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy gets: everything but the lock, and what can be made again."""
+        """What a copy gets: everything but the lock."""
         with self._lock:
-            return vars(self) | {"_lock": None, "_certified": None}
+            return vars(self) | {"_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state | {"_lock": RLock()})
 
     def _sent(self, number: int) -> Trial:
         """A new trial at this point."""
-        trial = Trial(len(self._trials), self._params(number), uuid4().hex)
-        self._trials.append(_Sent(number, trial.token))
+        trial = self._trials.send(number, self._params(number))
         self._asking.sent(trial.id, number)
-        return trial
-
-    def _owned(self, trial: Trial) -> Trial:
-        """The trial; ValueError if it is none of this optimizer's."""
-        if not 0 <= trial.id < len(self._trials) or self._trials[trial.id].token != trial.token:
-            raise ValueError(f"trial {trial.id} is not one of this optimizer's: tell its params instead")
         return trial
 
     def _params(self, number: int) -> Any:
@@ -293,14 +289,11 @@ class Optimizer:
             number = self._history.meet(self.space.checked(trial))
             self._close(self._asking.oldest(number), failing)
             return number
-        if self._owned(trial).id in self._answered:
-            raise ValueError(
-                f"trial {trial.id} has been told already: tell(trial.params, value) adds a second measurement"
-            )
+        number = self._trials.number(trial)
         self._close(trial.id, failing)
-        return self._trials[trial.id].number
+        return number
 
     def _close(self, id: int | None, failing: bool) -> None:
+        self._trials.answer(id, failing)
         if id is not None:
             self._asking.back(id)
-            (self._failed if failing else self._answered).add(id)

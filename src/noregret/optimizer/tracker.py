@@ -23,6 +23,9 @@ from noregret.belief.posterior import Floats, Ints
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated, Calibration
 from noregret.optimizer.condensing import conditioned, essential
+from noregret.optimizer.constraining.constraint import Constraint
+from noregret.optimizer.constraining.margins import Margins, Side
+from noregret.optimizer.constraining.questions import penalised
 from noregret.optimizer.history import UNKNOWN, Arrival, History
 
 HARDLY = 0.3
@@ -43,8 +46,15 @@ class _Weighed(NamedTuple):
 class Tracker:
     """The current belief, kept up to date when somebody asks for it."""
 
-    def __init__(self, history: History, calibration: Calibration, seed: np.random.SeedSequence) -> None:
+    def __init__(
+        self,
+        history: History,
+        calibration: Calibration,
+        seed: np.random.SeedSequence,
+        constraints: Iterable[Constraint] = (),
+    ) -> None:
         self._history, self._calibration, self._seed = history, calibration, seed
+        self._sides = [Side(history, calibration, *numbered) for numbered in enumerate(constraints)]
         self._fitted_at = 0
         self._fitted: Calibrated | None = None  # as of the last milestone for fitting
         self._calibrated: Calibrated | None = None  # the same, its views in the order of the last weighing
@@ -62,14 +72,21 @@ class Tracker:
         """The same for a copy of the history."""
         twin = copy.copy(self)
         twin._history = history
+        twin._sides = [side.copy(history) for side in self._sides]
         twin._belief = None if self._belief is None else self._belief.copy()
         twin._arms, twin._trust, twin._suspects = dict(self._arms), list(self._trust), dict(self._suspects)
         return twin
 
     @property
+    def constraints(self) -> int:
+        """How many there are."""
+        return len(self._sides)
+
+    @property
     def calibrated(self) -> Calibrated:
         """Scale and views of the noise, as of the last milestones."""
         self.belief()
+        self.margins()  # so that whoever is copied now has drawn all conclusions
         assert self._calibrated is not None
         return self._calibrated
 
@@ -102,6 +119,13 @@ class Tracker:
         self._arms.setdefault(number, arm)
         self._placed = max(self._placed, number + 1)
         return number
+
+    def margins(self) -> Margins:
+        """What is believed about each constraint on the arms of the belief, after all arrivals."""
+        if not self._sides:
+            return []
+        arms, stop = self.belief().arms, self._weighed.stop if self._weighed else 0
+        return [side.margin(self._fitted_at, stop, arms, self._arms) for side in self._sides]
 
     def doubted(self) -> list[int]:
         """Points that are worth a second measurement: the only one would be the best of all, but is hardly trusted.
@@ -139,14 +163,15 @@ class Tracker:
         assert self._fitted is not None
         evidence, space = self._fitted.scale.standardised(evidence), self._history.space
         most = self._calibration.exact if space.count > self._calibration.candidates.few else len(numbers)
-        kept = essential(self._fitted, evidence, most)
+        kept = np.union1d(essential(self._fitted, evidence, most), np.flatnonzero(numbers == self._history.anchor))
         left_out = frozenset(np.delete(numbers, kept).tolist())
         evidence, numbers = evidence.only(kept), numbers[kept]
         self._calibrated, values, trust, noise, self._model, measured = conditioned(self._fitted, evidence)
         self._weighed = _Weighed(stop, left_out, numbers[evidence.where], values, noise, trust)
         rng = np.random.default_rng(child(self._seed, 1, stop))
         lengthscales = np.array(self._calibrated.fit.lengthscales)[evidence.groups]
-        self._candidates = self._calibration.candidates(space, measured, lengthscales, rng)
+        margins = [side.measured(self._fitted_at, stop) for side in self._sides]
+        self._candidates = self._calibration.candidates(space, penalised(measured, margins), lengthscales, rng)
         self._build(needed)
 
     def _place(self, needed: Iterable[int]) -> bool:
@@ -208,11 +233,7 @@ class Tracker:
     def _arriving(self, arrival: Arrival, mean: float, std: float) -> tuple[float, float, float]:
         """Standardised value less the prior mean of f, noise and trust of a measurement where this is believed."""
         assert self._calibrated is not None
-        scale, fit, weighing = self._calibrated.scale, self._calibrated.fit, self._calibrated.weighing
-        standard = float(scale.standard(np.array(arrival.value))) - fit.centre
-        unknown = arrival.noise != arrival.noise
-        noise = fit.noise if unknown else float(scale.standard_noise(np.array(arrival.noise)))
-        return standard, noise, weighing.arriving(standard - mean, std, noise)
+        return self._calibrated.arriving(arrival.value, arrival.noise, mean, std)
 
 
 def _suspects(numbers: Ints, values: Floats, trust: Floats) -> dict[int, float]:

@@ -26,7 +26,7 @@ from noregret.optimizer.certifying.chances import is_rare, spent
 from noregret.optimizer.certifying.ladder import Rung, ladder
 from noregret.optimizer.choosing.candidates import sobol, top
 from noregret.optimizer.condensing import spread, with_best
-from noregret.optimizer.spaces.space import Space
+from noregret.optimizer.spaces.space import Bools, Space
 
 LEVEL = 0.95
 """The probability that is stated for intervals and gaps."""
@@ -49,6 +49,9 @@ CONTENDERS = 300
 DRAWS = 1000
 """Draws for a gap."""
 
+ANGLES = 65
+"""Pairs of values that are looked at on the ellipse of a difference."""
+
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
@@ -68,6 +71,8 @@ class Certificate:
         Settings that may be better than any measured one.
     seed : SeedSequence
     answers : int
+    anchor : int, optional
+        Which of the measured points is never left out.
     """
 
     calibrated: Calibrated
@@ -79,6 +84,7 @@ class Certificate:
     others: Floats
     seed: np.random.SeedSequence
     answers: int
+    anchor: int | None = None
 
     @cached_property
     def rungs(self) -> list[Rung]:
@@ -90,23 +96,43 @@ class Certificate:
     @cached_property
     def unexplored(self) -> float:
         """The share of the settings that have no measurement near them."""
-        parameters = len(self.calibrated.fit.lengthscales)
-        reach = np.minimum(LENGTHS * self.rungs[-1].ratio * self._lengthscales, HOLE * math.sqrt(parameters))
-        is_small, near = self.space.count <= COVER, cKDTree(self.measured / reach)
-        places = self.space.everything() if is_small else self.space.snap(sobol(COVER, len(reach), 0))
-
-        def are_far(places: Floats) -> Floats:
-            return np.isinf(near.query(places / reach, distance_upper_bound=1.0)[0])
-
-        if not is_small and are_far(places[:64]).all():
+        is_small = self.space.count <= COVER
+        places = self.space.everything() if is_small else self.space.snap(sobol(COVER, len(self.space.groups), 0))
+        if not is_small and self._are_far(places[:64]).all():
             return 1.0  # as in many dimensions, where looking at all of them would take long
-        return float(are_far(places).mean())
+        return float(self._are_far(places).mean())
+
+    def _are_far(self, places: Floats) -> Bools:
+        """Whether no measurement is near each of (n, d) places, (n,); the more parameters apply, the wider is near."""
+        applying, far = self.space.applying(places).sum(axis=1), np.ones(len(places), dtype=bool)
+        for parameters in np.unique(applying):
+            reach = np.minimum(LENGTHS * self.rungs[-1].ratio * self._lengthscales, HOLE * math.sqrt(parameters))
+            near, there = cKDTree(self.measured / reach), applying == parameters
+            far[there] = np.isinf(near.query(places[there] / reach, distance_upper_bound=1.0)[0])
+        return far
 
     def interval(self, point: Floats, width: float) -> tuple[float, float]:
         """The least mean - width std and the largest mean + width std of all rungs at a (1, d) point."""
         mean, std = np.array([rung.predict(point) for rung in self.rungs])[..., 0].T
         scale = self.calibrated.scale
         return scale.original(float((mean - width * std).min())), scale.original(float((mean + width * std).max()))
+
+    def difference(self, points: Floats, width: float) -> tuple[float, float]:
+        """How much f may be higher at the first of two points, (2, d), than at the second, at least and at most.
+
+        Under each rung the two values are jointly Gaussian, and all pairs within ``width`` standard deviations of the
+        mean count: for a scale without a bend that is the mean of the difference +- width times its std.
+        """
+        ends = [self._differences(*rung.joint(points), width) for rung in self.rungs]
+        return min(map(min, ends)), max(map(max, ends))
+
+    def _differences(self, mean: Floats, covariance: Floats, width: float) -> list[float]:
+        """The differences of pairs of values on the ellipse of this width around the mean."""
+        angles, original = np.linspace(0, 2 * np.pi, ANGLES), self.calibrated.scale.original
+        root = pivoted_root(covariance)
+        circle = np.array([np.cos(angles), np.sin(angles)])[: root.shape[1]]
+        ellipse = mean[:, None] + width * root @ circle
+        return [original(first) - original(second) for first, second in ellipse.T.tolist()]
 
     def gap(self, point: Floats) -> float:
         """How much better than at a (1, d) point f may be elsewhere, at `LEVEL`; infinite if too much is unexplored."""
@@ -142,7 +168,8 @@ class Certificate:
         """At most `MOST` of the measured points: half spread over all of them, half where f is highest."""
         if len(self.measured) <= MOST:
             return np.arange(len(self.measured))
-        return with_best(spread(self.measured / self._lengthscales, MOST // 2), self.means, MOST)
+        kept = with_best(spread(self.measured / self._lengthscales, MOST // 2), self.means, MOST)
+        return kept if self.anchor is None else np.union1d(kept, [self.anchor])
 
     def _contest(self, rung: Rung, point: Floats) -> _Contest:
         """The point and the others that may be the best under a rung."""
@@ -171,16 +198,20 @@ class _Contest:
 
 def certificate(
     belief: ExactPosterior,
-    hopeless: Ints,
+    excluded: Ints,
     space: Space,
     calibrated: Calibrated,
     seed: np.random.SeedSequence,
     answers: int,
+    anchor: int | None = None,
 ) -> Certificate:
-    """What a belief that was made with this calibration leaves open; hopeless arms are no alternatives."""
+    """What a belief that was made with this calibration leaves open; excluded arms are no alternatives.
+
+    The measurements of the arm ``anchor`` are never left out.
+    """
     averages, noise = belief.pooled
-    others = np.delete(belief.arms, hopeless, axis=0)
+    others = np.delete(belief.arms, excluded, axis=0)
     pulled, centre = belief.pulled, calibrated.fit.centre
-    return Certificate(
-        calibrated, space, belief.arms[pulled], centre + averages, noise, belief.mean[pulled], others, seed, answers
-    )
+    place = next(iter(np.flatnonzero(pulled == anchor).tolist()), None)
+    measured, means = belief.arms[pulled], belief.mean[pulled]
+    return Certificate(calibrated, space, measured, centre + averages, noise, means, others, seed, answers, place)

@@ -6,7 +6,7 @@ under all of them, so the rungs that the measurements do not refute are kept, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -72,10 +72,8 @@ def ladder(fit: Fit, groups: Ints, points: Floats, values: Floats, noise: Floats
     """
     tried = []
     for ratio, factor in product(RATIOS, AMPLITUDES):
-        its = replace(
-            fit, lengthscales=tuple(ratio * each for each in fit.lengthscales), amplitude=factor * fit.amplitude
-        )
-        tried.append(rung(ratio, its.kernel(groups), points, values, np.maximum(noise, (LEAST * its.amplitude) ** 2)))
+        its = fit.scaled(ratio, factor)
+        tried.append(rung(ratio, its.kernel(groups), points, values, np.maximum(noise, (LEAST * its.size) ** 2)))
     least = max(made.likelihood for made in tried) - NATS
     return list({made.ratio: made for made in tried if made.likelihood >= least}.values())
 

@@ -44,7 +44,8 @@ class Candidates:
         mean, std = measured.predict(points)
         for radius in self.radii:
             best = points[np.union1d(top(mean + std, self.centres), top(mean, self.centres))]
-            cloud = space.snap(around(best, self.cloud, radius * lengthscales, groups, rng))
+            centres = loosened(space, best[np.arange(self.cloud) % len(best)], rng)
+            cloud = space.snap(around(centres, self.cloud, radius * lengthscales, groups, rng))
             cloud_mean, cloud_std = measured.predict(cloud)
             points = np.vstack([points, cloud])
             mean, std = np.concatenate([mean, cloud_mean]), np.concatenate([std, cloud_std])
@@ -70,6 +71,14 @@ def sobol(count: int, dimension: int, seed: int) -> Floats:
 def shifted(points: Floats, rng: Rng) -> Floats:
     """All points moved by one random step, around the edges of the cube: as even as before, and elsewhere."""
     return np.asarray((points + rng.random(points.shape[1])) % 1.0)
+
+
+def loosened(space: Space, points: Floats, rng: Rng) -> Floats:
+    """The points with what does not apply drawn at random, so that a move that makes it apply finds it anywhere."""
+    applying = space.applying(points)
+    if applying.all():
+        return points
+    return np.where(applying[:, space.groups], points, rng.random(points.shape))
 
 
 def around(centres: Floats, count: int, radii: Floats, groups: Ints, rng: Rng) -> Floats:

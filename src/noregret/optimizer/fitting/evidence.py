@@ -24,6 +24,8 @@ class Evidence:
         Standard deviation of each measurement, nan where nobody knows it.
     groups : (d,) ints
         The lengthscale that each coordinate has; coordinates of one parameter share theirs.
+    company : tuple of ints, optional
+        How many parameters apply together with each, itself among them; all, if nobody says.
     """
 
     points: Floats
@@ -31,6 +33,7 @@ class Evidence:
     values: Floats
     noise: Floats
     groups: Ints
+    company: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.values)

@@ -2,23 +2,26 @@
 
 The model of standardised measurements z at points x is
 
-    z = c + f(x) + e,    c ~ N(0, CENTRE^2),    f ~ GP(0, a^2 Matern 5/2),    e ~ N(0, s^2 / w)
+    z = c + f(x) + e,    c ~ N(0, CENTRE^2),    f ~ GP(0, a^2 k + b^2 k_1),    e ~ N(0, s^2 / w)
 
-with a lengthscale per parameter, and the trust w given (see `weights`). The log likelihood of all measurements is that
-of the points' pooled averages plus that of the scatter within the points, so its cost is that of the distinct points.
+with k Matern 5/2 of all parameters, k_1 the average over the parameters of Matern 5/2 of one alone, a lengthscale per
+parameter, which both share, and the trust w given (see `weights`). Where parameters act one by one, k_1 explains f,
+and every measurement tells about it wherever the other parameters were. The log likelihood of all measurements is
+that of the points' pooled averages plus that of the scatter within the points, so its cost is that of the distinct
+points: u^3, and u^2 for each parameter.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import Bounds, minimize
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist, squareform
 
-from noregret.belief.kernels import Kernel, Matern
+from noregret.belief.kernels import Columns, Kernel, Matern
 from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.fitting.evidence import Evidence
 
@@ -31,17 +34,49 @@ LEAST_NOISE = 1e-3
 
 @dataclass(frozen=True)
 class Fit:
-    """What was fitted, in standardised units; ``strange`` is how much less likely it is than the priors' medians."""
+    """What was fitted, in standardised units.
+
+    ``amplitude`` is a, ``additive`` is b, 0 where there is no such part. ``strange`` is how much less likely all this
+    is than the priors' medians.
+    """
 
     lengthscales: tuple[float, ...]
     amplitude: float
     noise: float
     centre: float = 0.0
     strange: float = 0.0
+    additive: float = 0.0
 
     def kernel(self, groups: Ints) -> Kernel:
-        """a^2 Matern 5/2, each coordinate with the lengthscale of its group."""
-        return self.amplitude**2 * Matern(2.5, tuple(self.lengthscales[group] for group in groups))
+        """a^2 k + b^2 k_1, each coordinate with the lengthscale of its group."""
+        joint = self.amplitude**2 * Matern(2.5, tuple(self.lengthscales[group] for group in groups))
+        if not self.additive:
+            return joint
+        share = self.additive**2 / len(self.lengthscales)
+        return sum((share * alone for alone in self._alone(groups)), start=joint)
+
+    def _alone(self, groups: Ints) -> list[Kernel]:
+        """Matern 5/2 of each parameter."""
+        columns = [tuple(np.flatnonzero(groups == group).tolist()) for group in range(len(self.lengthscales))]
+        return [Columns(Matern(2.5, length), its) for length, its in zip(self.lengthscales, columns, strict=True)]
+
+    @property
+    def size(self) -> float:
+        """Prior standard deviation of f."""
+        return math.hypot(self.amplitude, self.additive)
+
+    def scaled(self, ratio: float, factor: float = 1.0) -> Fit:
+        """The same with all lengthscales times ``ratio`` and amplitudes times ``factor``."""
+        lengthscales = tuple(ratio * each for each in self.lengthscales)
+        return replace(
+            self, lengthscales=lengthscales, amplitude=factor * self.amplitude, additive=factor * self.additive
+        )
+
+    @property
+    def theta(self) -> Floats:
+        """The logarithms of what is fitted: lengthscales, amplitudes, noise."""
+        amplitudes = [self.amplitude, self.additive] if self.additive else [self.amplitude]
+        return np.log([*self.lengthscales, *amplitudes, self.noise])
 
 
 @dataclass(frozen=True)
@@ -49,13 +84,16 @@ class FitMatern:
     """The most probable fit, by L-BFGS, under priors that are habits and not knowledge.
 
     Medians and spreads (standard deviations of the logarithm) of what is fitted. ``lengthscale`` is the one in one
-    dimension; with d parameters it is longer by d^(1/4), half way to how distances in the cube grow.
+    dimension; with d parameters that apply together it is longer by d^(1/4), half way to how distances in the cube
+    grow. The additive part is there from ``enough`` points on: fewer do not tell it from the other.
     """
 
     lengthscale: float = 0.3
     lengthscale_spread: float = 1.0
     amplitude: float = 1.0
     amplitude_spread: float = 1.0
+    additive: float = 0.4
+    enough: int = 50
     noise: float = 0.3
     noise_spread: float = 1.5
 
@@ -63,7 +101,9 @@ class FitMatern:
         """Fit standardised measurements with trust w, (n,), from ``start`` or from the priors' medians."""
         dimension = int(evidence.groups.max()) + 1
         likelihood = _Likelihood(evidence, trust)
-        centre, spread = self._medians(dimension), self._spreads(dimension)
+        parts = 2 if dimension > 1 and len(evidence.points) >= self.enough else 1
+        company = evidence.company or (dimension,) * dimension
+        centre, spread = self._medians(company, parts), self._spreads(dimension, parts)
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             value, gradient = likelihood(theta)
@@ -71,28 +111,31 @@ class FitMatern:
             return 0.5 * float(off @ off) - value, off / spread - gradient
 
         bounds = Bounds(np.append((centre - 4 * spread)[:-1], math.log(LEAST_NOISE)), centre + 4 * spread)
-        first = centre if start is None else np.log([*start.lengthscales, start.amplitude, start.noise])
+        first = centre if start is None else start.theta
         found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 1e-5})
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
-    def _medians(self, dimension: int) -> Floats:
-        lengthscale = self.lengthscale * dimension**0.25
-        return np.log([lengthscale] * dimension + [self.amplitude, self.noise])
+    def _medians(self, company: tuple[int, ...], parts: int) -> Floats:
+        lengthscales = [self.lengthscale * together**0.25 for together in company]
+        return np.log([*lengthscales, *[self.amplitude, self.additive][:parts], self.noise])
 
-    def _spreads(self, dimension: int) -> Floats:
-        return np.array([self.lengthscale_spread] * dimension + [self.amplitude_spread, self.noise_spread])
+    def _spreads(self, dimension: int, parts: int) -> Floats:
+        amplitudes = [self.amplitude_spread] * parts
+        return np.array([self.lengthscale_spread] * dimension + amplitudes + [self.noise_spread])
 
 
 def log_likelihood(evidence: Evidence, trust: Floats, fit: Fit) -> float:
     """Log density of standardised measurements with trust w, (n,), under the model with these numbers."""
-    return _Likelihood(evidence, trust)(np.log([*fit.lengthscales, fit.amplitude, fit.noise]))[0]
+    return _Likelihood(evidence, trust)(fit.theta)[0]
 
 
 class _Likelihood:
-    """Log likelihood of theta = log(lengthscales, amplitude, noise), and its gradient."""
+    """Log likelihood of theta = log(lengthscales, amplitudes, noise), and its gradient."""
 
     def __init__(self, evidence: Evidence, trust: Floats) -> None:
         self.evidence = evidence
+        self.dimension = int(evidence.groups.max()) + 1
+        self.apart = [pdist(evidence.points[:, evidence.groups == group]) for group in range(self.dimension)]
         unknown = np.isnan(evidence.noise)
         known = np.where(unknown, 0.0, trust / np.where(unknown, 1.0, evidence.noise) ** 2)
         self.own = evidence.summed(np.where(unknown, trust, 0.0))  # precision in units of 1 / s^2
@@ -105,10 +148,10 @@ class _Likelihood:
         self.constant = 0.5 * float(np.log(precision).sum()) - 0.5 * len(evidence) * math.log(2 * math.pi)
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
-        amplitude, variance = math.exp(2 * theta[-2]), math.exp(2 * theta[-1])
-        kernel, slope = _matern(self.evidence, np.exp(theta[:-2]))
+        lengthscales, amplitudes, variance = self._split(theta)
+        kernels, slope, slopes = self._kernels(lengthscales, amplitudes.size)
         noise = 1 / (self.own / variance + self.told)
-        root, bad = dpotrf(_with_diagonal(amplitude * kernel + CENTRE**2, noise), lower=1, overwrite_a=1)
+        root, bad = dpotrf(_with_diagonal(_mixed(amplitudes, kernels), noise), lower=1, overwrite_a=1)
         if bad:
             return -1e10, np.zeros_like(theta)
         solved = dpotrs(root, self.average, lower=1)[0]
@@ -118,11 +161,36 @@ class _Likelihood:
 
         gap = np.outer(solved, solved) - _symmetric(dpotri(root, lower=1, overwrite_c=1)[0])  # 2 d value / d matrix
         share = self.own * noise / variance
-        gradient = np.empty_like(theta)
-        gradient[:-2] = 0.5 * amplitude * self._lengthscale_part(gap * slope, np.exp(theta[:-2]))
-        gradient[-2] = amplitude * float(np.einsum("pq,pq->", gap, kernel))
-        gradient[-1] = float((gap.diagonal() * noise + 1) @ share) - self.unknown + self.scatter / variance
-        return value, gradient
+        by_lengthscale = 0.5 * amplitudes[0] * self._lengthscale_part(gap * slope, lengthscales)
+        if slopes:
+            pairs = squareform(gap, checks=False)
+            by_lengthscale += amplitudes[1] * np.array([pairs @ each for each in slopes])
+        by_amplitude = amplitudes * [float(np.einsum("pq,pq->", gap, kernel)) for kernel in kernels]
+        by_noise = float((gap.diagonal() * noise + 1) @ share) - self.unknown + self.scatter / variance
+        return value, np.array([*by_lengthscale, *by_amplitude, by_noise])
+
+    def _split(self, theta: Floats) -> tuple[Floats, Floats, float]:
+        """Lengthscales, squared amplitudes and noise variance."""
+        lengthscales, amplitudes = theta[: self.dimension], theta[self.dimension : -1]
+        return np.exp(lengthscales), np.exp(2 * amplitudes), math.exp(2 * theta[-1])
+
+    def _kernels(self, lengthscales: Floats, parts: int) -> tuple[list[Floats], Floats, list[Floats]]:
+        """The first one or two parts of the kernel, (u, u) each, and what the slopes by log lengthscales are made of.
+
+        Of the first part l^2 / (x_p - x_q)^2 times it, (u, u); of the second the slope by each, for all pairs p < q.
+        """
+        scaled = self.evidence.points / lengthscales[self.evidence.groups]
+        joint, slope = _matern(cdist(scaled, scaled))
+        if parts == 1:
+            return [joint], slope, []
+        total, slopes = np.zeros_like(self.apart[0]), []
+        for apart, lengthscale in zip(self.apart, lengthscales, strict=True):
+            distance = apart / lengthscale
+            alone, its = _matern(distance)
+            total += alone
+            slopes.append(its * distance**2 / self.dimension)
+        average = squareform(total / self.dimension, checks=False)
+        return [joint, _with_diagonal(average, np.ones(len(average)))], slope, slopes
 
     def _lengthscale_part(self, weighted: Floats, lengthscales: Floats) -> Floats:
         """Sum over pairs p, q of weighted_pq (x_p - x_q)^2 / l^2, for each lengthscale."""
@@ -132,21 +200,26 @@ class _Likelihood:
 
     def fit(self, theta: Floats, strange: float) -> Fit:
         """The fit with these numbers, and the mean of f that goes with them."""
-        *lengthscales, amplitude, noise = np.exp(theta).tolist()
-        variances = 1 / (self.own / noise**2 + self.told)
-        matrix = amplitude**2 * _matern(self.evidence, np.array(lengthscales))[0] + CENTRE**2
-        centre = CENTRE**2 * float(np.linalg.solve(_with_diagonal(matrix, variances), self.average).sum())
-        return Fit(tuple(lengthscales), amplitude, max(noise, LEAST_NOISE * amplitude), centre, strange)
+        lengthscales, amplitudes, variance = self._split(theta)
+        noise = 1 / (self.own / variance + self.told)
+        matrix = _with_diagonal(_mixed(amplitudes, self._kernels(lengthscales, amplitudes.size)[0]), noise)
+        centre = CENTRE**2 * float(np.linalg.solve(matrix, self.average).sum())
+        least = LEAST_NOISE * math.sqrt(amplitudes.sum())
+        amplitude, *additive = np.sqrt(amplitudes).tolist()
+        return Fit(tuple(lengthscales.tolist()), amplitude, max(math.sqrt(variance), least), centre, strange, *additive)
 
 
-def _matern(evidence: Evidence, lengthscales: Floats) -> tuple[Floats, Floats]:
-    """Matern 5/2 of all pairs of points, and l^2 / (x_p - x_q)^2 times its derivative by log l, both (u, u)."""
-    scaled = evidence.points / lengthscales[evidence.groups]
-    z = cdist(scaled, scaled)
-    z *= math.sqrt(5)
+def _matern(distances: Floats) -> tuple[Floats, Floats]:
+    """Matern 5/2 of distances r in lengthscales, and 1 / r^2 times its derivative by log l."""
+    z = math.sqrt(5) * distances
     decay = np.exp(-z)
     slope = (1 + z) * decay
     return slope + z * z * decay / 3, slope * (5 / 3)
+
+
+def _mixed(amplitudes: Floats, kernels: list[Floats]) -> Floats:
+    """Prior covariance of the points' values, (u, u): of f, and of the mean c."""
+    return sum((a * kernel for a, kernel in zip(amplitudes, kernels, strict=True)), start=np.array(CENTRE**2))
 
 
 def _with_diagonal(matrix: Floats, diagonal: Floats) -> Floats:

@@ -6,7 +6,9 @@ measurement's own, with a Gamma distribution; given the rest, the expectation of
     w = (dof + 1) / (dof + (r^2 + std(x)^2) / s^2),    r the residual, s the noise.
 
 Alternating between w and the posterior of f (variational expectation maximisation) makes a measurement count for less
-the less it agrees with the rest, and for nothing if it is absurd. A heuristic without a bound.
+the less it agrees with the rest, and for nothing if it is absurd. Measurements of one point that agree with each other
+are trusted, however far they lie from the rest: noise does not repeat itself, so f is like that there. A heuristic
+without a bound.
 """
 
 from __future__ import annotations
@@ -93,10 +95,11 @@ class StudentT:
     def trust(self, evidence: Evidence, fit: Fit) -> Floats:
         kernel = fit.kernel(evidence.groups)(evidence.points, evidence.points)
         dofs, variances, trust = self._dofs(evidence), evidence.variance(fit.noise**2), self.first(evidence)
+        own = _disagreement(evidence)
         for _ in range(self.iterations):
             mean, variance, _ = smoothed(kernel, evidence, trust / variances, fit.centre)
-            residuals = evidence.values - mean[evidence.where]
-            trust = _expected(dofs, (residuals**2 + variance[evidence.where]) / variances)
+            squares = (evidence.values - mean[evidence.where]) ** 2 + variance[evidence.where]
+            trust = _expected(dofs, np.minimum(squares, own) / variances)
         return trust
 
     def arriving(self, residual: float, std: float, noise: float) -> float:
@@ -117,6 +120,16 @@ class StudentT:
     def _dofs(self, evidence: Evidence) -> Floats:
         """Degrees of freedom of each measurement, (n,)."""
         return np.asarray(self.dof + self.growth * (evidence.summed(np.ones(len(evidence))) - 1)[evidence.where])
+
+
+def _disagreement(evidence: Evidence) -> Floats:
+    """Squared distance of each measurement from the middle of those of its point, (n,); infinite for a single one.
+
+    It is as large on average as the noise's variance, since the middle of two is half way to each.
+    """
+    counts = evidence.summed(np.ones(len(evidence)))[evidence.where]
+    squares = (evidence.values - evidence.medians()[evidence.where]) ** 2
+    return np.where(counts > 1, squares * counts / np.maximum(counts - 1, 1), np.inf)
 
 
 def _expected(dofs: Floats, squares: Floats) -> Floats:

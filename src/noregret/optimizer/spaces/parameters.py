@@ -7,74 +7,62 @@ options takes k, so that any two options lie equally far apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from numbers import Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
+from noregret.optimizer.spaces.parameter import checked_when
+from noregret.optimizer.spaces.scales import (
+    Steps,
+    check_bounds,
+    checked_inside,
+    checked_number,
+    finite,
+    from_unit,
+    to_unit,
+)
 
 MOST_OPTIONS = 1000
 """Options that a `Choice` may have: each takes a coordinate, and the cost of a question grows with these."""
-
-
-@runtime_checkable
-class Parameter(Protocol):
-    """One thing to choose."""
-
-    @property
-    def width(self) -> int:
-        """How many columns of the unit cube it takes."""
-        ...
-
-    @property
-    def count(self) -> float:
-        """How many values it has, infinite for real numbers."""
-        ...
-
-    def values(self) -> Sequence[Any]:
-        """All its values, where ``count`` is finite."""
-        ...
-
-    def checked(self, name: str, value: Any) -> Any:
-        """The value as this parameter returns it; ValueError, with the parameter's name, if it is none of its."""
-        ...
-
-    def key(self, value: Any) -> Hashable:
-        """Equal for equal values, and only for these."""
-        ...
-
-    def encode(self, values: Sequence[Any]) -> Floats:
-        """Coordinates of n values, (n, width), all in [0, 1]."""
-        ...
-
-    def decode(self, coordinates: Floats) -> list[Any]:
-        """The values nearest to these (n, width) coordinates."""
-        ...
-
-    def snap(self, coordinates: Floats) -> Floats:
-        """The coordinates of those values, (n, width)."""
-        ...
 
 
 @dataclass(frozen=True)
 class Float:
     """A real number from ``low`` to ``high``, both included; ``log`` for one whose size spans orders of magnitude.
 
+    With a ``step`` it is one of low, low + step, ..., high. ``when`` says which values other parameters must have for
+    it to apply: ``when={"model": "forest"}``, or a list of values.
+
     >>> Float(0.001, 1000, log=True).decode(np.array([[0.0], [0.5], [1.0]]))
     [0.001, 1.0, 1000.0]
+    >>> list(Float(0, 1, step=0.25).values())
+    [0.0, 0.25, 0.5, 0.75, 1.0]
     """
 
     low: float
     high: float
     log: bool = False
+    step: float | None = None
+    when: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        _check_bounds(self.low, self.high, self.log)
+        check_bounds(self.low, self.high, self.log)
+        object.__setattr__(self, "when", checked_when(self.when))
+        if self.step is not None and self.log:
+            raise ValueError(f"a range has a step or a log scale, not both, got step {self.step}: drop one of the two")
+        self._steps  # noqa: B018  raises where the step does not fit
+
+    @cached_property
+    def _steps(self) -> Steps | None:
+        return None if self.step is None else Steps(self.low, self.high, self.step)
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @property
     def width(self) -> int:
@@ -82,44 +70,70 @@ class Float:
 
     @property
     def count(self) -> float:
+        if self._steps:
+            return len(self._steps)
         return math.inf if self.low < self.high else 1
 
     def values(self) -> Sequence[float]:
-        return [self.low]
+        return self._steps or [self.low]
 
     def checked(self, name: str, value: Any) -> float:
-        return float(_inside(name, _number(name, value), self.low, self.high))
+        number = checked_number(name, value)
+        if self._steps:
+            return self._steps.checked(name, float(number))
+        return float(checked_inside(name, number, self.low, self.high))
 
     def key(self, value: Any) -> Hashable:
         return float(value)
 
     def encode(self, values: Sequence[Any]) -> Floats:
-        return _to_unit(np.asarray(values, dtype=float), self.low, self.high, self.log)
+        numbers = np.asarray(values, dtype=float)
+        return self._steps.to_unit(numbers) if self._steps else to_unit(numbers, self.low, self.high, self.log)
 
     def decode(self, coordinates: Floats) -> list[float]:
-        numbers = _from_unit(coordinates[:, 0], self.low, self.high, self.log)
+        if self._steps:
+            return [self._steps[int(place)] for place in self._steps.nearest(coordinates[:, 0])]
+        numbers = from_unit(coordinates[:, 0], self.low, self.high, self.log)
         return [float(number) for number in np.clip(numbers, self.low, self.high)]
 
     def snap(self, coordinates: Floats) -> Floats:
+        if self._steps:
+            return to_unit(self._steps.nearest(coordinates[:, 0]), 0, len(self._steps) - 1, False)
         return np.clip(coordinates, 0.0, 1.0) if self.low < self.high else np.zeros_like(coordinates)
 
 
 @dataclass(frozen=True)
 class Int:
-    """A whole number from ``low`` to ``high``, both included; ``log`` as for `Float`.
+    """A whole number from ``low`` to ``high``, both included; ``log``, ``step`` and ``when`` as for `Float`.
 
     >>> Int(1, 4).decode(np.array([[0.0], [0.3], [0.9], [1.0]]))
     [1, 2, 4, 4]
+    >>> list(Int(16, 64, step=16).values())
+    [16, 32, 48, 64]
     """
 
     low: int
     high: int
     log: bool = False
+    step: int | None = None
+    when: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        _check_bounds(self.low, self.high, self.log)
+        check_bounds(self.low, self.high, self.log)
+        object.__setattr__(self, "when", checked_when(self.when))
         if self.low != int(self.low) or self.high != int(self.high):
             raise ValueError(f"bounds of an Int must be whole numbers, got {self.low} and {self.high}: use Float")
+        if self.step is not None and (not finite(self.step) or self.step != int(self.step)):
+            raise ValueError(f"step of an Int must be a whole number, got {self.step!r}: use Float")
+        if self._steps and self.log:
+            raise ValueError(f"a range has a step or a log scale, not both, got step {self.step}: drop one of the two")
+
+    @cached_property
+    def _steps(self) -> Steps | None:
+        return None if self.step in (None, 1) else Steps(self.low, self.high, self.step)
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @property
     def width(self) -> int:
@@ -127,47 +141,54 @@ class Int:
 
     @property
     def count(self) -> float:
-        return int(self.high) - int(self.low) + 1
+        return (int(self.high) - int(self.low)) // int(self.step or 1) + 1
 
     def values(self) -> Sequence[int]:
-        return range(int(self.low), int(self.high) + 1)
+        return range(int(self.low), int(self.high) + 1, int(self.step or 1))
 
     def checked(self, name: str, value: Any) -> int:
-        number = _number(name, value)
+        number = checked_number(name, value)
         if number != int(number):
             raise ValueError(f"{name} must be a whole number, got {value!r}")
-        return int(_inside(name, int(number), self.low, self.high))
+        if self._steps:
+            return int(self._steps.checked(name, int(number)))
+        return int(checked_inside(name, int(number), self.low, self.high))
 
     def key(self, value: Any) -> Hashable:
         return int(value)
 
     def encode(self, values: Sequence[Any]) -> Floats:
-        return _to_unit(np.asarray(values, dtype=float), self.low, self.high, self.log)
+        numbers = np.asarray(values, dtype=float)
+        return self._steps.to_unit(numbers) if self._steps else to_unit(numbers, self.low, self.high, self.log)
 
     def decode(self, coordinates: Floats) -> list[int]:
         return [int(number) for number in self._nearest(coordinates)]
 
     def snap(self, coordinates: Floats) -> Floats:
-        return _to_unit(self._nearest(coordinates), self.low, self.high, self.log)
+        return self.encode(list(self._nearest(coordinates)))
 
     def _nearest(self, coordinates: Floats) -> Floats:
         column = coordinates[:, 0]
+        if self._steps:
+            return np.asarray(self.low + self._steps.step * self._steps.nearest(column), dtype=float)
         if not self.log:  # so that the two ends get as much of the cube as the others
             column = (column * self.count - 0.5) / max(self.count - 1, 1)
-        return np.clip(np.rint(_from_unit(column, self.low, self.high, self.log)), self.low, self.high)
+        return np.clip(np.rint(from_unit(column, self.low, self.high, self.log)), self.low, self.high)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several options without an order; numbers among them too are just names.
+    """One of several options without an order; numbers among them too are just names. ``when`` as for `Float`.
 
     >>> Choice(["adam", "sgd"]).decode(np.array([[0.2], [0.9]]))
     ['adam', 'sgd']
     """
 
     options: tuple[Any, ...]
+    when: Mapping[str, Any] | None = field(default=None, hash=False)
 
-    def __init__(self, options: Sequence[Any]) -> None:
+    def __init__(self, options: Sequence[Any], when: Mapping[str, Any] | None = None) -> None:
+        object.__setattr__(self, "when", checked_when(when))
         if isinstance(options, str | bytes | Set) or not isinstance(options, Iterable):
             raise ValueError(f"options of a Choice must be a list, got {options!r}")
         object.__setattr__(self, "options", tuple(options))
@@ -181,6 +202,9 @@ class Choice:
         for i, option in enumerate(self.options):
             if self._index("option", option) < i:
                 raise ValueError(f"options of a Choice must differ, got {option!r} twice")
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @property
     def width(self) -> int:
@@ -236,38 +260,14 @@ class Choice:
         raise ValueError(f"{name} must be one of {list(self.options)}, got {value!r}")
 
 
-def _check_bounds(low: Any, high: Any, log: bool) -> None:
-    for bound in (low, high):
-        if not finite(bound):
-            raise ValueError(f"bounds must be finite numbers, got {low!r} and {high!r}")
-    if low > high:
-        raise ValueError(f"low must not be above high, got {low} and {high}: swap them")
-    if log and low <= 0:
-        raise ValueError(f"low must be above 0 on a log scale, got {low}")
-    if not math.isfinite(float(high) - float(low)):
-        raise ValueError(f"the range from {low} to {high} is too wide for floating point: narrow it")
+def described(parameter: Float | Int | Choice) -> str:
+    """The parameter as it is written, without the step and the condition that it does not have.
 
-
-def finite(value: Any) -> bool:
-    """Whether this is a real number that a float can hold."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
-
-
-def _number(name: str, value: Any) -> Any:
-    if not finite(value):
-        raise ValueError(f"{name} must be a finite number, got {value!r}")
-    return value
-
-
-def _inside(name: str, value: Any, low: float, high: float) -> Any:
-    if not low <= value <= high:
-        raise ValueError(f"{name} must be from {low} to {high}, got {value}: widen the bounds or drop this measurement")
-    return value
+    Studies are told apart by it: those that were stored before there were steps and conditions are still the same.
+    """
+    shown = {its.name: getattr(parameter, its.name) for its in fields(parameter)}
+    given = [f"{name}={value!r}" for name, value in shown.items() if value is not None]
+    return f"{type(parameter).__name__}({', '.join(given)})"
 
 
 def identity(value: Any) -> tuple[bool, Any]:
@@ -281,18 +281,3 @@ def _same(first: Any, second: Any) -> bool:
         return identity(first)[0] == identity(second)[0] and bool(first == second)
     except ValueError:
         return False
-
-
-def _to_unit(values: Floats, low: float, high: float, log: bool) -> Floats:
-    if low == high:
-        return np.zeros((len(values), 1))
-    if log:
-        values, low, high = np.log(values), math.log(low), math.log(high)
-    return np.clip((values - low) / (high - low), 0.0, 1.0)[:, None]
-
-
-def _from_unit(column: Floats, low: float, high: float, log: bool) -> Floats:
-    if log:
-        inside = np.exp(_from_unit(column, math.log(low), math.log(high), False))
-        return np.where(column <= 0, low, np.where(column >= 1, high, inside))  # the ends are exact
-    return np.asarray(low * (1 - column) + high * column)

@@ -10,16 +10,24 @@ import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import compress
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from noregret.belief.posterior import Floats
-from noregret.optimizer.spaces.parameters import Parameter
+from noregret.optimizer.spaces.conditions import Requirement, applies, compatible, in_words, requirements, settings
+from noregret.optimizer.spaces.parameter import Parameter
+
+Bools = NDArray[np.bool_]
 
 MOST_COORDINATES = 2000
 """Coordinates that all parameters of a space may take together."""
+
+MOST_COUNTED = 3000
+"""Settings of the parameters above others up to which it is counted how many params there are."""
 
 
 class Space(Protocol):
@@ -31,8 +39,18 @@ class Space(Protocol):
         ...
 
     @property
+    def company(self) -> tuple[int, ...]:
+        """How many parameters apply together with each, itself among them."""
+        ...
+
+    @property
     def count(self) -> float:
         """How many different params there are, infinite where a real number is among the parameters."""
+        ...
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the parameters, in order."""
         ...
 
     def checked(self, params: Any) -> Any:
@@ -55,6 +73,10 @@ class Space(Protocol):
         """The points of the space nearest to these (n, d) points of the cube, (n, d)."""
         ...
 
+    def applying(self, points: Floats) -> Bools:
+        """Which parameters apply at these (n, d) points, (n, parameters); the others' coordinates say nothing there."""
+        ...
+
     def everything(self) -> Floats:
         """All points there are, (count, d), where ``count`` is finite."""
         ...
@@ -62,12 +84,18 @@ class Space(Protocol):
 
 @dataclass(frozen=True)
 class Product:
-    """Named parameters, each free of the others.
+    """Named parameters, each free of the others or with a condition on them.
+
+    Where a parameter does not apply, params do not have it, and its coordinates are those of `_middle`: the same
+    for all such points, so it makes no two of them look different.
 
     >>> from noregret import Choice, Float, Int
     >>> space = Product({"rate": Float(1e-4, 1e-1, log=True), "layers": Int(1, 3), "kind": Choice(["b", "c", "d"])})
     >>> space.decode(space.encode([{"kind": "d", "layers": 2, "rate": 0.1}]))
     [{'rate': 0.1, 'layers': 2, 'kind': 'd'}]
+    >>> space = Product({"model": Choice(["line", "forest"]), "depth": Int(1, 9, when={"model": "forest"})})
+    >>> space.decode(space.encode([{"model": "line"}, {"model": "forest", "depth": 3}]))
+    [{'model': 'line'}, {'model': 'forest', 'depth': 3}]
     """
 
     parameters: Mapping[str, Parameter]
@@ -85,40 +113,143 @@ class Product:
                 "than two takes one for each of its options, so drop some options"
             )
 
+        self._requirements  # noqa: B018  raises where a condition makes no sense
+
     @cached_property
     def groups(self) -> tuple[int, ...]:
         return tuple(i for i, parameter in enumerate(self.parameters.values()) for _ in range(parameter.width))
 
     @cached_property
+    def company(self) -> tuple[int, ...]:
+        return tuple(
+            sum(map(partial(compatible, needed), self._requirements.values())) for needed in self._requirements.values()
+        )
+
+    @cached_property
     def count(self) -> float:
-        return math.prod(parameter.count for parameter in self.parameters.values())
+        """How many different params there are; infinite, too, where conditions are too many to count them."""
+        counts = {name: parameter.count for name, parameter in self.parameters.items()}
+        above = {name: self.parameters[name] for name in self._above}
+        total: float = 0
+        for number, setting in enumerate(settings(above, self._requirements)):
+            if number == MOST_COUNTED or total == math.inf:
+                return math.inf
+            keys = self._keys(setting)
+            free = [name for name in counts if name not in above and applies(self._requirements[name], keys)]
+            total += math.prod(counts[name] for name in free)
+        return total
+
+    @property
+    def names(self) -> list[Any]:
+        return list(self.parameters)
 
     def checked(self, params: Any) -> dict[str, Any]:
         if not isinstance(params, Mapping):
             raise ValueError(f"params must be a dict with a value for each parameter, got {params!r}")
-        unknown = [name for name in params if name not in self.parameters]
-        missing = [name for name in self.parameters if name not in params]
-        if unknown or missing:
-            wrong = f"unknown {unknown[0]!r}" if unknown else f"{missing[0]!r} is missing"
-            raise ValueError(f"params must have a value for each of {list(self.parameters)}: {wrong}")
-        return {name: parameter.checked(name, params[name]) for name, parameter in self.parameters.items()}
+        unknown = next((name for name in params if name not in self.parameters), None)
+        if unknown is not None:
+            raise ValueError(f"params must have a value for each of {list(self.parameters)}: unknown {unknown!r}")
+        named = {name: parameter for name, parameter in self.parameters.items() if name in params}
+        values = {name: parameter.checked(name, params[name]) for name, parameter in named.items()}
+        self._check_complete(values)
+        return values
+
+    def _check_complete(self, values: Mapping[str, Any]) -> None:
+        """Raise ValueError unless these are values of all parameters that apply, and of no others."""
+        needed = self.applicable(values)
+        missing = next((name for name in needed if name not in values), None)
+        if missing is not None:
+            because = self.parameters[missing].when
+            why = f", which applies when {in_words(because)}" if because else ""
+            raise ValueError(f"params must have a value for each of {needed}: {missing!r} is missing{why}")
+        extra = next((name for name in values if name not in needed), None)
+        if extra is not None:
+            raise ValueError(
+                f"params must have values only for what applies, here {needed}: leave out {extra!r}, which applies "
+                f"only when {in_words(self.parameters[extra].when or {})}"
+            )
+
+    def applicable(self, params: Mapping[str, Any]) -> list[str]:
+        """The names of the parameters that apply, given these values."""
+        keys = self._keys({name: params[name] for name in self._above if name in params})
+        return [name for name, required in self._requirements.items() if applies(required, keys)]
 
     def key(self, params: Any) -> Hashable:
-        return tuple(parameter.key(params[name]) for name, parameter in self.parameters.items())
+        return tuple(its.key(params[name]) if name in params else None for name, its in self.parameters.items())
 
     def encode(self, params: Sequence[Any]) -> Floats:
-        return np.hstack([parameter.encode([p[name] for p in params]) for name, parameter in self.parameters.items()])
+        if not self._is_conditional:
+            return np.hstack([its.encode([p[name] for p in params]) for name, its in self.parameters.items()])
+        return np.hstack([self._column(name, params) for name in self.parameters])
 
     def decode(self, points: Floats) -> list[dict[str, Any]]:
         columns = [parameter.decode(part) for parameter, part in self._parts(points)]
-        return [dict(zip(self.parameters, values, strict=True)) for values in zip(*columns, strict=True)]
+        rows = [dict(zip(self.parameters, values, strict=True)) for values in zip(*columns, strict=True)]
+        if not self._is_conditional:
+            return rows
+        return [dict(compress(row.items(), kept)) for row, kept in zip(rows, self.applying(points), strict=True)]
 
     def snap(self, points: Floats) -> Floats:
-        return np.hstack([parameter.snap(part) for parameter, part in self._parts(points)])
+        snapped = np.hstack([parameter.snap(part) for parameter, part in self._parts(points)])
+        if not self._is_conditional:
+            return snapped
+        return np.where(self.applying(points)[:, self.groups], snapped, self._middle)
+
+    def applying(self, points: Floats) -> Bools:
+        found = np.ones((len(points), len(self.parameters)), dtype=bool)
+        if self._is_conditional:
+            keys = {name: self._part_keys(name, points) for name in self._above}
+            for column, needed in enumerate(self._requirements.values()):
+                for above, allowed in needed.items():
+                    found[:, column] &= [key in allowed for key in keys[above]]
+        return found
 
     def everything(self) -> Floats:
+        if self._is_conditional:
+            return self.encode(list(settings(self.parameters, self._requirements)))
         columns = [parameter.encode(parameter.values()) for parameter in self.parameters.values()]
         return np.array([np.concatenate(rows) for rows in itertools.product(*columns)])
+
+    @cached_property
+    def _requirements(self) -> dict[str, Requirement]:
+        return requirements(self.parameters)
+
+    @cached_property
+    def _above(self) -> tuple[str, ...]:
+        """The names of the parameters that others have conditions on."""
+        return tuple(dict.fromkeys(name for required in self._requirements.values() for name in required))
+
+    @property
+    def _is_conditional(self) -> bool:
+        return bool(self._above)
+
+    @cached_property
+    def _middle(self) -> Floats:
+        """The coordinates of parameters that do not apply: the middle of a range or of all options, (d,)."""
+        widths = [parameter.width for parameter in self.parameters.values()]
+        return np.concatenate([np.full(width, 0.5 if width == 1 else 1 / (width * math.sqrt(2))) for width in widths])
+
+    def _keys(self, params: Mapping[str, Any]) -> dict[str, Hashable]:
+        """The keys of the values that there are."""
+        return {name: its.key(params[name]) for name, its in self.parameters.items() if name in params}
+
+    def _column(self, name: str, params: Sequence[Any]) -> Floats:
+        """The coordinates of one parameter, (n, width)."""
+        rows = [row for row, its in enumerate(params) if name in its]
+        part = np.tile(self._middle[self._span(name)], (len(params), 1))
+        part[rows] = self.parameters[name].encode([params[row][name] for row in rows])
+        return part
+
+    def _part_keys(self, name: str, points: Floats) -> list[Hashable]:
+        """The keys of one parameter's values at these points."""
+        parameter = self.parameters[name]
+        return [parameter.key(value) for value in parameter.decode(points[:, self._span(name)])]
+
+    def _span(self, name: str) -> slice:
+        """The columns of a parameter."""
+        group = list(self.parameters).index(name)
+        start = self.groups.index(group)
+        return slice(start, start + self.parameters[name].width)
 
     def _parts(self, points: Floats) -> list[tuple[Parameter, Floats]]:
         ends = np.cumsum([parameter.width for parameter in self.parameters.values()])[:-1]

@@ -10,9 +10,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Parameter, finite, identity
+from noregret.optimizer.spaces.parameter import Parameter
+from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, identity
 from noregret.optimizer.spaces.rows import NO_ROW, DictRows, NumberRows, Rows
-from noregret.optimizer.spaces.space import Product, Space
+from noregret.optimizer.spaces.scales import finite
+from noregret.optimizer.spaces.space import Bools, Product, Space
 
 
 class Table:
@@ -32,7 +34,8 @@ class Table:
         columns = self._rows.columns()
         self._columns = Product({name: _column(name, values) for name, values in columns.items()})
         self._points = np.hstack([self._columns.parameters[name].encode(values) for name, values in columns.items()])
-        self.groups, self._kept = self._columns.groups, self._rows.distinct()  # of equal rows the first stands for all
+        self.groups, self.company = self._columns.groups, self._columns.company
+        self._kept = self._rows.distinct()  # of equal rows the first stands for all
 
     def __repr__(self) -> str:
         return f"Table(<{len(self._rows)} rows>)"
@@ -40,6 +43,15 @@ class Table:
     @property
     def count(self) -> float:
         return len(self._kept)
+
+    @property
+    def names(self) -> list[Any]:
+        return list(self._columns.parameters)
+
+    @property
+    def is_array(self) -> bool:
+        """Whether params are rows of numbers, and no dicts."""
+        return isinstance(self._rows, NumberRows)
 
     def checked(self, params: Any) -> Any:
         return self._rows[self.key(params)]
@@ -61,6 +73,9 @@ class Table:
 
     def snap(self, points: Floats) -> Floats:
         return np.asarray(self._points[self._nearest(points)])
+
+    def applying(self, points: Floats) -> Bools:
+        return self._columns.applying(points)
 
     def everything(self) -> Floats:
         return np.asarray(self._points[self._kept])
@@ -101,7 +116,7 @@ def _read(rows: Any) -> Rows:
 def _column(name: Any, values: Any) -> Parameter:
     """Numbers from the least to the largest, or a choice."""
     numbers = isinstance(values, np.ndarray)
-    missing = np.flatnonzero(np.isnan(values)) if numbers else [i for i, value in enumerate(values) if _missing(value)]
+    missing = np.flatnonzero(np.isnan(values)) if numbers else [i for i, v in enumerate(values) if is_missing(v)]
     if len(missing):
         raise ValueError(f"column {name!r} of the table is missing in row {missing[0]}: fill it or drop the row")
     if numbers:
@@ -118,7 +133,7 @@ def _numbers(name: Any, least: Any, largest: Any) -> Float:
     return Float(float(least), float(largest))
 
 
-def _missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Whether this stands for no value, in whichever library's way."""
     try:
         return value is None or bool(value != value)

@@ -26,7 +26,7 @@ CURVE = 41
 
 @dataclass(frozen=True)
 class Effect:
-    """What one parameter does while the others stay as at the best point."""
+    """What one parameter does while the others stay as at the best point, or if they no longer apply, at their best."""
 
     name: str
     values: tuple[Any, ...]
@@ -123,7 +123,7 @@ class Findings:
     @cached_property
     def points(self) -> list[Point]:
         """What was measured, by params, in the order of first measurement."""
-        grouped: dict[tuple[str, ...], list[Record]] = {}
+        grouped: dict[tuple[tuple[str, str], ...], list[Record]] = {}
         for record in self.done:
             grouped.setdefault(_key(record.params), []).append(record)
         return [Point(records[0].params, tuple(records)) for records in grouped.values()]
@@ -165,16 +165,28 @@ class Findings:
         space = self.study.space
         if self.best is None or not isinstance(space, Mapping):
             return []
-        found = [self._effect(name, _grid(parameter, self.best.params[name])) for name, parameter in space.items()]
+        best = self.best.params
+        found = [self._effect(name, _grid(its, best[name])) for name, its in space.items() if name in best]
         return sorted((effect for effect in found if len(effect.values) > 1), key=lambda effect: -effect.span)
 
     def _effect(self, name: str, values: Sequence[Any]) -> Effect:
+        moved = [(value, params) for value in values if (params := self._moved(name, value)) is not None]
+        return Effect(name, tuple(value for value, _ in moved), *self.predicted([params for _, params in moved]))
+
+    def _moved(self, name: str, value: Any) -> Params | None:
+        """The best point with one parameter moved; the best one measured there if that changes which others apply."""
         assert self.best
-        return Effect(name, tuple(values), *self.predicted([{**self.best.params, name: value} for value in values]))
+        moved = {**self.best.params, name: value}
+        try:
+            return dict(self.optimizer.space.checked(moved))
+        except ValueError:
+            there = [point.params for point in self.points if point.params.get(name) == value]
+        estimates = self.predicted(there)[0] * (1 if self.study.goal == "minimize" else -1)
+        return there[int(np.argmin(estimates))] if there else None
 
 
-def _key(params: Params) -> tuple[str, ...]:
-    return tuple(text(params[name]) for name in sorted(params))
+def _key(params: Params) -> tuple[tuple[str, str], ...]:
+    return tuple((name, text(params[name])) for name in sorted(params))
 
 
 def _grid(parameter: Float | Int | Choice, best: Any) -> list[Any]:

@@ -128,7 +128,7 @@ def _settings(findings: Findings, points: Sequence[Point]) -> str:
     """Points as a chart and a table, by number."""
     estimates = findings.predicted([point.params for point in points])[0]
     rows = [
-        [str(i), words.number(estimate), str(len(point.records)), *map(words.value, point.params.values())]
+        [str(i), words.number(estimate), str(len(point.records)), *words.cells(point.params, findings.study.names)]
         for i, (point, estimate) in enumerate(zip(points, estimates, strict=True), 1)
     ]
     return pictures.settings(findings, points) + _table(
@@ -140,7 +140,7 @@ def _outliers(findings: Findings) -> str:
     if not findings.outliers:
         return ""
     shown = findings.outliers[-20:]
-    rows = [[f"{100 * findings.weights[record.number]:.2g} %", *_row(record)] for record in shown]
+    rows = [[f"{100 * findings.weights[record.number]:.2g} %", *_row(findings, record)] for record in shown]
     return (
         f'<section id="outliers"><h2>Outlying measurements</h2><p>{prose.outliers(findings)}</p>'
         f"{_table(['counts for', *_columns(findings)], rows)}</section>"
@@ -167,7 +167,7 @@ def _failures(findings: Findings) -> str:
 def _trials(findings: Findings) -> str:
     records = findings.records[-MANY:]
     odd = {record.number for record in findings.outliers}
-    rows = [_row(record) for record in reversed(records)]
+    rows = [_row(findings, record) for record in reversed(records)]
     marked = [record.number in odd for record in reversed(records)]
     return (
         f'<section id="trials"><h2>All trials</h2><details><summary>{len(records)} trials, the last first</summary>'
@@ -195,10 +195,10 @@ def _columns(findings: Findings) -> list[str]:
     return ["trial", "result", "took", *findings.study.names]
 
 
-def _row(record: Record) -> list[str]:
+def _row(findings: Findings, record: Record) -> list[str]:
     result = words.number(record.value, 6) if record.value is not None else record.state
     took = words.duration(record.seconds) if record.finished else ""
-    return [str(record.number), result, took, *map(words.value, record.params.values())]
+    return [str(record.number), result, took, *words.cells(record.params, findings.study.names)]
 
 
 def _table(

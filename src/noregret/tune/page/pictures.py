@@ -53,7 +53,8 @@ def effect(findings: Findings, found: Effect) -> str:
     assert findings.best
     chart.mark(place(findings.best.params[found.name]))
     for kind, records in _kinds(findings).items():
-        _dots(chart, [(place(record.params[found.name]), record) for record in records], kind)
+        having = [record for record in records if found.name in record.params]
+        _dots(chart, [(place(record.params[found.name]), record) for record in having], kind)
     return chart.svg("small")
 
 

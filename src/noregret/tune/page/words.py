@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
@@ -73,6 +73,15 @@ def params(values: Mapping[str, Any], separator: str = ", ") -> str:
     'rate=0.1235, mode=wal'
     """
     return separator.join(f"{name}={value(found)}" for name, found in values.items())
+
+
+def cells(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Params in the columns of a table, empty for what does not apply.
+
+    >>> cells({"depth": 3}, ["depth", "rate"])
+    ['3', '']
+    """
+    return [value(values[name]) if name in values else "" for name in names]
 
 
 def value(found: Any) -> str:

@@ -121,8 +121,8 @@ def _distribution(parameter: Float | Int | Choice) -> BaseDistribution:
     if isinstance(parameter, Choice):
         return CategoricalDistribution(parameter.options)
     if isinstance(parameter, Float):
-        return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
-    return IntDistribution(parameter.low, parameter.high, log=parameter.log)
+        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step or 1)
 
 
 def _column(values: list[Any]) -> BaseDistribution:

@@ -200,7 +200,7 @@ class Live(Lines):
         for name in self.study.names:
             table.add_column(name, justify="right", style="dim", no_wrap=True)
         for trial, outcome in reversed(last):
-            params = [_text(words.value(value)) for value in trial.params.values()]
+            params = [_text(cell) for cell in words.cells(trial.params, self.study.names)]
             table.add_row(str(trial.number), *self._answer(outcome, trial), *params)
         return table
 

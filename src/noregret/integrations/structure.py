@@ -1,0 +1,240 @@
+"""Structure: which parameters the trials of an Optuna study have had, and what decides that they have them.
+
+An objective may suggest a parameter in some trials only, ``if model == "forest": depth = trial.suggest_int(...)``.
+Nobody says so, but the completed trials show it: depth is there when model is "forest", and not when it is anything
+else. A parameter with one range in some trials and another one in others counts as two.
+
+What decides is looked for among the parameters with few values that are there whenever the other one is, and in
+further trials: the values with which it was there, and between them if they are numbers. Of several parameters that
+tell the trials with it from those without it, the one that tells most apart is taken, then, if some remain, the next.
+Where that leaves trials unexplained, the parameter is none of the structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Any
+
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Int
+
+MOST_DECIDING = 100
+"""Values of a number that may decide about other parameters: of more, any two trials have different ones."""
+
+When = Mapping[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One of Optuna's distributions as a parameter of ours; those with steps become whole numbers of steps."""
+
+    distribution: BaseDistribution
+
+    @property
+    def parameter(self) -> Float | Int | Choice:
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return Choice(list(range(len(d.choices))))
+        assert isinstance(d, FloatDistribution | IntDistribution)
+        if self._step is not None:
+            return Int(0, round((d.high - d.low) / self._step))
+        return Float(d.low, d.high, d.log) if isinstance(d, FloatDistribution) else Int(d.low, d.high, d.log)
+
+    def value(self, ours: Any) -> Any:
+        """The value as Optuna has it."""
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return d.choices[ours]
+        assert isinstance(d, FloatDistribution | IntDistribution)
+        return ours if self._step is None else min(d.low + self._step * ours, d.high)
+
+    def ours(self, value: Any) -> Any:
+        """The value as the optimizer has it."""
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return int(d.to_internal_repr(value))
+        assert isinstance(d, FloatDistribution | IntDistribution)
+        return value if self._step is None else round((value - d.low) / self._step)
+
+    @property
+    def _step(self) -> float | None:
+        d = self.distribution
+        if isinstance(d, IntDistribution) and d.log:
+            return None
+        step = d.step if isinstance(d, FloatDistribution | IntDistribution) else None
+        return None if isinstance(d, IntDistribution) and step == 1 else step
+
+
+@dataclass(frozen=True)
+class Column:
+    """A parameter with one range, and the values of other columns, by their label, with which it is there."""
+
+    name: str
+    distribution: BaseDistribution
+    when: When = field(default_factory=dict)
+
+    @property
+    def parameter(self) -> Float | Int | Choice:
+        """The parameter of the optimizer that it is."""
+        return replace(
+            Parameter(self.distribution).parameter, when={label: list(its) for label, its in self.when.items()}
+        )
+
+    def holds(self, trial: FrozenTrial) -> bool:
+        """Whether a trial has a value of it."""
+        if self.name not in trial.params:
+            return False
+        return bool(self.distribution._contains(self.distribution.to_internal_repr(trial.params[self.name])))
+
+    def applies(self, ours: Mapping[str, Any]) -> bool:
+        """Whether it is there, given the values of the columns that are, as the optimizer has them."""
+        return all(label in ours and ours[label] in its for label, its in self.when.items())
+
+
+Columns = dict[str, Column]
+"""The columns of a structure by their label, those that decide before those they decide about."""
+
+
+def params_of(columns: Columns, trial: FrozenTrial) -> dict[str, Any] | None:
+    """What a trial has of these columns, as the optimizer has it; None if one is missing that should be there."""
+    ours: dict[str, Any] = {}
+    for label, column in columns.items():
+        if column.applies(ours):
+            if not column.holds(trial):
+                return None
+            ours[label] = Parameter(column.distribution).ours(trial.params[column.name])
+    return ours
+
+
+class Structure:
+    """The structure that the completed trials of a study show; each is looked at once, whichever thread asks."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._begin()
+
+    def __reduce__(self) -> tuple[type[Structure], tuple[()]]:
+        return Structure, ()
+
+    def _begin(self) -> None:
+        self._seen: dict[int, FrozenTrial] = {}
+        self._ranges: dict[str, list[BaseDistribution]] = {}  # of each name, in the order of appearance
+        self._profiles: dict[tuple[Any, ...], dict[str, Any]] = {}  # what distinct trials had, with values that decide
+        self._patterns: set[frozenset[str]] = set()  # the labels that trials had together
+        self._found: Columns | None = {}
+
+    def __call__(self, trials: Sequence[FrozenTrial]) -> Columns:
+        """The columns that these trials, of which the completed ones count, allow to say when they are there."""
+        complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+        with self._lock:
+            new = [trial for trial in complete if self._seen.get(trial.number) is not trial]
+            is_other = len(complete) - len(new) < len(self._seen)
+            if is_other or any(trial.number < max(self._seen, default=0) for trial in new):
+                self._begin()  # another study, or one that ended late: the order must not depend on who saw it when
+                new = complete
+            for trial in new:
+                self._take(trial)
+            if self._found is None:
+                self._found = explained(self._columns(), list(self._profiles.values()))
+            return self._found
+
+    def _take(self, trial: FrozenTrial) -> None:
+        self._seen[trial.number] = trial
+        profile = dict(sorted(self._profile(trial)))
+        pattern = frozenset(profile)
+        is_new = self._profiles.setdefault(tuple(profile.items()), profile) is profile
+        if pattern not in self._patterns or (is_new and len(self._patterns) > 1):
+            self._found = None
+        self._patterns.add(pattern)
+
+    def _profile(self, trial: FrozenTrial) -> Iterable[tuple[str, Any]]:
+        """The label of each column of a trial, and its value if that may decide about others."""
+        for name, distribution in trial.distributions.items():
+            ranges = self._ranges.setdefault(name, [])
+            if distribution not in ranges:
+                ranges.append(distribution)
+            value = Parameter(distribution).ours(trial.params[name]) if may_decide(distribution) else None
+            yield _label(name, ranges.index(distribution)), value
+
+    def _columns(self) -> Columns:
+        """All columns there are, without conditions."""
+        return {
+            _label(name, number): Column(name, its)
+            for name, ranges in sorted(self._ranges.items())
+            for number, its in enumerate(ranges)
+        }
+
+
+def _label(name: str, number: int) -> str:
+    """The name; further ranges of a parameter get a number."""
+    return name if number == 0 else f"{name}\n{number}"
+
+
+def too_many(distribution: BaseDistribution) -> bool:
+    """Whether it has more choices than an optimizer takes."""
+    return isinstance(distribution, CategoricalDistribution) and len(distribution.choices) > MOST_OPTIONS
+
+
+def may_decide(distribution: BaseDistribution) -> bool:
+    """Whether a parameter has more than one value, but few enough to decide about others."""
+    if too_many(distribution):
+        return False
+    most = MOST_OPTIONS if isinstance(distribution, CategoricalDistribution) else MOST_DECIDING
+    return 1 < Parameter(distribution).parameter.count <= most
+
+
+def explained(columns: Columns, profiles: Sequence[Mapping[str, Any]]) -> Columns:
+    """The columns with what decides about them, for all that is explained.
+
+    Parameters
+    ----------
+    columns : dict from labels to Column
+        Without conditions.
+    profiles : sequence of dict
+        What distinct trials had: the label of each column, and the value if that may decide about others.
+    """
+    presence = {label: sum(label in profile for profile in profiles) for label in columns}
+    found: Columns = {}
+    for label in sorted(columns, key=lambda label: -presence[label]):  # who decides is there more often
+        above = {its: columns[its] for its in found if presence[its] > presence[label]}
+        when = condition(label, above, profiles)
+        if when is not None and not too_many(columns[label].distribution):
+            found[label] = replace(columns[label], when=when)
+    return found
+
+
+def condition(label: str, above: Columns, profiles: Sequence[Mapping[str, Any]]) -> When | None:
+    """The values of the columns above with which this one is there, and only with these; None if nothing decides."""
+    present = [profile for profile in profiles if label in profile]
+    absent = [profile for profile in profiles if label not in profile]
+    deciding = [its for its, column in above.items() if may_decide(column.distribution)]
+    options = {its: _allowed(its, above[its], present, absent) for its in deciding if all(its in p for p in present)}
+    when: dict[str, tuple[Any, ...]] = {}
+    while absent:
+        left = {its: [p for p in absent if its in p and p[its] in values] for its, values in options.items()}
+        best = min(left, key=lambda its: len(left[its]), default=None)
+        if best is None or len(left[best]) == len(absent):
+            return None
+        when[best], absent = options.pop(best), left[best]
+    return when
+
+
+def _allowed(
+    label: str, column: Column, present: Sequence[Mapping[str, Any]], absent: Sequence[Mapping[str, Any]]
+) -> tuple[Any, ...]:
+    """The values of a column with which another one was there, or is nearer to have been there than not."""
+    with_it = {profile[label] for profile in present}
+    without = {profile[label] for profile in absent if label in profile} - with_it
+    if isinstance(column.distribution, CategoricalDistribution):
+        return tuple(sorted(with_it))
+    low, high = min(with_it), max(with_it)
+
+    def is_nearer(value: float) -> bool:
+        distance = min(abs(value - end) for end in (low, high))
+        return low <= value <= high or all(abs(value - other) >= distance for other in without)
+
+    return tuple(value for value in Parameter(column.distribution).parameter.values() if is_nearer(value))

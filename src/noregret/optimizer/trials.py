@@ -1,0 +1,87 @@
+"""Trials: what was given away to be measured, and which answers have come."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One thing to measure. Its ``token`` tells the trials of different optimizers apart, wherever a trial has been."""
+
+    id: int
+    params: Any
+    token: str = field(default="", repr=False)
+
+
+class Measurement(NamedTuple):
+    """One value that was told, and how far it is trusted: about 1 if it fits the others, about 0 if it is absurd."""
+
+    params: Any
+    value: float
+    trust: float
+
+
+class _Sent(NamedTuple):
+    """A trial that was given away: the number of its point, and its token."""
+
+    number: int
+    token: str
+
+
+class Trials:
+    """All trials that were given away, by their id."""
+
+    def __init__(self) -> None:
+        self._sent: list[_Sent] = []
+        self._told: set[int] = set()
+        self._failed: set[int] = set()
+        self.answers: list[int | None] = []  # the trial of each answer, None for params of the past
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    def copy(self) -> Trials:
+        """The same trials, with an account of its own."""
+        twin = copy.copy(self)
+        twin._sent, twin._told, twin._failed = list(self._sent), set(self._told), set(self._failed)
+        twin.answers = list(self.answers)
+        return twin
+
+    def send(self, number: int, params: Any) -> Trial:
+        """A new trial at the point with this number."""
+        trial = Trial(len(self._sent), params, uuid4().hex)
+        self._sent.append(_Sent(number, trial.token))
+        return trial
+
+    def number(self, trial: Trial) -> int:
+        """The number of a trial's point; ValueError if it is none of these, or has been told already."""
+        self._check_own(trial)
+        if trial.id in self._told:
+            raise ValueError(
+                f"trial {trial.id} has been told already: tell(trial.params, value) adds a second measurement"
+            )
+        return self._sent[trial.id].number
+
+    def has_failed(self, trial: Trial) -> bool:
+        """Whether a trial has failed; ValueError if it is none of these."""
+        self._check_own(trial)
+        return trial.id in self._failed
+
+    def answer(self, id: int | None, failing: bool) -> None:
+        """An answer to this trial has come, None for one about params of the past."""
+        self.answers.append(id)
+        if id is not None:
+            (self._failed if failing else self._told).add(id)
+
+    def running(self) -> dict[int, int]:
+        """The numbers of the points of the trials without an answer, by their id."""
+        answered = self._told | self._failed
+        return {id: sent.number for id, sent in enumerate(self._sent) if id not in answered}
+
+    def _check_own(self, trial: Trial) -> None:
+        if not 0 <= trial.id < len(self._sent) or self._sent[trial.id].token != trial.token:
+            raise ValueError(f"trial {trial.id} is not one of this optimizer's: tell its params instead")
