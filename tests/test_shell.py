@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from noregret import Float, Optimizer
 from noregret.cli import main
 
 
@@ -50,6 +51,15 @@ def test_the_library_logs_to_one_logger_that_is_quiet_by_default():
     script = "import logging, noregret; logging.getLogger('noregret').warning('heard?')"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert (found.stdout, found.stderr) == ("", "")
+
+
+def test_the_optimizer_says_what_it_has_fitted(caplog):
+    opt = Optimizer({"x": Float(0, 1)}, rng=0)
+    for i in range(6):
+        opt.tell({"x": i / 5}, (i - 2.5) ** 2)
+    with caplog.at_level(logging.DEBUG, logger="noregret"):
+        opt.best()
+    assert any("fitted after 6 answers: noise" in record.getMessage() for record in caplog.records)
 
 
 STUDY = """

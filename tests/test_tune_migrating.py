@@ -11,7 +11,7 @@ from noregret.tune.measuring.measure import Outcome
 from noregret.tune.store.identity import SELF
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
-from noregret.tune.study.results import WallTime
+from noregret.tune.study.results import LastNumber, WallTime
 from noregret.tune.study.study import Budget, Constraint, Study, StudyError
 
 SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 8), "mode": Choice(["a", "b"])}
@@ -126,7 +126,6 @@ def test_a_word_of_the_command_may_become_a_parameter(study):
         ({"space": {**SPACE, "n": Float(1.0, 8.0)}}, "change the type of n back to 'int'"),
         ({"space": {"x": SPACE["x"], "n": SPACE["n"]}}, "keep it, with the one value it is to have from now on"),
         ({"space": [{"x": 1.0, "n": 2, "mode": "a"}]}, "have nothing in common: change it back"),
-        ({"constraints": {"memory": Constraint(WallTime(), max=3.0)}}, "nobody has measured memory so far"),
     ],
 )
 def test_what_does_not_carry_over_is_refused_with_what_to_do(study, change, advice):
@@ -140,6 +139,26 @@ def test_what_does_not_carry_over_is_refused_with_what_to_do(study, change, advi
 
 def test_a_parameter_that_keeps_one_value_is_the_way_to_drop_it(study):
     assert values(with_space(study, mode=Choice(["b"])), migrate=True) == [1.0, 3.0, 5.0, 7.0, 9.0]
+
+
+def test_constraints_may_come_and_go_and_their_bounds_change_freely(study):
+    limited = replace(study, constraints={"memory": Constraint(LastNumber(), max=3.0)})
+    assert values(limited, migrate=True) == [float(i) for i in range(10)]
+    with Store(limited) as store:
+        trial = store.claim(suggest).trial
+        store.tell(trial.number, Outcome(0.5, "", 0.1, constraints={"memory": 2.0}))
+        assert [record.constraints for record in store.records()[-2:]] == [{}, {"memory": 2.0}]
+    assert len(values(replace(study, constraints={"memory": Constraint(LastNumber(), max=9.0)}))) == 11
+    with pytest.raises(StudyError, match=r"do not carry over: change constraints.memory back"):
+        Store(replace(study, constraints={"memory": Constraint(WallTime(), max=3.0)}), migrate=True)
+    assert len(values(study, migrate=True)) == 11
+
+
+def test_a_parameter_is_added_where_it_applies_only(study):
+    depth = Int(1, 4, when={"mode": "b"})
+    told = replace(with_space(study, depth=depth), command=(*COMMAND, ("--depth={depth}",)), defaults={"depth": 2})
+    with Store(told, migrate=True) as store:
+        assert [record.params.get("depth") for record in store.records()] == [None, 2] * 5
 
 
 def test_rows_of_a_table_may_come_and_go(study):

@@ -24,6 +24,7 @@ from noregret.tune.store import identity, opened
 from noregret.tune.store.databases.locks import Interrupted
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
+from noregret.tune.study.forms import form, read_form
 from noregret.tune.study.past import Past
 from noregret.tune.study.study import Budget, Study, StudyError
 
@@ -515,13 +516,13 @@ def test_a_trial_has_the_parameters_that_apply(file_study):
 
 
 def test_a_study_from_before_steps_and_conditions_is_the_same_study(file_study):
-    described = [file_study.identity()[f"parameters.{name}"] for name in SPACE]
-    assert described == [
+    stored = [repr(parameter) for parameter in SPACE.values()]
+    assert stored == [
         "Float(low=0.0, high=1.0, log=False)",
         "Int(low=1, high=1000, log=True)",
         "Choice(options=('a', 2, False))",
     ]
-    assert repr(CONDITIONAL["depth"]) == "Int(low=2, high=8, log=False, step=2, when={'model': ['forest']})"
+    assert [read_form(found) for found in stored] == [form(parameter) for parameter in SPACE.values()]
 
 
 def test_what_a_branch_does_is_shown_at_the_best_of_the_other_branch(file_study):

@@ -17,7 +17,7 @@ def least_rounds(study: Study) -> int:
     within r = 0.1 sqrt(d) of it, d the number of parameters. That is at most the product of the ball's volume in the c
     real numbers, pi^(c/2) r^c / Gamma(c/2 + 1), and the share of the values within r of each other parameter.
     """
-    if study.stop is None or not isinstance(study.space, Mapping):
+    if study.stop is None or not isinstance(study.space, Mapping) or any(its.when for its in study.space.values()):
         return 0
     reach, parameters = HOLE * math.sqrt(len(study.space)), list(study.space.values())
     real = sum(math.isinf(parameter.count) for parameter in parameters)

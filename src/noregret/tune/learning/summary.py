@@ -12,7 +12,11 @@ from noregret.tune.store.records import Record
 
 def summary(found: Findings, stopped: str | None) -> dict[str, Any]:
     """Everything that was found; numbers that are not finite are None."""
-    return {**ending(found, stopped), "trials": [trial(record) for record in found.records]}
+    return {
+        **ending(found, stopped),
+        "baseline": baseline(found),
+        "trials": [trial(record) for record in found.records],
+    }
 
 
 def ending(found: Findings, stopped: str | None) -> dict[str, Any]:
@@ -24,6 +28,15 @@ def estimate(believed: Estimate) -> dict[str, Any]:
     """What is believed about a setting."""
     numbers = {name: getattr(believed, name) for name in ("estimate", "lower", "upper", "level", "gap", "feasible")}
     return {"params": believed.params, **{name: _finite(number) for name, number in numbers.items()}}
+
+
+def baseline(found: Findings) -> dict[str, Any] | None:
+    """What is believed about the setting in use now, and the gain over it in percent of its estimate."""
+    if found.gain is None:
+        return None
+    percent = found.gain.percent
+    gain = {name: _finite(getattr(percent, name)) if percent else None for name in ("estimate", "lower", "upper")}
+    return {**estimate(found.gain.baseline), "gain": gain}
 
 
 def trial(record: Record) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def row(study: Study, record: Record) -> dict[str, Any]:
         "noise": record.noise,
         **params,
         **constraints,
-        "started": record.started.isoformat(timespec="milliseconds") if record.started else None,
+        "started": record.started_text or None,
         "seconds": record.seconds if record.finished and not record.imported else None,
     }
 

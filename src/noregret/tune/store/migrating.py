@@ -2,7 +2,7 @@
 
 Results carry over where each is still the result of a setting. A range or a choice may get wider or narrower: what lies
 outside stays stored and is not used. A parameter may be added, with the value it had all along. The command may get
-words for such a parameter, and no others.
+words for such a parameter, and no others. A constraint may be added: earlier results say nothing about it.
 """
 
 from __future__ import annotations
@@ -54,11 +54,9 @@ def migration(study: Study, was: dict[str, Any], now: dict[str, Any]) -> Migrati
 
 
 def _check_other(key: str, was: dict[str, Any], now: dict[str, Any]) -> None:
-    if key.startswith(CONSTRAINT) and key not in now:
-        return
-    if key.startswith(CONSTRAINT) and key not in was:
-        raise NotCarriedOver(f"nobody has measured {key.removeprefix(CONSTRAINT)} so far")
-    raise NotCarriedOver(f"change {key.removeprefix(CONSTRAINT)} back")
+    """Constraints may come and go: what was not measured is not known."""
+    if not key.startswith(CONSTRAINT) or (key in was and key in now):
+        raise NotCarriedOver(f"change {key} back")
 
 
 def _value_before(study: Study, name: str) -> Any:

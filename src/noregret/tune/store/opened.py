@@ -168,8 +168,9 @@ class OpenStudy:
         """What a trial is about, in the parameters of now; None if it is no setting of the study as it is now."""
         if trial.number not in self._settings:
             with self._reading():
-                params = {**self._added, **trial.params}
+                params = dict(trial.params)
             try:
+                params = self.study.completed(params, self._added)
                 self._settings[trial.number] = dict(self.study.settings.checked(params))
             except ValueError:
                 self._settings[trial.number] = None

@@ -59,6 +59,11 @@ class Record:
     """Whether it was measured elsewhere; such trials are no rounds."""
 
     @property
+    def started_text(self) -> str:
+        """When it was started, as text; empty if that is not known."""
+        return self.started.isoformat(timespec="milliseconds") if self.started else ""
+
+    @property
     def finished(self) -> bool:
         """Whether there is an answer, be it a failure."""
         return self.state in ("done", "failed")
@@ -100,7 +105,7 @@ def record(trial: FrozenTrial) -> Record:
 
 def mark(row: Past) -> str:
     """What tells a row of the past from others; equal for equal ones."""
-    content = [row.params, row.value, row.noise, dict(row.constraints)]
+    content = [row.params, row.value, row.noise, dict(row.constraints), row.origin]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -42,7 +42,7 @@ from noregret.tune.store.records import (
     run_attribute,
 )
 from noregret.tune.store.rows import add_params, add_past
-from noregret.tune.study.past import Past
+from noregret.tune.study.past import Past, origin
 from noregret.tune.study.study import Study
 
 LOG = logging.getLogger("noregret")
@@ -196,9 +196,10 @@ class Store(OpenStudy):
         """What is known already, measured here or elsewhere: who imports an export adds nothing."""
         elsewhere = {trial.user_attrs[IMPORTED]["row"] for trial in self._all() if IMPORTED in trial.user_attrs}
         here = {
-            mark(Past(found.params, found.value, constraints=found.constraints))
+            mark(Past(found.params, found.value, found.noise, found.constraints, its))
             for found in self._records()
-            if found.value is not None and not found.imported
+            for its in ("", origin(found.number, found.started_text))
+            if found.value is not None
         }
         return elsewhere | here
 

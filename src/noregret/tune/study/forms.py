@@ -6,23 +6,25 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from noregret.optimizer.spaces.conditions import in_words as condition_in_words
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 
 Form = dict[str, Any]
 
 
 def form(parameter: Float | Int | Choice) -> Form:
-    """A parameter as JSON.
+    """A parameter as JSON; step and condition only if it has them.
 
-    >>> form(Int(1, 64, log=True))
-    {'type': 'int', 'low': 1, 'high': 64, 'log': True}
+    >>> form(Int(2, 64, step=2, when={"mode": "fast"}))
+    {'type': 'int', 'low': 2, 'high': 64, 'log': False, 'step': 2, 'when': {'mode': ['fast']}}
     """
     if isinstance(parameter, Choice):
         found: Form = {"type": "choice", "choices": list(parameter.options)}
     else:
         kind = "float" if isinstance(parameter, Float) else "int"
         found = {"type": kind, "low": parameter.low, "high": parameter.high, "log": parameter.log}
-    return found
+        found |= {} if parameter.step is None else {"step": parameter.step}
+    return {**found, "when": dict(parameter.when)} if parameter.when else found
 
 
 def read_form(stored: Any) -> Any:
@@ -45,13 +47,16 @@ def in_words(described: Any) -> str:
     """What is stored about a part of a study, for people.
 
     >>> in_words(form(Float(0.5, 2, log=True))), in_words(form(Choice(["a", True])))
-    ("float from 0.5 to 2, log", "choice of 'a', true")
+    ('float from 0.5 to 2, log', "choice of 'a', true")
     """
     if not isinstance(described, Mapping):
         return str(described)
     if described["type"] == "choice":
-        return f"choice of {', '.join(map(_shown, described['choices']))}"
-    return f"{described['type']} from {described['low']:g} to {described['high']:g}{', log' * described['log']}"
+        said = f"choice of {', '.join(map(_shown, described['choices']))}"
+    else:
+        said = f"{described['type']} from {described['low']:g} to {described['high']:g}{', log' * described['log']}"
+        said += f", step {described['step']:g}" if "step" in described else ""
+    return f"{said}, when {condition_in_words(described['when'])}" if "when" in described else said
 
 
 def _shown(value: Any) -> str:

@@ -40,6 +40,8 @@ class Past:
     noise: float | None = None
     """Standard deviation of the value, None if nobody knows it."""
     constraints: Mapping[str, float] = field(default_factory=dict)
+    origin: str = field(default="", compare=False)
+    """What tells it from equal measurements: the trial and the time of an export, empty in other tables."""
 
 
 @dataclass(frozen=True)
@@ -108,25 +110,32 @@ def _listed(unknown: Sequence[str]) -> str:
 
 
 def _is_needed(study: Study, name: str) -> bool:
-    return name not in study.defaults
+    conditional = isinstance(study.space, Mapping) and study.space[name].when
+    return name not in study.defaults and not conditional
 
 
 def _row(study: Study, cells: Mapping[str, str]) -> Past:
     if cells.get("state", "done") != "done":
         raise ValueError(f"its trial is {cells['state']}, not done")
     given = {name: cells.get(parameter_column(name), "") for name in study.names}
-    params = {**study.defaults, **{name: _value(study, name, cell) for name, cell in given.items() if cell}}
+    params = {name: _value(study, name, cell) for name, cell in given.items() if cell}
     return Past(
         _checked(study, params),
         _number("value", cells["value"]),
         checked_noise(_number("noise", cells["noise"])) if cells.get("noise") else None,
         {name: _number(column, cells[column]) for name in study.constraints if (column := constraint_column(name))},
+        origin(cells["trial"], cells.get("started", "")) if cells.get("trial") else "",
     )
+
+
+def origin(trial: object, started: str) -> str:
+    """What tells a row of an export from others."""
+    return f"{trial} {started}"
 
 
 def _checked(study: Study, params: Params) -> Params:
     try:
-        return dict(study.settings.checked(params))
+        return dict(study.settings.checked(study.completed(params, study.defaults)))
     except ValueError as error:
         raise ValueError(str(error).partition(": widen")[0]) from None
 

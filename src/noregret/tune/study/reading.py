@@ -46,6 +46,7 @@ def load(path: Path) -> Study:
         space=_space(top, defaults),
         defaults=defaults,
     )
+    _check_conditions(study, top)
     study = replace(study, baseline=_baseline(study, top.section("baseline")))
     top.nothing_else()
     _check_placeholders(study, top)
@@ -174,7 +175,7 @@ def _parameter(section: Section, name: str, defaults: Params) -> Float | Int | C
         section.refuse("", f"a parameter's name must be a word such as cache_size, got {name!r}")
     kind = section.get("type", checks.one_of("float", "int", "choice"))
     try:
-        parameter = Choice(section.get("choices", checks.choices)) if kind == "choice" else _range(section, kind)
+        parameter = _choice(section) if kind == "choice" else _range(section, kind)
     except StudyError:
         raise
     except ValueError as error:
@@ -192,12 +193,26 @@ def _default(parameter: Float | Int | Choice, name: str, value: Any) -> Any:
         raise ValueError(str(error).partition(": widen")[0]) from None
 
 
+def _choice(section: Section) -> Choice:
+    return Choice(section.get("choices", checks.choices), when=section.get("when", checks.table, None))
+
+
 def _range(section: Section, kind: str) -> Float | Int:
-    log = section.get("log", checks.flag, False)
+    log, when = section.get("log", checks.flag, False), section.get("when", checks.table, None)
     if kind == "float":
-        return Float(section.get("low", checks.number), section.get("high", checks.number), log)
+        low, high = section.get("low", checks.number), section.get("high", checks.number)
+        return Float(low, high, log, section.get("step", checks.number, None), when)
     bound = checks.whole(-EXACT, EXACT)
-    return Int(section.get("low", bound), section.get("high", bound), log)
+    step = section.get("step", checks.whole(1, EXACT), None)
+    return Int(section.get("low", bound), section.get("high", bound), log, step, when)
+
+
+def _check_conditions(study: Study, top: Section) -> None:
+    """Refuse conditions that make no sense together, such as those that go in a circle."""
+    try:
+        study.settings  # noqa: B018
+    except ValueError as error:
+        top.section("parameters").refuse("", str(error))
 
 
 def _check_placeholders(study: Study, top: Section) -> None:
@@ -209,3 +224,8 @@ def _check_placeholders(study: Study, top: Section) -> None:
     for name in study.names if isinstance(study.space, Mapping) else []:
         if name not in used:
             top.refuse("command", f"parameter {name!r} is not in it and can have no effect: add {{{name}}}")
+    always = names_in(part for part in study.command if isinstance(part, str))
+    for name, parameter in study.space.items() if isinstance(study.space, Mapping) else []:
+        if parameter.when and name in always:
+            advice = f'put it into a group, which is dropped then, such as ["--{name}", "{{{name}}}"]'
+            top.refuse("command", f"parameter {name!r} does not always apply: {advice}")

@@ -129,6 +129,18 @@ class Study:
 
         return as_space(self.space)
 
+    def completed(self, params: Params, values: Params) -> Params:
+        """The params with the values of those parameters that apply and have none yet."""
+        missing = {name: value for name, value in values.items() if name not in params}
+        if not missing or not isinstance(self.space, Mapping):
+            return {**missing, **params}
+        from noregret.optimizer.spaces.space import Product
+
+        assert isinstance(self.settings, Product)
+        known = {name: value for name, value in {**missing, **params}.items() if name in self.space}
+        applicable = self.settings.applicable({n: self.space[n].checked(n, value) for n, value in known.items()})
+        return {**params, **{name: value for name, value in missing.items() if name in applicable}}
+
     @property
     def words(self) -> list[str]:
         """All words of the command, with their placeholders."""

@@ -22,11 +22,28 @@ def conclusion(found: Findings, reason: Reason | None = None) -> str:
 
 
 def _found(found: Findings, best: Estimate) -> Iterator[str]:
+    if found.gain:
+        yield str(found.gain)
     yield f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best, found.unit)}"
     width = max(map(len, best.params))
     yield from (f"  {name:<{width}}  {words.value(value)}" for name, value in best.params.items())
+    yield from how_good(found, best)
+
+
+def how_good(found: Findings, best: Estimate) -> Iterator[str]:
+    """How the recommended setting stands to the constraints and to all others."""
+    if found.study.constraints:
+        yield feasibility(best)
     if len(found.done) > 1:
         yield still_open(best, found.unit)
+
+
+def feasibility(best: Estimate) -> str:
+    """How likely the recommended setting meets all constraints."""
+    if best.is_likeliest:
+        chance = words.percent(best.feasible)
+        return f"nothing measured is likely to meet all constraints: this is the likeliest, with {chance}"
+    return f"meets all constraints with a probability of {words.percent(best.feasible)}"
 
 
 def still_open(best: Estimate, unit: str) -> str:

@@ -18,7 +18,7 @@ from noregret.tune.measuring.measure import Outcome
 from noregret.tune.page import words
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
-from noregret.tune.work.conclusion import still_open
+from noregret.tune.work.conclusion import how_good
 from noregret.tune.work.worker import LOST
 
 LAST = 8
@@ -176,9 +176,10 @@ class Live(Lines):
         sure = words.likely(best, unit)
         estimate = (f"{words.number(best.estimate)}{unit}", "bold green")
         params = words.params(best.params, "  ")
-        more = f"             {still_open(best, unit)}\n" if len(self._findings.done) > 1 else ""
+        more = "".join(f"             {line}\n" for line in how_good(self._findings, best))
+        gain = f"             {self._findings.gain}\n" if self._findings.gain else ""
         return extra("rich.text", "tune").Text.assemble(
-            "\nbest so far  ", estimate, f"  ({sure})\n             {params}\n", (more, "dim")
+            "\nbest so far  ", estimate, f"  ({sure})\n", (gain, "bold"), f"             {params}\n", (more, "dim")
         )
 
     def _failure(self) -> Any:
