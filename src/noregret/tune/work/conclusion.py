@@ -43,7 +43,8 @@ def feasibility(best: Estimate) -> str:
     if best.is_likeliest:
         chance = words.percent(best.feasible)
         return f"nothing measured is likely to meet all constraints: this is the likeliest, with {chance}"
-    return f"meets all constraints with a probability of {words.percent(best.feasible)}"
+    chance = f"over {words.percent(0.99)}" if best.feasible > 0.99 else words.percent(best.feasible)
+    return f"meets all constraints with a probability of {chance}"
 
 
 def still_open(best: Estimate, unit: str) -> str:
