@@ -160,7 +160,7 @@ class OpenStudy:
             return list(self._storage.get_all_trials(self._id, deepcopy=False))
 
     def _records(self) -> list[Record]:
-        found = [(trial, self._setting(trial)) for trial in self._all() if trial.state in STATES]
+        found = [(trial, self._setting(trial)) for trial in self._all() if trial.state.name in STATES]
         with self._reading():
             return [replace(record(trial), params=params) for trial, params in found if params is not None]
 
