@@ -8,7 +8,7 @@ from noregret.problems import Changing, Gaussian
 from noregret.testing import check_problem
 
 SE = SquaredExponential(0.2)
-CONTEXT, ARM = Columns(SquaredExponential(0.3), (0,)), Columns(SE, (1,))
+CONTEXT, ARM = Columns(SE, (0,)), Columns(SE, (1,))
 PRODUCT = CONTEXT * ARM
 PROBLEM = problems.contextual(points=20, rounds=120, rng=0)
 CHANGING = ("contextual", "light-by-time", "motion", "jump", "day-and-night", "walk")

@@ -18,7 +18,7 @@ from noregret.problems.problem import Problem, Seed, facts_of, frozen
 from noregret.problems.rewards import Gaussian
 
 _SE = SquaredExponential(0.2)
-_PRODUCT = Columns(SquaredExponential(0.3), (0,)) * Columns(_SE, (1,))
+_PRODUCT = Columns(_SE, (0,)) * Columns(_SE, (1,))
 _NOISE = Gaussian(0.1)
 
 
@@ -93,9 +93,9 @@ def contextual(
     k(x, C) K(C, C)^-1 draw, so its norm is known, and the best arm of every context.
     """
     generator, arms = np.random.default_rng(rng), _line(points)
-    contexts, centres = generator.random((rounds, 1)), generator.random((60, 2))
+    centres = generator.random((60, 2))
     root = _root(kernel(centres, centres))
-    normal = generator.standard_normal(root.shape[1])
+    normal, contexts = generator.standard_normal(root.shape[1]), generator.random((rounds, 1))
     weights = _weights(root) @ normal
     rows = np.column_stack([np.repeat(contexts[:, 0], points), np.tile(arms[:, 0], rounds)])
     means = np.concatenate([kernel(part, centres) @ weights for part in np.array_split(rows, rounds)])
@@ -127,7 +127,7 @@ def jump(
 ) -> Changing:
     """One jump: a function, and in the second half of the rounds another."""
     late = np.arange(rounds) >= rounds // 2
-    return _between_two("jump", 1.0 * late, kernel, points, payoff, np.random.default_rng(rng))
+    return _between_two("jump", late.astype(float), kernel, points, payoff, np.random.default_rng(rng))
 
 
 def day_and_night(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -79,6 +79,6 @@ class Discount:
         return np.asarray(self.factor ** -ages.astype(float))
 
 
-def _check_count(name: str, value: int) -> None:
+def _check_count(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"{name} must be a whole number from 1, got {value!r}")

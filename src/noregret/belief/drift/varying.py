@@ -94,7 +94,7 @@ class _Seen(NamedTuple):
 
     def last(self, count: int) -> _Seen:
         """The last so many."""
-        return _Seen(*(each[-count:] for each in self))
+        return _Seen._make(each[-count:] for each in self)
 
 
 class VaryingPosterior:
@@ -250,7 +250,7 @@ class VaryingPosterior:
         """The correlation of each observation's round with the coming one, (r, 1)."""
         return np.asarray((1 - self._model.rate) ** (0.5 * (self.rounds - seen.rounds)))[:, None]
 
-    def _covariances(self, points: Floats) -> Floats:
+    def _covariances(self, points: Floats) -> Array:
         """Prior covariance of the observations with (n, d) points in the coming round, (r, n)."""
         columns = self._model.kernel(self._seen.points, points)
         return columns * beside(columns, self._fading(self._seen))
