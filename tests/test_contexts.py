@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from noregret import Columns, Policy, SquaredExponential, algorithms, problems, run
+from noregret import UCB, Batched, Columns, Constant, ExactGP, Policy, SquaredExponential, algorithms, problems, run
+from noregret.cli import main
 from noregret.problems import Changing, Gaussian
 from noregret.testing import check_problem
 
@@ -135,19 +136,24 @@ def test_every_pull_of_a_batch_meets_a_round_of_its_own():
     np.testing.assert_array_equal(trace.rewards, means[np.arange(6), trace.arms])
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "message"),
-    [
-        (
-            algorithms.bpe(PRODUCT, noise=0.1, horizon=50),
-            "cannot change its arms in the middle of a run, as this problem",
-        ),
-        (algorithms.bbkb(PRODUCT, noise=0.1, horizon=50), r"asks for \d+ arms at once, but the arms change"),
-    ],
-)
-def test_who_cannot_follow_says_so(algorithm, message):
-    with pytest.raises(ValueError, match=message):
-        run(algorithm, PROBLEM, 50, rng=0)
+def test_who_cannot_follow_says_so(capsys):
+    with pytest.raises(
+        ValueError, match=r"^Elimination cannot change its arms in the middle of a run, as this problem does"
+    ):
+        run(algorithms.bpe(PRODUCT, noise=0.1, horizon=50), PROBLEM, 50, rng=0)
+    assert main(["run", "bpe", "--problem", "contextual", "--rounds", "50", "--trials", "1", "--jobs", "1"]) == 2
+    assert "bpe: Elimination cannot change its arms" in capsys.readouterr().err
+
+
+def test_a_batch_is_cut_where_the_arms_change():
+    """Contexts that stay for three rounds each: batches of up to three arms, and every arm meets its context."""
+    contexts = np.repeat(np.linspace(0, 1, 10), 3)[:, None]
+    means = np.repeat(np.random.default_rng(0).standard_normal((10, 20)), 3, axis=0)
+    problem = Changing("steps", PROBLEM.arms, means, PRODUCT, Gaussian(0.0), contexts=contexts)
+    batches = Batched(ExactGP(PRODUCT, 0.01), UCB(Constant(2.0)), size=5)
+    trace = run(batches, problem, 30, rng=0, watch={"context": lambda pull: pull.belief.arms[0, 0]})
+    np.testing.assert_array_equal(trace.rewards, means[np.arange(30), trace.arms])
+    np.testing.assert_array_equal(trace.watched["context"], contexts[:, 0])
 
 
 @pytest.mark.parametrize(

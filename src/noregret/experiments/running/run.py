@@ -81,7 +81,7 @@ def run(
         Or, on a `Box`, with ``arms``, ``rewards(points, rng)`` and ``regret(points)``: a `problems.Continuous`. Or,
         if it changes, with ``at(round)``, the problem in a round, from 0: a `problems.Changing`. Regret is then against
         the best arm of the round. Where its arms change too, as rows (context, arm) do, the algorithm is moved to those
-        of the coming round, as by `Policy.change_arms`.
+        of the coming round, as by `Policy.change_arms`, and a batch is cut where they change.
     horizon : int
         Number of rewards. A batch that would go beyond it is cut.
     rng : None, int, SeedSequence or Generator
@@ -103,9 +103,10 @@ def run(
     ValueError
         If the horizon is not a positive whole number, or the algorithm stops or asks for no arm before it, or the
         problem returns a reward that is not finite, or there is nothing of a name to watch, or what is watched is no
-        number. If the arms change, and the algorithm cannot go on with others or asks for several at once.
+        number; or the arms change, and the algorithm cannot go on with others.
     """
     horizon, seed = _positive(horizon), seed_sequence(rng)
+    check_follows(algorithm, problem)
     watched, advice = _Watched(watch, horizon), _Advice(algorithm, horizon)
     policy, world = (np.random.default_rng(child) for child in seed.spawn(2))
     if isinstance(problem, ChangingWorld):
@@ -186,13 +187,13 @@ def _drive(
 
 
 def _follow(algorithm: Algorithm, problem: ChangingWorld, rng: Rng) -> Play:
-    """A play that is on the arms of the coming round before every pull."""
+    """A play that is on the arms of the coming round before every pull, and pulls no longer than these stay."""
     start: Any = algorithm.play
     arms, done = problem.at(0).arms, 0
     play = start(arms, rng)
     pull = next(play)
     while True:
-        pulled, rewards = yield pull
+        pulled, rewards = yield pull._replace(arms=_while_they_stay(problem, arms, done, pull.arms))
         try:
             pull = play.send((pulled, rewards))
         except StopIteration:
@@ -200,18 +201,24 @@ def _follow(algorithm: Algorithm, problem: ChangingWorld, rng: Rng) -> Play:
         done += len(pulled)
         coming = problem.at(done).arms
         if not np.array_equal(coming, arms):
-            _check_follows(algorithm, len(pulled))
+            check_follows(algorithm, problem, done)
             play.close()
             arms, play = coming, start(coming, rng, belief=pull.belief.at(coming))
             pull = next(play)
 
 
-def _check_follows(algorithm: Algorithm, pulled: int) -> None:
-    name = type(algorithm).__name__
-    if not starts_from_belief(algorithm):
+def _while_they_stay(problem: ChangingWorld, arms: Floats, done: int, asked: Ints) -> Ints:
+    """The first of the arms asked for, as many as there are rounds after ``done`` on these arms."""
+    changes = (i for i in range(1, len(asked)) if not np.array_equal(problem.at(done + i).arms, arms))
+    return asked[: next(changes, len(asked))]
+
+
+def check_follows(algorithm: Algorithm, problem: Any, round: int = 1) -> None:
+    """Raise ValueError if the problem's arms change in this round, and the algorithm cannot go on with others."""
+    changes = isinstance(problem, ChangingWorld) and not starts_from_belief(algorithm)
+    if changes and not np.array_equal(problem.at(round - 1).arms, problem.at(round).arms):
+        name = type(algorithm).__name__
         raise ValueError(f"{name} cannot change its arms in the middle of a run, as this problem does: use Sequential")
-    if pulled > 1:
-        raise ValueError(f"{name} asks for {pulled} arms at once, but the arms change in every round: use Sequential")
 
 
 def _draws(problem: ChangingWorld) -> Draw:
