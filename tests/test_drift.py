@@ -198,21 +198,40 @@ def test_widths():
     assert BayesianWidth(0.1, scale=0.5)(told(MODELS["varying"], 20)) == pytest.approx(0.5 * expected)
 
 
+def holds(algorithm, problem, rounds, seed):
+    """Whether the band has all arms' means in it in every round of a run."""
+    policy, world = Policy(algorithm, problem.arms, rng=seed), np.random.default_rng(seed)
+    for t in range(rounds):
+        lower, upper = algorithm.bounds(policy.belief)
+        if not ((lower <= problem.at(t).means) & (problem.at(t).means <= upper)).all():
+            return False
+        arm = policy.ask()
+        policy.tell(arm, problem.at(t).rewards(arm, world))
+    return True
+
+
 @pytest.mark.slow
 def test_the_band_of_a_window_with_its_drift_term_holds():
-    """1 - delta at each of 300 rounds, on a function that slides; over 5 runs and all arms it held in every round."""
-    for seed in range(5):
-        problem = problems.motion(points=20, rounds=300, distance=0.5, rng=seed)
-        apart = max(np.abs(problem.means[t] - problem.means[t - 39 : t + 1]).max() for t in range(39, 300))
-        algorithm = algorithms.sw_gp_ucb(
-            KERNEL, window=40, variation=apart, norm=problem.norm, noise=0.1, delta=0.1 / 300
-        )
-        policy, world = Policy(algorithm, problem.arms, rng=seed), np.random.default_rng(seed)
-        for t in range(300):
-            lower, upper = algorithm.bounds(policy.belief)
-            assert ((lower <= problem.means[t]) & (problem.means[t] <= upper)).all()
-            arm = policy.ask()
-            policy.tell(arm, problem.at(t).rewards(arm, world))
+    """1 - delta for all of 200 rounds, on a function that slides fast: 3 of 3 runs, and none without the term."""
+    for seed in range(3):
+        problem = problems.motion(points=20, rounds=200, distance=6.0, rng=seed)
+        apart = max(np.abs(problem.means[t] - problem.means[max(t - 40, 0) : t]).max() for t in range(1, 200))
+        facts = {"norm": problem.norm, "noise": 0.1, "delta": 0.1 / 200}
+        assert holds(algorithms.sw_gp_ucb(KERNEL, window=40, variation=apart, **facts), problem, 200, seed)
+        assert not holds(algorithms.sw_gp_ucb(KERNEL, window=40, **facts), problem, 200, seed)
+
+
+@pytest.mark.slow
+def test_the_bands_of_a_walk_and_of_weights_hold():
+    """1 - delta: TV-GP-UCB on its own walk, WGP-UCB on a function that stands still; at least 9 of 10 runs each."""
+    walks = [problems.walk(points=15, rounds=150, rate=0.05, rng=seed) for seed in range(10)]
+    walking = algorithms.tv_gp_ucb(KERNEL, rate=0.05, noise=0.1)
+    assert sum(holds(walking, walk, 150, seed) for seed, walk in enumerate(walks)) >= 9
+    assert not holds(algorithms.tv_gp_ucb(KERNEL, rate=0.0005, noise=0.1), walks[0], 150, 0)
+    still = [problems.jump(points=15, rounds=1, rng=seed) for seed in range(10)]
+    facts = {"discount": 0.95, "noise": 0.1, "delta": 0.1 / 100}
+    kept = [holds(algorithms.wgp_ucb(KERNEL, norm=p.norm, **facts), p, 100, seed) for seed, p in enumerate(still)]
+    assert sum(kept) >= 9
 
 
 DRIFT = {
