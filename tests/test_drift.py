@@ -175,12 +175,19 @@ def test_a_robust_belief_can_forget_too():
         (lambda: Discount(1.0), r"factor must be in \(0, 1\), got 1.0"),
         (lambda: VaryingGP(KERNEL, 0.1, 1.0), r"rate must be in \(0, 1\), got 1.0"),
         (lambda: VaryingGP(KERNEL, 0.0, 0.1), "ridge must be positive, got 0.0"),
-        (lambda: algorithms.sw_gp_ucb(KERNEL, ridge=0), "ridge must be positive where f changes, got 0: pass ridge="),
+        (lambda: algorithms.sw_gp_ucb(KERNEL, ridge=0), "ridge must be positive where f changes, got 0: pass a small"),
     ],
 )
 def test_bad_input(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize("name", ["tv-gp-ucb", "sw-gp-ucb", "r-gp-ucb", "wgp-ucb"])
+def test_a_small_ridge_does_where_there_is_no_noise(name):
+    problem = problems.walk(points=10, rounds=60, payoff=problems.Gaussian(0.0), rng=0)
+    trace = run(algorithms.NAMES[name](KERNEL, noise=0.0, ridge=1e-4), problem, 60, rng=0)
+    assert trace.regret.mean() < (problem.means.max(axis=1, keepdims=True) - problem.means).mean()
 
 
 # The algorithms

@@ -174,10 +174,9 @@ def wgp_ucb(
 
 
 def _positive_ridge(noise: float, ridge: float | None) -> float:
-    """The ridge, R^2 unless given; without noise an old reward would hide all that come after it."""
-    if not ridge and not (ridge is None and noise):
-        what = (
-            "ridge must be positive where f changes" if ridge == 0 else "noise must be positive where no ridge is given"
-        )
-        raise ValueError(f"{what}, got 0: pass ridge=")
+    """The ridge, R^2 unless given; without noise the first reward of an arm would hide all that come after it."""
+    if ridge is None and not noise:
+        raise ValueError("noise must be positive where no ridge is given, got 0: pass ridge=")
+    if ridge == 0:
+        raise ValueError("ridge must be positive where f changes, got 0: pass a small one such as 1e-4")
     return noise**2 if ridge is None else ridge
