@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from noregret.belief.arms import as_points
 from noregret.belief.arrays import numpy_of
 from noregret.belief.drift.memory import Discount, Memory
-from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng, as_points, as_pulls
+from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng, as_pulls
 from noregret.belief.pulls import arms_of
 
 
@@ -112,8 +113,11 @@ class RecentPosterior:
         std = numpy_of(self.std[places])
         self._take(_Log(np.asarray(numpy_of(self._blank.arms[places])), places, values, factors), std)
 
-    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
-        """Take in rewards of any (n, d) points; ``noise`` scales each ridge."""
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
+        """Take in rewards of any (n, d) points; None changes the variance only; ``noise`` scales each ridge."""
+        if rewards is None:
+            self._recent.learn(points, noise=noise)
+            return
         points = as_points(points, self._blank.arms.shape[1])
         _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
         assert values is not None
@@ -178,8 +182,8 @@ class DiscountedPosterior:
         for part in (self._once, self._twice):
             part.update(arms, rewards, noise=noise)
 
-    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
-        """Take in rewards of any (n, d) points; ``noise`` scales each ridge."""
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
+        """Take in rewards of any (n, d) points; None changes the variance only; ``noise`` scales each ridge."""
         for part in (self._once, self._twice):
             part.learn(points, rewards, noise)
 

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from noregret.belief.arms import as_arms, as_points
 from noregret.belief.arrays import Array, beside, numpy_of, root_of_positive
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.numerics.columns import KernelColumns
 from noregret.belief.numerics.draws import CovarianceRoot
 from noregret.belief.numerics.factor import Columns, Factor
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_points, as_pulls
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
 from noregret.belief.pulls import arms_of
 
 KEPT = 4_000_000
@@ -154,8 +155,8 @@ class VaryingPosterior:
         points, std = np.asarray(numpy_of(self.arms[places])), numpy_of(self.std[places])
         self._take(places, points, values, factors, std)
 
-    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
-        """Take in rewards of any (n, d) points, each of a round of its own; ``noise`` scales each ridge."""
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
+        """Take in rewards of any (n, d) points, each of a round of its own; None changes the variance only."""
         points = as_points(points, self.arms.shape[1])
         _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
         self._take(arms_of(self.arms, points), points, values, factors, self.predict(points)[1])
@@ -202,7 +203,7 @@ class VaryingPosterior:
         ridges = self.ridge * (np.ones(arms.size) if factors is None else factors)
         for i, arm in enumerate(arms.tolist()):
             with threads_for((self.rank + 1) * len(self.arms)):
-                value = float(self.mean[arm]) if values is None else float(values[i])
+                value = float(self.predict(points[i : i + 1])[0][0]) if values is None else float(values[i])
                 self._observe(arm, points[i], value, float(ridges[i]))
                 if values is not None:
                     self.rounds += 1
