@@ -8,8 +8,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from noregret.belief.arms import as_points
+from noregret.belief.arms import as_arms, as_points
 from noregret.belief.arrays import numpy_of
+from noregret.belief.cluster.belief import BlockPosterior
+from noregret.belief.cluster.blocks import Blocks
 from noregret.belief.drift.memory import Discount, Memory
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng, as_pulls
 from noregret.belief.pulls import arms_of
@@ -41,8 +43,11 @@ class Recent:
     model: Model
     memory: Memory
 
-    def prior(self, arms: Any, rng: Rng | None = None) -> RecentPosterior:
+    def prior(self, arms: Any, rng: Rng | None = None) -> Any:
         """Belief about f on these (N, d) arms before any reward."""
+        arms = as_arms(arms)
+        if isinstance(arms, Blocks):
+            return BlockPosterior(self.prior(arms.first, rng), arms)
         return RecentPosterior(self.memory, self.model.prior(arms, rng))
 
 
@@ -57,8 +62,11 @@ class Discounted:
     model: Model
     discount: float
 
-    def prior(self, arms: Any, rng: Rng | None = None) -> DiscountedPosterior:
+    def prior(self, arms: Any, rng: Rng | None = None) -> Any:
         """Belief about f on these (N, d) arms before any reward."""
+        arms = as_arms(arms)
+        if isinstance(arms, Blocks):
+            return BlockPosterior(self.prior(arms.first, rng), arms)
         once, twice = (Recent(self.model, Discount(self.discount**power)).prior(arms, rng) for power in (1, 2))
         return DiscountedPosterior(once, twice)
 
@@ -102,6 +110,11 @@ class RecentPosterior:
         """How many rewards count at present."""
         return len(self._log.rewards)
 
+    @property
+    def points(self) -> Floats:
+        """Where the rewards that count at present are from, (n, d)."""
+        return self._log.points
+
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in one or many rewards; None changes the variance only; ``noise`` scales each ridge."""
         if rewards is None:
@@ -125,8 +138,11 @@ class RecentPosterior:
         std = numpy_of(self.predict(points)[1])
         self._take(_Log(points, arms_of(self._blank.arms, points), values, factors), std)
 
-    def at(self, arms: Any) -> Self:
+    def at(self, arms: Any) -> Any:
         """The same knowledge about other (N, d) arms."""
+        arms = as_arms(arms)
+        if isinstance(arms, Blocks):
+            return BlockPosterior(self.at(arms.first), arms, self.points)
         other = copy.copy(self)
         other._blank, other._recent = self._blank.at(arms), self._recent.at(arms)
         other._log = self._log._replace(arms=arms_of(other._blank.arms, self._log.points))
@@ -196,8 +212,11 @@ class DiscountedPosterior:
         draw: Floats = self.mean + (self._twice.sample(rng) - self._twice.mean)
         return draw
 
-    def at(self, arms: Any) -> DiscountedPosterior:
+    def at(self, arms: Any) -> Any:
         """The same knowledge about other (N, d) arms."""
+        arms = as_arms(arms)
+        if isinstance(arms, Blocks):
+            return BlockPosterior(self.at(arms.first), arms, self._once.points)
         return DiscountedPosterior(self._once.at(arms), self._twice.at(arms))
 
     def copy(self) -> DiscountedPosterior:

@@ -11,6 +11,8 @@ import numpy as np
 
 from noregret.belief.arms import as_arms, as_points
 from noregret.belief.arrays import Array, beside, numpy_of, root_of_positive
+from noregret.belief.cluster.belief import BlockPosterior
+from noregret.belief.cluster.blocks import Blocks
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.numerics.columns import KernelColumns
 from noregret.belief.numerics.draws import CovarianceRoot
@@ -69,9 +71,12 @@ class VaryingGP:
         """W, the rewards that are always remembered."""
         return math.ceil(10 / self.rate)
 
-    def prior(self, arms: Any, rng: Rng | None = None) -> VaryingPosterior:
+    def prior(self, arms: Any, rng: Rng | None = None) -> Any:
         """Belief about f on these (N, d) arms before any reward."""
-        return VaryingPosterior(self, as_arms(arms))
+        arms = as_arms(arms)
+        return (
+            BlockPosterior(self.prior(arms.first), arms) if isinstance(arms, Blocks) else VaryingPosterior(self, arms)
+        )
 
 
 class _Seen(NamedTuple):
@@ -182,10 +187,13 @@ class VaryingPosterior:
         prior = self._model.kernel(numpy_of(self.arms[first]), numpy_of(self.arms[second]))
         return prior - self._factor.explained_covariance(first, second)
 
-    def at(self, arms: Any) -> Self:
+    def at(self, arms: Any) -> Any:
         """The same knowledge about other (N, d) arms, at O(W^2 N)."""
+        arms = as_arms(arms)
+        if isinstance(arms, Blocks):
+            return BlockPosterior(self.at(arms.first), arms, self._seen.points)
         other = copy.copy(self)
-        other.arms = as_arms(arms)
+        other.arms = arms
         other._columns = KernelColumns(self._model.kernel, other.arms, KEPT)
         other._seen = self._seen._replace(arms=arms_of(other.arms, self._seen.points))
         with threads_for(self.rank**2 * len(other.arms)):
