@@ -127,6 +127,7 @@ def test_constraints_are_met_in_each_context():
     for load, most in ((20, 0.5), (60, 0.3)):
         best = opt.best({"load": load, "region": "us"})
         assert most - 0.1 < best.params["x"] <= most + 0.01
+    assert pickle.loads(pickle.dumps(opt)).ask(context=CALM).params == opt.ask(context=CALM).params
 
 
 def test_done_is_about_one_context():

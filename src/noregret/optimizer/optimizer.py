@@ -43,8 +43,7 @@ class Optimizer:
     baseline : params, optional
         What others are compared with, see `gain`: measured first, and again as long as the gain hinges on its noise.
     context : dict, optional
-        ``{"load": Float(0, 1), "region": Choice(["eu", "us"])}``: what is given and not chosen. Every question then
-        comes with a context, and so does its answer: a `Trial` knows its own.
+        ``{"load": Float(0, 1), "region": Choice(["eu", "us"])}``: what is given with every question and not chosen.
     constraints : dict, optional
         ``{"memory": ("<=", 512), "accuracy": (">=", 0.9)}``: numbers that are told with each value, and may be noisy.
     calibration : Calibration, optional
@@ -104,11 +103,12 @@ class Optimizer:
         Trials that are out are taken into account: they count as measured, with a value as expected. One that
         stays out while ten times as many others are answered as were out with it is taken for lost.
         """
-        if count is not None and (isinstance(count, bool) or not isinstance(count, Integral) or count < 1):
+        if count is None:
+            self._conclusions.turn_to(context)
+            return self._sent(self._asking.next_point())
+        if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
             raise ValueError(f"count must be a whole number from 1, got {count!r}")
-        self._conclusions.turn_to(context)
-        trials = [self._sent(self._asking.next_point()) for _ in range(count or 1)]
-        return trials[0] if count is None else trials
+        return [self.ask(context=context) for _ in range(count)]
 
     @alone
     def expect(self, params: Any, context: Any = None) -> Trial:
@@ -230,8 +230,8 @@ class Optimizer:
         values, out = self._history.measured, len(self._trials.running())
         best = self.best() if values and not self._contexts.contexts else None  # each context has another best
         gain = self.gain() if self._conclusions.has_gain else None
-        failures = len(self._history.arrivals) - values
-        return Standing(self.goal, self.space.names, self.constraints, values, failures, out, best, gain)
+        failed = len(self._history.arrivals) - values
+        return Standing(self.goal, self.space.names, self.constraints, values, failed, out, best, gain)
 
     @property
     @alone

@@ -19,7 +19,7 @@ import numpy as np
 
 from noregret.belief.exact import ExactPosterior
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import Floats, Ints, Posterior
+from noregret.belief.posterior import Floats, Ints
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated, Calibration
 from noregret.optimizer.condensing import conditioned, essential
@@ -62,7 +62,7 @@ class Tracker:
         self._fitted: Calibrated | None = None  # as of the last milestone for fitting
         self._calibrated: Calibrated | None = None  # the same, its views in the order of the last weighing
         self._weighed: _Weighed | None = None
-        self._measured: Posterior | None = None  # at the points that were weighed
+        self._measured: ExactPosterior | None = None  # at the points that were weighed
         self._belief: ExactPosterior | None = None
         self._candidates = np.empty((0, len(history.space.groups)))
         self._arms: dict[int, int] = {}  # the arm of each point that has one
@@ -192,9 +192,8 @@ class Tracker:
         kept = np.union1d(essential(self._fitted, evidence, most), np.flatnonzero(numbers == self._history.anchor))
         left_out = frozenset(np.delete(numbers, kept).tolist())
         evidence, numbers = evidence.only(kept), numbers[kept]
-        self._calibrated, values, trust, noise, self._model, measured = conditioned(self._fitted, evidence)
+        self._calibrated, values, trust, noise, self._model, self._measured = conditioned(self._fitted, evidence)
         self._weighed = _Weighed(stop, left_out, numbers[evidence.where], values, noise, trust)
-        self._measured = penalised(measured, [side.measured(self._fitted_at, stop) for side in self._sides])
 
     def _draw(self, stop: int, needed: Iterable[int]) -> None:
         """Draw candidates in the light of the first ``stop`` arrivals."""
@@ -204,7 +203,8 @@ class Tracker:
         assert self._measured is not None
         rng, fit = np.random.default_rng(child(self._seed, 1, stop)), self._calibrated.fit
         lengthscales = np.array(fit.lengthscales)[list(self.space.groups)]
-        self._candidates = self._calibration.candidates(self.space, self._measured, lengthscales, rng)
+        measured = penalised(self._measured, [side.measured(self._fitted_at, stop) for side in self._sides])
+        self._candidates = self._calibration.candidates(self.space, measured, lengthscales, rng)
         self._build(needed)
 
     def _place(self, needed: Iterable[int]) -> bool:
