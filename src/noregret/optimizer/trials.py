@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from uuid import uuid4
 
 
@@ -25,13 +25,24 @@ class Trial:
         return f"Trial(id={self.id}, params={self.params!r}{context})"
 
 
-class Measurement(NamedTuple):
-    """One value that was told, and how far it is trusted: about 1 if it fits the others, about 0 if it is absurd."""
-
+class _Measured(NamedTuple):
     params: Any
     value: float
     trust: float
-    context: Any = None
+
+
+class Measurement(_Measured):
+    """One value that was told, and how far it is trusted: about 1 if it fits the others, about 0 if it is absurd.
+
+    It unpacks into params, value and trust. Its ``context`` is None if there are no contexts.
+    """
+
+    context: Any
+
+    def __new__(cls, params: Any, value: float, trust: float, context: Any = None) -> Self:
+        measurement = super().__new__(cls, params, value, trust)
+        measurement.context = context
+        return measurement
 
 
 class _Sent(NamedTuple):
