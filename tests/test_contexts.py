@@ -266,3 +266,33 @@ def test_a_baseline_is_compared_with_by_hand():
         Optimizer(LINE, context=CONTEXT, baseline={"x": 0.5})
     opt = played(30)
     assert opt.best(CALM).estimate < opt.predict({"x": 0.0}, CALM).estimate
+
+
+def test_failures_in_one_context_leave_the_others_alone():
+    """Where everything fails something is recommended all the same: for that context, and not another's point."""
+    opt = Optimizer({"k": Int(1, 4)}, goal="maximize", rng=0, context={"on": Choice(["y", "n"])})
+    for _ in range(12):
+        for on in "yn":
+            trial = opt.ask(context={"on": on})
+            assert trial.context == {"on": on}
+            if on == "n":
+                opt.fail(trial)
+            else:
+                opt.tell(trial, float(trial.params["k"]))
+    assert opt.best({"on": "y"}).params == {"k": 4}
+    assert opt.best({"on": "n"}).params["k"] in (1, 2, 3, 4)
+    assert opt.best({"on": "n"}).gap == np.inf
+    assert opt.done(0.5, context={"on": "y"})
+    assert not opt.done(0.5, context={"on": "n"})
+
+
+def test_nobody_knows_a_context_before_the_first_answer():
+    opt = Optimizer(LINE, rng=0, context=CONTEXT)
+    with pytest.raises(ValueError, match="needs a value: none has been told yet"):
+        opt.best(CALM)
+    with pytest.raises(ValueError, match="needs at least 2 values"):
+        opt.predict({"x": 0.5}, CALM)
+    assert not opt.done(0.1, context=CALM)
+    opt.tell({"x": 0.25}, 1.0, context=CALM)
+    opt.tell({"x": 0.75}, 2.0, context=CALM)
+    assert abs(opt.best(CALM | {"load": 50}).params["x"] - 0.25) < 0.1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,9 +65,11 @@ class Conclusions:
             lower = belief.mean - self._calibration.caution(belief) * belief.std
             lower[self._tracker.elsewhere] = -math.inf
             unproven = self._tracker.arms(self._history.unproven)
-            if np.delete(lower, unproven).max(initial=-math.inf) > -math.inf:
+            is_proven = bool(np.isfinite(np.delete(lower, unproven)).any())
+            if is_proven:
                 lower[unproven] = -math.inf
             found = self._believed(self._tracker.params(recommended(lower, self._tracker.margins())))
+            found = found if is_proven else replace(found, _certificate=None)
         return found if found.feasible >= LIKELY else found.as_likeliest()
 
     def predict(self, params: Any, context: Any = None) -> Estimate:
@@ -96,7 +99,8 @@ class Conclusions:
         if self._history.measured < self._calibration.first(self._history.space):
             return False
         best = self.best()
-        assert best._point is not None
+        if best._certificate is None or best._point is None:  # nothing in this context has ever given a value
+            return False
         return best.feasible >= 1 - risk and self.certificate().is_within(best._point, tolerance(best.estimate), risk)
 
     @property
