@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import wraps
 from numbers import Integral
@@ -18,9 +18,11 @@ from noregret.decision.playing import child, seed_sequence
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
 from noregret.optimizer.certifying.certificate import Certificate, certificate
+from noregret.optimizer.certifying.importance import Share, shares
 from noregret.optimizer.checking import checked_confidence, checked_noise, checked_tolerance, checked_value
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.history import UNKNOWN, Arrival, History
+from noregret.optimizer.spaces.space import Product
 from noregret.optimizer.spaces.table import as_space
 from noregret.optimizer.tracker import Tracker
 
@@ -48,7 +50,7 @@ class _Sent(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """One value that was told, and how far it is trusted: about 1 if it fits the others, about 0 if it is absurd."""
+    """One value that was told, and how far it is trusted: 1 if it fits the others, about 0 if it is absurd."""
 
     params: Any
     value: float
@@ -209,20 +211,41 @@ class Optimizer:
         best = self.best()
         return self._certificate().is_within(self.space.encode([best.params]), tolerance(best.estimate), risk)
 
-    @_alone
     def predict(self, params: Any) -> Estimate:
         """What is believed about these params."""
-        params = self.space.checked(params)
+        return self.predict_many([params])[0]
+
+    @_alone
+    def predict_many(self, params: Iterable[Any]) -> list[Estimate]:
+        """What is believed about each of these params: cheaper than one after another."""
+        checked = [self.space.checked(each) for each in params]
         if self._history.measured < 2:
             raise ValueError(f"predict() needs at least 2 values, {self._history.measured} told so far")
+        if not checked:
+            return []
         belief, scale, fit = self._tracker.belief(), self.calibrated.scale, self.calibrated.fit
-        point, width = self.space.encode([params]), self.calibration.interval(belief)
-        mean, std = (float(number[0]) for number in belief.predict(point))
-        half = width * std
-        own = [scale.original(fit.centre + mean + shift) for shift in (0.0, -half, half)]
-        certificate = self._certificate()
-        ends = [self._sign * end for end in (*own, *certificate.interval(point, width))]
-        return Estimate(params, ends[0], min(ends), max(ends), _certificate=certificate, _point=point)
+        points, width, certificate = self.space.encode(checked), self.calibration.interval(belief), self._certificate()
+        mean, std = belief.predict(points)
+        own = [scale.original(fit.centre + mean + shift) for shift in (0.0, -width * std, width * std)]
+        ends = self._sign * np.array([*own, *certificate.interval(points, width)])
+        numbers = np.array([ends[0], ends.min(axis=0), ends.max(axis=0)]).T.tolist()
+        return [
+            Estimate(each, *its, _certificate=certificate, _point=points[[i]])
+            for i, (each, its) in enumerate(zip(checked, numbers, strict=True))
+        ]
+
+    @_alone
+    def importance(self) -> dict[str, Share]:
+        """How much of the difference between settings each parameter accounts for, the most important first.
+
+        Needs named parameters and at least two values. Shares add up to more than 1 where parameters act together.
+        """
+        if not isinstance(self.space, Product):
+            raise ValueError("importance() needs named parameters, got a table: give the space as a dict")
+        if self._history.measured < 2:
+            raise ValueError(f"importance() needs at least 2 values, {self._history.measured} told so far")
+        found = dict(zip(self.space.parameters, shares(self._certificate()), strict=True))
+        return dict(sorted(found.items(), key=lambda named: -named[1].estimate))
 
     @property
     @_alone
@@ -237,9 +260,18 @@ class Optimizer:
         arrivals = self._history.arrivals
         trust = self._tracker.trust if self._history.measured > 1 else np.ones(len(arrivals))
         return [
-            Measurement(self._params(arrival.where), self._sign * arrival.value, float(t))
+            Measurement(self._params(arrival.where), self._sign * arrival.value, min(float(t), 1.0))
             for arrival, t in zip(arrivals, trust, strict=True)
             if not arrival.failed
+        ]
+
+    @property
+    @_alone
+    def answers(self) -> list[tuple[Any, float | None]]:
+        """Params and value of every answer in order, None for a failure."""
+        return [
+            (self._params(arrival.where), None if arrival.failed else self._sign * arrival.value)
+            for arrival in self._history.arrivals
         ]
 
     def _certificate(self) -> Certificate:

@@ -102,11 +102,11 @@ class Certificate:
             return 1.0  # as in many dimensions, where looking at all of them would take long
         return float(are_far(places).mean())
 
-    def interval(self, point: Floats, width: float) -> tuple[float, float]:
-        """The least mean - width std and the largest mean + width std of all rungs at a (1, d) point."""
-        mean, std = np.array([rung.predict(point) for rung in self.rungs])[..., 0].T
+    def interval(self, points: Floats, width: float) -> tuple[Floats, Floats]:
+        """The least mean - width std and the largest mean + width std of all rungs at (n, d) points, two (n,)."""
+        mean, std = np.array([rung.predict(points) for rung in self.rungs]).transpose(1, 0, 2)
         scale = self.calibrated.scale
-        return scale.original(float((mean - width * std).min())), scale.original(float((mean + width * std).max()))
+        return scale.original((mean - width * std).min(axis=0)), scale.original((mean + width * std).max(axis=0))
 
     def gap(self, point: Floats) -> float:
         """How much better than at a (1, d) point f may be elsewhere, at `LEVEL`; infinite if too much is unexplored."""
