@@ -37,6 +37,7 @@ from noregret.experiments.running.run import run
 from noregret.experiments.running.trace import Trace
 from noregret.optimizer.optimizer import Optimizer, Trial
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.tune.page.reporting import report
 
 __all__ = [
     "UCB",
@@ -91,5 +92,6 @@ __all__ = [
     "diagnose",
     "plot",
     "problems",
+    "report",
     "run",
 ]

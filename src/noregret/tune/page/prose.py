@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
-from noregret.tune.learning.findings import Effect, Findings
+from noregret.optimizer.estimate import Estimate
+from noregret.tune.learning.findings import Effect, Findings, Surface
 from noregret.tune.page import words
+from noregret.tune.page.pictures import MOST_DOTS
 from noregret.tune.study.results import JsonField, Pattern, Result, WallTime
 
 FEW = 5
@@ -47,47 +50,83 @@ def how_sure(findings: Findings) -> Iterator[str]:
         if times
         else "This setting was not measured itself: those around it were, and say that it is the best choice."
     )
+    yield _room_left(best, findings.unit)
     worse, close = findings.rivals
     if worse + close:
-        yield _against_rivals(worse, close)
-    typical = float(np.median([np.median(point.values) for point in findings.points]))
-    gain = (typical - best.estimate) if findings.study.goal == "minimize" else (best.estimate - typical)
-    if gain > 0 and typical:
-        side = "lower" if findings.study.goal == "minimize" else "higher"
-        share = words.number(100 * gain / abs(typical), 2)
-        yield (
-            f"It is about {words.number(gain, 2)}{findings.unit} ({share} %) {side} than the middle of all "
-            f"settings measured, {words.number(typical, 3)}{findings.unit}."
+        yield _against_rivals(worse, close, best.level)
+
+
+def _room_left(best: Estimate, unit: str) -> str:
+    """How much better another setting may be."""
+    level = words.percent(best.level)
+    if math.isinf(best.gap):
+        return (
+            "Nobody knows how much better another setting may be: too many have no measurement near them. More rounds "
+            "would help."
         )
+    return f"Another setting is probably better by {words.number(best.gap)}{unit} at most ({level})."
 
 
-def _against_rivals(worse: int, close: int) -> str:
+def _against_rivals(worse: int, close: int, level: float) -> str:
+    at = f"at {words.percent(level)} each"
     if not close:
-        return f"All {worse} other settings measured are clearly worse: their likely values do not overlap with it."
+        return f"All {worse} other settings measured are clearly worse: their intervals, {at}, do not overlap with it."
     if not worse:
-        return f"None of the {close} other settings measured can be told apart from it yet: more rounds would help."
+        return f"None of the {close} other settings measured can be told apart from it ({at}): more rounds would help."
     return (
-        f"Of the other settings measured, {worse} are clearly worse; {close} cannot be told apart from it yet, and may "
-        "be as good."
+        f"Of the other settings measured, {worse} are clearly worse ({at}); {close} cannot be told apart from it yet, "
+        "and may be as good."
     )
+
+
+def thinned(findings: Findings) -> Iterator[str]:
+    """What charts leave out."""
+    if len(findings.done) > MOST_DOTS:
+        yield f"Charts show {MOST_DOTS} of the {len(findings.done):,} measurements, evenly spread over the trials."
+
+
+def importance(findings: Findings) -> Iterator[str]:
+    """What the shares mean."""
+    shares = findings.importance.values()
+    level = next(iter(shares)).level
+    yield (
+        "How much of the difference between all settings, as a share of its variance, is lost when a parameter stops "
+        f"changing. The thin line is where that share probably lies ({words.percent(level)})."
+    )
+    if sum(share.estimate for share in shares) > 1.1:
+        yield "Together they are more than 100 %, since some act together: what two do jointly counts for both."
+
+
+def left_out(count: int, shown: int) -> Iterator[str]:
+    """How many parameters have no chart."""
+    if shown < count:
+        yield f"These are the {shown} parameters that matter most, of {count}."
+
+
+def ends(findings: Findings, surface: Surface) -> tuple[str, str]:
+    """The worst and the best estimate of a surface."""
+    low, high = words.between(float(surface.estimate.min()), float(surface.estimate.max()))
+    worst, best = (high, low) if findings.study.goal == "minimize" else (low, high)
+    return f"{worst}{findings.unit}", f"{best}{findings.unit}"
 
 
 def effect(findings: Findings, found: Effect) -> str:
     """What one parameter does."""
     best = findings.best
     assert best
-    chosen = words.value(best.params[found.name])
-    worst = int(np.argmax(found.estimate if findings.study.goal == "minimize" else -found.estimate))
-    if _overlap(best.lower, best.upper, found.lower[worst], found.upper[worst]):
-        return f"No clear effect: {chosen} was chosen, but even the worst value may be as good."
-    return (
-        f"Best at {chosen}; at {words.value(found.values[worst])} the result would be about "
-        f"{words.number(found.span, 2)}{findings.unit} worse."
-    )
-
-
-def _overlap(low: float, high: float, other_low: float, other_high: float) -> bool:
-    return low <= other_high and other_low <= high
+    sign = 1 if findings.study.goal == "minimize" else -1
+    loss = sign * found.estimate - sign * best.estimate
+    chosen, each = words.value(best.params[found.name]), words.percent(best.level)
+    clear = (found.lower > best.upper) | (found.upper < best.lower)
+    worst = int(np.argmax(np.where(clear, loss, -np.inf) if clear.any() else loss))
+    there = f"at {words.value(found.values[worst])} it is about {words.number(loss[worst], 2)}{findings.unit} worse"
+    if clear.any():
+        return f"Best at {chosen}; {there}, and clearly so: the intervals ({each} each) do not overlap."
+    if loss[worst] > findings.noise_std:
+        return (
+            f"Best at {chosen}; {there} by the estimate, but the intervals ({each} each) overlap: it is not sure yet."
+        )
+    return f"No effect that is larger than the noise: {chosen} was chosen, but any value may be as good."
 
 
 def noise(findings: Findings) -> Iterator[str]:
@@ -120,10 +159,13 @@ def _tails(findings: Findings) -> str:
 
 def repeats() -> str:
     """Why settings are measured again."""
-    return (
-        "Measuring a good setting again tells luck from quality. Bars show where each setting’s true value probably "
-        "lies."
-    )
+    return "Measuring a good setting again tells luck from quality."
+
+
+def candidates(findings: Findings) -> str:
+    """Which candidates are shown."""
+    shown = min(len(findings.candidates), 10)
+    return f"Of {len(findings.candidates):,} candidates, the {shown} with the best estimates."
 
 
 def outliers(findings: Findings) -> str:

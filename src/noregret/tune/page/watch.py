@@ -13,8 +13,9 @@ from hashlib import sha256
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import BoundedSemaphore, Lock
-from typing import Any
+from typing import Any, NamedTuple
 
+from noregret.integrations.replay import Replay
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import believed
 from noregret.tune.page.page import content, page
@@ -38,6 +39,7 @@ async function look() {
       const open = [...main.querySelectorAll("details")].map(found => found.open);
       main.innerHTML = await answer.text();
       main.querySelectorAll("details").forEach((found, i) => { found.open = open[i] || false; });
+      equipped();
       mark = answer.headers.get("ETag") || "";
     } else if (answer.status !== 304) throw new Error(await answer.text());
     note.textContent = "live, looked at " + new Date().toLocaleTimeString(); note.className = "";
@@ -50,6 +52,14 @@ look();
 """
 
 
+class Shown(NamedTuple):
+    """A state of a study: what is known, the part of the page that changes, and a mark that no other state has."""
+
+    findings: Findings
+    content: str
+    mark: str
+
+
 class Watch:
     """What a study looks like now; computed again only if something has changed."""
 
@@ -57,6 +67,8 @@ class Watch:
         self._study, self._lock = study, Lock()
         self._seen: list[Record] | None = None
         self._findings: Findings | None = None
+        self._shown: Shown | None = None
+        self._replay = Replay(study.space, study.goal, study.seed)
         self.waiting = ""
         """Why there is nothing to see yet; empty once the study has been begun."""
 
@@ -65,9 +77,18 @@ class Watch:
         with self._lock:
             records = self._records()
             if self._findings is None or records != self._seen:
-                self._seen = records
-                self._findings = Findings(self._study, records, believed(self._study, records))
+                self._seen, self._shown = records, None
+                self._findings = Findings(self._study, records, believed(self._study, records, self._replay))
             return self._findings
+
+    def shown(self) -> Shown:
+        """What to show now; drawn once for each state, however many look on."""
+        findings = self.findings()
+        with self._lock:
+            if self._shown is None or self._shown.findings is not findings:
+                mark = sha256(repr(findings.records).encode()).hexdigest()[:32]
+                self._shown = Shown(findings, content(findings), f'"{mark}"')
+            return self._shown
 
     def _records(self) -> list[Record]:
         """All trials; none as long as the study has not been begun."""
@@ -130,7 +151,7 @@ def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
             if self.path not in ("/", "/content"):
                 return self._answer(HTTPStatus.NOT_FOUND, "there is only /", "text/plain")
             try:
-                self._show(watch.findings())
+                self._show(watch.shown())
             except StudyError as error:
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "text/plain")
             except ConnectionError:
@@ -141,14 +162,14 @@ def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
 
         do_HEAD = do_GET
 
-        def _show(self, findings: Findings) -> None:
+        def _show(self, shown: Shown) -> None:
             if self.path == "/":
                 nonce = secrets.token_urlsafe(16)
-                return self._answer(HTTPStatus.OK, page(findings, script=SCRIPT, nonce=nonce), "text/html", nonce=nonce)
-            mark = f'"{sha256(repr(findings.records).encode()).hexdigest()[:32]}"'
-            if self.headers.get("If-None-Match") == mark:
-                return self._answer(HTTPStatus.NOT_MODIFIED, "", "text/html", mark)
-            self._answer(HTTPStatus.OK, content(findings), "text/html", mark)
+                text = page(shown.findings, shown.content, script=SCRIPT, nonce=nonce)
+                return self._answer(HTTPStatus.OK, text, "text/html", nonce=nonce)
+            if self.headers.get("If-None-Match") == shown.mark:
+                return self._answer(HTTPStatus.NOT_MODIFIED, "", "text/html", shown.mark)
+            self._answer(HTTPStatus.OK, shown.content, "text/html", shown.mark)
 
         def _answer(self, status: HTTPStatus, text: str, kind: str, mark: str = "", nonce: str = "") -> None:
             body = text.encode()

@@ -6,25 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from typing import Any, Literal
-
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.trial import FrozenTrial, TrialState
+from typing import TYPE_CHECKING, Any, Literal
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.measuring.measure import Outcome
 from noregret.tune.study.study import Params
 
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.trial import FrozenTrial
+
 TOLD, RUN = "noregret:told", "noregret:run"
 """What was newly known when a trial was suggested; how its run went."""
 
 State = Literal["waiting", "running", "done", "failed"]
-STATES: dict[TrialState, State] = {
-    TrialState.WAITING: "waiting",
-    TrialState.RUNNING: "running",
-    TrialState.COMPLETE: "done",
-    TrialState.FAIL: "failed",
-}
+STATES: dict[str, State] = {"WAITING": "waiting", "RUNNING": "running", "COMPLETE": "done", "FAIL": "failed"}
+"""Our words for the names of Optuna's states."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +67,13 @@ def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
 
 def record(trial: FrozenTrial) -> Record:
     """A trial out of Optuna's tables."""
-    run = trial.user_attrs.get(RUN, {})
+    run, state = trial.user_attrs.get(RUN, {}), STATES[trial.state.name]
     return Record(
         number=trial.number,
         params=dict(trial.params),
-        state=STATES[trial.state],
-        value=trial.value if trial.state == TrialState.COMPLETE else None,
-        failure=run.get("failure", "") if trial.state == TrialState.FAIL else "",
+        state=state,
+        value=trial.value if state == "done" else None,
+        failure=run.get("failure", "") if state == "failed" else "",
         seconds=run.get("seconds", 0.0),
         stderr=run.get("stderr", ""),
         told=tuple(trial.user_attrs.get(TOLD, ())),
@@ -98,6 +95,8 @@ def distributions(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) 
 
 
 def _distribution(parameter: Float | Int | Choice) -> BaseDistribution:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
     if isinstance(parameter, Choice):
         return CategoricalDistribution(parameter.options)
     if isinstance(parameter, Float):
@@ -106,6 +105,8 @@ def _distribution(parameter: Float | Int | Choice) -> BaseDistribution:
 
 
 def _column(values: list[Any]) -> BaseDistribution:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
     if all(isinstance(value, int) for value in values):
         return IntDistribution(min(values), max(values))
     if all(isinstance(value, float) for value in values):

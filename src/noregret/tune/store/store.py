@@ -191,7 +191,7 @@ class Store:
             return [
                 record(trial)
                 for trial in self._storage.get_all_trials(self._id, deepcopy=False)
-                if trial.state in STATES and trial.params.keys() == self._distributions.keys()
+                if trial.state.name in STATES and trial.params.keys() == self._distributions.keys()
             ]
 
     def _claimed(self, suggest: Suggest) -> Claim:

@@ -134,7 +134,7 @@ class Live(Lines):
             return None
         best = self._findings.best
         unit = self._findings.unit
-        sure = words.likely(best.lower, best.upper, unit)
+        sure = words.likely(best, unit)
         estimate = (f"{words.number(best.estimate)}{unit}", "bold green")
         params = words.params(best.params, "  ")
         return extra("rich.text", "tune").Text.assemble(

@@ -59,7 +59,7 @@ def conclusion(found: Findings) -> str:
     best = found.best
     if best is None:
         return "no result yet"
-    lines = [f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best.lower, best.upper, found.unit)}"]
+    lines = [f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best, found.unit)}"]
     width = max(map(len, best.params))
     lines += [f"  {name:<{width}}  {words.value(value)}" for name, value in best.params.items()]
     return "\n".join([*lines, f"the evidence: noregret report {printable(shlex.quote(str(found.study.path)))}"])
