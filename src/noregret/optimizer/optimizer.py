@@ -228,10 +228,10 @@ class Optimizer:
         mean, std = belief.predict(points)
         own = [scale.original(fit.centre + mean + shift) for shift in (0.0, -width * std, width * std)]
         ends = self._sign * np.array([*own, *certificate.interval(points, width)])
-        numbers = np.array([ends[0], ends.min(axis=0), ends.max(axis=0)]).T.tolist()
+        numbers = zip(*(column.tolist() for column in (ends[0], ends.min(axis=0), ends.max(axis=0))), strict=True)
         return [
-            Estimate(each, *its, _certificate=certificate, _point=points[[i]])
-            for i, (each, its) in enumerate(zip(checked, numbers, strict=True))
+            Estimate(each, estimate, lower, upper, _certificate=certificate, _point=points[[i]])
+            for i, (each, (estimate, lower, upper)) in enumerate(zip(checked, numbers, strict=True))
         ]
 
     @_alone

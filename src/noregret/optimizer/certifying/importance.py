@@ -73,4 +73,4 @@ def _indices(rung: Rung, points: Floats, rng: Rng) -> Floats:
     values = mean[:, None] + root @ weights
     first, second = np.split(values, 2)
     variance, anew = values.var(axis=0), 0.5 * np.mean((first - second) ** 2, axis=0)
-    return np.clip(np.divide(anew, variance, out=np.zeros_like(anew), where=variance > 0), 0.0, 1.0)
+    return np.asarray(np.clip(np.divide(anew, variance, out=np.zeros_like(anew), where=variance > 0), 0.0, 1.0))

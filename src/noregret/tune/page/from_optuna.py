@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
 from noregret.integrations.replay import tell_all
-from noregret.optimizer.optimizer import Optimizer
+from noregret.optimizer.optimizer import Goal, Optimizer
 from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Int
 from noregret.tune.store.records import Record, State
 
@@ -26,7 +26,7 @@ def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str
     space = {name: _parameter(its) for name, its in distributions.items()}
     records = [_record(trial, distributions) for trial in trials if _inside(trial, distributions)]
     _warn(trials, distributions, len(records))
-    goal = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
+    goal: Goal = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
     optimizer = Optimizer(space, goal=goal, rng=0)
     tell_all(optimizer, ((record.params, record.value) for record in records if record.finished))
     return space, optimizer, records, study.study_name

@@ -171,7 +171,7 @@ def _results(findings: Findings, extra: Sequence[float] = ()) -> Axis:
 def _shades(estimate: Floats, minimize: bool) -> Floats:
     """Estimates from 0 at the worst to `COLOURS` at the best."""
     found = -estimate if minimize else estimate
-    return COLOURS * (found - found.min()) / (np.ptp(found) or 1.0)
+    return np.asarray(COLOURS * (found - found.min()) / (np.ptp(found) or 1.0))
 
 
 def _cells(axis: Axis, values: Sequence[object]) -> tuple[list[float], Floats]:

@@ -93,8 +93,8 @@ def importance(findings: Findings) -> Iterator[str]:
         "How much of the difference between all settings, as a share of its variance, is lost when a parameter stops "
         f"changing. The thin line is where that share probably lies ({words.percent(level)})."
     )
-    if sum(share.estimate for share in shares) > 1.1:
-        yield "Together they are more than 100 %, since some act together: what two do jointly counts for both."
+    if sum(share.estimate for share in shares) > 1:
+        yield "Shares may add up to more than 100 %: what two parameters do together counts for both."
 
 
 def left_out(count: int, shown: int) -> Iterator[str]:
