@@ -10,8 +10,8 @@ from typing import Any
 from noregret.tune.page.words import number
 from noregret.tune.study.study import text
 
-STEEP = 3.0
-"""A log axis whose ends differ by a smaller factor has evenly spaced ticks."""
+FEW = 3
+"""A log axis with fewer ticks than this at 1, 2 and 5 has evenly spaced ones."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,9 @@ class Axis:
         """
         if self.names:
             return [(float(i), name) for i, name in enumerate(self.names)]
-        if self.log and self.high / self.low >= STEEP:
-            return _ones_twos_fives(self.low, self.high, 2 * most + 1)
+        powers = _ones_twos_fives(self.low, self.high, 2 * most + 1) if self.log else []
+        if len(powers) >= FEW:
+            return powers
         return _round_numbers(self.low, self.high, most, self.whole)
 
 
@@ -68,7 +69,7 @@ def _ones_twos_fives(low: float, high: float, most: int) -> list[tuple[float, st
         inside = [value for value in values if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
         if len(inside) <= most:
             break
-    return [(value, number(value)) for value in inside]
+    return [(value, number(value) if 1e-4 <= value < 1e6 else _power(value)) for value in inside]
 
 
 def _round_numbers(low: float, high: float, most: int, whole: bool) -> list[tuple[float, str]]:
@@ -82,9 +83,19 @@ def _round_numbers(low: float, high: float, most: int, whole: bool) -> list[tupl
     return [(step * i, _tick(step * i, step)) for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
+def _power(value: float) -> str:
+    """A number with its power of ten.
+
+    >>> _power(2.5e7), _power(-1e-6)
+    ('2.5e7', '-1e-6')
+    """
+    factor, power = f"{value:.2e}".split("e")
+    return f"{factor.rstrip('0').rstrip('.')}e{int(power)}"
+
+
 def _tick(value: float, step: float) -> str:
     if not 1e-4 <= max(abs(value), step) < 1e6:
-        return f"{value:.3g}" if value else "0"
+        return _power(value) if value else "0"
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
     decimals += decimals > 0 and round(step * 10**decimals, 6) != round(step * 10**decimals)
     decimals = max(decimals, 1) if step == 2.5 else decimals

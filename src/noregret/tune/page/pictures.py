@@ -8,7 +8,7 @@ import numpy as np
 
 from noregret.belief.posterior import Floats
 from noregret.optimizer.certifying.importance import Share
-from noregret.optimizer.spaces.parameters import Choice
+from noregret.optimizer.spaces.parameters import Choice, Int
 from noregret.tune.learning.findings import Effect, Findings, Point, Surface
 from noregret.tune.page import words
 from noregret.tune.page.axes import Axis, named_axis, padded
@@ -137,8 +137,7 @@ def parameter_axis(findings: Findings, name: str) -> Axis:
     parameter = findings.study.space[name]
     if isinstance(parameter, Choice):
         return named_axis([text(value) for value in parameter.options], name)
-    whole = isinstance(parameter.low, int) and isinstance(parameter.high, int)
-    return Axis(parameter.low, parameter.high, name, parameter.log, whole=whole)
+    return Axis(parameter.low, parameter.high, name, parameter.log, whole=isinstance(parameter, Int))
 
 
 def _kinds(findings: Findings) -> dict[str, list[Record]]:

@@ -70,19 +70,24 @@ def _room_left(best: Estimate, unit: str) -> str:
 def _against_rivals(worse: int, close: int, level: float) -> str:
     at = f"at {words.percent(level)} each"
     if not close:
-        return f"All {worse} other settings measured are clearly worse: their intervals, {at}, do not overlap with it."
+        return (
+            f"All {worse:,} other settings measured are clearly worse: their intervals, {at}, do not overlap with it."
+        )
     if not worse:
-        return f"None of the {close} other settings measured can be told apart from it ({at}): more rounds would help."
+        return (
+            f"None of the {close:,} other settings measured can be told apart from it ({at}): more rounds would help."
+        )
     return (
-        f"Of the other settings measured, {worse} are clearly worse ({at}); {close} cannot be told apart from it yet, "
-        "and may be as good."
+        f"Of the other settings measured, {worse:,} are clearly worse ({at}); {close:,} cannot be told apart from it "
+        "yet, and may be as good."
     )
 
 
 def thinned(findings: Findings) -> Iterator[str]:
     """What charts leave out."""
     if len(findings.done) > MOST_DOTS:
-        yield f"Charts show {MOST_DOTS} of the {len(findings.done):,} measurements, evenly spread over the trials."
+        count = f"{len(findings.done):,}"
+        yield f"Charts show at most {MOST_DOTS} measurements of a kind, evenly spread over the {count} there are."
 
 
 def importance(findings: Findings) -> Iterator[str]:
@@ -193,7 +198,7 @@ def measured(result: Result) -> str:
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _times(number: int) -> str:
