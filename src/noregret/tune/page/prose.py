@@ -61,10 +61,12 @@ def _room_left(best: Estimate, unit: str) -> str:
     level = words.percent(best.level)
     if math.isinf(best.gap):
         return (
-            "Nobody knows how much better another setting may be: too many have no measurement near them. More rounds "
-            "would help."
+            "Another setting may be better, nobody knows by how much: too many have no measurement near them. More "
+            "rounds would help."
         )
-    return f"Another setting is probably better by {words.number(best.gap)}{unit} at most ({level})."
+    if best.gap <= 0:
+        return f"No other setting is better ({level})."
+    return f"Another setting may be better by at most {words.number(best.gap)}{unit} ({level})."
 
 
 def _against_rivals(worse: int, close: int, level: float) -> str:

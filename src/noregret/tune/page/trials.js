@@ -1,10 +1,9 @@
 const order = {column: -1, down: false}, sought = {text: ""};
 const number = text => text.trim() === "" ? NaN : Number(text.replaceAll(",", ""));
 
-function compared(one, other) {
+function compared(one, other, sign) {
   const [a, b] = [number(one), number(other)];
-  if (isNaN(a) || isNaN(b)) return isNaN(a) - isNaN(b) || one.localeCompare(other);
-  return a - b;
+  return isNaN(a) || isNaN(b) ? isNaN(a) - isNaN(b) || sign * one.localeCompare(other) : sign * (a - b);
 }
 
 function matches(row, names) {
@@ -26,7 +25,7 @@ function shown() {
   const rows = [...table.tBodies[0].rows];
   if (order.column >= 0) {
     const sign = order.down ? -1 : 1;
-    rows.sort((a, b) => sign * compared(a.cells[order.column].textContent, b.cells[order.column].textContent));
+    rows.sort((a, b) => compared(a.cells[order.column].textContent, b.cells[order.column].textContent, sign));
   }
   rows.forEach(row => { row.hidden = !matches(row, names); });
   table.tBodies[0].append(...rows);

@@ -13,6 +13,7 @@ from hashlib import sha256
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import BoundedSemaphore, Lock
+from time import monotonic
 from typing import Any, NamedTuple
 
 from noregret.integrations.replay import Replay
@@ -26,6 +27,8 @@ from noregret.tune.study.study import NotYet, Study, StudyError
 HOST = "127.0.0.1"
 IDLE_SECONDS = 10
 """A connection on which nothing comes for so long is closed."""
+REST = 4.0
+"""A page that took a second to draw is drawn again after so many seconds at the earliest: others measure here."""
 CONNECTIONS = 32
 """The number of connections that may be open; further ones are closed at once."""
 
@@ -61,13 +64,14 @@ class Shown(NamedTuple):
 
 
 class Watch:
-    """What a study looks like now; computed again only if something has changed."""
+    """What a study looks like now; drawn again only if something has changed, and not too often."""
 
     def __init__(self, study: Study) -> None:
         self._study, self._lock = study, Lock()
         self._seen: list[Record] | None = None
         self._findings: Findings | None = None
         self._shown: Shown | None = None
+        self._begun = self._rested_at = 0.0
         self._replay = Replay(study.space, study.goal, study.seed)
         self.waiting = ""
         """Why there is nothing to see yet; empty once the study has been begun."""
@@ -76,8 +80,8 @@ class Watch:
         """What is known now."""
         with self._lock:
             records = self._records()
-            if self._findings is None or records != self._seen:
-                self._seen, self._shown = records, None
+            if self._findings is None or (records != self._seen and monotonic() >= self._rested_at):
+                self._seen, self._begun = records, monotonic()
                 self._findings = Findings(self._study, records, believed(self._study, records, self._replay))
             return self._findings
 
@@ -88,6 +92,7 @@ class Watch:
             if self._shown is None or self._shown.findings is not findings:
                 mark = sha256(repr(findings.records).encode()).hexdigest()[:32]
                 self._shown = Shown(findings, content(findings), f'"{mark}"')
+                self._rested_at = monotonic() + REST * (monotonic() - self._begun)
             return self._shown
 
     def _records(self) -> list[Record]:
