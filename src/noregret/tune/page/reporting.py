@@ -14,7 +14,7 @@ from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.space import Product
 from noregret.tune.learning.findings import Findings
 from noregret.tune.page.page import page
-from noregret.tune.store.records import Record
+from noregret.tune.store.records import Record, State
 from noregret.tune.study.study import Budget, Params, Study
 
 
@@ -69,10 +69,13 @@ def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
             named, answers = [_by_column(row) for row in named], [(_by_column(row), value) for row, value in answers]
             optimizer = Optimizer(named, goal=optimizer.goal, rng=0)
             tell_all(optimizer, answers)
-    records = [
-        Record(i, params, "failed" if value is None else "done", value) for i, (params, value) in enumerate(answers)
-    ]
+    records = [Record(i, params, *_outcome(value)) for i, (params, value) in enumerate(answers)]
     return findings(named, optimizer, records, name)
+
+
+def _outcome(value: float | None) -> tuple[State, float | None, str]:
+    """State, value and failure of an answer."""
+    return ("failed", None, "told as a failure") if value is None else ("done", value, "")
 
 
 def _by_column(row: Any) -> Params:
