@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from noregret.belief.exact import ExactPosterior
+from noregret.belief.posterior import Floats
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.certifying.certificate import Certificate, certificate
+from noregret.optimizer.certifying.importance import Share, shares
 from noregret.optimizer.checking import Goal
 from noregret.optimizer.comparing.gain import WIDTH, Gain
 from noregret.optimizer.constraining.margins import OPEN, impossible, log_chances_at
 from noregret.optimizer.constraining.questions import LIKELY, recommended
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.history import History
+from noregret.optimizer.spaces.space import Product
 from noregret.optimizer.tracker import Tracker
 
 
@@ -59,18 +62,41 @@ class Conclusions:
 
     def predict(self, params: Any) -> Estimate:
         """What is believed about these params of the space."""
-        params = self._history.space.checked(params)
-        if self._history.measured < 2:
-            raise ValueError(f"predict() needs at least 2 values, {self._history.measured} told so far")
+        return self.predict_many([params])[0]
+
+    def predict_many(self, params: Iterable[Any]) -> list[Estimate]:
+        """What is believed about each of these params of the space."""
+        checked = [self._history.space.checked(each) for each in params]
+        self._check_measured("predict")
+        if not checked:
+            return []
+        points, certificate = self._history.space.encode(checked), self.certificate()
+        chances = np.exp(log_chances_at(self._tracker.margins(), points)).tolist()
+        return [
+            Estimate(each, *ends, feasible=chance, _certificate=certificate, _point=points[[i]])
+            for i, (each, ends, chance) in enumerate(zip(checked, self._ends(points), chances, strict=True))
+        ]
+
+    def _ends(self, points: Floats) -> list[tuple[float, float, float]]:
+        """Estimate, lower and upper bound at (n, d) points."""
         belief, calibrated = self._tracker.belief(), self._tracker.calibrated
-        point, width = self._history.space.encode([params]), self._calibration.interval(belief)
-        mean, std = (float(number[0]) for number in belief.predict(point))
+        (mean, std), width = belief.predict(points), self._calibration.interval(belief)
         shifts, centre = (0.0, -width * std, width * std), calibrated.fit.centre
         own = [calibrated.scale.original(centre + mean + shift) for shift in shifts]
-        certificate = self.certificate()
-        ends = [self.sign * end for end in (*own, *certificate.interval(point, width))]
-        chance = math.exp(float(log_chances_at(self._tracker.margins(), point)[0]))
-        return Estimate(params, ends[0], min(ends), max(ends), feasible=chance, _certificate=certificate, _point=point)
+        ends = self.sign * np.array([*own, *self.certificate().interval(points, width)])
+        return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
+
+    def importance(self) -> dict[str, Share]:
+        """How much of the difference between settings each parameter accounts for, the most important first."""
+        if not isinstance(self._history.space, Product):
+            raise ValueError("importance() needs named parameters, got a table: give the space as a dict")
+        self._check_measured("importance")
+        found = dict(zip(self._history.space.parameters, shares(self.certificate()), strict=True))
+        return dict(sorted(found.items(), key=lambda named: -named[1].estimate))
+
+    def _check_measured(self, method: str) -> None:
+        if self._history.measured < 2:
+            raise ValueError(f"{method}() needs at least 2 values, {self._history.measured} told so far")
 
     def is_done(self, tolerance: Callable[[float], float], risk: float) -> bool:
         """Whether nothing is better than what is recommended by more than the tolerance for its estimate."""

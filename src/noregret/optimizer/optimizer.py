@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from numbers import Integral
 from threading import RLock
@@ -13,12 +13,8 @@ import numpy as np
 from noregret.decision.playing import seed_sequence
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
-from noregret.optimizer.checking import (
-    Goal,
-    checked_confidence,
-    checked_goal,
-    checked_tolerance,
-)
+from noregret.optimizer.certifying.importance import Share
+from noregret.optimizer.checking import Goal, checked_confidence, checked_goal, checked_tolerance
 from noregret.optimizer.comparing.baseline import checked_baseline
 from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.conclusions import Conclusions
@@ -29,7 +25,7 @@ from noregret.optimizer.showing.frames import Frames
 from noregret.optimizer.showing.words import Standing
 from noregret.optimizer.spaces.table import as_space
 from noregret.optimizer.tracker import Tracker
-from noregret.optimizer.trials import Measurement, Trial, Trials
+from noregret.optimizer.trials import Answer, Measurement, Trial, Trials
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -213,6 +209,19 @@ class Optimizer:
         return self._conclusions.predict(params)
 
     @_alone
+    def predict_many(self, params: Iterable[Any]) -> list[Estimate]:
+        """What is believed about each of these params: cheaper than one after another."""
+        return self._conclusions.predict_many(params)
+
+    @_alone
+    def importance(self) -> dict[str, Share]:
+        """How much of the difference between settings each parameter accounts for, the most important first.
+
+        Needs named parameters and at least two values. Shares add up to more than 1 where parameters act together.
+        """
+        return self._conclusions.importance()
+
+    @_alone
     def to_frame(self) -> Any:
         """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
 
@@ -245,13 +254,15 @@ class Optimizer:
     @_alone
     def measurements(self) -> list[Measurement]:
         """All values told, in order, and how far each is trusted."""
-        arrivals = self._history.arrivals
-        trust = self._tracker.trust if self._history.measured > 1 else np.ones(len(arrivals))
-        return [
-            Measurement(self._params(arrival.where), self._conclusions.sign * arrival.value, float(t))
-            for arrival, t in zip(arrivals, trust, strict=True)
-            if not arrival.failed
-        ]
+        trust = self._tracker.trust if self._history.measured > 1 else np.ones(len(self._history.arrivals))
+        told = zip(self._frames.answers(self._history), np.minimum(trust, 1.0).tolist(), strict=True)
+        return [Measurement(its.params, its.value, trusted) for its, trusted in told if its.value is not None]
+
+    @property
+    @_alone
+    def answers(self) -> list[Answer]:
+        """Every answer in order, failures too."""
+        return self._frames.answers(self._history)
 
     @_alone
     def __copy__(self) -> Optimizer:

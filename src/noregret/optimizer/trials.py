@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -17,8 +18,17 @@ class Trial:
     token: str = field(default="", repr=False)
 
 
+class Answer(NamedTuple):
+    """What was told of some params: the value, None for a failure; its noise and the constraints, None if not known."""
+
+    params: Any
+    value: float | None
+    noise: float | None
+    constraints: Mapping[str, float | None]
+
+
 class Measurement(NamedTuple):
-    """One value that was told, and how far it is trusted: about 1 if it fits the others, about 0 if it is absurd."""
+    """One value that was told, and how far it is trusted: 1 if it fits the others, about 0 if it is absurd."""
 
     params: Any
     value: float

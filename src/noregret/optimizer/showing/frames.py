@@ -6,6 +6,7 @@ nothing to say: the value of a failure, a noise that nobody knows, a parameter t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from noregret.optimizer.constraining.constraint import Constraints, checked_numb
 from noregret.optimizer.history import FAILURE, NOWHERE, Arrival, History
 from noregret.optimizer.spaces.space import Space
 from noregret.optimizer.spaces.table import Table, is_missing
-from noregret.optimizer.trials import Trials
+from noregret.optimizer.trials import Answer, Trials
 
 ABOUT = ("trial", "state", "value", "noise")
 """The columns that are neither parameters nor constraints."""
@@ -71,6 +72,19 @@ class Frames:
         numbers = ["value", "noise", *(PREFIX + name for name in self._constraints)]
         return frame.astype({"trial": "Int64"} | dict.fromkeys(numbers, float))
 
+    def answers(self, history: History) -> list[Answer]:
+        """All answers in order."""
+        rows = [self._row(arrival, history.params[arrival.where], None) for arrival in history.arrivals]
+        return [
+            Answer(
+                self._space.checked(row.params),
+                row.value,
+                _known(row.noise),
+                {name: _known(row.constraints.get(name)) for name in self._constraints},
+            )
+            for row in rows
+        ]
+
     def _columns(self) -> list[Any]:
         """The columns that there may be, in order; ValueError if a parameter has the name of another column."""
         clash = [name for name in self._space.names if name in ABOUT or str(name).startswith(PREFIX)]
@@ -120,6 +134,10 @@ class Frames:
         params = dict(row.params if isinstance(row.params, Mapping) else enumerate(row.params))
         constraints = {PREFIX + name: number for name, number in row.constraints.items()}
         return dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True)) | params | constraints
+
+
+def _known(number: float | None) -> float | None:
+    return None if number is None or math.isnan(number) else number
 
 
 def _rows(frame: Any) -> list[Mapping[Any, Any]]:
