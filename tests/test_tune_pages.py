@@ -31,8 +31,8 @@ from noregret.tune.page.watch import CONNECTIONS, server
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
-from noregret.tune.study.results import WallTime
-from noregret.tune.study.study import Budget, Study
+from noregret.tune.study.results import LastNumber, WallTime
+from noregret.tune.study.study import Budget, Constraint, Study
 from noregret.tune.work.running import findings, report
 
 NASTY = '<script>alert(1)</script> & "quotes" \'n all'
@@ -125,6 +125,31 @@ def test_the_report_says_how_sure_it_is_in_plain_words(page):
     assert re.search(r"\d+ measurements \([\d.]+ %\) disagree with what all others say. Nothing was thrown away", text)
     for jargon in ("kernel", "posterior", "regret", "Gaussian", "arm"):
         assert not re.search(rf"\b{jargon}", text.replace("noregret", ""), re.IGNORECASE)
+
+
+def test_the_report_compares_with_the_baseline_and_marks_what_breaks_a_constraint(tmp_path):
+    mine = Study(
+        tmp_path / "s.toml",
+        ("m",),
+        {"x": Float(0, 1)},
+        storage="sqlite:///s.db",
+        budget=Budget(rounds=12),
+        baseline={"x": 1.0},
+        constraints={"memory": Constraint(LastNumber(), max=5)},
+    )
+    with Store(mine) as store:
+        for i in range(12):
+            x = 1 - i / 12
+            trial = store.claim(lambda records, x=x: Suggestion({"x": x}, arrived(records)[1])).trial
+            store.tell(trial.number, Outcome(1 + x, "", 0.1, constraints={"memory": 7 * (1 - x)}))
+    page = report(mine)
+    text = unescape(re.sub(r"<[^>]+>", " ", page))
+    assert re.search(r"\d+ % lower than your settings \(between \d+ % and \d+ %, at 95 %\)\.", text)
+    assert re.search(r"(It meets|Nothing measured is likely to meet) all constraints", text)
+    assert "Budget spent: raise rounds to go on." in text
+    assert [text.count(f"{7 * i / 12:.4g} ✗") for i in range(12)] == [0] * 9 + [1] * 3
+    assert len(re.findall(r'class="broken"', re.search(r'id="history".*?</svg>', page)[0])) == 3
+    assert "a measurement of your settings" in text
 
 
 def test_probably_is_always_said_with_its_level(page):
@@ -311,6 +336,18 @@ def test_the_live_page_is_fetched_again_only_if_something_has_changed(live):
     policy = ask(found)[0].headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
+
+
+def test_the_live_page_says_that_a_study_is_over_though_no_result_has_come(live):
+    mine, found = live
+    answer, text = ask(found, path="/content")
+    assert "Budget spent" not in text
+    with Store(mine) as store:
+        store.out_of_time()
+    found.watch._rested_at = 0.0
+    answer, text = ask(found, path="/content", **{"If-None-Match": answer.headers["ETag"]})
+    assert answer.status == 200
+    assert "Budget spent: raise rounds to go on." in text
 
 
 def test_many_results_in_a_row_are_not_drawn_one_by_one(live, monkeypatch):
