@@ -38,6 +38,7 @@ from noregret.experiments.running.trace import Trace
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.optimizer.trials import Trial
+from noregret.tune.page.reporting import report
 
 __all__ = [
     "UCB",
@@ -93,5 +94,6 @@ __all__ = [
     "diagnose",
     "plot",
     "problems",
+    "report",
     "run",
 ]
