@@ -62,7 +62,7 @@ def test_a_function_that_is_the_same_everywhere_has_no_important_parameter():
 
 
 def test_what_has_no_importance_is_refused():
-    with pytest.raises(ValueError, match="needs named parameters, got a table"):
+    with pytest.raises(ValueError, match="needs named parameters and no contexts"):
         Optimizer([[0.0], [1.0]]).importance()
     with pytest.raises(ValueError, match="needs at least 2 values, 0 told so far"):
         Optimizer({"x": Float(0, 1)}).importance()

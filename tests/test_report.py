@@ -224,3 +224,11 @@ def test_an_optimizer_needs_no_optuna(tmp_path):
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert "Best setting" in (tmp_path / "p.html").read_text()
+
+
+def test_an_optimizer_with_contexts_has_no_page_yet(tmp_path):
+    opt = Optimizer({"x": Float(0, 1)}, rng=0, context={"load": Float(0, 1)})
+    opt.tell(opt.ask(context={"load": 0.5}), 1.0)
+    with pytest.raises(ValueError, match="without contexts"):
+        report(opt, tmp_path / "page.html")
+    assert not list(tmp_path.iterdir())
