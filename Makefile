@@ -13,9 +13,9 @@ $(READY): pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[all]"
 	touch $(READY)
 
-# Tune SQLite's settings on this machine, in about a minute; the result is the page demo/study.html.
+# Tune a compression on this machine, in about a minute; the result is the page demo/study.html.
 demo: $(READY)
-	rm -rf demo && cp -r examples/tune_sqlite demo
+	rm -rf demo && cp -r examples/tune_compression demo
 	$(BIN)/noregret tune demo/study.toml
 	$(BIN)/noregret report demo/study.toml
 

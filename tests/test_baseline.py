@@ -145,6 +145,32 @@ def test_percent_is_given_only_where_it_makes_sense():
     assert below.percent == pytest.approx((50, 40, 60)), "of the size of the baseline"
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_nothing_positive_is_said_to_be_more_than_100_percent_lower(seed):
+    """Durations with a noise of 30 %, far shorter at best than today: percentages are those of a ratio."""
+    opt, rng = Optimizer(SQUARE, rng=seed, baseline=TODAY), np.random.default_rng(seed)
+    for _ in range(30):
+        trial = opt.ask()
+        opt.tell(trial, duration(trial.params) * math.exp(0.3 * rng.standard_normal()))
+    gain = opt.gain()
+    assert gain.percent.lower <= 100 * (1 - duration(gain.best.params) / duration(TODAY)) <= gain.percent.upper
+    assert gain.percent.lower <= gain.percent.estimate <= gain.percent.upper < 100
+
+
+def duration(params):
+    """44 at TODAY, 1 at best."""
+    return math.exp(4 * abs(params["x"] - 0.2) + 1.2 * params["y"])
+
+
+def test_percentages_are_unknown_where_the_baseline_may_be_0():
+    opt = played(20, function=lambda p: bowl(p) - bowl(TODAY))
+    assert opt._conclusions.certificate().relative_difference(opt.space.encode([{"x": 0.1, "y": 0.1}, TODAY]), 2.5) == (
+        -math.inf,
+        math.inf,
+    )
+    assert opt.gain().percent is None
+
+
 def test_the_headline():
     base = estimate(100.0, 95.0, 105.0)
     assert str(Gain(18.2, 12.1, 23.4, estimate(82, 80, 84), base, "minimize")) == (

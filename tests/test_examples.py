@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-@pytest.mark.parametrize("name", ["tune_sqlite", "cloud_table"])
+@pytest.mark.parametrize("name", ["tune_compression", "cloud_table"])
 def test_the_first_command_of_each_study_runs(name, capsys):
     assert main(["tune", str(EXAMPLES / name / "study.toml"), "--dry-run"]) == 0
     assert capsys.readouterr().out.startswith("python3 ")
@@ -26,12 +27,31 @@ def test_the_first_command_of_each_study_runs(name, capsys):
     assert re.search(r"\d", done.stdout)
 
 
-def test_the_sqlite_workload_takes_every_choice():
-    study = load(EXAMPLES / "tune_sqlite" / "study.toml")
-    for journal in study.space["journal_mode"].options:
-        params = {"page_size": 4096, "cache_kib": 64, "mmap_mib": 1, "journal_mode": journal, "synchronous": "normal"}
-        done = subprocess.run(study.arguments(params), cwd=study.folder, capture_output=True, text=True, check=True)
-        assert 1 < json.loads(done.stdout)["milliseconds"] < 60_000
+def test_the_demo_ends_in_a_gain_over_its_baseline(tmp_path, capsys):
+    folder = shutil.copytree(EXAMPLES / "tune_compression", tmp_path / "demo")
+    study = folder / "study.toml"
+    study.write_text(re.sub(r"rounds = \d+", "rounds = 6", study.read_text()))
+    script = folder / "compress.py"
+    script.write_text(re.sub(r"FILES = \d+", "FILES = 3", script.read_text()))
+    assert main(["tune", str(study)]) == 0
+    out = capsys.readouterr().out
+    assert re.search("than your settings|your settings are the best", out), out
+    assert "constraint" in out
+
+
+def test_higher_levels_and_larger_blocks_compress_more():
+    study = load(EXAMPLES / "tune_compression" / "study.toml")
+    assert smallest(study, {"level": 6, "block_kib": 1024}) < smallest(study, {"level": 1, "block_kib": 64})
+
+
+def smallest(study, params):
+    """The size of what is compressed with a setting, in percent: the smaller one of two runs."""
+    runs = [
+        subprocess.run(study.arguments(params), cwd=study.folder, capture_output=True, check=True) for _ in range(2)
+    ]
+    sizes = [json.loads(run.stdout) for run in runs]
+    assert all(size["ms_per_mb"] > 1 for size in sizes)
+    return min(size["size_percent"] for size in sizes)
 
 
 @pytest.mark.parametrize(

@@ -144,8 +144,10 @@ class Conclusions:
         if space.key(best.params) == space.key(other.params):
             return Gain(0.0, 0.0, 0.0, other, other, self._goal)
         estimate = self.sign * (best.estimate - other.estimate)
-        lower, upper = self.certificate().difference(space.encode([best.params, other.params]), WIDTH)
-        return Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self._goal)
+        points = space.encode([best.params, other.params])
+        lower, upper = self.certificate().difference(points, WIDTH)
+        relative = self.certificate().relative_difference(points, WIDTH)
+        return Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self._goal, relative=relative)
 
     def certificate(self) -> Certificate:
         """What the measurements leave open; made once for each state of the belief."""

@@ -123,16 +123,21 @@ class Certificate:
         Under each rung the two values are jointly Gaussian, and all pairs within ``width`` standard deviations of the
         mean count: for a scale without a bend that is the mean of the difference +- width times its std.
         """
-        ends = [self._differences(*rung.joint(points), width) for rung in self.rungs]
-        return min(map(min, ends)), max(map(max, ends))
+        first, second = self._pairs(points, width)
+        return float((first - second).min()), float((first - second).max())
 
-    def _differences(self, mean: Floats, covariance: Floats, width: float) -> list[float]:
-        """The differences of pairs of values on the ellipse of this width around the mean."""
-        angles, original = np.linspace(0, 2 * np.pi, ANGLES), self.calibrated.scale.original
-        root = pivoted_root(covariance)
-        circle = np.array([np.cos(angles), np.sin(angles)])[: root.shape[1]]
-        ellipse = mean[:, None] + width * root @ circle
-        return [float(original(first) - original(second)) for first, second in ellipse.T.tolist()]
+    def relative_difference(self, points: Floats, width: float) -> tuple[float, float]:
+        """The same as a part of the size at the second point, pair by pair; infinite if that may be 0."""
+        first, second = self._pairs(points, width)
+        if second.min() <= 0 <= second.max():
+            return -math.inf, math.inf
+        parts = (first - second) / np.abs(second)
+        return float(parts.min()), float(parts.max())
+
+    def _pairs(self, points: Floats, width: float) -> Floats:
+        """Values that f may have at two points, (2, n): those on the ellipse of this width under each rung."""
+        ellipses = np.hstack([_ellipse(*rung.joint(points), width) for rung in self.rungs])
+        return self.calibrated.scale.original(ellipses)
 
     def gap(self, point: Floats) -> float:
         """How much better than at a (1, d) point f may be elsewhere, at `LEVEL`; infinite if too much is unexplored."""
@@ -177,6 +182,13 @@ class Certificate:
         best = self.others[top(mean + 3 * std, CONTENDERS)]
         mean, covariance = rung.joint(np.vstack([point, best]))
         return _Contest(mean, pivoted_root(covariance))
+
+
+def _ellipse(mean: Floats, covariance: Floats, width: float) -> Floats:
+    """Pairs that are ``width`` standard deviations away from the mean, (2, `ANGLES`)."""
+    angles, root = np.linspace(0, 2 * np.pi, ANGLES), pivoted_root(covariance)
+    circle = np.array([np.cos(angles), np.sin(angles)])[: root.shape[1]]
+    return np.asarray(mean[:, None] + width * root @ circle)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ It is more than the 2 that a Gaussian would need for 95 %, since what is recomme
 
 
 class Percent(NamedTuple):
-    """A gain in percent of the size of the baseline's estimate."""
+    """A gain in percent of the size of the baseline."""
 
     estimate: float
     lower: float
@@ -37,6 +38,9 @@ class Gain:
     best, baseline : Estimate
     goal : "minimize" or "maximize"
     level : float
+    relative : (float, float), optional
+        The ends of the interval of the gain as a part of the baseline's true size. Without them ``lower`` and ``upper``
+        are divided by the baseline's estimate.
     """
 
     estimate: float
@@ -46,14 +50,23 @@ class Gain:
     baseline: Estimate
     goal: Goal
     level: float = LEVEL
+    relative: tuple[float, float] | None = None
 
     @property
     def percent(self) -> Percent | None:
-        """In percent of the size of the baseline's estimate; None if the baseline may be 0, or of either sign."""
+        """In percent of the size of the baseline; None if the baseline may be 0, or of either sign.
+
+        Its ends are those of a ratio. So 84 % lower is never "between 61 % and 120 %": nothing that is positive
+        can be 120 % lower than something else.
+        """
         if self.baseline.lower <= 0 <= self.baseline.upper:
             return None
-        size = abs(self.baseline.estimate) / 100
-        return Percent(self.estimate / size, self.lower / size, self.upper / size)
+        size = abs(self.baseline.estimate)
+        estimate = self.estimate / size
+        lower, upper = self.relative or (self.lower / size, self.upper / size)
+        if math.isinf(upper):
+            return None
+        return Percent(100 * estimate, 100 * min(lower, estimate), 100 * max(upper, estimate))
 
     def __str__(self) -> str:
         """As ``18 % lower than your settings (between 12 % and 23 %, at 95 %)``."""

@@ -31,7 +31,7 @@ def estimate(believed: Estimate) -> dict[str, Any]:
 
 
 def baseline(found: Findings) -> dict[str, Any] | None:
-    """What is believed about the setting in use now, and the gain over it in percent of its estimate."""
+    """What is believed about the setting in use now, and the gain over it in percent."""
     if found.gain is None:
         return None
     percent = found.gain.percent
