@@ -1,4 +1,4 @@
-"""``noregret tune``, ``init``, ``report``, ``watch`` and ``restore``."""
+"""``noregret tune``, ``init``, ``report``, ``watch``, ``restore`` and ``serve``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from noregret.extra import extra
 from noregret.files import write_atomically
 from noregret.terminal import printable, say
+from noregret.tune.service.command import add_serve
 from noregret.tune.study.reading import check_name, default_storage, load
 from noregret.tune.study.study import Study, StudyError
 
@@ -34,6 +35,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
 
     restore = _command(commands, "restore", _restore, "list the copies of a study's database, or put one back")
     restore.add_argument("number", nargs="?", type=int, metavar="N", help="the copy to put back, as it is listed")
+    add_serve(commands)
 
 
 def _command(commands: Any, name: str, carry_out: Callable[[Any], int | None], help: str) -> argparse.ArgumentParser:
