@@ -38,6 +38,7 @@ from noregret.experiments.running.trace import Trace
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.optimizer.trials import Trial
+from noregret.tune.service.client import connect
 
 __all__ = [
     "UCB",
@@ -90,6 +91,7 @@ __all__ = [
     "Uniform",
     "algorithms",
     "compare",
+    "connect",
     "diagnose",
     "plot",
     "problems",
