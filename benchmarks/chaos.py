@@ -9,9 +9,9 @@ table: how often each thing was done, how many results were acknowledged, how ma
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
-import re
 import resource
 import shutil
 import signal
@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.server import Server, program
 
@@ -49,7 +50,6 @@ type = "int"
 low = 0
 high = 7
 """
-ANSWER = re.compile(r"trial (\d+): (?:failed: .*|(\S+)) \(x\W[^)]*\)")
 KILLS_PER_STUDY = 25
 WORKERS = 2
 
@@ -105,7 +105,7 @@ class Workers:
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
         now = time.time
         time.time = lambda: now() + clock
-        return cli.main(["tune", str(self.path)])
+        return cli.main(["tune", "--json", str(self.path)])
 
     def reap(self) -> None:
         """Forget those that have ended."""
@@ -220,16 +220,25 @@ def file_event(workers: Workers, rng: random.Random) -> str:
     return "disk full"
 
 
+def acknowledged(line: str) -> dict[str, Any] | None:
+    """The answer that a line is about; None if it is none, or was cut off when its writer was killed."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "trial" in found else None
+
+
 def judge(workers: Workers, records: list[Record], tally: Tally) -> None:
     """Compare what was acknowledged with what is in the store."""
     kept = {record.number: record for record in records}
-    told = [match for line in workers.lines() if (match := ANSWER.fullmatch(line))]
+    told = [answer for line in workers.lines() if (answer := acknowledged(line))]
     place = workers.storage
-    for match in told:
-        record = kept.get(int(match[1]))
-        if record is None or not record.finished or (match[2] and record.value != float(match[2])):
-            tally.lost.append(f"{place}: {match[0]}: {record}")
-    counts = Counter(int(match[1]) for match in told)
+    for answer in told:
+        record = kept.get(answer["trial"])
+        if record is None or not record.finished or record.value != answer["value"]:
+            tally.lost.append(f"{place}: {answer}: {record}")
+    counts = Counter(answer["trial"] for answer in told)
     tally.twice += [f"{place}: trial {number} acknowledged {n} times" for number, n in counts.items() if n > 1]
     known = Counter(number for record in records for number in record.told)
     tally.twice += [f"{place}: trial {number} learned {n} times" for number, n in known.items() if n > 1]

@@ -1,16 +1,22 @@
 """Ten million arms: ``python -m benchmarks.scale [--device cuda]``.
 
-It needs numpy, scipy, threadpoolctl, torch and array-api-compat. On a GPU the times are milliseconds a round, as they
-stand; on a CPU they are ratios to something plain in the same run, since machines differ and are noisy.
+It needs numpy, scipy, threadpoolctl, torch and array-api-compat, and for the parts on a cluster, which are left out on
+a GPU, dask and distributed. On a GPU the times are milliseconds a round, as they stand; on a CPU they are ratios to
+something plain in the same run, since machines differ and are noisy.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +24,6 @@ from threadpoolctl import threadpool_limits
 
 from noregret import Policy, RandomFourier, SparseGP, SquaredExponential, algorithms
 from noregret.belief.arrays import numpy_of
-from noregret.belief.posterior import Floats
 
 KERNEL = SquaredExponential(0.2)
 NOISE = 0.1
@@ -28,7 +33,7 @@ TARGETS = {1_000_000: "at most 1 ms on an H200", 10_000_000: "at most 4 ms on an
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    arguments.add_argument("--only", choices=["exact", "same", "sparse", "memory", "contexts"])
+    arguments.add_argument("--only", choices=["exact", "same", "sparse", "memory", "contexts", "cluster", "killed"])
     given = arguments.parse_args()
     on_gpu = given.device != "cpu"
     print(f"arms on {torch.cuda.get_device_name() if on_gpu else 'the CPU'}, torch {torch.__version__}", flush=True)
@@ -40,9 +45,12 @@ def main() -> None:
         "sparse": lambda: sparse(10_000_000 if on_gpu else 100_000, given.device),
         "memory": memory,
         "contexts": contexts,
+        "cluster": cluster,
+        "killed": killed,
     }
+    left_out = ("cluster", "killed") if on_gpu else ()
     for name, part in parts.items():
-        if given.only in (None, name):
+        if name == given.only or (given.only is None and name not in left_out):
             part()
 
 
@@ -64,17 +72,27 @@ def same_arms(device: str, count: int = 100_000, rounds: int = 100) -> None:
     print(f"the same arms as NumPy, {count:,} arms: {sum(map(int.__eq__, there, here))} of {rounds}", flush=True)
 
 
-def played(arms: torch.Tensor | Floats, rounds: int) -> tuple[float, list[int]]:
-    """Milliseconds a round, the median of the last 20, and the arms that were asked for."""
+def played(
+    arms: Any, rounds: int, truth: Any = None, between: Callable[[int], None] = lambda done: None
+) -> tuple[float, list[int]]:
+    """Milliseconds a round of asking and telling, the median of the last 20, and the arms that were asked for.
+
+    ``truth`` are the arms where rows can be looked up, if it is not ``arms``; ``between`` is called before every round.
+    """
     policy = Policy(algorithms.igp_ucb(KERNEL, noise=NOISE), arms, rng=0)
-    world, asked, clock = np.random.default_rng(1), list[int](), [perf_counter()]
-    for _ in range(rounds):
+    world, asked, seconds = np.random.default_rng(1), list[int](), list[float]()
+    for done in range(rounds):
+        between(done)
+        start = perf_counter()
         pulls = policy.ask()
-        values = np.sin(5 * numpy_of(arms[pulls])).sum(axis=1)
-        policy.tell(pulls, values + NOISE * world.standard_normal(len(pulls)))
+        answered = perf_counter()
+        values = np.sin(5 * numpy_of((arms if truth is None else truth)[pulls])).sum(axis=1)
+        values += NOISE * world.standard_normal(len(pulls))
+        told = perf_counter()
+        policy.tell(pulls, values)
         asked += pulls.tolist()
-        clock.append(perf_counter())  # the next arm has been chosen, so the device has nothing left to do
-    return 1000 * float(np.median(np.diff(clock)[-20:])), asked
+        seconds.append(perf_counter() - told + answered - start)  # the next arm is chosen: the device has nothing to do
+    return 1000 * float(np.median(seconds[-20:])), asked
 
 
 def sparse(count: int, device: str, features: int = 512) -> None:
@@ -149,6 +167,64 @@ def afresh(rounds: int, arms: int) -> float:
         best = fresh[np.argmax(mean + 2 * std)]
         points, values = np.vstack([points, best]), np.append(values, np.sin(5 * best).sum())
     return process_time() - start
+
+
+def cluster(count: int = 2_000_000, rounds: int = 40) -> None:
+    """Two local workers of one thread each against one such process, and what a round costs beside its work."""
+    from dask.array import from_array  # here and below, so that the others run without it
+
+    arms, few = (np.random.default_rng(0).random((size, 4)) for size in (count, 1000))
+    with threadpool_limits(1):
+        alone, here = played(arms, rounds)
+        least, _ = played(few, rounds)
+    with workers(2):
+        together, there = played(from_array(arms, chunks=(count // 2, 4)), rounds, arms)
+        overhead, _ = played(from_array(few, chunks=(500, 4)), rounds, few)
+    print(
+        f"two workers, {count:,} arms: {alone / together:.2f} x as fast as one process (at least 1.6), {alone:.0f} ms "
+        f"a round against {together:.0f}; overhead {overhead - least:.1f} ms a round (at most 15); "
+        f"{sum(map(int.__eq__, there, here))} of {rounds} arms the same; load {os.getloadavg()[0]:.1f}",
+        flush=True,
+    )
+
+
+def killed(count: int = 100_000, rounds: int = 100, kills: int = 20) -> None:
+    """Four local workers, killed at random in a run: which arms are chosen."""
+    from dask.array import from_array
+
+    arms, rng = np.random.default_rng(0).random((count, 4)), np.random.default_rng(2)
+    due = set(rng.choice(rounds, kills, replace=False).tolist())
+    with workers(4) as started:
+
+        def kill_one(done: int) -> None:
+            nannies = [nanny for nanny in started.workers.values() if nanny.pid]
+            if done in due and nannies:
+                os.kill(nannies[rng.integers(len(nannies))].pid, signal.SIGKILL)
+                due.discard(done)
+
+        _, there = played(from_array(arms, chunks=(count // 4, 4)), rounds, arms, kill_one)
+    _, here = played(arms, rounds)
+    same = sum(map(int.__eq__, there, here))
+    print(f"four workers, {kills - len(due)} killed in {rounds} rounds: {same} of {rounds} arms the same", flush=True)
+
+
+@contextmanager
+def workers(count: int) -> Iterator[Any]:
+    """So many local processes of one thread, with a client at hand.
+
+    One that is killed has time to start again, and each keeps memory that it has freed, as any process does: dask gives
+    it back to the system at once, and a good part of a round is spent on getting it again.
+    """
+    import dask
+    from distributed import Client, LocalCluster
+
+    memory = {f"distributed.nanny.pre-spawn-environ.MALLOC_{name}_THRESHOLD_": 2**30 for name in ("TRIM", "MMAP")}
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes", **memory}),
+        LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0") as started,
+        Client(started),
+    ):
+        yield started
 
 
 def tensor(count: int, device: str) -> torch.Tensor:

@@ -23,7 +23,7 @@ def start(study: str, acknowledged: str) -> int:
         output = os.open(acknowledged, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        os._exit(cli.main(["tune", study]))
+        os._exit(cli.main(["tune", "--json", study]))
     return child
 
 

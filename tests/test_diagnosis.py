@@ -178,6 +178,37 @@ def test_reads_one_column_per_arm_or_one_row_per_reward(tmp_path):
         read_rewards(text)
 
 
+def test_a_table_of_settings_and_values_is_read_by_setting(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [(i, size, mode, rng.normal()) for i in range(8) for size in (1, 2) for mode in "ab"]
+    table = tmp_path / "t.csv"
+    table.write_text("".join(["time,size,mode,value\n", *(f"{rng.random()},{s},{m},{v}\n" for _, s, m, v in rows)]))
+    found = read_rewards(table)
+    assert list(found) == ["size=1, mode=a", "size=1, mode=b", "size=2, mode=a", "size=2, mode=b"]
+    assert found["size=2, mode=a"].tolist() == [v for _, s, m, v in rows if (s, m) == (2, "a")]
+    exported = tmp_path / "e.csv"
+    exported.write_text(
+        "trial,state,value,noise,n,started,seconds\n" + "0,done,1.5,,2,,\n1,failed,,,2,,\n2,done,1,,2,,\n" * 2
+    )
+    assert {name: values.tolist() for name, values in read_rewards(exported).items()} == {"n=2": [1.5, 1, 1.5, 1]}
+
+
+def test_which_column_is_the_value_is_asked_when_nobody_can_know(tmp_path, capsys):
+    file, rng = tmp_path / "t.csv", np.random.default_rng(0)
+    file.write_text(
+        "".join(["size,latency,cost\n", *(f"{1 + i % 3},{rng.normal()},{rng.normal()}\n" for i in range(60))])
+    )
+    assert main(["diagnose", str(file)]) == 2
+    asked = capsys.readouterr().err
+    assert "which column is the value? size looks like settings. Say --value cost" in asked
+    assert "or another one of size, latency, cost; or --arms" in asked
+    for advice, arms in ((["--value", "cost"], 3), (["--value", "latency"], 3), (["--arms"], 3)):
+        assert main(["diagnose", str(file), *advice]) == 0
+        assert f"of {arms} arms" in capsys.readouterr().out
+    assert main(["diagnose", str(file), "--value", "speed"]) == 2
+    assert "has no column 'speed': it has size, latency, cost" in capsys.readouterr().err
+
+
 def test_on_the_command_line(tmp_path, capsys):
     file, rng = tmp_path / "latency.csv", np.random.default_rng(0)
     np.savetxt(file, 5 + rng.standard_t(1.5, (200, 4)), delimiter=",", header="a,b,c,d", comments="")

@@ -11,8 +11,9 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 from threadpoolctl import threadpool_limits
 
-from noregret import ExactGP, Linear, Matern, SquaredExponential, Tabular
+from noregret import ExactGP, Linear, Matern, RandomFourier, SparseGP, SquaredExponential, Tabular
 from noregret.belief import arrays, conditioning
+from noregret.belief.arrays import largest
 from noregret.belief.family import RidgeFamily
 from noregret.belief.numerics import rows
 from noregret.belief.pulls import places_among
@@ -622,3 +623,44 @@ def test_a_ridge_that_is_refused_has_changed_nothing(size):
             assert_same(belief, twin, 0)
             return
     raise AssertionError("a ridge of 1e-20 was never refused")
+
+
+def test_a_point_that_is_no_arm_learnt_again_and_again_is_as_good_as_an_arm():
+    """Pulls in a row are pooled into one row, and points that come back get another, until the factor is made anew."""
+    arms, rng = np.random.default_rng(0).random((30, 2)), np.random.default_rng(1)
+    points, model = rng.random((4, 2)), ExactGP(Matern(2.5, 0.3), 0.01)
+    whole, part = model.prior(np.vstack([arms, points])), model.prior(arms)
+    for pull, place in enumerate(np.repeat(rng.integers(4, size=60), 3)):
+        reward, noise = rng.standard_normal(), 1.0 + pull % 3
+        whole.update(30 + place, reward, noise=noise)
+        part.learn(points[place], reward, noise)
+        assert part._conditioning.factor.rows == whole._conditioning.factor.rows
+    expected = whole.at(arms)
+    for name in ("mean", "std", "information_gain", "misfit", "claimed_gain", "effective_dimension"):
+        np.testing.assert_allclose(getattr(part, name), getattr(expected, name), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [ExactGP(SquaredExponential(0.3), 0.01), SparseGP(RandomFourier(SquaredExponential(0.3), 20), 0.01)],
+    ids=["exact", "sparse"],
+)
+def test_points_without_rewards_change_the_variance_only(model):
+    arms, points = np.random.default_rng(0).random((30, 2)), np.random.default_rng(1).random((3, 2))
+    whole, part = model.prior(np.vstack([arms, points])), model.prior(arms)
+    for belief in (whole, part):
+        belief.update([1, 2], [0.5, 1.0])
+    whole.update([30, 31, 32, 3])
+    part.learn(points)
+    part.learn(arms[3])
+    assert part.rounds == 2
+    np.testing.assert_allclose(part.mean, whole.mean[:30], atol=1e-9)
+    np.testing.assert_allclose(part.std, whole.std[:30], atol=1e-7)
+
+
+def test_the_largest_numbers_come_in_falling_order_the_first_on_ties():
+    numbers = np.array([3.0, 1.0, 3.0, 2.0, 2.0, 2.0, 3.0])
+    for count in range(1, 9):
+        places, values = largest(numbers, count)
+        assert places.tolist() == [0, 2, 6, 3, 4, 5, 1][:count]
+        assert values.tolist() == numbers[places].tolist()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
 
-from noregret.belief.numerics.linalg import BLOCK, NARROW, solve_lower
+from noregret.belief.numerics.linalg import BLOCK, NARROW, product_squares, solve_lower
 
 
 @pytest.mark.parametrize("columns", [1, NARROW, NARROW + 1, 200])
@@ -26,3 +26,12 @@ def test_an_ill_conditioned_root_is_solved_as_well_as_by_scipy():
     theirs = solve_triangular(root, right, lower=True)
     scale = np.abs(root) @ np.abs(theirs)
     assert np.abs(root @ solved - right).max() < 100 * np.abs(scale).max() * np.finfo(float).eps
+
+
+@pytest.mark.parametrize("size", [0, 1, 40, 200])
+def test_squares_of_a_product(size):
+    rng = np.random.default_rng(size)
+    left, table = rng.standard_normal((size, size)), rng.standard_normal((size, 70))
+    assert product_squares(left, table) == pytest.approx(((left @ table) ** 2).sum(axis=0))
+    triangle = np.tril(left)
+    assert product_squares(triangle, table, lower=True) == pytest.approx(((triangle @ table) ** 2).sum(axis=0))

@@ -36,10 +36,12 @@ def serving(app):
         server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
         thread = Thread(target=server.run, kwargs={"sockets": [door]})
         thread.start()
-        with httpx.Client(base_url=f"http://127.0.0.1:{door.getsockname()[1]}", timeout=60) as client:
-            yield client
-        server.should_exit = True
-        thread.join()
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{door.getsockname()[1]}", timeout=60) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +58,8 @@ def study(client):
     return f"/studies/{name}"
 
 
-def ask(client, study, **body):
-    answer = client.post(f"{study}/ask", json=body)
+def ask(http, study, **body):
+    answer = http.post(f"{study}/ask", json=body)
     assert answer.status_code == 200, answer.text
     assert answer.json().keys() == {"trials"}
     return answer.json()["trials"]
@@ -206,10 +208,8 @@ def test_the_field_at_fault_is_named(client, change, place):
     assert client.get("/studies/faulty/best").status_code == 404  # nothing was made
 
 
-@pytest.mark.parametrize(
-    "body", ["", "{", "[]", '{"value": NaN}', '{"value": 1e999}', '{"value": true}', '{"value": null}']
-)
-def test_values_that_are_none_are_refused_and_change_nothing(client, study, body):
+@pytest.mark.parametrize("value", ["", "NaN", "1e999", "true", "null", '"1"', "[]"])
+def test_values_that_are_none_are_refused_and_change_nothing(client, study, value):
     ask(client, study)
     body = f'{{"value": {value}}}'
     answer = client.post(f"{study}/trials/0/tell", content=body, headers={"Content-Type": "application/json"})
@@ -249,13 +249,8 @@ def test_nothing_is_answered_without_the_token(folder):
     app = application(Studies(Storage("sqlite:///t.db", folder), lease=1000.0), token="secret-word")
     with serving(app) as client:
         assert client.get("/healthz").json() == {"status": "ok"}
-        wrong = [
-            {},
-            {"Authorization": "Bearer secret-wor"},
-            {"Authorization": "secret-word"},
-            {"Authorization": "Bearer é"},
-        ]
-        for headers in wrong:
+        for said in (None, "Bearer secret-wor", "secret-word", "Bearer \xe9"):
+            headers = {} if said is None else {b"Authorization": said.encode("latin-1")}
             for path in ("/openapi.json", "/studies/a/best", "/nowhere"):
                 refused = client.get(path, headers=headers)
                 assert refused.status_code == 401

@@ -77,8 +77,10 @@ def test_lazy_refresh_picks_what_dense_conditioning_picks(model, pulls):
     assert list(islice(lazily(UCB(Constant(width)), belief), 30)) == picks
 
 
+@pytest.mark.parametrize("listed", [1000, 3])
 @pytest.mark.parametrize("pulls", [0, 3, 40, 400])
-def test_lazy_and_full_refresh_agree(pulls):
+def test_lazy_and_full_refresh_agree(pulls, listed, monkeypatch):
+    monkeypatch.setattr("noregret.decision.ahead.LISTED", listed)
     belief, width = learnt(ExactGP(KERNEL, RIDGE), world(0), pulls), AYWidth(1.0, 0.1, 0.1)
     lazy = list(islice(lazily(UCB(width), belief), 30))
     assert lazy == list(islice(afresh(UCB(Constant(width(belief))), belief, np.random.default_rng(0)), 30))

@@ -1,10 +1,10 @@
 """Arms that are a torch tensor: the same choices as NumPy's, nothing copied to the host unasked, clear refusals."""
 
-import inspect
 import math
 
 import numpy as np
 import pytest
+from tests.choices import ARMS, MEANS, SE, build, played
 from tests.conftest import needs_torch
 
 from noregret import (
@@ -35,19 +35,6 @@ from noregret.belief.arrays import numpy_of
 from noregret.decision.rules import ProbabilityOfImprovement
 
 torch = needs_torch()
-RNG = np.random.default_rng(1)
-ARMS = RNG.random((60, 2))
-SE = SquaredExponential(0.3)
-MEANS = SE(ARMS, ARMS[[3, 14, 25, 33, 46]]) @ [-0.5, 1.0, -1.0, 0.2, 0.8]
-FACTS = {
-    "noise": 0.1,
-    "delta": 0.1,
-    "horizon": 80,
-    "alpha": 1.0,
-    "moment": 1.0,
-    "bounds": (float(MEANS.max()) - 0.5, float(MEANS.max()) + 0.5),
-    "constants": "experiment",
-}
 ON_NYSTROM = {"ata-gp-ucb", "mom-gp-ucb", "hvt-ucb", "bkb", "bbkb", "mini-bkb"}
 
 
@@ -61,17 +48,6 @@ def elsewhere(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "__array__", refuse)
 
 
-def played(algorithm, arms, rounds=60):
-    """The arms that were asked for, and the policy; one reward is known at the start, so that arms do not tie."""
-    policy, world, asked = Policy(algorithm, arms, rng=0), np.random.default_rng(1), []
-    policy.tell(7, 0.3)
-    while len(asked) < rounds:
-        pulls = policy.ask()
-        policy.tell(pulls, MEANS[pulls] + 0.1 * world.standard_normal(len(pulls)))
-        asked += pulls.tolist()
-    return asked, policy
-
-
 def check_same(algorithm, arms=ARMS):
     asked, policy = played(algorithm, arms)
     there, twin = played(algorithm, torch.tensor(arms))
@@ -80,11 +56,6 @@ def check_same(algorithm, arms=ARMS):
     assert tuple(twin.best()) == pytest.approx(tuple(policy.best()), abs=1e-8)
     np.testing.assert_allclose(numpy_of(twin.belief.mean), policy.belief.mean, atol=1e-8)
     np.testing.assert_array_equal(twin.active, policy.active)
-
-
-def build(name):
-    builder = NAMES[name]
-    return builder(SE, **{k: v for k, v in FACTS.items() if k in inspect.signature(builder).parameters})
 
 
 @pytest.mark.slow

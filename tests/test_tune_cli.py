@@ -77,7 +77,7 @@ def test_a_study_from_start_to_report(tmp_path, capsys):
     assert main(["tune", str(study)]) == 0
     out = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in out[:12]] == [f"trial {i}" for i in range(12)]
-    assert re.fullmatch(r"best: \S+, probably between \S+ and \S+", out[12])
+    assert re.fullmatch(r"best: \S+, probably between \S+ and \S+ \(95 %\)", out[12])
     assert out[14].split() == ["n", "1"]
     assert main(["report", str(study)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 's.html'}\n"
@@ -137,7 +137,7 @@ def test_a_command_that_always_fails_is_given_up_and_the_failures_are_kept(tmp_p
 def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
     study = written(tmp_path, ["false", "{x}", "{n}"], budget="rounds = 2")
     assert main(["tune", str(study)]) == 3
-    assert capsys.readouterr().out.endswith("no result yet\n")
+    assert capsys.readouterr().out.endswith("no result yet\nBudget spent: raise rounds to go on.\n")
     assert main(["tune", str(study)]) == 3
 
 

@@ -334,6 +334,7 @@ def test_a_result_that_comes_while_checksums_are_read_is_no_damage(study, db, wh
         "UPDATE study_user_attributes SET value_json = '{' WHERE key = 'noregret:study'",
         "UPDATE study_user_attributes SET value_json = '[]' WHERE key = 'noregret:study'",
         "UPDATE study_user_attributes SET value_json = 'null' WHERE key = 'noregret:format'",
+        "INSERT INTO study_user_attributes (study_id, key, value_json) VALUES (1, 'noregret:added', '[3]')",
         "UPDATE trial_user_attributes SET value_json = CAST(x'ff' AS TEXT) WHERE trial_id = 11",
         "UPDATE trials SET datetime_start = 'yesterday' WHERE trial_id = 11",
     ],

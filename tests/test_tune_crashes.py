@@ -1,6 +1,6 @@
 """Workers that are killed at any moment: nothing acknowledged is lost, nothing counts twice, and the study goes on."""
 
-import re
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -54,10 +54,8 @@ def kill(study, workers, kills, seed):
 
 
 def acknowledged(lines):
-    found = [re.fullmatch(r"trial (\d+): (\S+) \(.*\)", line) for line in lines]
-    unexpected = [line for line, match in zip(lines, found, strict=True) if not match and "[not counted" not in line]
-    assert unexpected == []
-    return [(int(match[1]), float(match[2])) for match in found if match]
+    found = [json.loads(line) for line in lines]
+    return [(answer["trial"], answer["value"]) for answer in found]
 
 
 def records_of(study):

@@ -20,10 +20,12 @@ from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import Suggester, believed
 from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store import identity, store
+from noregret.tune.store import identity, opened
 from noregret.tune.store.databases.locks import Interrupted
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
+from noregret.tune.study.forms import form, read_form
+from noregret.tune.study.past import Past
 from noregret.tune.study.study import Budget, Study, StudyError
 
 SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 1000, log=True), "mode": Choice(["a", 2, False])}
@@ -144,6 +146,25 @@ def test_the_budget_is_kept_and_waits_for_what_is_out(study):
         assert store.claim(suggest).over
 
 
+def test_measurements_from_elsewhere_are_kept_once_and_are_no_rounds(study):
+    params = [{"x": 0.5, "n": 1 + i, "mode": ["a", 2, False][i % 3]} for i in range(4)]
+    rows = [Past(found, 1.5 * i, 0.25, {"memory": 3.0}) for i, found in enumerate(params)]
+    with Store(replace(study, budget=Budget(rounds=2))) as store:
+        first = store.claim(suggest).trial
+        assert store.add(rows[:3]) == 3
+        assert store.add([*rows, rows[3]]) == 1
+        store.tell(first.number, done(1.0))
+        second = store.claim(suggest).trial
+        assert (second.number, second.told) == (5, (0, 1, 2, 3, 4))
+        store.tell(second.number, done(2.0))
+        assert store.claim(suggest).over
+    with Store(study) as store:  # its checksums fit
+        found = [record for record in store.records() if record.imported]
+    assert [(its.params, its.value, its.noise, its.constraints) for its in found] == [
+        (row.params, row.value, row.noise, row.constraints) for row in rows
+    ]
+
+
 @pytest.mark.slow
 def test_several_threads_and_stores_neither_lose_nor_duplicate(study):
     study = replace(study, budget=Budget(rounds=24), lease=60)
@@ -219,7 +240,7 @@ def test_a_newer_format_is_refused(study, monkeypatch):
     with Store(study):
         pass
     monkeypatch.undo()
-    with pytest.raises(StudyError, match=r"written by a newer noregret \(.*format 3\).*reads up to format 2: upgrade"):
+    with pytest.raises(StudyError, match=r"written by a newer noregret \(.*format 4\).*reads up to format 3: upgrade"):
         Store(study)
 
 
@@ -266,7 +287,7 @@ def test_looking_at_what_is_not_there_creates_nothing(study, tmp_path):
     ],
 )
 def test_storages_that_cannot_be(file_study, url, message, monkeypatch):
-    monkeypatch.setattr(store, "OPENING_SECONDS", 0.2)
+    monkeypatch.setattr(opened, "OPENING_SECONDS", 0.2)
     with pytest.raises(StudyError, match=message) as caught:
         Store(replace(file_study, storage=url))
     assert "secret" not in str(caught.value)
@@ -495,13 +516,13 @@ def test_a_trial_has_the_parameters_that_apply(file_study):
 
 
 def test_a_study_from_before_steps_and_conditions_is_the_same_study(file_study):
-    described = [file_study.identity()[f"parameters.{name}"] for name in SPACE]
-    assert described == [
+    stored = [repr(parameter) for parameter in SPACE.values()]
+    assert stored == [
         "Float(low=0.0, high=1.0, log=False)",
         "Int(low=1, high=1000, log=True)",
         "Choice(options=('a', 2, False))",
     ]
-    assert repr(CONDITIONAL["depth"]) == "Int(low=2, high=8, log=False, step=2, when={'model': ['forest']})"
+    assert [read_form(found) for found in stored] == [form(parameter) for parameter in SPACE.values()]
 
 
 def test_what_a_branch_does_is_shown_at_the_best_of_the_other_branch(file_study):

@@ -7,8 +7,9 @@ import pytest
 
 from noregret.cli import main
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.tune.study.reading import line_of, load
+from noregret.tune.study.reading import load
 from noregret.tune.study.results import JsonField, LastNumber, NoResult, Pattern, WallTime, usable
+from noregret.tune.study.sections import line_of
 from noregret.tune.study.study import Budget, Failure, StudyError
 
 GOOD = """\
@@ -93,7 +94,63 @@ def test_values_become_words_of_the_command_and_nothing_else(tmp_path):
         ("low = 0.001\n", "", r"my.toml:17: \[parameters.rate\] 'low' is missing"),
         ("low = 1\n", "low = 1.5\n", r"my.toml:25: \[parameters.size\] low: must be a whole number"),
         ('type = "int"', 'type = "integer"', r"my.toml:24: \[parameters.size\] type: must be one of 'float', 'int'"),
-        ("high = 64", "high = 64\nstep = 2", r"my.toml:27: \[parameters.size\] step: unknown key: known are"),
+        ("high = 64", "high = 64\nunit = 2", r"my.toml:27: \[parameters.size\] unit: unknown key: known are"),
+        (
+            "high = 64",
+            "high = 64\nstep = 2",
+            r"my.toml:23: \[parameters.size\] high must be low plus a whole number of",
+        ),
+        ("high = 64", "high = 64\nstep = 0", r"my.toml:27: \[parameters.size\] step: must be a whole number from 1"),
+        ("high = 64", "high = 64\nwhen = 'mode'", r"my.toml:27: \[parameters.size\] when: must be a table, got 'mode'"),
+        (
+            "high = 64",
+            "high = 64\nwhen = {mod = 2}",
+            r"\[parameters\] parameter 'size' has a condition on 'mod', which",
+        ),
+        (
+            "high = 64",
+            "high = 64\nwhen = {mode = 3}",
+            r"\[parameters\] parameter 'size' has a condition on a value that",
+        ),
+        ("high = 64", "high = 64\nwhen = {size = 3}", r"\[parameters\] the conditions of parameters .* circle"),
+        (
+            "high = 64",
+            "high = 64\nwhen = {mode = 2}",
+            r"my.toml:2: command: parameter 'size' does not always apply: put",
+        ),
+        ("high = 64", "high = 64\ndefault = 65", r"my.toml:27: \[parameters.size\] default: size must be from 1 to 64"),
+        (
+            "[failure]",
+            "[stop]\nwithin = 0\n[failure]",
+            r"my.toml:13: \[stop\] within: must be a number above 0, or a part",
+        ),
+        ("[failure]", "[stop]\nwithin = '2'\n[failure]", r"\[stop\] within: must be a number above 0, or a part"),
+        ("[failure]", "[stop]\nwithin = 1\nconfidence = 95\n[failure]", r"confidence: must be a probability between"),
+        ("[failure]", "[stop]\nconfidence = 0.9\n[failure]", r"my.toml:12: \[stop\] 'within' is missing"),
+        ("[failure]", "[baseline]\nrate = 0.5\nsize = 3\n[failure]", r"my.toml:12: \[baseline\] .*'mode' is missing"),
+        ("[failure]", "[baseline]\nrat = 0.5\n[failure]", r"my.toml:13: \[baseline\] rat: unknown key: parameters are"),
+        (
+            "[failure]",
+            "[baseline]\nrate = 5.0\nsize = 3\nmode = 2\n[failure]",
+            r"my.toml:12: \[baseline\] rate must be from 0.001 to 1.0, got 5.0. It must be a setting of this study",
+        ),
+        ("[failure]", "[constraints.m]\nmax = 3\n[failure]", r"my.toml:12: \[constraints.m\] 'result' is missing"),
+        (
+            "[failure]",
+            "[constraints.m]\nresult = 'last-number'\n[failure]",
+            r"\[constraints.m\] must have either max or min",
+        ),
+        (
+            "[failure]",
+            "[constraints.m]\nresult = 'wall-time'\nmax = 3\nmin = 2\n[failure]",
+            r"must have either max or min: for both, write two constraints with the same result",
+        ),
+        (
+            "[failure]",
+            "[constraints.a]\nresult = 'wall-time'\nmax = 3\n[constraints.b]\nresult = 'wall-time'\nmin = 4\n[failure]",
+            r"my.toml:12: \[constraints\] a: contradicts b: the same number cannot be at most 3 and at least 4",
+        ),
+        ("[failure]", "[constraints.'a b']\nmax = 3\n[failure]", r"a constraint's name must be a word"),
         ('["fast", 2, true]', '["fast", "fast"]', r"my.toml:30: \[parameters.mode\] choices: .* 'fast' comes twice"),
         ('["fast", 2, true]', '[2, "2"]', r"choices: must differ from each other on the command line"),
         ('["fast", 2, true]', "[1, true]", r"choices: must differ"),

@@ -1,5 +1,6 @@
 """noregret: find the best of many options from noisy measurements, with confidence bounds that hold."""
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ else:
         if not name.startswith("_") and name in _public().__all__:
             return getattr(_public(), name)
         raise AttributeError(f"module 'noregret' has no attribute {name!r}")
+
+
+logging.getLogger("noregret").addHandler(logging.NullHandler())
 
 
 def __dir__() -> list[str]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
 from noregret.experiments.command import Refused, add_reproduce
-from noregret.extra import MissingExtra
-from noregret.terminal import OutputLost, complain, drop_output, printable, say
+from noregret.extra import MissingExtra, extra
+from noregret.terminal import OutputLost, complain, drop_output, printable, say, show_log
 from noregret.tune.command import add_tune
 from noregret.tune.study.study import StudyError
 
@@ -41,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _carry_out(args: argparse.Namespace) -> int:
+    if getattr(args, "verbose", False):
+        show_log()
     try:
         return int(args.command(args) or 0)
     except (Refused, StudyError, MissingExtra) as error:
@@ -53,7 +55,13 @@ def _carry_out(args: argparse.Namespace) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors show what came as text."""
+    """A parser whose errors show what came as text, and that takes -v wherever it stands."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.add_argument(
+            "-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help="show what is going on meanwhile"
+        )
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))
@@ -69,8 +77,16 @@ def _parser() -> argparse.ArgumentParser:
     diagnosis = commands.add_parser("diagnose", help="are rewards heavy-tailed, and what to do about it")
     diagnosis.set_defaults(command=_diagnose)
     diagnosis.add_argument(
-        "file", type=Path, metavar="FILE.csv", help="one column of rewards per arm, or columns named arm and reward"
+        "file", type=Path, metavar="FILE.csv", help="one column of rewards per arm, or one named value or reward"
     )
+    which = diagnosis.add_mutually_exclusive_group()
+    which.add_argument(
+        "--value", metavar="COLUMN", help="the column of rewards; rows with the same settings are an arm"
+    )
+    which.add_argument("--arms", action="store_true", help="each column holds the rewards of an arm")
+    completion = commands.add_parser("completion", help="print a script that completes commands in a shell")
+    completion.set_defaults(command=_completion)
+    completion.add_argument("shell", choices=["bash", "zsh", "tcsh"])
     run = commands.add_parser("run", help="compare algorithms on a problem")
     run.set_defaults(command=_run)
     run.add_argument("algorithms", nargs="+", metavar="ALGORITHM", help="names as in 'noregret list'")
@@ -146,9 +162,27 @@ def _diagnose(args: argparse.Namespace) -> None:
     from noregret.diagnosis import diagnose, read_rewards
 
     try:
-        print(diagnose(read_rewards(args.file)))
+        print(diagnose(read_rewards(args.file, args.value, args.arms)))
     except (OSError, ValueError) as error:
         raise Refused(str(error)) from error
+
+
+def _completion(args: argparse.Namespace) -> None:
+    shtab = extra("shtab", "completion")
+    parser = _parser()
+    for action in _actions(parser):
+        if action.type is Path:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+    say(shtab.complete(parser, args.shell))
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """All arguments of a parser, and of the parsers of its commands."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from _actions(command)
 
 
 def _run(args: argparse.Namespace) -> None:

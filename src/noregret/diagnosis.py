@@ -41,6 +41,10 @@ UNSURE = 500
 """Rewards below which a verdict on tails is unsure: Student-t noise of 3 degrees is then often taken for light."""
 
 
+NO_SETTINGS = ("trial", "state", "noise", "started", "seconds")
+"""Columns of an exported study that say nothing about the setting."""
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """What rewards say about their tails; ``str`` puts it into words."""
@@ -167,26 +171,90 @@ def diagnose(rewards: Sequence[Any] | Mapping[Any, Any]) -> Diagnosis:
     )
 
 
-def read_rewards(path: str | os.PathLike[str]) -> dict[str, Floats]:
+class WhichColumn(ValueError):
+    """A table whose value could be in one of several columns."""
+
+
+def read_rewards(
+    path: str | os.PathLike[str], value: str | None = None, one_per_arm: bool = False
+) -> dict[str, Floats]:
     """Rewards by arm from a CSV file with a header.
 
-    Either the columns ``arm`` and ``reward``, one row per reward; or one column per arm, short ones with empty cells at
-    the end. Then columns with text in them are left out, and a first column that only counts the rows.
+    Three forms are known. The columns ``arm`` and ``reward``, one row per reward. A column ``value``, or another one
+    that is named here, and settings: rows with the same settings are an arm, and what is different in almost every row,
+    such as a time, is no setting. One column per arm, short ones with empty cells at the end; columns with text in them
+    are left out then, and a first column that only counts the rows.
+
+    Parameters
+    ----------
+    path
+    value : str, optional
+        The column of the rewards.
+    one_per_arm : bool
+        Whether every column holds the rewards of an arm.
+
+    Raises
+    ------
+    WhichColumn
+        If some columns look like settings and others like rewards, and nobody says which are which.
     """
     with open(path, newline="", encoding="utf-8-sig") as file:
         header, *rows = list(csv.reader(file)) or [[]]
-    if {"arm", "reward"} <= set(header):
-        arm, reward = header.index("arm"), header.index("reward")
-        names = dict.fromkeys(row[arm] for row in rows if row)
-        columns = {name: [row[reward] for row in rows if row and row[arm] == name] for name in names}
-    else:
-        columns = {name: [row[i] for row in rows if i < len(row) and row[i]] for i, name in enumerate(header)}
-    read = {name: values for name, cells in columns.items() if (values := _numbers(cells)) is not None}
-    if len(read) > 1 and (np.diff(first := next(iter(read.values()))) == 1).all() and len(first) > 1:
-        read.pop(next(iter(read)))
-    if not read:
+    table = {name: [row[i] if i < len(row) else "" for row in rows if row] for i, name in enumerate(header)}
+    if value is not None and value not in table:
+        raise ValueError(f"{os.fspath(path)} has no column {value!r}: it has {', '.join(header)}")
+    if value is None and {"arm", "reward"} <= table.keys():
+        return _by_arm(table["arm"], table["reward"])
+    value = "value" if value is None and "value" in table and not one_per_arm else value
+    if value is not None:
+        return _by_setting(os.fspath(path), value, table)
+    found = _columns(table)
+    if not found:
         raise ValueError(f"{os.fspath(path)} has no column of numbers under a header: one column per arm is needed")
-    return read
+    if not one_per_arm:
+        _check_alike(os.fspath(path), found)
+    return found
+
+
+def _columns(table: Mapping[str, list[str]]) -> dict[str, Floats]:
+    """The columns of numbers, but for a first one that counts the rows."""
+    numbers = ((name, _numbers([cell for cell in cells if cell])) for name, cells in table.items())
+    found = {name: values for name, values in numbers if values is not None}
+    if len(found) > 1 and (np.diff(first := next(iter(found.values()))) == 1).all() and len(first) > 1:
+        found.pop(next(iter(found)))
+    return found
+
+
+def _check_alike(path: str, found: Mapping[str, Floats]) -> None:
+    settings = [name for name, values in found.items() if _repeats(values.tolist())]
+    if settings and len(settings) < len(found):
+        rewards = [name for name in found if name not in settings]
+        raise WhichColumn(
+            f"{path}: which column is the value? {' and '.join(settings)} look{'s' * (len(settings) == 1)} like "
+            f"settings. Say --value {rewards[-1]}, or another one of {', '.join(found)}; or --arms if each column "
+            "holds the rewards of an arm"
+        )
+
+
+def _repeats(cells: Sequence[Any]) -> bool:
+    """Whether a column looks like a setting: few values come again and again."""
+    return len(cells) >= 4 and 2 * len(set(cells)) <= len(cells)
+
+
+def _by_arm(arms: list[str], rewards: list[str]) -> dict[str, Floats]:
+    columns = {name: [reward for arm, reward in zip(arms, rewards, strict=True) if arm == name] for name in arms}
+    return {name: values for name, cells in columns.items() if (values := _numbers(cells)) is not None}
+
+
+def _by_setting(path: str, value: str, table: Mapping[str, list[str]]) -> dict[str, Floats]:
+    settings = [name for name, cells in table.items() if name not in (value, *NO_SETTINGS) and _repeats(cells)]
+    cells = table[value]
+    arms = [", ".join(f"{name}={table[name][i]}" for name in settings) for i in range(len(cells))]
+    kept = [i for i, cell in enumerate(cells) if cell]
+    numbers = _numbers([cells[i] for i in kept])
+    if numbers is None:
+        raise ValueError(f"{path}: column {value!r} must hold numbers")
+    return _by_arm([arms[i] for i in kept], [cells[i] for i in kept])
 
 
 def _numbers(cells: list[str]) -> Floats | None:

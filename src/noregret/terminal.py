@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import unicodedata
@@ -43,6 +44,16 @@ def say(*lines: str) -> None:
         raise OutputLost(error.strerror) from error
 
 
+def show(content: bytes) -> None:
+    """Write bytes to standard output at once; OutputLost if it does not take them."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+    except OSError as error:
+        raise OutputLost(error.strerror) from error
+
+
 def drop_output() -> None:
     """Let everything that is still printed to standard output go nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -52,3 +63,18 @@ def complain(text: str) -> None:
     """Print to standard error; if nobody can be told, nobody is."""
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)
+
+
+class Log(logging.Handler):
+    """Prints what the library logs to standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(f"noregret: {printable(self.format(record))}")
+
+
+def show_log() -> None:
+    """Show what the library logs, which is quiet by default."""
+    log = logging.getLogger("noregret")
+    log.setLevel(logging.DEBUG)
+    if not any(isinstance(handler, Log) for handler in log.handlers):
+        log.addHandler(Log())

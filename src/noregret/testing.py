@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from noregret.belief.arms import as_arms
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import KernelLike, SquaredExponential, as_kernel
-from noregret.belief.posterior import Floats, Ints, Model, Posterior, as_arms
+from noregret.belief.posterior import Floats, Ints, Model, Posterior
 from noregret.decision.loops import Algorithm, ThinksAhead
 from noregret.decision.policy import Policy
 from noregret.decision.rules import Band, Rule

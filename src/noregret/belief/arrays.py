@@ -1,7 +1,8 @@
-"""Where arrays live: in NumPy's memory, or on the device of a torch tensor.
+"""Where arrays live: in NumPy's memory, on the device of a torch tensor, or in blocks on the workers of a cluster.
 
 Everything as long as the arms stays where the arms are, in float64; everything else is NumPy. What must know the place
-asks here, and is otherwise written with operators, indexing and the functions of the array API standard.
+asks here, and is otherwise written with operators, indexing and the functions of the array API standard. Numbers on a
+cluster (`noregret.belief.cluster.numbers`) answer to NumPy's functions.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from noregret.extra import extra
 
 Array = Any
-"""An array that lives where the arms do: NumPy's or torch's, of float64. Annotated `Floats` where NumPy's is usual."""
+"""An array that lives where the arms do, NumPy's, torch's or a cluster's; annotated `Floats` where NumPy's is usual."""
 
 SLAB = 2_000_000
 """Numbers that are computed at once where a table as long as the arms is filled: more would need the table twice."""
@@ -31,9 +32,14 @@ def is_tensor(array: Any) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def on_device(array: Array) -> bool:
+    """Whether an array lives elsewhere than in the memory of this machine's processor."""
+    return is_tensor(array) and array.device.type != "cpu"
+
+
 def namespace(array: Array) -> Any:
     """The array API functions for arrays like this one: NumPy itself, or array-api-compat's of torch."""
-    return np if isinstance(array, np.ndarray) else _torch_functions()
+    return np if isinstance(array, np.ndarray) or not is_tensor(array) else _torch_functions()
 
 
 @cache
@@ -67,7 +73,48 @@ def beside(array: Any, values: NDArray[Any]) -> Any:
 
 def numpy_of(array: Any) -> Any:
     """The array as NumPy's: itself if it is, a copy if it lives elsewhere."""
-    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+    if isinstance(array, np.ndarray):
+        return array
+    return array.cpu().numpy() if is_tensor(array) else np.asarray(array)
+
+
+def as_array(numbers: Any) -> Array:
+    """Numbers as an array: one that lives elsewhere stays there."""
+    return numbers if is_tensor(numbers) or hasattr(numbers, "top") else np.asarray(numbers)
+
+
+def top(numbers: Array) -> tuple[int, float]:
+    """The place of the largest number, the first on ties or the first nan, and the number there, with one wait."""
+    if isinstance(numbers, np.ndarray):
+        place = numbers.argmax()
+        return int(place), numbers[place]
+    if not is_tensor(numbers):
+        return numbers.top()  # type: ignore[no-any-return]
+    place = numbers.argmax()
+    index, number = numbers_of(place.to(numbers.dtype), numbers.take(place))  # a double holds any index exactly
+    return int(index), number
+
+
+def largest(numbers: Array, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The places of so many of the largest numbers, in falling order, the first on ties; and the numbers there."""
+    if not isinstance(numbers, np.ndarray) and not is_tensor(numbers):
+        return numbers.largest(count)  # type: ignore[no-any-return]
+    values = numpy_of(numbers)
+    if count < len(values):
+        least = np.partition(values, -count)[-count]
+        above = np.flatnonzero(values > least)
+        places = np.concatenate([above, np.flatnonzero(values == least)[: count - above.size]])
+    else:
+        places = np.arange(len(values))
+    places = places[np.lexsort((places, -values[places]))]
+    return places, values[places]
+
+
+def rows(arms: Array, places: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Some of the (N, d) arms as NumPy's, (n,) -> (n, d)."""
+    if not isinstance(arms, np.ndarray) and not is_tensor(arms):
+        return arms.rows(places)  # type: ignore[no-any-return]
+    return numpy_of(arms[places])  # type: ignore[no-any-return]
 
 
 def numbers_of(*scalars: Any) -> list[float]:
@@ -88,16 +135,16 @@ def column_squares(table: Any) -> Any:
 
 def at_least(array: Array, least: float) -> Array:
     """The larger of each number and this one."""
-    return np.maximum(array, least) if isinstance(array, np.ndarray) else array.clip(min=least)
+    return array.clip(min=least) if is_tensor(array) else np.maximum(array, least)
 
 
 def special(array: Array) -> Any:
     """SciPy's special functions, or torch's, which go by the same names."""
-    if isinstance(array, np.ndarray):
-        import scipy.special
+    if is_tensor(array):
+        return sys.modules["torch"].special
+    import scipy.special
 
-        return scipy.special
-    return sys.modules["torch"].special
+    return scipy.special
 
 
 def root_of_positive(variance: Any) -> Any:
@@ -126,7 +173,7 @@ def joined(arrays: list[Array]) -> Array:
 
 def slabs(like: Array, rows: int, numbers: int = SLAB) -> list[slice]:
     """Slices of an (N,) array that are so wide that so many rows of one are as many numbers as are computed at once."""
-    numbers, count = numbers if isinstance(like, np.ndarray) else SLAB_ON_DEVICE, len(like)
+    numbers, count = SLAB_ON_DEVICE if on_device(like) else numbers, len(like)
     width = max(numbers // max(rows, 1), 1)
     return [slice(start, min(start + width, count)) for start in range(0, count, width)]
 
@@ -161,5 +208,7 @@ def ones(points: Array) -> Array:
 
 
 def fresh(array: Array) -> Array:
-    """A copy in the same place."""
-    return array.copy() if isinstance(array, np.ndarray) else array.clone()
+    """A copy in the same place; itself if nobody can write to it, as on a cluster."""
+    if is_tensor(array):
+        return array.clone()
+    return array.copy() if isinstance(array, np.ndarray) else array

@@ -77,12 +77,23 @@ class Conditioning:
 
     def learn_one(self, arm: int, value: float, noise: float) -> None:
         """Take in one pull of an arm, with this noise factor."""
-        again, ridge = self.factor.last_arm == arm, self.ridge * noise
+        again, ridge = self.factor.last == arm, self.ridge * noise
         if self._is_due() or not (self._pool_one if again else self._append_one)(arm, value, ridge):
             block = Pooled(np.array([arm]), np.array([value]), np.array([noise]), 0.0)
             self._learn_afresh(block, self._points(block.arms))
             return
         self.pulls.add_one(arm, value, noise)
+
+    def learn_point(self, name: int, point: Floats, value: float, noise: float) -> None:
+        """Take in one observation of a (1, d) point that is no arm."""
+        names, ridge = np.array([name], np.intp), self.ridge * noise
+        self._forget_draws(names)
+        pooled = self.factor.last == name and not self._is_due() and self._pool_one(name, value, ridge)
+        if not pooled and (self._is_due() or not self._append_point(names, point, value, ridge)):
+            self._learn_afresh(Pooled(names, np.array([value]), np.array([noise]), 0.0), point)
+            return
+        self._seen = self._seen_with(names, point)
+        self.pulls.add_one(name, value, noise)
 
     def learn(self, block: Pooled, points: Floats | None = None) -> None:
         """Take in a block of pulls; of points, (n, d), if they are not all arms."""
@@ -123,14 +134,14 @@ class Conditioning:
         """
         return 0.5 * float(np.log1p(np.maximum(variance, 0.0) / (self.ridge * noise)).sum())
 
-    def draw(self, rng: Rng) -> Array:
+    def draw(self, rng: Rng, among: int | None = None) -> Array:
         """One joint draw on all arms, (N,): on few arms from a root of the posterior covariance.
 
         On many it is a prior draw g (`PriorDraws`), corrected by what it would have been observed as: mean + g -
         whitened' root^-1 (g at the rows + noise) has the posterior's law if g has the prior's (Matheron's rule).
         """
         factor, count = self.factor, len(self._arms)
-        if count <= FEW_ARMS:
+        if (among or count) <= FEW_ARMS:
             if self._draw_root is None:
                 with threads_for(count**3):
                     everywhere = np.arange(count)
@@ -140,7 +151,7 @@ class Conditioning:
         if self._prior is None:
             elsewhere = self.seen[self.pulls.arms >= count]
             self._prior = PriorDraws(self._kernel, stacked(self._arms, elsewhere) if len(elsewhere) else self._arms)
-        draw = self._prior.draw(rng)
+        draw = self._prior.draw(rng, among)
         observed = numpy_of(draw[self.pulls.arms[factor.slots]]) + factor.noise_draw(rng)
         with threads_for(count * factor.rows):
             return factor.mean + draw[:count] - factor.explained_draw(observed)
@@ -158,7 +169,7 @@ class Conditioning:
         other._arms, other._columns = arms, KernelColumns(self._kernel, arms, KEPT)
         other.pulls, other._draw_root, other._prior = self.pulls.moved(places), None, None
         names, points = places[self.factor.slots], self.seen[self.factor.slots]
-        last = int(names[-1]) if names.size and names[-1] < len(arms) else -1
+        last = int(names[-1]) if names.size else -1
         with threads_for(names.size**2 * len(arms)):
             variance = other._columns.variance
             other.factor = self.factor.moved(variance, lambda slab: other._columns.at(names, points, slab), last)
@@ -195,7 +206,7 @@ class Conditioning:
         """Take one more reward of the last row's arm into that row, unless that leaves it with too little noise."""
         noise = self.factor.last_noise
         if noise * ridge < self._least_noise * (noise + ridge):
-            return self._append_one(arm, value, ridge)
+            return arm < len(self._arms) and self._append_one(arm, value, ridge)
         if self._draw_root is not None:
             with threads_for(self._draw_root.size):
                 self._draw_root.condition(arm, numpy_of(self.factor.last_covariance()), ridge)
@@ -217,6 +228,17 @@ class Conditioning:
             self._draw_root.condition(arm, covariance, ridge)
             return True
 
+    def _append_point(self, names: Ints, point: Floats, value: float, ridge: float) -> bool:
+        """`_append_one` for a (1, d) point that is no arm."""
+        with threads_for((self.factor.rows + 1) * len(self._arms)):
+            column = self._columns.at(names, point, slice(0, len(self._arms)))[0]
+            inner = float(self._columns.between(names, point)[0, 0])
+            border = self.factor.lifted(self._kernel(self.seen[self.factor.slots], point))[:, 0]
+            name, slot = int(names[0]), self.pulls.slot(int(names[0]))
+            return ridge >= self._least_noise and self.factor.append_point(
+                name, slot, inner, border, column, value, ridge
+            )
+
     def _append(self, block: Pooled, points: Floats, ridges: Floats) -> bool:
         """Append a row for each point of a block; False, and nothing is changed, if rounding would eat a pivot."""
         names, slots = block.arms, self.pulls.copy().slots(block.arms)
@@ -226,8 +248,7 @@ class Conditioning:
             border = self.factor.border(names)
         else:
             border = self.factor.lifted(self._kernel(self.seen[self.factor.slots], points))
-        last = int(names[-1]) if names[-1] < len(self._arms) else -1
-        return self.factor.append(slots, inner, border, columns, block.values, ridges, last)
+        return self.factor.append(slots, inner, border, columns, block.values, ridges, int(names[-1]))
 
     def _is_due(self) -> bool:
         """Whether to make the factor afresh: its rows far outnumber the points, or were changed in place many times."""
@@ -248,8 +269,7 @@ class Conditioning:
         )
         gain = self.factor.gain + self.gain(self.variances(block.arms, points), block.noise)
         pulls.add(block)
-        names, averages, weights = pulls.arms, pulls.averages, pulls.weights
-        last = int(names[-1]) if names[-1] < len(self._arms) else -1
+        names, averages, weights, last = pulls.arms, pulls.averages, pulls.weights, int(pulls.arms[-1])
         with threads_for(len(pulls) ** 2 * len(self._arms)):
             columns, inner, slots = self._columns_of(names, seen), self._inner(names, seen), np.arange(len(pulls))
             while not self.factor.refactor(slots, inner, columns, averages, np.maximum(ridge / weights, least), last):

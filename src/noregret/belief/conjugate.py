@@ -12,10 +12,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from noregret.belief.arms import as_points
 from noregret.belief.arrays import numpy_of
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.posterior import HUGE, Rng, as_points, as_pulls
+from noregret.belief.posterior import HUGE, Rng, as_pulls
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,11 @@ class ConjugatePosterior:
             self._exact.update(arm, value, noise=factor * weight)
         self.claimed_gain += claimed
 
-    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
-        """Take in rewards of any (n, d) points in this order; ``noise`` scales each ridge."""
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
+        """Take in rewards of any (n, d) points in this order; None changes the variance only."""
+        if rewards is None:
+            self._exact.learn(points, noise=noise)
+            return
         points = as_points(points, self._exact.arms.shape[1])
         _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
         assert values is not None

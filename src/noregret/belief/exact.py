@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from noregret.belief.arms import as_arms, as_points
 from noregret.belief.arrays import Array, explain_memory, numpy_of, root_of_positive
+from noregret.belief.cluster.belief import BlockPosterior
+from noregret.belief.cluster.blocks import Blocks
 from noregret.belief.conditioning import Conditioning
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.numerics.rows import FEWEST
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_points, as_pulls
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
 from noregret.belief.pulls import first_of_each, pooled
 
 if TYPE_CHECKING:
@@ -55,9 +58,11 @@ class ExactGP:
         object.__setattr__(self, "ridge", float(ridge))
         object.__setattr__(self, "truncation", truncation)
 
-    def prior(self, arms: Any, rng: Rng | None = None) -> ExactPosterior:
+    def prior(self, arms: Any, rng: Rng | None = None) -> Any:
         """Belief about f on these (N, d) arms before any reward."""
         arms = as_arms(arms)
+        if isinstance(arms, Blocks):
+            return BlockPosterior(self.prior(arms.first), arms)
         try:
             return ExactPosterior(self, arms)
         except RuntimeError as error:
@@ -139,18 +144,18 @@ class ExactPosterior:
         """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         self._take(*as_pulls(arms, rewards, noise, len(self._arms), self.largest_reward))
 
-    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
         """Take in rewards of any (n, d) points; those that are arms count as pulls of these."""
         points = as_points(points, self._arms.shape[1])
         names = self._conditioning.names(points)
         _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
-        self._take(names, values, factors, points)
+        self._take(names, values, factors, points if (names >= len(self._arms)).any() else None)
 
     def _take(self, names: Ints, values: Floats | None, noise: Floats | None, points: Floats | None = None) -> None:
         """Learn from rewards of points with these names, (n,); the points, (n, d), are given where some are no arms."""
         planned, rounds, claimed = values is None, self.rounds, 0.0
         try:
-            values = numpy_of(self.mean[names]) if values is None else self._arrive(values)
+            values = self._means(names, points) if values is None else self._arrive(values)
             if not self._model.ridge:  # noise-free: of each arm's pulls, the first says all
                 known = self._conditioning.pulls
                 first = np.array([i for i in first_of_each(names) if int(names[i]) not in known], np.intp)
@@ -161,6 +166,8 @@ class ExactPosterior:
                 variance = max(float(self._conditioning.factor.variance[arm]), 0.0)
                 claimed = 0.5 * math.log1p(variance / (self.ridge * factor))
                 self._conditioning.learn_one(arm, float(values[0]), factor)
+            elif names.size == 1:
+                claimed = self._learn_point(int(names[0]), points, float(values[0]), noise)
             elif names.size:
                 claimed = self._learn_block(names, values, np.ones(names.size) if noise is None else noise, points)
         except BaseException as error:
@@ -170,6 +177,17 @@ class ExactPosterior:
         self._std = None
         if not planned:
             self.claimed_gain += claimed
+
+    def _learn_point(self, name: int, point: Any, value: float, noise: Floats | None) -> float:
+        """Learn one reward of a (1, d) point that is no arm; the gain that it claims."""
+        factors = np.ones(1) if noise is None else noise
+        claimed = self._conditioning.gain(self._conditioning.predict(point)[1], factors)
+        self._conditioning.learn_point(name, point, value, float(factors[0]))
+        return claimed
+
+    def _means(self, names: Ints, points: Floats | None) -> Floats:
+        """The means at points with these names, (n,)."""
+        return np.asarray(numpy_of(self.mean[names] if points is None else self._conditioning.predict(points)[0]))
 
     def _learn_block(self, names: Ints, values: Floats, noise: Floats, points: Floats | None) -> float:
         """Learn a block of rewards; the gain that it claims."""
@@ -183,9 +201,9 @@ class ExactPosterior:
         mean, variance = self._conditioning.predict(as_arms(points))
         return mean, root_of_positive(variance)
 
-    def sample(self, rng: Rng) -> Array:
-        """One joint draw on all arms, (N,)."""
-        return self._conditioning.draw(rng)
+    def sample(self, rng: Rng, among: int | None = None) -> Array:
+        """One joint draw on all arms, (N,), or its part on these where they are ``among`` so many."""
+        return self._conditioning.draw(rng, among)
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
@@ -197,10 +215,13 @@ class ExactPosterior:
         twin._conditioning = self._conditioning.copy()
         return twin
 
-    def at(self, arms: Any) -> ExactPosterior:
+    def at(self, arms: Any) -> Any:
         """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""
+        arms = as_arms(arms)
+        if isinstance(arms, Blocks):
+            return BlockPosterior(self.at(arms.first), arms, self._conditioning.seen)
         other = copy.copy(self)
-        other._arms = as_arms(arms)
+        other._arms = arms
         other._conditioning, other._std = self._conditioning.moved_to(other._arms), None
         return other
 

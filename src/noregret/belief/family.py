@@ -39,7 +39,7 @@ class FamilyPosterior:
         for member in sorted(self.members, key=lambda member: member.ridge):  # what one refuses, the first refuses
             member.update(arms, rewards, noise=noise)
 
-    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
         """Take in rewards of any (n, d) points in every member; ``noise`` scales each member's own ridge."""
         for member in sorted(self.members, key=lambda member: member.ridge):
             member.learn(points, rewards, noise)

@@ -23,8 +23,6 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from noregret.belief.arrays import float64_tensor, is_tensor, namespace, numpy_of
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Rng = np.random.Generator
@@ -37,7 +35,8 @@ any finite reward, and a larger one for this one."""
 class Posterior(Protocol):
     """The belief about f on N arms: the one mutable object of a run.
 
-    ``mean`` and ``std`` are never written to in place, so whoever keeps one keeps a snapshot.
+    ``mean`` and ``std`` are never written to in place, so whoever keeps one keeps a snapshot. On a cluster it raises
+    ValueError if it is asked for something after the belief has learnt more.
     """
 
     rounds: int
@@ -119,13 +118,14 @@ class Posterior(Protocol):
         """
         ...
 
-    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
         """Take in rewards of (n, d) points that need not be arms; those that are count as pulls of these.
 
         Parameters
         ----------
         points : (n, d) floats, or (d,) for one
-        rewards : float or (n,) floats
+        rewards : float or (n,) floats, optional
+            None changes the variance only, as in `update`.
         noise : float or (n,) floats, optional
             Factor on the ridge of each observation, 1 by default.
         """
@@ -158,29 +158,6 @@ class Model(Protocol):
     def prior(self, arms: Any, rng: Rng | None = None) -> Posterior:
         """Belief about f on these (N, d) arms before any reward; ``rng`` is for models that draw features."""
         ...
-
-
-def as_arms(arms: Any) -> Floats:
-    """Check that these are points, one row each, and give them back as an (N, d) array of float64, where they live."""
-    array = float64_tensor(arms) if is_tensor(arms) else np.asarray(arms, dtype=float)
-    if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(
-            f"arms must be an (N, d) array, got shape {tuple(array.shape)}: numbers go in as numbers[:, None]"
-        )
-    xp = namespace(array)
-    if not xp.isfinite(array).all():
-        row = int(np.argmin(numpy_of(xp.isfinite(array)).all(axis=1)))
-        raise ValueError(f"arm {row} is not finite: drop it or fill its missing values")
-    return array
-
-
-def as_points(points: Any, dimension: int) -> Floats:
-    """Check that these are points with as many columns as the arms, and give them back as an (n, d) array of NumPy."""
-    array = np.asarray(numpy_of(points) if is_tensor(points) else points, dtype=float)
-    array = as_arms(array[None] if array.ndim == 1 else array)
-    if array.shape[1] != dimension:
-        raise ValueError(f"points must have {dimension} columns like the arms, got {array.shape[1]}")
-    return array
 
 
 def check_finite(arms: Any, rewards: Floats) -> None:

@@ -140,7 +140,7 @@ class FeatureRegression:
         lower = solve_lower(root, np.eye(size)) if size else np.eye(0)
         self.inverse = lower.T @ lower
         # V is well-conditioned, and a product is faster than a solve
-        self.variance = self._unexplained + self._ridge * product_squares(lower, self._table)
+        self.variance = self._unexplained + self._ridge * product_squares(lower, self._table, lower=True)
         self.blur = BLUR * float(self.variance.max())
         self.gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self._ridge))
         self._changes, self._inverse_root, self._last_row = 0, None, None

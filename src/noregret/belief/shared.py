@@ -7,8 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from noregret.belief.arms import as_arms, as_points
 from noregret.belief.arrays import numpy_of
-from noregret.belief.posterior import Floats, Model, Posterior, Rng, as_arms, as_points
+from noregret.belief.posterior import Floats, Model, Posterior, Rng
 
 
 class SharedPosterior:
@@ -60,12 +61,14 @@ class SharedPosterior:
         np.add.at(self._precision, arms, precision)
         np.add.at(self._weighted, arms, values * precision)
 
-    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
         """Take in rewards of any (n, d) points in every member; ``noise`` scales each member's own ridge."""
         points = as_points(points, self.arms.shape[1])
+        planned = self.predict(points)[0] if rewards is None else None
         for posterior in self._fits.values():
             posterior.learn(points, rewards, noise)
-        self.rounds += len(points)
+        self.rounds += 0 if rewards is None else len(points)
+        rewards = planned if rewards is None else rewards
         values, factors = (
             np.broadcast_to(np.asarray(each, float), len(points)) for each in (rewards, 1.0 if noise is None else noise)
         )

@@ -20,12 +20,15 @@ from typing import Any, Self
 
 import numpy as np
 
+from noregret.belief.arms import as_arms, as_points
 from noregret.belief.arrays import Array, beside, numpy_of, root_of_positive, stacked
+from noregret.belief.cluster.belief import BlockPosterior
+from noregret.belief.cluster.blocks import Blocks
 from noregret.belief.estimators import Estimator
 from noregret.belief.estimators.estimators import LeastSquares
 from noregret.belief.features import Features
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_arms, as_points, as_pulls
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
 from noregret.belief.pulls import Pooled, Pulls, places_among, pooled
 from noregret.belief.regression import FeatureRegression
 
@@ -63,9 +66,12 @@ class SparseGP:
         if not isinstance(self.estimator, Estimator):
             raise ValueError(f"estimator must be an Estimator such as LeastSquares(), got {self.estimator!r}")
 
-    def prior(self, arms: Any, rng: Rng | None = None) -> SparsePosterior:
+    def prior(self, arms: Any, rng: Rng | None = None) -> Any:
         """Belief about f on these (N, d) arms; without ``rng``, features that are drawn are the same every time."""
-        return SparsePosterior(self, as_arms(arms), np.random.default_rng(0) if rng is None else rng)
+        arms, rng = as_arms(arms), np.random.default_rng(0) if rng is None else rng
+        if isinstance(arms, Blocks):
+            return BlockPosterior(self.prior(arms.first, rng), arms)
+        return SparsePosterior(self, arms, rng)
 
 
 class SparsePosterior:
@@ -187,6 +193,11 @@ class SparsePosterior:
         return pulled if self._shown == len(self._points) else pulled[pulled < self._shown]
 
     @property
+    def generator(self) -> Rng | None:
+        """What the features are drawn with; None where nothing is drawn any more."""
+        return getattr(self._map, "rng", None)
+
+    @property
     def dictionary(self) -> Floats:
         """The points that Nystrom features are made of now, (m, d); none for other features."""
         return self._points[getattr(self._map, "members", np.empty(0, np.intp))]
@@ -198,7 +209,7 @@ class SparsePosterior:
         """
         self._update(*as_pulls(arms, rewards, noise, self._shown, self.largest_reward))
 
-    def learn(self, points: Any, rewards: Any, noise: Any = None) -> None:
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
         """Take in rewards of any (n, d) points; those that are arms count as pulls of these.
 
         Points that are new are given features first, at O(r^2 N).
@@ -219,7 +230,8 @@ class SparsePosterior:
             return
         factors = np.ones(arms.size) if factors is None else factors
         if values is None:
-            self._record(arms, numpy_of(self.mean[arms]), factors)
+            self._mean = self._fresh_mean() if self._mean is None else self._mean
+            self._record(arms, numpy_of(self._mean[arms]), factors)
             return
         values, before = np.clip(values, -HUGE, HUGE), self._regression.variance
         gain = 0.5 * float(np.log1p(np.maximum(numpy_of(before[arms]), 0.0) / (self.ridge * factors)).sum())
@@ -242,8 +254,12 @@ class SparsePosterior:
             variance = unexplained + self.ridge * (table * (beside(table, self.inverse) @ table)).sum(axis=0)
             return beside(table, self.theta) @ table, root_of_positive(variance)
 
-    def sample(self, rng: Rng) -> Array:
+    def sample(self, rng: Rng, among: int | None = None) -> Array:
         """One joint draw on all arms, (N,): coefficients from N(theta, ridge V^-1), and the part without features."""
+        if among is not None:
+            raise ValueError(
+                "draws on so many arms of a cluster need ExactGP, got SparseGP: take it, or another rule than Thompson"
+            )
         size = len(self.gram)
         with threads_for(size * (len(self._points) + size**2)):
             error = np.linalg.solve(np.linalg.cholesky(self.gram).T, rng.standard_normal(size))
@@ -257,10 +273,12 @@ class SparsePosterior:
             carried = np.linalg.multi_dot([left.T, self.inverse, right])
             return np.asarray(self._map.unexplained_covariance(first, second) + self.ridge * carried)
 
-    def at(self, arms: Any) -> SparsePosterior:
+    def at(self, arms: Any) -> Any:
         """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""
         arms, pulled = as_arms(arms), self._pulls.arms
         points = numpy_of(self._points[pulled])
+        if isinstance(arms, Blocks):
+            return BlockPosterior(self.at(arms.first), arms, points)
         places = places_among(arms, points)
         other = copy.copy(self)
         other._points, other._shown = stacked(arms, points[places >= len(arms)]), len(arms)

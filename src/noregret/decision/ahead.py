@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from noregret.belief.arrays import numpy_of
-from noregret.belief.posterior import Floats, Ints, Posterior, Rng
+from noregret.belief.arrays import Array, largest, numpy_of
+from noregret.belief.posterior import Ints, Posterior, Rng
 from noregret.decision.rules import UCB, Rule, best_arm, best_of
 
 GLANCE = 8
 """At least so many arms are looked at together; a look at one costs nearly as much."""
+
+LISTED = 1000
+"""So many arms are listed at first; four times as many when all of them were looked at."""
 
 
 def ahead(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] | Ints = ()) -> Iterator[int]:
     """The arms that score highest, one after another, each as if those before it had returned their mean.
 
     So have the arms that are ``out``: asked for, and not answered. The belief stays as it is. Under UCB, for k arms
-    out and a belief of rank r, it takes O(N) for every arm, and O(k (r + k)) for each of those that scored higher than
+    out and a belief of rank r, it takes O(N) at the start, and O(k (r + k)) for each of those that scored higher than
     the arm that comes next before the arms out were counted. Other rules work on a copy of the belief.
     """
     return lazily(rule, belief, out) if type(rule) is UCB else afresh(rule, belief, rng, out)
@@ -38,25 +42,37 @@ def afresh(rule: Rule, belief: Posterior, rng: Rng, out: Sequence[int] | Ints = 
 def lazily(rule: UCB, belief: Posterior, out: Sequence[int] | Ints = ()) -> Iterator[int]:
     """`ahead` for mean + width * std, with mean and width as the belief has them.
 
-    Scores can only fall, so an old score is an upper bound. The arm on top is picked if its score is up to date; if
-    not, those nearest to the top are looked at, until an arm that was is on top. No other arm is ever looked at.
+    Scores can only fall, so an old score is an upper bound. Arms are listed by their scores at the start, more of them
+    when the list is used up. The best of those that were looked at is picked if no other on the list may score higher;
+    if one may, the next few on the list are looked at. No other arm is ever looked at.
     """
-    mean, width, thought = numpy_of(belief.mean), rule.width(belief), _Ahead(belief)
-    scores = mean + width * numpy_of(belief.std)
-    best_of(scores, rule, belief)
+    width, thought = rule.width(belief), _Ahead(belief)
+    start = belief.mean + belief.std * width
+    best_of(start, rule, belief)
     for arm in np.asarray(out, dtype=np.intp).tolist():
         thought.pick(arm)
-    scores[thought.arms] = mean[thought.arms] + width * thought.std
+    listed, scores = _listed(start, LISTED)
+    first = 0  # those on the list before were looked at
     while True:
-        best = int(np.argmax(scores))
-        while thought.is_stale(best):
-            count = min(max(GLANCE, thought.arms.size // 4), scores.size)
-            thought.look(np.append(best, np.argpartition(scores, -count)[-count:]))
-            scores[thought.arms] = mean[thought.arms] + width * thought.std
-            best = int(np.argmax(scores))
+        while first < len(listed) and listed[first] in thought:
+            first += 1
+        if first == len(listed) < len(start):
+            listed, scores = _listed(start, 4 * len(listed))
+            continue
+        best, score = thought.best(width)
+        if first < len(listed) and (-scores[first], listed[first]) < (-score, best):
+            if not thought.is_empty:
+                thought.look(np.array(listed[first : first + thought.glance]))
+                continue
+            best = listed[first]
         yield best
         thought.pick(best)
-        scores[thought.arms] = mean[thought.arms] + width * thought.std
+
+
+def _listed(scores: Array, count: int) -> tuple[list[int], list[float]]:
+    """So many of the arms that score highest, in falling order, and their scores."""
+    arms, highest = largest(scores, count)
+    return arms.tolist(), highest.tolist()
 
 
 class _Ahead:
@@ -69,37 +85,51 @@ class _Ahead:
     def __init__(self, belief: Posterior) -> None:
         self._belief, self._ridge = belief, belief.ridge
         self.arms = np.empty(0, np.intp)  # those that were looked at, (n,)
-        self._variance = np.empty(0)  # of these arms, now
-        self._place = np.full(len(belief.mean), -1)  # of every arm: where among them it is
+        self._mean, self._variance = np.empty(0), np.empty(0)  # of these arms, the variance of now
+        self._place: dict[int, int] = {}  # of these arms, by name: where among them it is
         self._start = np.empty((0, 0))  # C(arms, arms)
         self._picked, self._counts = np.empty(0, np.intp), np.empty(0)  # places of the picks, and how often
         self._now = np.empty((0, 0))  # covariance of the picks with these arms, now, (k, n)
 
-    @property
-    def std(self) -> Floats:
-        """Std of the arms that were looked at, (n,)."""
-        return np.sqrt(np.maximum(self._variance, 0.0))
+    def __contains__(self, arm: int) -> bool:
+        """Whether the arm was looked at."""
+        return arm in self._place
 
-    def is_stale(self, arm: int) -> bool:
-        """Whether the arm has not been looked at since the start, and something was picked."""
-        return self._counts.size > 0 and self._place[arm] < 0
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was picked yet."""
+        return not self._counts.size
+
+    @property
+    def glance(self) -> int:
+        """How many arms to look at next."""
+        return max(GLANCE, self.arms.size // 4)
+
+    def best(self, width: float) -> tuple[int, float]:
+        """Of the arms that were looked at the one with the highest mean + width * std, and this score."""
+        if not self.arms.size:
+            return -1, -math.inf
+        scores = self._mean + width * np.sqrt(np.maximum(self._variance, 0.0))
+        highest = scores.max()
+        return int(self.arms[scores == highest].min()), float(highest)
 
     def look(self, arms: Ints) -> None:
         """Keep the std of these arms up to date from now on."""
-        arms = np.unique(arms[self._place[arms] < 0])
-        self._place[arms] = self.arms.size + np.arange(arms.size)
+        arms = np.unique([arm for arm in arms.tolist() if arm not in self._place])
+        self._place |= zip(arms.tolist(), range(self.arms.size, self.arms.size + arms.size), strict=True)
         self.arms = np.append(self.arms, arms)
         columns = self._belief.covariance(self.arms, arms)
         self._start = np.block([[self._start, columns[: -arms.size]], [columns.T]])
         noise, cross = self._ridge / self._counts, columns[self._picked]
         weights = np.linalg.solve(self._start[np.ix_(self._picked, self._picked)] + np.diag(noise), cross)
         self._now = np.hstack([self._now, noise[:, None] * weights])
+        self._mean = np.append(self._mean, numpy_of(self._belief.mean[arms]))
         start = numpy_of(self._belief.std[arms]) ** 2
         self._variance = np.append(self._variance, start - np.einsum("ij,ij->j", cross, weights))
 
     def pick(self, arm: int) -> None:
         """Count one more pull of this arm."""
-        if self._place[arm] < 0:
+        if arm not in self._place:
             self.look(np.array([arm]))
         place = self._place[arm]
         if place not in self._picked:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from noregret.belief.arms import as_arms
 from noregret.belief.arrays import fresh
 from noregret.belief.box import Box
-from noregret.belief.posterior import Floats, Ints, as_arms
+from noregret.belief.posterior import Floats, Ints
 
 
 def names(arms: Ints | Floats) -> list[Hashable]:

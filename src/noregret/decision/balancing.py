@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from noregret.belief.arrays import namespace
+from noregret.belief.arrays import namespace, top
 from noregret.belief.posterior import Floats, Model, Rng
 from noregret.belief.shared import SharedPosterior
 from noregret.decision.loops import Play, Pull
@@ -96,11 +96,12 @@ class Balanced:
                 self._enter(rungs, belief, own, rng)
             rung: Any = min(belief.members, key=lambda each: each.regret(own[each].rounds + 1, arms.shape[1]))
             belief.leader = rung
-            half_width = belief.std * rung.width(belief)
-            best = int((belief.mean + half_width).argmax())
+            width = rung.width(belief)
+            best = top(belief.mean + belief.std * width)[0]
+            half_width = float(belief.std[best]) * width
             pulled, rewards = yield Pull(np.array([best]), belief, active)
             belief.update(pulled, rewards)
-            own[rung].add(rewards[pulled == best], float(half_width[best]))
+            own[rung].add(rewards[pulled == best], half_width)
             for refuted in self._refuted(belief, own):
                 belief.dismiss(refuted)
 

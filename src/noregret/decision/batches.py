@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from noregret.belief.arrays import numpy_of
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 from noregret.decision.ahead import ahead
 from noregret.decision.loops import Play, Pull, bounds_of
@@ -59,11 +58,11 @@ class Batched:
         return bounds_of(self.rule, self.band, belief)
 
     def _batch(self, belief: Posterior, rng: Rng) -> list[int]:
-        spent, cost, batch = 1.0, _costs(belief), list[int]()
+        spent, least, batch = 1.0, _least_cost(belief), list[int]()
         choose, growth, size = ahead(self.rule, belief, rng), self.growth or math.inf, self.size or math.inf
         while spent <= growth and len(batch) < size:
             batch.append(next(choose))
-            spent += float(cost[batch[-1]])
+            spent += max(float(belief.std[batch[-1]]) ** 2 / belief.ridge, least)
         return batch
 
 
@@ -102,15 +101,14 @@ class Repeated:
         return bounds_of(self.rule, self.band, belief)
 
 
-def _costs(belief: Posterior) -> Floats:
-    """s(x)^2 / ridge, (N,), but never below half of 1 / (t + 1/c), c the largest of them.
+def _least_cost(belief: Posterior) -> float:
+    """What an arm costs at least, whose cost is s(x)^2 / ridge: half of 1 / (t + 1/c), c the largest cost of all.
 
     On a stationary kernel t pulls leave every arm at least 1 / (t + ridge / k(x, x)), so that the limit changes nothing
     there. It ends the batches in which the arm on top has a std of 0, or one that is tiny from the start.
     """
-    costs = numpy_of(belief.std) ** 2 / belief.ridge
-    largest = float(costs.max())
-    return np.asarray(np.maximum(costs, 0.5 / (belief.rounds + 1 / largest) if largest else math.inf))
+    largest = float(belief.std.max()) ** 2 / belief.ridge
+    return 0.5 / (belief.rounds + 1 / largest) if largest else math.inf
 
 
 def _check_size(size: Any) -> None:

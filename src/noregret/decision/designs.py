@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from noregret.belief.arrays import numpy_of
+from noregret.belief.arrays import largest, rows
 from noregret.belief.numerics.threads import one_thread
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 
@@ -71,6 +71,8 @@ class MaxVarianceDesign:
             return np.zeros(count, dtype=np.intp)
         size = self.shortlist if len(arms) > 8 * self.shortlist else len(arms)
         plan: list[int] = []
+        if size == len(arms):
+            arms = rows(arms, np.arange(size))  # few are looked at here, wherever they live
         with one_thread():  # many small steps, none of which is worth waking a thread for
             whole = model.prior(arms, rng)
             while len(plan) < count:
@@ -87,11 +89,10 @@ def _greedy(model: Model, whole: Posterior, plan: list[int], count: int, size: i
     """The next arms of a plan: as many as the ``size`` most uncertain arms can decide alone, at least one."""
     if size == len(whole.arms):
         return _steps(whole, size, count - len(plan), -math.inf)
-    std = numpy_of(whole.std)
-    order = np.argsort(-std, kind="stable")
-    listed, limit = np.sort(order[:size]), float(std[order[size]])
+    order, stds = largest(whole.std, size + 1)
+    listed, limit = np.sort(order[:size]), float(stds[size])
     followed = np.concatenate([listed, np.setdiff1d(plan, listed).astype(np.intp)])
-    close = model.prior(numpy_of(whole.arms[followed]), rng)
+    close = model.prior(rows(whole.arms, followed), rng)
     if plan:
         place = np.empty(len(whole.arms), dtype=np.intp)
         place[followed] = np.arange(followed.size)

@@ -12,9 +12,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from noregret.belief.arms import as_arms
 from noregret.belief.arrays import fresh
 from noregret.belief.box import Box
-from noregret.belief.posterior import Posterior, as_arms
+from noregret.belief.posterior import Posterior
 from noregret.decision.arms import as_space, checked, names, remaining
 from noregret.decision.doubt import doubt
 from noregret.decision.loops import Algorithm, Best, recommended
@@ -32,9 +33,10 @@ class Policy:
     Parameters
     ----------
     algorithm : Algorithm
-    arms : (N, d) array, torch tensor or a Box
-        A tensor stays on its device, and so does all that is as long as the arms, in float64 (extra ``gpu``). On a
-        box, arms are told and returned as (n, d) points, and ``active`` is a `Region`.
+    arms : (N, d) array, torch tensor, dask array or a Box
+        A tensor stays on its device, and so does all that is as long as the arms, in float64 (extra ``gpu``). The
+        blocks of a dask array stay on the workers of dask's client at hand (extra ``cluster``). On a box, arms are told
+        and returned as (n, d) points, and ``active`` is a `Region`.
     rng : None, int, SeedSequence or Generator
         The loop draws from the first child of this seed, as in `noregret.run`: the same seed and the same rewards give
         the same arms. A generator is only asked for a child of its seed, never drawn from.
@@ -58,8 +60,8 @@ class Policy:
 
     def _begin(self, algorithm: Algorithm, space: Any, seed: np.random.SeedSequence) -> None:
         self.algorithm, self._first_arms, self._seed = algorithm, space, seed
-        self._run = Run(algorithm, space, seed)
         self._history: list[Event] = []  # what has happened to the run
+        self._under_way: Run | None = Run(algorithm, space, seed)  # None if it must be built again from the history
         self._doubted = False  # whether best() has warned
         self._asked: Any = self._run.pull.arms[:0]  # arms asked for, in order; those that are out among them
         self._waiting: Counter[Hashable] = Counter()  # how often each arm is out
@@ -74,6 +76,12 @@ class Policy:
         told, out = self.belief.rounds, self._waiting.total()
         active = "" if isinstance(self.arms, Box) else f", {len(self.active)} in play"
         return f"<Policy of {self._run.name} on {arms}{active}: {told} reward{'s' * (told != 1)} told, {out} out>"
+
+    @property
+    def _run(self) -> Run:
+        if self._under_way is None:
+            self._under_way = self._replayed()
+        return self._under_way
 
     @property
     def arms(self) -> Any:
@@ -180,22 +188,23 @@ class Policy:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write algorithm, seed and history to one .npz file; a crash meanwhile leaves the previous file whole.
 
-        Arms that are a tensor are written as NumPy's, and loaded as such: ``change_arms`` brings them back to a device.
+        Arms that are a tensor are written as NumPy's. Arms on a cluster are not written.
         """
         state = State(self._history, self._held, self._out(), self._at_once, self._given, self._run.digest())
         write(path, self.algorithm, self._first_arms, self._seed, state)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], algorithm: Algorithm | None = None) -> Self:
+    def load(cls, path: str | os.PathLike[str], algorithm: Algorithm | None = None, arms: Any = None) -> Self:
         """Continue a saved run exactly where it was, by replaying its history.
 
         ValueError if the replay asks for other arms than were asked for then: the algorithm, or what it computes with,
         has changed.
 
         ``algorithm`` is needed only if the saved one holds functions or foreign objects (a lambda as schedule, a
-        scikit-learn kernel), which no file brings back.
+        scikit-learn kernel), which no file brings back. ``arms`` are the same arms where they are to live: on a device,
+        or on a cluster, whose arms are not in the file.
         """
-        algorithm, space, seed, state, about = read(path, algorithm)
+        algorithm, space, seed, state, about = read(path, algorithm, arms)
         policy = cls.__new__(cls)
         policy._begin(algorithm, space, seed)
         for event in state.history:
@@ -274,7 +283,7 @@ class Policy:
         except BaseException:
             del self._history[length:]
             self._held, self._asked, self._waiting, self._at_once = before
-            self._run, self._shown = self._replayed(), None
+            self._under_way = self._shown = None
             raise
 
     def _replayed(self) -> Run:

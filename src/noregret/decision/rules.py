@@ -13,7 +13,7 @@ from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from noregret.belief.arrays import Array, at_least, is_tensor, namespace, numbers_of, special
+from noregret.belief.arrays import Array, as_array, at_least, namespace, special, top
 from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.schedules import Schedule
 
@@ -26,9 +26,7 @@ LOG_SQRT_2_PI = 0.5 * math.log(2 * math.pi)
 def best_arm(rule: Rule, posterior: Posterior, rng: Rng) -> int:
     """The arm that scores highest, the lowest index on ties; ValueError unless there is one number for every arm."""
     scores: Array = rule(posterior, rng)
-    if not isinstance(scores, np.ndarray) and not is_tensor(scores):
-        scores = np.asarray(scores)
-    return best_of(scores, rule, posterior)
+    return best_of(scores if isinstance(scores, np.ndarray) else as_array(scores), rule, posterior)
 
 
 def best_of(scores: Array, rule: Rule, posterior: Posterior) -> int:
@@ -37,18 +35,11 @@ def best_of(scores: Array, rule: Rule, posterior: Posterior) -> int:
     if scores.shape != expected:
         shapes = f"{tuple(expected)}, got shape {tuple(scores.shape)}"
         raise ValueError(f"the rule {rule} must give one score per arm, {shapes}")
-    place = scores.argmax()  # the first nan, if there is one
-    best, highest = (int(place), scores[place]) if isinstance(scores, np.ndarray) else _read(place, scores)
+    best, highest = top(scores)
     if math.isnan(highest):
         rounds = posterior.rounds
         raise ValueError(f"the rule {rule} gave nan for arm {best} after {rounds} rewards: scores must be numbers")
     return best
-
-
-def _read(place: Array, scores: Array) -> tuple[int, float]:
-    """A place on a device, and the score there, with one wait for both: a double holds any index exactly."""
-    index, score = numbers_of(place.to(scores.dtype), scores.take(place))
-    return int(index), score
 
 
 @runtime_checkable

@@ -14,6 +14,8 @@ import numpy as np
 
 from noregret.belief.arrays import numpy_of
 from noregret.belief.box import Box
+from noregret.belief.cluster.blocks import Blocks
+from noregret.decision.arms import as_space
 from noregret.decision.loops import Algorithm
 from noregret.decision.playing import Event, Told, joined
 from noregret.decision.record import describe, nameless, rebuild
@@ -54,31 +56,51 @@ def write(
             "spawn_key": np.asarray(seed.spawn_key, dtype=int).tolist(),
         },
         "box": isinstance(space, Box),
+        "cluster": isinstance(space, Blocks),
         "events": "".join(event.kind[0] for event in state.history),
         "at_once": state.at_once,
         "given": state.given,
     }
     moves = [event.content for event in state.history if event.kind == "move"]
+    if any(isinstance(arms, Blocks) for arms in moves):
+        raise ValueError("a policy whose arms were changed to others on a cluster cannot be saved: no file holds these")
     told = [event.content for event in state.history if isinstance(event.content, Told)]
     content: dict[str, Any] = {"about": np.array(json.dumps(about)), "out": state.out}
-    content["arms"] = space.bounds if isinstance(space, Box) else numpy_of(space)
+    content["arms"] = space.bounds if isinstance(space, Box) else _stored(space)
     content |= arrays | {f"change_{i}": numpy_of(arms) for i, arms in enumerate(moves)}
     content |= _packed("sent", told) | _packed("held", state.held)
     write_atomically(path, lambda file: np.savez(file, **content))
 
 
 def read(
-    path: str | os.PathLike[str], given: Algorithm | None
+    path: str | os.PathLike[str], given: Algorithm | None, arms: Any = None
 ) -> tuple[Algorithm, Any, np.random.SeedSequence, State, dict[str, Any]]:
-    """Algorithm, arms or box, seed of the loop and state of a saved policy, and its record."""
+    """Algorithm, arms or box, seed of the loop and state of a saved policy, and its record; ``arms`` if given."""
     content, about = _content(path)
     algorithm = recorded(about, content, given)
     seed = np.random.SeedSequence(about["seed"]["entropy"], spawn_key=tuple(about["seed"]["spawn_key"]))
-    space = Box(content["arms"]) if about.get("box") else content["arms"]
+    space = Box(content["arms"]) if about.get("box") else _space(path, about, content["arms"], arms)
     out = content["out"] if about["format"] > 2 else None if about["asked"] else content["sent_arms"][:0]
     at_once, ahead = about.get("at_once", False), about.get("given", 0)
     state = State(_history(about, content), _unpacked("held", content), out, at_once, ahead, about.get("asks", ""))
     return algorithm, space, seed, state, about
+
+
+def _stored(arms: Any) -> Any:
+    """The arms as NumPy's; of a cluster only how many they are, and their columns."""
+    return np.array(arms.shape) if isinstance(arms, Blocks) else numpy_of(arms)
+
+
+def _space(path: str | os.PathLike[str], about: dict[str, Any], stored: Any, arms: Any) -> Any:
+    """The arms of a saved policy, or those given in their place."""
+    if arms is None:
+        if about.get("cluster"):
+            raise ValueError(f"the arms of {os.fspath(path)} were on a cluster: pass Policy.load(path, arms=arms)")
+        return stored
+    arms, shape = as_space(arms), tuple(stored.tolist()) if about.get("cluster") else stored.shape
+    if tuple(arms.shape) != shape:
+        raise ValueError(f"{os.fspath(path)} was saved with arms of shape {shape}, got {tuple(arms.shape)}")
+    return arms
 
 
 def _content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:

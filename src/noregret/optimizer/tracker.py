@@ -10,6 +10,7 @@ through or told after a restart: the belief is the same, up to rounding. It is m
 from __future__ import annotations
 
 import copy
+import logging
 import math
 from collections.abc import Hashable, Iterable
 from functools import lru_cache
@@ -28,6 +29,7 @@ from noregret.optimizer.constraining.margins import Margins, Side
 from noregret.optimizer.constraining.questions import penalised
 from noregret.optimizer.history import UNKNOWN, Arrival, History
 
+LOG = logging.getLogger("noregret")
 HARDLY = 0.3
 """Trust below which a measurement is doubted."""
 
@@ -146,6 +148,8 @@ class Tracker:
         draw_at = max(fit_at, milestone(arrivals, first, *self._calibration.refresh, self._calibration.longest))
         if fit_at != self._fitted_at:
             self._fitted = self._calibration.calibrated(self._history.evidence(fit_at)[0])
+            fit = self._fitted.fit
+            LOG.debug("fitted after %d answers: noise %.3g, lengthscales %s", fit_at, fit.noise, fit.lengthscales)
             self._fitted_at = fit_at
         if self._weighed is None or self._weighed.stop != draw_at:
             with threads_for(MANY_SMALL_STEPS):

@@ -1,10 +1,11 @@
-"""``noregret tune``, ``init``, ``report``, ``watch``, ``restore`` and ``serve``."""
+"""``noregret tune``, ``init``, ``report``, ``watch``, ``export``, ``import``, ``restore`` and ``serve``."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shlex
+import sys
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -12,27 +13,38 @@ from typing import Any
 
 from noregret.extra import extra
 from noregret.files import write_atomically
-from noregret.terminal import printable, say
+from noregret.terminal import complain, printable, say, show
 from noregret.tune.service.command import add_serve
-from noregret.tune.study.reading import check_name, default_storage, load
 from noregret.tune.study.study import Study, StudyError
 
 PORT = 8765
+LISTED = 20
+"""The number of rows of the past that are listed with the reason why they are kept out."""
 
 
 def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     """Add the commands; ``count`` reads numbers."""
     tune = _command(commands, "tune", _tune, "tune any command: measure, learn, suggest, until the budget is spent")
     tune.add_argument("--dry-run", action="store_true", help="show one command and run nothing")
+    tune.add_argument("--json", action="store_true", help="print a JSON object per trial, and the best at the end")
+    tune.add_argument("--migrate", action="store_true", help="go on after a change of ranges, choices or parameters")
     tune.add_argument("--workers", type=count, metavar="N", help="commands at a time (default: as the study says)")
     init = commands.add_parser("init", help="write a study file to start from")
     init.set_defaults(command=_init)
     init.add_argument("study", nargs="?", type=Path, default=Path("study.toml"), metavar="FILE")
-    report = _command(commands, "report", _report, "write what a study has found as one HTML page")
-    report.add_argument("--out", dest="page", type=Path, metavar="FILE", help="default: beside the study, as .html")
+    report = _command(commands, "report", _report, "write what a study has found, as one HTML page or as JSON")
+    report.add_argument("--json", action="store_true", help="print it as JSON")
+    _add_out(report, "an .html or .json file (default: an .html file beside the study)")
     watch = _command(commands, "watch", _watch, "show the report live, to this machine's browser only")
     watch.add_argument("--port", type=_port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
-
+    export = _command(commands, "export", _export, "write all trials of a study as a table")
+    formats = export.add_mutually_exclusive_group()
+    for name in ("csv", "json", "parquet"):
+        formats.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=f"as {name.upper()}")
+    _add_out(export, "a .csv, .json or .parquet file (default: standard output)")
+    past = _command(commands, "import", _import, "add measurements made elsewhere to a study; they are no rounds")
+    past.add_argument("data", type=Path, metavar="DATA.csv", help="a column per parameter, 'value', 'noise' if known")
+    past.add_argument("--ignore", action="store_true", help="leave out columns of no parameter")
     restore = _command(commands, "restore", _restore, "list the copies of a study's database, or put one back")
     restore.add_argument("number", nargs="?", type=int, metavar="N", help="the copy to put back, as it is listed")
     add_serve(commands)
@@ -45,6 +57,10 @@ def _command(commands: Any, name: str, carry_out: Callable[[Any], int | None], h
     return parser
 
 
+def _add_out(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument("--out", dest="target", type=Path, metavar="FILE", help=help)
+
+
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, got {text!r}")
@@ -52,6 +68,8 @@ def _port(text: str) -> int:
 
 
 def _init(args: argparse.Namespace) -> None:
+    from noregret.tune.study.reading import check_name, default_storage
+
     check_name(args.study)
     default_storage(args.study)
     template = files("noregret.tune.study").joinpath("template.toml").read_text("utf-8")
@@ -70,6 +88,8 @@ def _init(args: argparse.Namespace) -> None:
 
 def _ready(args: argparse.Namespace) -> Study:
     """The study, once everything that is needed to work on it is known to be there."""
+    from noregret.tune.study.reading import load
+
     study = load(args.study)
     if os.name != "posix":
         raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
@@ -84,20 +104,69 @@ def _tune(args: argparse.Namespace) -> int | None:
     if args.dry_run:
         print(dry_run(study))
         return None
-    return tune(study, args.workers or study.workers)
+    return tune(study, args.workers or study.workers, as_json=args.json, migrate=args.migrate)
 
 
 def _report(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.tune.work.running import report
 
-    path = args.page or args.study.with_suffix(".html")
-    text = report(study).encode()
+    ending = args.target.suffix.lower() if args.target else ".json" if args.json else ".html"
+    if ending not in (".html", ".htm", ".json") or (args.json and ending != ".json"):
+        wanted = ".json" if args.json else ".html or .json"
+        raise StudyError(f"--out {args.target}: its name must end in {wanted}, which says what it will be")
+    found = report(study, as_json=ending == ".json")
+    if args.json and not args.target:
+        return say(found.rstrip())
+    path = args.target or args.study.with_suffix(".html")
+    _write(path, found.encode())
+    print(printable(str(path)))
+
+
+def _write(path: Path, content: bytes) -> None:
     try:
-        write_atomically(path, lambda file: file.write(text))
+        write_atomically(path, lambda file: file.write(content))
     except OSError as error:
         raise StudyError(f"{path} cannot be written: {error.strerror}") from error
-    print(printable(str(path)))
+
+
+def _export(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.tune.store.exporting import exported, format_of
+    from noregret.tune.store.store import Store
+
+    if args.target is None and args.format is None:
+        raise StudyError("export needs a format: --csv, --json or --parquet, or --out with a name that says it")
+    form = format_of(args.target) if args.target else args.format
+    if args.format not in (None, form):
+        raise StudyError(f"--out {args.target}: its name must end in .{args.format}, as --{args.format} says")
+    if args.target is None and form == "parquet" and sys.stdout.isatty():
+        raise StudyError("Parquet is nothing for a terminal: add --out FILE.parquet")
+    with Store(study, readonly=True) as store:
+        content = exported(study, store.records(), form)
+    if args.target:
+        _write(args.target, content)
+        print(printable(str(args.target)))
+    else:
+        show(content)
+
+
+def _import(args: argparse.Namespace) -> None:
+    study = _ready(args)
+    from noregret.tune.store.store import Store
+    from noregret.tune.study.past import read_past
+
+    found = read_past(study, args.data, args.ignore)
+    if not found.rows:
+        raise StudyError(f"{args.data}: no row can be used; {found.kept_out[0]}")
+    with Store(study) as store:
+        new = store.add(found.rows)
+        old, bad = len(found.rows) - new, len(found.kept_out)
+        say(f"{new} of {len(found.rows) + bad} rows added, {old} known already, {bad} kept out")
+    for reason in found.kept_out[:LISTED]:
+        complain(f"  {printable(reason)}")
+    if bad > LISTED:
+        complain(f"  and {bad - LISTED} more")
 
 
 def _watch(args: argparse.Namespace) -> None:

@@ -105,7 +105,7 @@ class NystromMap:
 
     def __init__(self, features: Nystrom, arms: Floats, ridge: float, rng: Rng) -> None:
         self.members = np.empty(0, np.intp)  # the dictionary S, as arms
-        self._features, self._arms, self._ridge, self._rng = features, arms, ridge, rng
+        self._features, self._arms, self._ridge, self.rng = features, arms, ridge, rng
         self._prior = PriorDraws(features.kernel, arms)
         self._basis: Ints = self.members  # those of them that the features are made of
         self._coins = np.empty(0)  # of the arms pulled, in the order of first pulls, if they are kept
@@ -122,14 +122,14 @@ class NystromMap:
         return table, self._not_carried(kernel.diag(points), table)
 
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> int:
-        state, kept = self._rng.bit_generator.state, self._features.coins == "kept"
+        state, kept = self.rng.bit_generator.state, self._features.coins == "kept"
         coins = self._coins[: pulled.size]
-        coins = np.concatenate([coins, self._rng.random(pulled.size - coins.size)])
+        coins = np.concatenate([coins, self.rng.random(pulled.size - coins.size)])
         drawn = pulled[coins < self._chance(precision, variance)]
         try:
             unchanged = self._replace_members(drawn if drawn.size else np.array([last], np.intp))
         except BaseException:
-            self._rng.bit_generator.state = state
+            self.rng.bit_generator.state = state
             raise
         self._coins = coins if kept else self._coins
         return unchanged
@@ -164,7 +164,7 @@ class NystromMap:
         return np.asarray(draw - self._whiten(draw[self._basis][:, None], self._root)[:, 0] @ self.table)
 
     def move(self, arms: Floats, index: Ints) -> Self:
-        other = type(self)(self._features, arms, self._ridge, self._rng)
+        other = type(self)(self._features, arms, self._ridge, self.rng)
         if self.members.size:
             other._embed(index[self.members])
         other._coins = self._coins
@@ -172,7 +172,7 @@ class NystromMap:
 
     def copy(self) -> Self:
         twin = copy.copy(self)
-        twin._rng, twin._columns = copy.deepcopy(self._rng), self._columns.copy()
+        twin.rng, twin._columns = copy.deepcopy(self.rng), self._columns.copy()
         twin._room = self.table  # full, so what the twin appends goes to an array of its own
         return twin
 

@@ -88,19 +88,28 @@ class KernelColumns:
         first = int(arms[0])
         points = self._arms[first : first + 1] if arms.size == 1 else self._arms[arms]  # a slice stays where it is
         columns = self._kernel(points, self._arms)
-        self._check(columns, arms, len(self._arms), 0)
-        for i, arm in enumerate(arms.tolist()):
-            self._check_diagonal(arm, *numbers_of(columns[i, arm], self.variance[arm]))
+        self._check_shape(columns, arms.size, len(self._arms))
+        for i, arm in enumerate(arms.tolist()):  # all that is looked at comes here at once: a device is waited for
+            total, there, diagonal = numbers_of(columns[i].sum(), columns[i, arm], self.variance[arm])
+            self._check_finite(total, columns, arms, 0)
+            self._check_diagonal(arm, there, diagonal)
         return columns
 
     def _check(self, columns: Floats, names: Ints, count: int, start: int) -> None:
         """Raise ValueError unless these are finite kernel values of points and ``count`` arms from ``start`` on."""
-        if tuple(columns.shape) != (names.size, count):
+        self._check_shape(columns, names.size, count)
+        self._check_finite(columns.sum(), columns, names, start)
+
+    def _check_shape(self, columns: Floats, points: int, count: int) -> None:
+        if tuple(columns.shape) != (points, count):
             raise ValueError(
-                f"the kernel of {names.size} points and {count} must be an array of this shape, "
+                f"the kernel of {points} points and {count} must be an array of this shape, "
                 f"got shape {tuple(columns.shape)}"
             )
-        if not math.isfinite(columns.sum()) and not np.isfinite(values := numpy_of(columns)).all():
+
+    def _check_finite(self, total: float, columns: Floats, names: Ints, start: int) -> None:
+        """Raise ValueError unless all is finite; ``total`` is a sum that would not be."""
+        if not math.isfinite(total) and not np.isfinite(values := numpy_of(columns)).all():
             i, j = np.argwhere(~np.isfinite(values))[0]
             raise ValueError(
                 f"the kernel must be finite, got {values[i, j]} for arms {names[i]} and {start + j}: mend the kernel, "

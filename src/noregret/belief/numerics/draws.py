@@ -84,11 +84,21 @@ class PriorDraws:
         self._kernel, self._points = kernel, points
         self._root: Floats | None = None
 
-    def draw(self, rng: Rng) -> Array:
-        """One function drawn from the prior where the points live, (N,)."""
+    def draw(self, rng: Rng, among: int | None = None) -> Array:
+        """One function drawn from the prior where the points live, (N,).
+
+        ``among`` is how many points there are in all, where these are some of them: others drawn by an equal generator
+        are the same function there.
+        """
         if self._root is None:
-            if len(self._points) > ROOT_ARMS and has_spectral_law(self._kernel):
-                return waves(self._kernel, self._points, rng)
+            count = among or len(self._points)
+            if count > ROOT_ARMS and has_spectral_law(self._kernel):
+                return waves(self._kernel, self._points, rng, among)
+            if among:
+                raise ValueError(
+                    f"no draws on so many arms of a cluster are to be had from {self._kernel}: take a kernel made of "
+                    "SquaredExponential, Matern and RationalQuadratic, or another rule than Thompson"
+                )
             points = numpy_of(self._points)
             with threads_for(len(points) ** 3):
                 self._root = pivoted_root(self._kernel(points, points))
@@ -96,9 +106,12 @@ class PriorDraws:
             return beside(self._points, self._root @ rng.standard_normal(self._root.shape[1]))
 
 
-def waves(kernel: Kernel, points: Array, rng: Rng) -> Array:
-    """The sum of waves of `PriorDraws` at these points, (N, d) -> (N,), in blocks of points, where they live."""
-    count = int(np.clip(COSINES // len(points), FEWEST, MOST))
+def waves(kernel: Kernel, points: Array, rng: Rng, among: int | None = None) -> Array:
+    """The sum of waves of `PriorDraws` at these points, (N, d) -> (N,), in blocks of points, where they live.
+
+    ``among`` is the number of points in all, where these are some of them: there are as many waves as for these.
+    """
+    count = int(np.clip(COSINES // (among or len(points)), FEWEST, MOST))
     variance = float(kernel.diag(points[:1])[0])
     turns = spectral_frequencies(kernel, count, points.shape[1], rng).T / math.tau
     sizes, phases = np.sqrt(2 * variance / count * rng.standard_exponential(count)), rng.random(count)

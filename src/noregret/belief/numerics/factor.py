@@ -35,7 +35,7 @@ class Factor:
         self.gain = 0.0  # 1/2 ln det(I + K(rows, rows) / noise)
         self.misfit = 0.0  # y' (K(rows, rows) + diag(noise))^-1 y
         self.rows = 0
-        self.last_arm = -1  # the arm of the last row, -1 if there is none
+        self.last = -1  # the name of the last row's point: an arm, or N or more; -1 if there is no row
         self._slots: Ints = np.empty(0, np.intp)
         self._noise, self._scores, self._root = np.empty(0), np.empty(0), np.empty((0, 0))
         self._whitened = Rows(prior_variance)
@@ -59,7 +59,7 @@ class Factor:
         return solve_lower(self._root[: self.rows, : self.rows], columns)
 
     def append(
-        self, slots: Ints, inner: Floats, border: Floats, columns: Columns, values: Floats, noise: Floats, last_arm: int
+        self, slots: Ints, inner: Floats, border: Floats, columns: Columns, values: Floats, noise: Floats, last: int
     ) -> bool:
         """Take in one observation of each of b distinct points, at O(r b N).
 
@@ -74,21 +74,19 @@ class Factor:
             K(points, arms[slice]).
         values, noise : (b,) floats
             The observations, and their variances given f.
-        last_arm : int
-            The arm that the last point is, -1 if it is none.
+        last : int
+            The name of the last point.
 
         Returns
         -------
         bool
             False, and nothing is changed, if rounding has eaten a pivot: each is at least the noise, but for rounding.
         """
-        return self._put(slots, inner, border, columns, values, noise, last_arm)
+        return self._put(slots, inner, border, columns, values, noise, last)
 
-    def refactor(
-        self, slots: Ints, inner: Floats, columns: Columns, values: Floats, noise: Floats, last_arm: int
-    ) -> bool:
+    def refactor(self, slots: Ints, inner: Floats, columns: Columns, values: Floats, noise: Floats, last: int) -> bool:
         """Put one observation of each of these distinct points in the place of all rows; otherwise like `append`."""
-        return self._put(slots, inner, np.empty((0, slots.size)), columns, values, noise, last_arm)
+        return self._put(slots, inner, np.empty((0, slots.size)), columns, values, noise, last)
 
     def append_one(
         self, arm: int, slot: int, column: Floats, value: float, noise: float, covariance: Floats | None = None
@@ -98,12 +96,33 @@ class Factor:
         ``column`` is K(arm, arms), (N,); ``covariance`` is that of the arm with all given the rows, (N,), where the
         caller knows it.
         """
-        row = self.rows
         border = self._whitened.at(arm)
         if covariance is None:
-            covariance = column - self._whitened.times(border) if row else column
+            covariance = column - self._whitened.times(border) if self.rows else column
         variance_there, mean_there = numbers_of(covariance[arm], self.mean[arm])
-        pivot = variance_there + noise
+        return self._append_row(arm, slot, border, covariance, variance_there, mean_there, value, noise)
+
+    def append_point(
+        self, name: int, slot: int, inner: float, border: Floats, column: Floats, value: float, noise: float
+    ) -> bool:
+        """What `append_one` does, for a point that is no arm: ``border`` is root^-1 K(rows, point), (r,)."""
+        covariance = column - self._whitened.times(beside(column, border)) if self.rows else column
+        variance_there, mean_there = inner - float(border @ border), float(self._scores[: self.rows] @ border)
+        return self._append_row(name, slot, border, covariance, variance_there, mean_there, value, noise)
+
+    def _append_row(
+        self,
+        name: int,
+        slot: int,
+        border: Array,
+        covariance: Array,
+        variance_there: float,
+        mean_there: float,
+        value: float,
+        noise: float,
+    ) -> bool:
+        """Append the row of a point, from its covariance with all arms, and its own variance and mean."""
+        row, pivot = self.rows, variance_there + noise
         if not pivot >= 0.5 * noise:
             return False
         corner = math.sqrt(pivot)
@@ -115,7 +134,7 @@ class Factor:
         self._whitened.append(whitened)  # the last that a device without room can refuse
         self._scores[row], self._slots[row], self._noise[row] = score, slot, noise
         self._root[row, :row], self._root[row, row] = numpy_of(border), corner
-        self.rows, self.last_arm, self.mean, self.variance = row + 1, arm, mean, variance
+        self.rows, self.last, self.mean, self.variance = row + 1, name, mean, variance
         self.gain += 0.5 * math.log(pivot / noise)
         self.misfit += score * score
         return True
@@ -126,11 +145,14 @@ class Factor:
         return (float(self._noise[last]) / float(self._root[last, last])) * self._whitened.last
 
     def observe_again(self, value: float, noise: float) -> None:
-        """Pool one more observation of the last row's arm into that row, at O(N): the row is only scaled."""
-        last = self.rows - 1
-        row, arm = self._whitened.last, self.last_arm
+        """Pool one more observation of the last row's point into that row, at O(N): the row is only scaled."""
+        last, row = self.rows - 1, self._whitened.last
         corner, row_noise = float(self._root[last, last]), float(self._noise[last])
-        row_there, mean_there = numbers_of(row[arm], self.mean[arm])
+        if self.last < len(self.mean):
+            row_there, mean_there = numbers_of(row[self.last], self.mean[self.last])
+        else:  # corner^2 is the variance there before the row, plus its noise
+            row_there = corner - row_noise / corner
+            mean_there = float(self._root[last, :last] @ self._scores[:last] + row_there * self._scores[last])
         at_arm, share = max(row_there, 0.0), row_noise / corner  # share times row is the covariance with the arm
         pivot = share * at_arm + noise
         score = (value - mean_there) / math.sqrt(pivot)
@@ -160,17 +182,21 @@ class Factor:
         return self._whitened.times(beside(self.mean, lifted)) if self.rows else zeros_like(self.mean)
 
     def noise_draw(self, rng: np.random.Generator) -> Floats:
-        """Noise of the rows, (r,)."""
-        return np.asarray(np.sqrt(self._noise[: self.rows]) * rng.standard_normal(self.rows))
+        """Noise of the rows, (r,): rows of one point have that of their average.
 
-    def moved(self, prior_variance: Floats, columns: Columns, last_arm: int) -> Factor:
+        So the law of a draw is right, and the same numbers give the same draw however pulls were pooled into rows.
+        """
+        precision = np.bincount(self.slots, 1 / self._noise[: self.rows])
+        return np.asarray((rng.standard_normal(precision.size) / np.sqrt(precision))[self.slots])
+
+    def moved(self, prior_variance: Floats, columns: Columns, last: int) -> Factor:
         """The same rows carried to other arms, at O(r^2 N): ``columns`` is K(rows, other arms)."""
         other, rows = Factor(prior_variance), self.rows
         other._slots, other._noise, other._scores = self._slots.copy(), self._noise.copy(), self._scores.copy()
         other._root, other.gain, other.misfit = np.zeros(self._root.shape), self.gain, self.misfit
         other._root[:rows, :rows] = self._root[:rows, :rows]
         other._carry(0, np.empty((0, rows)), self._root[:rows, :rows], self._scores[:rows], columns)
-        other.rows, other.last_arm = rows, last_arm
+        other.rows, other.last = rows, last
         return other
 
     def copy(self) -> Self:
@@ -181,7 +207,7 @@ class Factor:
         return twin
 
     def _put(
-        self, slots: Ints, inner: Floats, border: Floats, columns: Columns, values: Floats, noise: Floats, last_arm: int
+        self, slots: Ints, inner: Floats, border: Floats, columns: Columns, values: Floats, noise: Floats, last: int
     ) -> bool:
         """Append to as many of the first rows as the border has, all or none of them, and forget the others."""
         rows = len(border)
@@ -196,7 +222,7 @@ class Factor:
         self._make_room(end)
         self._scores[rows:end], self._slots[rows:end], self._noise[rows:end] = scores, slots, noise
         self._root[rows:end, :rows], self._root[rows:end, rows:end] = border.T, corner
-        self.rows, self.last_arm = end, last_arm
+        self.rows, self.last = end, last
         self.gain += float(np.log(corner.diagonal()).sum() - 0.5 * np.log(noise).sum())
         self.misfit += float(scores @ scores)
         return True

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf, dtrtri
 
-from noregret.belief.arrays import beside, column_squares, slabs
+from noregret.belief.arrays import beside, column_squares, joined, slabs
 from noregret.belief.numerics.threads import one_thread
 from noregret.belief.posterior import Floats, Ints
 
@@ -68,12 +69,24 @@ def _solve_lower(root: Floats, right: Floats) -> None:
     _solve_lower(root[half:, half:], right[half:])
 
 
-def product_squares(left: Floats, table: Any) -> Any:
-    """Sums of squares of the columns of left @ table, (m, r), (r, N) -> (N,), where the table lives."""
-    squares, left = table.sum(axis=0), beside(table, left)
-    for slab in slabs(squares, len(left)):
-        squares[slab] = column_squares(left @ table[:, slab])
-    return squares
+def product_squares(left: Floats, table: Any, lower: bool = False) -> Any:
+    """Sums of squares of the columns of left @ table, (m, r), (r, N) -> (N,), where the table lives.
+
+    With ``lower``, ``left`` is lower triangular, and most of its zeros are left out.
+    """
+    ends = _quarters(len(left)) if lower else [len(left)]
+    parts = [(slice(start, end), slice(end if lower else None)) for start, end in pairwise([0, *ends])]
+    left = beside(table, left)
+
+    def squares(slab: slice) -> Any:
+        return sum(column_squares(left[rows, columns] @ table[columns, slab]) for rows, columns in parts)
+
+    return joined([squares(slab) for slab in slabs(table.T, len(left))])
+
+
+def _quarters(size: int) -> list[int]:
+    """Where the quarters of so many rows end, if they are many."""
+    return [size] if size < 4 * BLOCK else [size * quarter // 4 for quarter in (1, 2, 3, 4)]
 
 
 def pivoted_root(matrix: Floats) -> Floats:

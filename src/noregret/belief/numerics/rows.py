@@ -8,11 +8,14 @@ from typing import Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, empty_rows, joined, numpy_of
+from noregret.belief.arrays import Array, empty_rows, joined, numpy_of, on_device
 from noregret.belief.posterior import Floats, Ints
 
 BLOCK = 4_000_000
 """Numbers in a block of rows, but for `FEWEST`: no more than a block is copied when a table grows."""
+
+DEVICE_BLOCK = 128_000_000
+"""The same for a table on a device, where few large products are faster than many."""
 
 FEWEST = 32
 """Rows that a block has at least, however many the arms."""
@@ -25,7 +28,7 @@ class Rows:
 
     def __init__(self, like: Array) -> None:
         self._like = like  # an array, (N,), where the table is to live
-        self._most = max(FEWEST, BLOCK // len(like))  # rows of a block
+        self._most = max(FEWEST, (DEVICE_BLOCK if on_device(like) else BLOCK) // len(like))  # rows of a block
         self._blocks: list[Array] = []
         self.count = 0
 

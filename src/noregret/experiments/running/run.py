@@ -12,6 +12,7 @@ import numpy as np
 
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Ints, Rng
+from noregret.decision.arms import as_space
 from noregret.decision.loops import Algorithm, Play, Pull, recommended, starts_from_belief
 from noregret.decision.playing import seed_sequence
 from noregret.experiments.running.trace import Trace
@@ -92,7 +93,7 @@ def run(
     horizon, seed = _positive(horizon), seed_sequence(rng)
     watched, advice = _Watched(watch, horizon), _Advice(algorithm, horizon)
     policy, world = (np.random.default_rng(child) for child in seed.spawn(2))
-    play = algorithm.play(problem.arms, policy)
+    play = algorithm.play(as_space(problem.arms), policy)
     try:
         arms, rewards, seconds = _drive(play, problem, horizon, world, progress, watched, advice)
     finally:

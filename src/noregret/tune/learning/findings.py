@@ -11,6 +11,7 @@ import numpy as np
 
 from noregret.belief.posterior import Floats
 from noregret.diagnosis import Diagnosis, diagnose
+from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
@@ -87,6 +88,12 @@ class Findings:
     def best(self) -> Estimate | None:
         """The recommended point, None as long as nothing was measured."""
         return self.optimizer.best() if self.done else None
+
+    @cached_property
+    def gain(self) -> Gain | None:
+        """How much better the recommended point is than the baseline, None as long as there is nothing to compare."""
+        measured = any(record.params == self.study.baseline for record in self.done)
+        return self.optimizer.gain() if measured and len(self.done) > 1 else None
 
     @cached_property
     def noise_std(self) -> float:

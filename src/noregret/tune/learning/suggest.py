@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from noregret.integrations.replay import Replay
+from noregret.integrations.replay import Answer, Replay
 from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.learning.findings import Findings
 from noregret.tune.store.records import Record, Suggestion, arrived
@@ -17,23 +17,37 @@ class Suggester:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.latest: Findings | None = None
-        self._replay = Replay(study.space, study.goal, study.seed)
+        self._replay = replay_of(study)
 
-    def __call__(self, records: Sequence[Record]) -> Suggestion:
+    def __call__(self, records: Sequence[Record]) -> Suggestion | None:
+        """What to try next, None if the stopping rule holds."""
         known, new = arrived(records)
         optimizer = informed(self.study, records, [*known, *new], self._replay)
-        params = optimizer.ask().params
         self.latest = Findings(self.study, records, optimizer)
-        return Suggestion(params, new)
+        rule = self.study.stop
+        if rule and optimizer.done(rule.within, rule.confidence):
+            return None
+        return Suggestion(optimizer.ask().params, new)
 
 
 def informed(study: Study, records: Sequence[Record], order: Sequence[int], replay: Replay | None = None) -> Optimizer:
     """The optimizer that was told the answers of these trials in this order, and knows of the others as under way."""
     by_number = {record.number: record for record in records}
     known = set(order)
-    answers = [(by_number[number].params, by_number[number].value) for number in order]
+    answers = [_answer(study, by_number[number]) for number in order]
     pending = [record.params for record in records if record.number not in known]
-    return (replay or Replay(study.space, study.goal, study.seed))(answers, pending)
+    return (replay or replay_of(study))(answers, pending)
+
+
+def replay_of(study: Study) -> Replay:
+    """What leads an optimizer through the history of a study."""
+    bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
+    return Replay(study.space, study.goal, study.seed, baseline=study.baseline, constraints=bounds)
+
+
+def _answer(study: Study, record: Record) -> Answer:
+    measured = {name: record.constraints.get(name) for name in study.constraints}
+    return record.params, record.value, record.noise, measured
 
 
 def believed(study: Study, records: Sequence[Record]) -> Optimizer:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from noregret.tune.measuring.keeper import Keeper
 from noregret.tune.study.results import NoResult, search_in_time
-from noregret.tune.study.study import Study, StudyError
+from noregret.tune.study.study import Constraint, Study, StudyError
 
 KEPT = 1 << 18
 """The number of bytes kept of each output, its last ones."""
@@ -59,6 +59,8 @@ class Outcome:
     """How long the command ran, the last time if it was run again."""
     stderr: str = ""
     """The end of the standard error of a failed run."""
+    constraints: Mapping[str, float] = field(default_factory=dict)
+    """Further numbers of the same run, by the name of the constraint on each."""
 
 
 def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
@@ -82,7 +84,9 @@ def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event
 def _measured_once(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
     run = run_command(study.arguments(params), study.folder, study.timeout, keeper, stop)
     try:
-        return Outcome(_value(study, run), "", run.seconds)
+        value = _value(study, run)
+        limited = {name: _limited(name, constraint, run) for name, constraint in study.constraints.items()}
+        return Outcome(value, "", run.seconds, constraints=limited)
     except NoResult as error:
         return Outcome(None, str(error), run.seconds, run.stderr[-2000:])
 
@@ -98,6 +102,13 @@ def _value(study: Study, run: Run) -> float:
     if pattern and (found := search_in_time(pattern, f"{run.stdout}\n{run.stderr}")):
         raise NoResult(f"its output has {found.text!r}, which counts as a failure")
     return study.result.read(run)
+
+
+def _limited(name: str, constraint: Constraint, run: Run) -> float:
+    try:
+        return constraint.result.read(run)
+    except NoResult as error:
+        raise NoResult(f"constraint {name}: {error}") from None
 
 
 def _signal(number: int) -> str:

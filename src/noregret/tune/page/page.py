@@ -68,7 +68,7 @@ def _best(findings: Findings) -> str:
     return (
         f'<section class="best" id="best"><div><div>{prose.title(findings)}</div>'
         f'<div class="figure">{words.number(best.estimate)}{findings.unit}</div>'
-        f"<div>{words.likely(best.lower, best.upper, findings.unit)}</div></div>"
+        f"<div>{words.likely(best, findings.unit)}</div></div>"
         f'<dl class="settings">{settings}</dl></section>{_paragraphs(prose.how_sure(findings))}'
     )
 
@@ -178,7 +178,7 @@ def _trials(findings: Findings) -> str:
 def _how(findings: Findings) -> str:
     study = findings.study
     facts = {
-        "command": shlex.join(study.command),
+        "command": shlex.join(study.words),
         "goal": f"{study.goal} {prose.measured(study.result)}",
         "storage": without_password(study.storage),
         "seed": str(study.seed),

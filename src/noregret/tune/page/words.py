@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+from noregret.optimizer.estimate import Estimate
 from noregret.terminal import printable
 from noregret.tune.study.study import text
 
@@ -40,16 +41,25 @@ def between(lower: float, upper: float, digits: int = 3) -> tuple[str, str]:
     return low, high
 
 
-def likely(lower: float, upper: float, unit: str = "") -> str:
+def likely(estimate: Estimate, unit: str = "") -> str:
     """The interval in which a value probably lies, in words.
 
-    >>> likely(1.0, 2.0, " s")
-    'probably between 1 and 2 s'
+    >>> likely(Estimate({}, 1.2, 1.0, 2.0), " s")
+    'probably between 1 and 2 s (95 %)'
     """
-    if not math.isfinite(upper - lower):
+    if not math.isfinite(estimate.upper - estimate.lower):
         return "measured once, so nobody knows how sure this is"
-    low, high = between(lower, upper)
-    return f"probably between {low} and {high}{unit}"
+    low, high = between(estimate.lower, estimate.upper)
+    return f"probably between {low} and {high}{unit} ({percent(estimate.level)})"
+
+
+def percent(share: float) -> str:
+    """A share in percent, whole but for small ones.
+
+    >>> percent(0.95), percent(0.123), percent(0.004), percent(1e-5), percent(1.0)
+    ('95 %', '12 %', '0.4 %', '0 %', '100 %')
+    """
+    return f"{100 * share:.0f} %" if share >= 0.01 or share < 0.0005 else f"{100 * share:.1f} %"
 
 
 def _read(written: str) -> float:

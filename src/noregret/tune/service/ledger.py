@@ -10,11 +10,8 @@ from noregret.tune.service import rows
 from noregret.tune.service.rows import CONTEXT, Answer, Row
 from noregret.tune.service.served import Served
 from noregret.tune.store.holder import HOLDER
-from noregret.tune.store.records import STATES, TOLD, Record, State, distributions
+from noregret.tune.store.records import STATES, TOLD, Record, distributions
 from noregret.tune.study.study import Params
-
-STATE: dict[str, State] = {state.name: name for state, name in STATES.items()}
-"""The states of trials by their names in the tables."""
 
 
 class Entry(NamedTuple):
@@ -33,7 +30,7 @@ class Ledger:
     def __init__(self, number: int, study: Served) -> None:
         self.study = number
         self.distributions = distributions(study.space)
-        self._constraints = list(study.bounds)
+        self._constraints = list(study.constraints)
         self.entries: dict[int, Entry] = {}
         self.running: dict[int, Entry] = {}
         self.fresh: set[int] = set()
@@ -81,12 +78,14 @@ class Ledger:
         record = Record(
             row.number,
             outside,
-            STATE[row.state],
+            STATES[row.state],
             answer.value if answer else None,
             answer.failure if answer else "",
             told=tuple(row.attributes.get(TOLD, ())),
             started=row.started,
             ended=row.ended,
+            noise=answer.noise if answer else None,
+            constraints=answer.constraints if answer else {},
         )
         return Entry(row.id, record, answer, row.attributes.get(CONTEXT), row.attributes.get(HOLDER, {}))
 

@@ -18,13 +18,15 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from noregret.optimizer.certifying.certificate import LEVEL
+from noregret.optimizer.constraining.constraint import checked_constraints
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.suggest import replay_of
 from noregret.tune.service import rows
 from noregret.tune.service.ledger import Entry, Ledger
 from noregret.tune.service.rows import Answer, Proposal
-from noregret.tune.service.served import Served, replay_of
+from noregret.tune.service.served import Served
 from noregret.tune.service.storage import Storage
 from noregret.tune.store.holder import Silence
 from noregret.tune.study.study import Params
@@ -90,6 +92,8 @@ class LiveStudy:
 
     def __init__(self, storage: Storage, number: int, study: Served, lease: float) -> None:
         self.study = study
+        bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
+        self.constraints = checked_constraints(bounds)
         self._storage, self._ledger, self._replay = storage, Ledger(number, study), replay_of(study)
         self._silence, self._lock = Silence(lease), Lock()
         self._wishes: deque[Wish] = deque()

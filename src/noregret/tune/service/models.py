@@ -9,6 +9,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 from noregret.optimizer.spaces.parameter import checked_when
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.optimizer.spaces.table import as_space
+from noregret.tune.study.results import LastNumber
+from noregret.tune.study.study import Constraint
 
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"
 MANY = 1000
@@ -100,10 +102,9 @@ class Bound(Form):
             raise ValueError("a constraint must have max or min, and not both")
         return self
 
-    @property
-    def pair(self) -> tuple[str, float]:
-        """The same for the Optimizer."""
-        return ("<=", self.max) if self.max is not None else (">=", self.min or 0.0)
+    def constraint(self) -> Constraint:
+        """The same for a study."""
+        return Constraint(LastNumber(), self.max, self.min)
 
 
 class StudyForm(Form):
@@ -122,9 +123,9 @@ class StudyForm(Form):
         return {name: form.parameter() for name, form in self.space.items()}
 
     @property
-    def bounds(self) -> dict[str, tuple[str, float]]:
-        """The constraints for the Optimizer."""
-        return {name: bound.pair for name, bound in self.constraints.items()}
+    def limits(self) -> dict[str, Constraint]:
+        """The constraints for a study."""
+        return {name: bound.constraint() for name, bound in self.constraints.items()}
 
     @field_validator("space")
     @classmethod

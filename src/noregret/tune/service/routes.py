@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from noregret.optimizer.checking import checked_confidence, checked_tolerance
-from noregret.optimizer.constraining.constraint import checked_constraints, checked_numbers
+from noregret.optimizer.constraining.constraint import checked_numbers
 from noregret.tune.page.page import page
 from noregret.tune.service import models
 from noregret.tune.service.ledger import Entry
@@ -88,7 +88,7 @@ def ask(study: Live, form: models.AskForm | None = None) -> models.AskedForm:
 def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
     """What a trial gave. The same answer twice counts once."""
     try:
-        checked_numbers(checked_constraints(study.study.bounds), form.constraints)
+        checked_numbers(study.constraints, form.constraints)
     except ValueError as error:
         raise BadField(("body", "constraints"), error) from None
     numbers = {name: number for name, number in (form.constraints or {}).items() if number is not None}

@@ -12,12 +12,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy
-from optuna.distributions import BaseDistribution, distribution_to_json
 
 from noregret.tune.measuring.measure import Outcome
 from noregret.tune.store.checksums import SUM, seal
 from noregret.tune.store.holder import HOLDER
 from noregret.tune.store.records import RUN, TOLD, run_attribute
+from noregret.tune.store.rows import ATTRIBUTE, VALUE, Distributions, add_params
 from noregret.tune.study.study import Params
 
 CONTEXT = "noregret:context"
@@ -28,16 +28,6 @@ NEWEST = sqlalchemy.text("SELECT number FROM trials WHERE study_id = :study ORDE
 TRIAL = sqlalchemy.text(
     "INSERT INTO trials (study_id, number, state, datetime_start) VALUES (:study, :number, 'RUNNING', :now) "
     "RETURNING trial_id"
-)
-PARAM = sqlalchemy.text(
-    "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) "
-    "VALUES (:trial, :name, :value, :form)"
-)
-ATTRIBUTE = sqlalchemy.text(
-    "INSERT INTO trial_user_attributes (trial_id, key, value_json) VALUES (:trial, :key, :json)"
-)
-VALUE = sqlalchemy.text(
-    "INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (:trial, 0, :value, 'FINITE')"
 )
 FINISH = {
     state: sqlalchemy.text(
@@ -58,7 +48,7 @@ class Answer(NamedTuple):
 
     value: float | None
     noise: float | None = None
-    constraints: Mapping[str, float | None] = {}
+    constraints: Mapping[str, float] = {}
     failure: str = ""
 
 
@@ -100,25 +90,13 @@ def newest(connection: Any, study: int) -> int:
     return -1 if number is None else int(number)
 
 
-def add(
-    connection: Any, study: int, number: int, proposal: Proposal, distributions: Mapping[str, BaseDistribution]
-) -> None:
+def add(connection: Any, study: int, number: int, proposal: Proposal, distributions: Distributions) -> None:
     """Write a new trial, running."""
     trial = connection.execute(TRIAL, {"study": study, "number": number, "now": str(datetime.now())}).scalar()
-    values = [
-        {"trial": trial, "name": name, "value": float(its.to_internal_repr(proposal.params[name])), "form": form(its)}
-        for name, its in distributions.items()
-        if name in proposal.params
-    ]
-    connection.execute(PARAM, values)
+    add_params(connection, trial, proposal.params, distributions)
     attributes = {TOLD: list(proposal.told), HOLDER: proposal.holder}
     attributes |= {} if proposal.context is None else {CONTEXT: proposal.context}
     connection.execute(ATTRIBUTE, [_attribute(trial, key, value) for key, value in attributes.items()])
-
-
-def form(distribution: BaseDistribution) -> str:
-    """A distribution as Optuna stores it."""
-    return str(distribution_to_json(distribution))
 
 
 def hand_over(connection: Any, trial: int, old: dict[str, Any], new: dict[str, Any]) -> bool:
@@ -135,9 +113,8 @@ def finish(connection: Any, trial: int, answer: Answer, seconds: float) -> bool:
     values = [] if answer.value is None else [answer.value]
     for value in values:
         connection.execute(VALUE, {"trial": trial, "value": value})
-    run = run_attribute(Outcome(answer.value, answer.failure, seconds))
+    run = run_attribute(Outcome(answer.value, answer.failure, seconds, constraints=answer.constraints))
     run |= {"noise": answer.noise} if answer.noise is not None else {}
-    run |= {"constraints": dict(answer.constraints)} if answer.constraints else {}
     connection.execute(ATTRIBUTE, _attribute(trial, RUN, run))
     connection.execute(ATTRIBUTE, _attribute(trial, SUM, seal(connection.exec_driver_sql, trial, state, values)))
     return True

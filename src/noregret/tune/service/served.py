@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from noregret.integrations.replay import Replay
 from noregret.tune.service.models import StudyForm
-from noregret.tune.study.study import Budget, Params, Study
+from noregret.tune.study.study import Budget, Study
 
 SERVICE = "service"
 """The part of a study's identity that describes one of the service."""
@@ -20,8 +19,6 @@ class Served(Study):
     """A study whose measurements are made by whoever asks for them."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
-    bounds: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    baseline: Params | None = None
 
     def identity(self) -> dict[str, Any]:
         return {SERVICE: dict(self.description)}
@@ -37,12 +34,7 @@ def served(form: StudyForm, storage: str) -> Served:
         goal=form.goal,
         storage=storage,
         budget=Budget(),
-        description=form.model_dump(mode="json"),
-        bounds=form.bounds,
         baseline=form.baseline,
+        constraints=form.limits,
+        description=form.model_dump(mode="json"),
     )
-
-
-def replay_of(study: Served) -> Replay:
-    """What leads an optimizer through the history of a study."""
-    return Replay(study.space, study.goal, study.seed, baseline=study.baseline, constraints=dict(study.bounds))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event, Lock
-from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 import optuna
@@ -18,9 +16,9 @@ from optuna.storages import get_storage
 from noregret.tune.store.checksums import broken_seals
 from noregret.tune.store.databases.database import database_at
 from noregret.tune.store.databases.sqlite import SQLite
-from noregret.tune.store.faults import explained, passing, unreadable
+from noregret.tune.store.faults import unreadable
 from noregret.tune.store.identity import FORM, FORMAT, SELF, study_id
-from noregret.tune.store.store import OPENING_SECONDS, PATIENCE_SECONDS, TROUBLE
+from noregret.tune.store.patience import OPENING_SECONDS, PATIENCE_SECONDS, patiently
 from noregret.tune.study.study import Study, StudyError
 
 FIND = sqlalchemy.text(
@@ -102,15 +100,5 @@ class Storage:
             self._rdb.remove_session()
 
     def patiently(self, call: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
-        """Try again, in longer and longer intervals, where trouble may pass."""
-        deadline, pause = monotonic() + seconds, 0.05
-        while True:
-            try:
-                return call()
-            except StudyError:
-                raise
-            except TROUBLE as error:
-                wait = random.uniform(pause / 2, pause)
-                if not passing(error) or monotonic() + wait > deadline or self.stop.wait(wait):
-                    raise explained(error, self.where) from error
-                pause = min(2 * pause, 2.0)
+        """Try again where trouble may pass."""
+        return patiently(call, self.where, self.stop, seconds)

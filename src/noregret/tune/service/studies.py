@@ -9,7 +9,8 @@ from noregret.tune.service.live import LiveStudy
 from noregret.tune.service.models import StudyForm
 from noregret.tune.service.served import SERVICE, Served, served
 from noregret.tune.service.storage import Found, Storage
-from noregret.tune.store.store import BACKUP_SECONDS, TROUBLE
+from noregret.tune.store.opened import BACKUP_SECONDS
+from noregret.tune.store.patience import TROUBLE
 from noregret.tune.study.study import StudyError
 
 OPEN = 64

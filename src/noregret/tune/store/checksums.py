@@ -25,7 +25,7 @@ Execute = Callable[[str], Iterable[Any]]
 def seal(execute: Execute, trial: int, state: str, values: Sequence[float] | None) -> str:
     """The checksum of a trial that is about to be finished in this state, with these values."""
     ((number, _),) = execute(f"SELECT number, trial_id FROM trials WHERE trial_id = {trial}")
-    return _digest(number, state, values or (), _params(execute, f"{trial}")[trial], _kept(execute, f"{trial}")[trial])
+    return digest(number, state, values or (), _params(execute, f"{trial}")[trial], _kept(execute, f"{trial}")[trial])
 
 
 def broken_seals(execute: Execute, study: str = "SELECT study_id FROM studies") -> list[int]:
@@ -40,13 +40,15 @@ def broken_seals(execute: Execute, study: str = "SELECT study_id FROM studies") 
     return [
         number
         for trial, number, state in rows
-        if trial in sums
-        and sums[trial] != json.dumps(_digest(number, state, values[trial], params[trial], kept[trial]))
+        if trial in sums and sums[trial] != json.dumps(digest(number, state, values[trial], params[trial], kept[trial]))
     ]
 
 
-def _digest(number: Any, state: str, values: Iterable[Any], params: list[Any], kept: list[Any]) -> str:
-    text = json.dumps([number, state, [_plain(value) for value in values], sorted(params), sorted(kept)])
+def digest(number: Any, state: str, values: Iterable[Any], params: Iterable[Any], kept: Iterable[Any]) -> str:
+    """The checksum of a trial, from what its rows hold."""
+    text = json.dumps(
+        [number, state, [_plain(value) for value in values], sorted(map(list, params)), sorted(map(list, kept))]
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -1,21 +1,24 @@
-"""Whether a storage holds this study, another one, or none yet."""
+"""Whether a storage holds this study, an earlier form of it, another one, or none yet."""
 
 from __future__ import annotations
 
+import shlex
 from importlib.metadata import version
 from typing import Any
 
 from optuna.study import StudyDirection
 
+from noregret.tune.store.migrating import Migration, NotCarriedOver, differing, migration
+from noregret.tune.study.forms import in_words, read_form
 from noregret.tune.study.study import NotYet, Study, StudyError, without_password
 
-FORMAT = 2
+FORMAT = 3
 """How studies are written; a larger number is a later form, which this version cannot read."""
 FORM, SELF, MADE_BY = "noregret:format", "noregret:study", "noregret:version"
 
 
 def study_id(storage: Any, study: Study, readonly: bool) -> int:
-    """The study's number in the storage, where it is made if need be; StudyError if it is not the same study."""
+    """The study's number in the storage, where it is made if need be; StudyError if it was not made by noregret."""
     known = {found.study_name: found for found in storage.get_all_studies()}
     if study.name not in known:
         if readonly:
@@ -25,9 +28,9 @@ def study_id(storage: Any, study: Study, readonly: bool) -> int:
     number, attributes = storage.get_study_id_from_name(study.name), known[study.name].user_attrs
     if FORM not in attributes and not readonly and not storage.get_all_trials(number, deepcopy=False):
         return _named(storage, number, study)  # its maker was killed in between
-    _check(study, attributes)
+    _check_form(study, attributes)
     if attributes[FORM] < FORMAT and not readonly:
-        storage.set_study_user_attr(number, FORM, FORMAT)  # an earlier version would not respect who holds a trial now
+        storage.set_study_user_attr(number, FORM, FORMAT)  # an earlier version would not know what counts as a round
     return int(number)
 
 
@@ -43,19 +46,57 @@ def _direction(study: Study) -> StudyDirection:
     return StudyDirection.MINIMIZE if study.goal == "minimize" else StudyDirection.MAXIMIZE
 
 
-def _check(study: Study, attributes: dict[str, Any]) -> None:
-    place = f"{study.path}: storage {without_password(study.storage)}"
+def _place(study: Study) -> str:
+    return f"{study.path}: storage {without_password(study.storage)}"
+
+
+def _check_form(study: Study, attributes: dict[str, Any]) -> None:
     if FORM not in attributes:
-        raise StudyError(f"{place}: its study {study.name!r} was not made by noregret: choose another name or storage")
+        raise StudyError(
+            f"{_place(study)}: its study {study.name!r} was not made by noregret: choose another name or storage"
+        )
     if attributes[FORM] > FORMAT:
         raise StudyError(
-            f"{place}: was written by a newer noregret ({attributes.get(MADE_BY)}, format {attributes[FORM]}); "
+            f"{_place(study)}: was written by a newer noregret ({attributes.get(MADE_BY)}, format {attributes[FORM]}); "
             f"this one reads up to format {FORMAT}: upgrade it"
         )
-    was, now = attributes[SELF], study.identity()
-    for key in sorted(was.keys() | now.keys()):
-        if was.get(key) != now.get(key):
-            raise StudyError(
-                f"{place}: holds another study named {study.name!r}: {key} was {was.get(key, 'absent')}, now it is "
-                f"{now.get(key, 'absent')}. Change it back, or give this one another name or storage"
-            )
+
+
+def needed_migration(study: Study, attributes: dict[str, Any]) -> Migration | None:
+    """What has changed in the study file since it was last worked on; None if nothing that matters has.
+
+    Raises
+    ------
+    StudyError
+        If measurements of before and after do not belong together.
+    """
+    was, now = _in_form_of_now(attributes[SELF]), study.identity()
+    if was == now:
+        return None
+    try:
+        return migration(study, was, now)
+    except NotCarriedOver as error:
+        raise StudyError(
+            f"{_changed(study, was, now)}. Its results do not carry over: {error}. Or give this one another name or "
+            "storage"
+        ) from None
+
+
+def refusal(study: Study, attributes: dict[str, Any]) -> StudyError:
+    """What to do about a study file that has changed so that it can be migrated."""
+    was, now = _in_form_of_now(attributes[SELF]), study.identity()
+    command = shlex.join(["noregret", "tune", "--migrate", str(study.path)])
+    return StudyError(
+        f"{_changed(study, was, now)}. '{command}' goes on with the results that carry over. Or change it back, or "
+        "give this one another name or storage"
+    )
+
+
+def _in_form_of_now(identity: dict[str, Any]) -> dict[str, Any]:
+    return {key: read_form(stored) for key, stored in identity.items()}
+
+
+def _changed(study: Study, was: dict[str, Any], now: dict[str, Any]) -> str:
+    key = differing(was, now)[0]
+    before, after = (in_words(identity.get(key, "absent")) for identity in (was, now))
+    return f"{_place(study)}: holds another study named {study.name!r}: {key} was {before}, now it is {after}"

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
-from typing import Any, Literal
-
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.trial import FrozenTrial, TrialState
+from typing import TYPE_CHECKING, Any, Literal
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.spaces.space import Product
 from noregret.tune.measuring.measure import Outcome
+from noregret.tune.study.past import Past
 from noregret.tune.study.study import Params
 
-TOLD, RUN = "noregret:told", "noregret:run"
-"""What was newly known when a trial was suggested; how its run went."""
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.trial import FrozenTrial
+
+TOLD, RUN, IMPORTED = "noregret:told", "noregret:run", "noregret:import"
+"""What was newly known when a trial was suggested; how its run went; which row of the past it is."""
 
 State = Literal["waiting", "running", "done", "failed"]
-STATES: dict[TrialState, State] = {
-    TrialState.WAITING: "waiting",
-    TrialState.RUNNING: "running",
-    TrialState.COMPLETE: "done",
-    TrialState.FAIL: "failed",
-}
+STATES: dict[str, State] = {"WAITING": "waiting", "RUNNING": "running", "COMPLETE": "done", "FAIL": "failed"}
+"""Our words for the names of Optuna's states."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,16 @@ class Record:
     told: tuple[int, ...] = ()
     started: datetime | None = None
     ended: datetime | None = None
+    noise: float | None = None
+    constraints: Mapping[str, float] = field(default_factory=dict)
+    """Further numbers of the same run, by the name of the constraint on each."""
+    imported: bool = False
+    """Whether it was measured elsewhere; such trials are no rounds."""
+
+    @property
+    def started_text(self) -> str:
+        """When it was started, as text; empty if that is not known."""
+        return self.started.isoformat(timespec="milliseconds") if self.started else ""
 
     @property
     def finished(self) -> bool:
@@ -64,31 +73,44 @@ def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
     >>> arrived([first, second, Record(2, {}, "done", told=(1, 0)), Record(3, {}, "running")])
     ([1, 0], (2,))
     """
-    known = list(dict.fromkeys(chain.from_iterable(record.told for record in records)))
+    here = {record.number for record in records}
+    told = dict.fromkeys(chain.from_iterable(record.told for record in records))
+    known = [number for number in told if number in here]
     old = set(known)
     return known, tuple(record.number for record in records if record.finished and record.number not in old)
 
 
 def record(trial: FrozenTrial) -> Record:
     """A trial out of Optuna's tables."""
-    run = trial.user_attrs.get(RUN, {})
+    run, state = trial.user_attrs.get(RUN, {}), STATES[trial.state.name]
+    elsewhere = trial.user_attrs.get(IMPORTED)
     return Record(
         number=trial.number,
         params=dict(trial.params),
-        state=STATES[trial.state],
-        value=trial.value if trial.state == TrialState.COMPLETE else None,
-        failure=run.get("failure", "") if trial.state == TrialState.FAIL else "",
+        state=state,
+        value=trial.value if state == "done" else None,
+        failure=run.get("failure", "") if state == "failed" else "",
         seconds=run.get("seconds", 0.0),
         stderr=run.get("stderr", ""),
         told=tuple(trial.user_attrs.get(TOLD, ())),
-        started=trial.datetime_start,
+        started=None if elsewhere else trial.datetime_start,
         ended=trial.datetime_complete,
+        noise=elsewhere["noise"] if elsewhere else run.get("noise"),
+        constraints=run.get("constraints", {}),
+        imported=elsewhere is not None,
     )
+
+
+def mark(row: Past) -> str:
+    """What tells a row of the past from others; equal for equal ones."""
+    content = [row.params, row.value, row.noise, dict(row.constraints), row.origin]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def run_attribute(outcome: Outcome) -> dict[str, Any]:
     """How a run went, as JSON."""
-    return {"seconds": outcome.seconds, "failure": outcome.failure, "stderr": outcome.stderr.replace("\0", "")}
+    run = {"seconds": outcome.seconds, "failure": outcome.failure, "stderr": outcome.stderr.replace("\0", "")}
+    return {**run, "constraints": dict(outcome.constraints)} if outcome.constraints else run
 
 
 def distributions(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) -> dict[str, BaseDistribution]:
@@ -98,15 +120,9 @@ def distributions(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) 
     return {name: _column([row[name] for row in space]) for name in space[0]}
 
 
-def completeness(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) -> Callable[[Params], bool]:
-    """Whether params have a value for each parameter that applies, and for no others."""
-    if isinstance(space, Mapping):
-        product = Product(space)
-        return lambda params: params.keys() <= space.keys() and set(product.applicable(params)) == params.keys()
-    return lambda params: params.keys() == space[0].keys()
-
-
 def _distribution(parameter: Float | Int | Choice) -> BaseDistribution:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
     if isinstance(parameter, Choice):
         return CategoricalDistribution(parameter.options)
     if isinstance(parameter, Float):
@@ -115,6 +131,8 @@ def _distribution(parameter: Float | Int | Choice) -> BaseDistribution:
 
 
 def _column(values: list[Any]) -> BaseDistribution:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
     if all(isinstance(value, int) for value in values):
         return IntDistribution(min(values), max(values))
     if all(isinstance(value, float) for value in values):

@@ -9,66 +9,53 @@ suggested depends on nothing but what is in the store, and each trial records wh
 No clock is compared with another one: a heartbeat is a number that changes, and who waits for it to change measures
 the time by itself.
 
-Trouble that may pass, such as a server that restarts, is waited for: `PATIENCE_SECONDS` at every call.
-
 A study is an Optuna study, and Optuna's tools can read it.
 """
 
 from __future__ import annotations
 
 import json
-import random
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from threading import Event
-from time import monotonic
-from typing import Any, Self, TypeVar
+from typing import Any, Literal
 
-import optuna
 import sqlalchemy
-from optuna.exceptions import OptunaError, UpdateFinishedTrialError
-from optuna.storages import get_storage
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.trial import TrialState, create_trial
 
 from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store.checksums import SUM, broken_seals, seal
-from noregret.tune.store.databases.database import database
-from noregret.tune.store.databases.locks import ConnectionLost
-from noregret.tune.store.faults import explained, is_damage, passing, unreadable
+from noregret.tune.store.checksums import SUM, seal
 from noregret.tune.store.holder import HOLDER, Silence, holder
-from noregret.tune.store.identity import study_id
+from noregret.tune.store.opened import STOPPED, OpenStudy
 from noregret.tune.store.records import (
+    IMPORTED,
     RUN,
-    STATES,
     TOLD,
     Record,
     Suggestion,
-    completeness,
-    distributions,
+    mark,
     record,
     run_attribute,
 )
-from noregret.tune.study.study import Study, StudyError
+from noregret.tune.store.rows import add_params, add_past
+from noregret.tune.study.past import Past, origin
+from noregret.tune.study.study import Study
 
-BACKUP_SECONDS = 60.0
-PATIENCE_SECONDS = 60.0
-"""How long a call tries again where trouble may pass."""
-OPENING_SECONDS = 10.0
-"""The same when a study is opened: longer than most restarts, and not too long for a mistyped address."""
-TROUBLE = (OptunaError, sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError, RuntimeError, ImportError)
-"""What a storage may raise."""
-NONSENSE = (ValueError, LookupError, TypeError, AttributeError, AssertionError)
-"""What Optuna raises at rows that do not say what was written."""
+LOG = logging.getLogger("noregret")
 HOLDS = sqlalchemy.text(
     "UPDATE trial_user_attributes SET value_json = :new WHERE trial_id = :trial AND key = :key AND value_json LIKE :old"
 )
 """Changes who holds a trial, if that is still who it was."""
 
-T = TypeVar("T")
-Suggest = Callable[[Sequence[Record]], Suggestion]
+
+Suggest = Callable[[Sequence[Record]], Suggestion | None]
+"""What to try next, None if no more is to be tried because the study's stopping rule holds."""
+Reason = Literal["within", "budget"]
+"""Why a study has ended: its stopping rule, or its budget."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +66,7 @@ class Claim:
     over: bool = False
 
 
-class Store:
+class Store(OpenStudy):
     """The trials of one study.
 
     Parameters
@@ -89,66 +76,32 @@ class Store:
         Only look; nothing is created or changed.
     stop : Event, optional
         Set by whoever wants waiting to end.
+    migrate : bool
+        Go on with the results that carry over if the study file has changed.
     """
 
-    def __init__(self, study: Study, *, readonly: bool = False, stop: Event | None = None) -> None:
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self.study, self.stop, self.readonly = study, stop or Event(), readonly
-        self.where = database(study)
-        self._distributions, self._is_complete = distributions(study.space), completeness(study.space)
+    def __init__(
+        self, study: Study, *, readonly: bool = False, stop: Event | None = None, migrate: bool = False
+    ) -> None:
         self._held: dict[int, str] = {}
         self._silence = Silence(study.lease)
-        with ExitStack() as using:
-            self._patiently(lambda: self._open(using), OPENING_SECONDS)
-            self._using = using.pop_all()
-        if not readonly:
-            self.back_up()
+        super().__init__(study, readonly=readonly, stop=stop, migrate=migrate)
 
-    def _open(self, using: ExitStack) -> None:
-        if not self.readonly:
-            using.close()
-            using.enter_context(self.where.use(self.stop))
-        with nullcontext() if self.readonly else self.where.lock("open", self.stop):
-            self.where.check(self.readonly)
-            self._rdb = self.where.open(self.readonly)
-            self._storage: Any = get_storage(self._rdb)
-            try:
-                self._find_study()
-            except BaseException:
-                self._rdb.engine.dispose()
-                raise
+    def stopped(self) -> Reason | None:
+        """Why nothing more is to be measured; None if something is."""
+        return self._patiently(lambda: self._reason(self._records()))
 
-    def _find_study(self) -> None:
-        with self._reading():
-            self._id = study_id(self._storage, self.study, self.readonly)
-        with self._rdb.engine.connect() as connection:
-            broken = broken_seals(connection.exec_driver_sql, str(self._id))
-        if broken:
-            raise unreadable(self.where, f"the checksum of trial {broken[0]} does not fit its result")
+    def out_of_time(self) -> None:
+        """Write down that the budget's seconds are over; it holds until the next trial."""
+        self._patiently(lambda: self._end("budget", None))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Leave a copy where there should be one, and end all connections."""
-        try:
-            if not self.readonly:
-                self.back_up(older_than=0.0)
-        finally:
-            with suppress(*TROUBLE):
-                self._rdb.remove_session()
-                self._rdb.engine.dispose()
-            self._using.close()
-
-    def records(self) -> list[Record]:
-        """All trials, by number."""
-        return self._patiently(self._records)
+    def add(self, rows: Iterable[Past]) -> int:
+        """Keep measurements that were made elsewhere, all or none; how many of them are new."""
+        given = {mark(row): row for row in rows}
+        return self._patiently(lambda: self._kept(given))
 
     def claim(self, suggest: Suggest) -> Claim:
-        """Take over a trial to run: one that was given back, else a new one if the budget allows."""
+        """Take over a trial to run: one that was given back, else a new one if budget and stopping rule allow."""
         try:
             return self._patiently(lambda: self._claimed(suggest))
         except UpdateFinishedTrialError:  # whoever had it before has answered after all
@@ -183,44 +136,72 @@ class Store:
         self._patiently(self._abandoned)
         return lost
 
-    def back_up(self, older_than: float = BACKUP_SECONDS) -> None:
-        """Copy the database if the copy is so many seconds old; without one the study goes on, unless it is damaged."""
-        try:
-            self.where.back_up(older_than)
-        except TROUBLE as error:
-            if is_damage(error):
-                raise explained(error, self.where) from error
-
-    def forget_thread(self) -> None:
-        """End what the calling thread has open."""
-        with suppress(*TROUBLE):
-            self._rdb.remove_session()
-
-    def _records(self) -> list[Record]:
+    def _reason(self, records: Sequence[Record]) -> Reason | None:
+        rounds, rule = self.study.budget.rounds, self.study.stop
         with self._reading():
-            return [
-                record(trial)
-                for trial in self._storage.get_all_trials(self._id, deepcopy=False)
-                if trial.state in STATES and self._is_complete(trial.params)
-            ]
+            end = self._attributes().get(STOPPED) or {}
+            still_holds = end.get("by") == "budget" or (rule and end.get("rule") == [rule.within, rule.confidence])
+            if still_holds and end["trials"] == len(self._all()):
+                return "within" if end["by"] == "within" else "budget"
+        measured = [record for record in records if not record.imported]
+        return "budget" if rounds and len(measured) >= rounds else None
+
+    def _end(self, by: Reason, held: Any) -> None:
+        rule = self.study.stop
+        end = {"by": by, "trials": len(self._all()), "rule": rule and [rule.within, rule.confidence]}
+        with self._transaction(held):
+            self._note({STOPPED: end})
 
     def _claimed(self, suggest: Suggest) -> Claim:
         with self.where.lock(self.study.name, self.stop) as held:
             self._collect(held)
             records = self._records()
             waiting = next((found for found in records if found.state == "waiting"), None)
-            if waiting is None and len(records) >= (self.study.budget.rounds or len(records) + 1):
-                return Claim(None, over=all(found.finished for found in records))
+            reason = self._reason(records)
+            if reason == "within" or (reason and waiting is None):
+                return Claim(None, over=reason == "within" or all(found.finished for found in records))
+            suggestion = None if waiting else suggest(records)
+            if waiting is None and suggestion is None:
+                self._end("within", held)
+                return Claim(None, over=True)
             known = self._trial(waiting.number) if waiting else None
-            new = None if waiting else self._template(suggest(records))
-            with self._transaction(held):
-                trial = self._rdb.create_new_trial(self._id, new) if known is None else known
+            with self._transaction(held) as connection:
+                trial = self._created(connection, suggestion) if suggestion else known
+                assert trial is not None
                 token = self._taken(trial)
                 claimed = record(self._rdb.get_trial(trial))
         if token is None:
             return Claim(None)
         self._held[claimed.number] = token
-        return Claim(claimed)
+        return Claim(replace(claimed, params=waiting.params if waiting else claimed.params))
+
+    def _created(self, connection: Any, suggestion: Suggestion) -> int:
+        """A new trial, waiting to be run."""
+        template = create_trial(state=TrialState.WAITING, user_attrs={TOLD: list(suggestion.told)})
+        trial = int(self._rdb.create_new_trial(self._id, template))
+        add_params(connection, trial, suggestion.params, self._distributions)
+        return trial
+
+    def _kept(self, given: dict[str, Past]) -> int:
+        with self.where.lock(self.study.name, self.stop) as held:
+            known = self._marks()
+            new = {its: row for its, row in given.items() if its not in known}
+            first = len(self._all())
+            with self._transaction(held) as connection:
+                if new:
+                    add_past(connection, self._id, first, new, self._distributions)
+        return len(new)
+
+    def _marks(self) -> set[str]:
+        """What is known already, measured here or elsewhere: who imports an export adds nothing."""
+        elsewhere = {trial.user_attrs[IMPORTED]["row"] for trial in self._all() if IMPORTED in trial.user_attrs}
+        here = {
+            mark(Past(found.params, found.value, found.noise, found.constraints, its))
+            for found in self._records()
+            for its in ("", origin(found.number, found.started_text))
+            if found.value is not None
+        }
+        return elsewhere | here
 
     def _taken(self, trial: int) -> str | None:
         """Make a waiting trial ours; the word by which it is."""
@@ -230,18 +211,9 @@ class Store:
         self._rdb.set_trial_user_attr(trial, HOLDER, holder(token))
         return token
 
-    def _template(self, suggestion: Suggestion) -> FrozenTrial:
-        """A new trial as it is to be written."""
-        return create_trial(
-            state=TrialState.WAITING,
-            params=suggestion.params,
-            distributions={name: self._distributions[name] for name in suggestion.params},
-            user_attrs={TOLD: list(suggestion.told)},
-        )
-
     def _finished(self, number: int, outcome: Outcome, values: list[float] | None) -> bool:
-        state = TrialState.FAIL if values is None else TrialState.COMPLETE
         trial = self._trial(number)
+        state = TrialState.FAIL if values is None else TrialState.COMPLETE
         with self._transaction() as connection:
             self._rdb.set_trial_user_attr(trial, RUN, run_attribute(outcome))
             self._rdb.set_trial_user_attr(trial, SUM, seal(connection.exec_driver_sql, trial, state.name, values))
@@ -254,7 +226,9 @@ class Store:
 
     def _collect(self, held: Any) -> None:
         """Give back the trials that were abandoned."""
-        for trial in map(self._trial, self._abandoned()):
+        for number in self._abandoned():
+            LOG.info("trial %d: nothing is heard of who had it, so it is waiting again", number)
+            trial = self._trial(number)
             with suppress(UpdateFinishedTrialError), self._transaction(held):
                 self._rdb.set_trial_user_attr(trial, HOLDER, {})
                 self._rdb.set_trial_state_values(trial, TrialState.WAITING)
@@ -265,52 +239,6 @@ class Store:
             running = self._storage.get_all_trials(self._id, deepcopy=False, states=(TrialState.RUNNING,))
             found = self._silence.abandoned({trial.number: trial.user_attrs.get(HOLDER, {}) for trial in running})
         return [number for number in found if number not in self._held]
-
-    def _trial(self, number: int) -> int:
-        return int(self._storage.get_trial_id_from_study_id_trial_number(self._id, number))
-
-    @contextmanager
-    def _transaction(self, held: Any = None) -> Iterator[Any]:
-        """Make several of Optuna's steps one transaction, on the connection that holds a lock if there is one.
-
-        Inside of it nothing is read through Optuna's cache: who reads there holds the cache and waits for the database.
-        """
-        with nullcontext(held) if held is not None else self._rdb.engine.connect() as connection, connection.begin():
-            self._rdb.scoped_session.remove()
-            self._rdb.scoped_session(bind=connection)
-            try:
-                connection.exec_driver_sql("SELECT 1")  # Optuna would try for some seconds on a connection that is lost
-                yield connection
-            except TROUBLE as error:
-                if connection.invalidated:
-                    raise ConnectionLost("the connection was lost") from error
-                raise
-            finally:
-                self._rdb.scoped_session.remove()
-
-    def _patiently(self, call: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
-        """Try again, in longer and longer intervals, where trouble may pass."""
-        deadline, pause = monotonic() + seconds, 0.05
-        while True:
-            try:
-                return call()
-            except (UpdateFinishedTrialError, StudyError):
-                raise
-            except TROUBLE as error:
-                wait = random.uniform(pause / 2, pause)  # so that many workers do not come back all at once
-                if not passing(error) or monotonic() + wait > deadline or self.stop.wait(wait):
-                    raise explained(error, self.where) from error
-                pause = min(2 * pause, 2.0)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Say what is wrong where rows do not say what was written."""
-        try:
-            yield
-        except StudyError:
-            raise
-        except NONSENSE as error:
-            raise unreadable(self.where, f"what is stored cannot be read ({type(error).__name__}: {error})") from error
 
 
 def _changed_hands(connection: Any, trial: int, token: str, who: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from noregret.optimizer.checking import checked_confidence, checked_tolerance
 from noregret.tune.study.results import JsonField, LastNumber, Pattern, Result, WallTime
 from noregret.tune.study.study import text, without_password
 
@@ -63,6 +64,23 @@ def seconds(value: Any) -> float:
     return float(value)
 
 
+def within(value: Any) -> float | str:
+    """Return a tolerance: a number above 0, or a part of the best estimate like "2%"."""
+    try:
+        checked_tolerance(value)
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix("within ")) from None
+    return value if isinstance(value, str) else float(value)
+
+
+def confidence(value: Any) -> float:
+    """Return a probability between 0 and 1."""
+    try:
+        return checked_confidence(value)
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix("confidence ")) from None
+
+
 def whole(least: int, most: int) -> Callable[[Any], int]:
     """Return a check for whole numbers from ``least`` to ``most``."""
 
@@ -85,13 +103,24 @@ def one_of(*options: Any) -> Callable[[Any], Any]:
     return check
 
 
-def command(value: Any) -> tuple[str, ...]:
-    """Return an argument list that starts with a program."""
-    if not isinstance(value, list) or not all(isinstance(word, str) and "\0" not in word for word in value):
-        raise ValueError(f"must be a list of words, such as ['./measure', '--size', '{{size}}'], got {value!r}")
-    if not value or not value[0]:
+def command(value: Any) -> tuple[str | tuple[str, ...], ...]:
+    """Return an argument list that starts with a program; lists inside of it are groups of words."""
+    if not isinstance(value, list) or not all(_is_word(part) or _is_group(part) for part in value):
+        raise ValueError(
+            "must be a list of words, and of lists of words that are dropped where a parameter in them does not "
+            f"apply, such as ['./measure', '--size', '{{size}}', ['--depth', '{{depth}}']], got {value!r}"
+        )
+    if not value or not value[0] or not isinstance(value[0], str):
         raise ValueError(f"must start with the program to run, got {value!r}")
-    return tuple(value)
+    return tuple(part if isinstance(part, str) else tuple(part) for part in value)
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _is_group(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_word, value))
 
 
 def regex(value: Any) -> str:

@@ -1,26 +1,23 @@
-"""Reading study files: every error names the file, the line and the key."""
+"""Reading study files."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.study import checks
 from noregret.tune.study.results import LastNumber, Result
-from noregret.tune.study.study import Budget, Failure, Params, Study, StudyError, placeholders
+from noregret.tune.study.sections import Section
+from noregret.tune.study.study import Budget, Constraint, Failure, Params, Stop, Study, StudyError, names_in
 from noregret.tune.study.table import EXACT, WORD, read_table
 
-T = TypeVar("T")
 Space = Mapping[str, Float | Int | Choice] | list[Params]
-
-TEXT = re.compile(r"""("{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3})|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""", re.DOTALL)
-"""Matches the texts and the comments of a TOML file."""
 
 _LAST_NUMBER: Result = LastNumber()
 
@@ -30,6 +27,7 @@ def load(path: Path) -> Study:
     check_name(path)
     source, content = _parsed(path)
     top = Section(path, source, "", content)
+    defaults: Params = {}
     study = Study(
         path=path,
         name=top.get("name", checks.title, path.stem),
@@ -43,8 +41,13 @@ def load(path: Path) -> Study:
         seed=top.get("seed", checks.whole(0, EXACT), 0),
         budget=_budget(top.section("budget")),
         failure=_failure(top.section("failure")),
-        space=_space(top),
+        stop=_stop(top.section("stop")),
+        constraints=_constraints(top.section("constraints")),
+        space=_space(top, defaults),
+        defaults=defaults,
     )
+    _check_conditions(study, top)
+    study = replace(study, baseline=_baseline(study, top.section("baseline")))
     top.nothing_else()
     _check_placeholders(study, top)
     return study
@@ -82,79 +85,6 @@ def _parsed(path: Path) -> tuple[str, dict[str, Any]]:
         raise StudyError(f"{path} is not valid TOML: {error}") from error
 
 
-@dataclass
-class Section:
-    """A table of the file, whose keys are taken one by one."""
-
-    path: Path
-    source: str
-    name: str
-    content: dict[str, Any]
-    _taken: list[str] = field(default_factory=list)
-
-    def get(self, key: str, check: Callable[[Any], T], *default: T) -> T:
-        """The checked value of a key, which must be there unless it has a default."""
-        self._taken.append(key)
-        if key in self.content:
-            try:
-                return check(self.content[key])
-            except ValueError as error:
-                self.refuse(key, str(error))
-        if not default:
-            for typo in get_close_matches(key, self.content.keys() - set(self._taken), 1):
-                self.refuse(typo, f"unknown key: did you mean {key!r}?")
-            self.refuse("", f"{key!r} is missing")
-        return default[0]
-
-    def section(self, key: str) -> Section:
-        """A table inside this one, empty if it is not there."""
-        return Section(self.path, self.source, f"{self.name}.{key}".lstrip("."), self.get(key, checks.table, {}))
-
-    def nothing_else(self) -> None:
-        """Refuse keys that nobody has taken."""
-        for key in self.content:
-            if key not in self._taken:
-                close = get_close_matches(key, self._taken, 1)
-                hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(self._taken))}"
-                self.refuse(key, f"unknown key: {hint}")
-
-    def refuse(self, key: str, reason: str) -> NoReturn:
-        """Raise StudyError that names the place of a key, or of the table itself."""
-        line = line_of(self.source, [*filter(None, self.name.split(".")), *filter(None, [key])])
-        place = f"{self.path}:{line}" if line else str(self.path)
-        table = f"[{self.name}] " if self.name else ""
-        raise StudyError(f"{place}: {table}{key}{': ' if key else ''}{reason}")
-
-
-def line_of(source: str, key: list[str]) -> int | None:
-    r"""The line where a key or table stands, else the one its table starts in; None if neither is found.
-
-    >>> line_of('[parameters.x]\ntype = "int"\nlow = 3', ["parameters", "x", "low"])
-    3
-    """
-    table: list[str] = []
-    lines: dict[tuple[str, ...], int] = {}
-    for number, line in enumerate(TEXT.sub(_emptied, source).split("\n"), 1):
-        found: list[str] = []
-        if header := re.match(r"\s*\[+([^\]]+)\]", line):
-            found = table = _parts(header[1])
-        elif entry := re.match(r"\s*([\w.\"' -]+?)\s*=", line):
-            found = [*table, *_parts(entry[1])]
-        for length in range(1, len(found) + 1):
-            lines.setdefault(tuple(found[:length]), number)
-    places = (lines.get(tuple(key[:length])) for length in range(len(key), 0, -1))
-    return next((number for number in places if number), None)
-
-
-def _emptied(text: re.Match[str]) -> str:
-    """Text of several lines without what stands in it."""
-    return "\n" * text[0].count("\n") if text[0][:3] in ('"""', "'''") else text[0]
-
-
-def _parts(dotted: str) -> list[str]:
-    return [part.strip().strip("\"'") for part in dotted.split(".")]
-
-
 def _budget(section: Section) -> Budget:
     budget = Budget(
         rounds=section.get("rounds", checks.whole(1, 10**7), None),
@@ -178,39 +108,115 @@ def _failure(section: Section) -> Failure:
     return failure
 
 
-def _space(top: Section) -> Space:
+def _stop(section: Section) -> Stop | None:
+    if not section.content:
+        return None
+    stop = Stop(
+        section.get("within", checks.within), section.get("confidence", checks.confidence, Stop("1%").confidence)
+    )
+    section.nothing_else()
+    return stop
+
+
+def _constraints(section: Section) -> dict[str, Constraint]:
+    found = {name: _constraint(section.section(name), name) for name in section.content}
+    for one, other in itertools.permutations(found, 2):
+        if reason := _contradiction(found[one], found[other]):
+            section.refuse(one, f"contradicts {other}: {reason}")
+    return found
+
+
+def _contradiction(one: Constraint, other: Constraint) -> str:
+    """Why no number can meet both; empty if one can."""
+    if one.max is None or other.min is None or one.max >= other.min or one.result != other.result:
+        return ""
+    return f"the same number cannot be at most {one.max:g} and at least {other.min:g}"
+
+
+def _constraint(section: Section, name: str) -> Constraint:
+    if not re.fullmatch(WORD, name):
+        section.refuse("", f"a constraint's name must be a word such as memory, got {name!r}")
+    constraint = Constraint(
+        section.get("result", checks.result),
+        max=section.get("max", checks.number, None),
+        min=section.get("min", checks.number, None),
+    )
+    section.nothing_else()
+    if (constraint.max is None) == (constraint.min is None):
+        section.refuse("", "must have either max or min: for both, write two constraints with the same result")
+    return constraint
+
+
+def _baseline(study: Study, section: Section) -> Params | None:
+    """The setting in use now, which must be one of the space."""
+    if not section.content:
+        return None
+    for name in section.content:
+        if name not in study.names:
+            section.refuse(name, f"unknown key: parameters are {', '.join(study.names)}")
+    try:
+        return dict(study.settings.checked(section.content))
+    except ValueError as error:
+        said = str(error).partition(": widen")[0]
+        section.refuse("", f"{said}. It must be a setting of this study: widen the ranges, or leave [baseline] out")
+
+
+def _space(top: Section, defaults: Params) -> Space:
     table = top.section("parameters")
     no_rows: list[Params] = []
     rows = top.get("candidates", lambda value: read_table(top.path.parent / checks.words(value)), no_rows)
     if bool(rows) == bool(table.content):
         top.refuse("", "say what to tune: either [parameters.NAME] tables, or candidates = 'file.csv'")
-    return rows or {name: _parameter(table.section(name), name) for name in table.content}
+    return rows or {name: _parameter(table.section(name), name, defaults) for name in table.content}
 
 
-def _parameter(section: Section, name: str) -> Float | Int | Choice:
+def _parameter(section: Section, name: str, defaults: Params) -> Float | Int | Choice:
     if not re.fullmatch(WORD, name):
         section.refuse("", f"a parameter's name must be a word such as cache_size, got {name!r}")
     kind = section.get("type", checks.one_of("float", "int", "choice"))
     try:
-        parameter = Choice(section.get("choices", checks.choices)) if kind == "choice" else _range(section, kind)
+        parameter = _choice(section) if kind == "choice" else _range(section, kind)
     except StudyError:
         raise
     except ValueError as error:
         section.refuse("", str(error))
+    if "default" in section.content:
+        defaults[name] = section.get("default", lambda value: _default(parameter, name, value))
     section.nothing_else()
     return parameter
 
 
+def _default(parameter: Float | Int | Choice, name: str, value: Any) -> Any:
+    try:
+        return parameter.checked(name, value)
+    except ValueError as error:
+        raise ValueError(str(error).partition(": widen")[0]) from None
+
+
+def _choice(section: Section) -> Choice:
+    return Choice(section.get("choices", checks.choices), when=section.get("when", checks.table, None))
+
+
 def _range(section: Section, kind: str) -> Float | Int:
-    log = section.get("log", checks.flag, False)
+    log, when = section.get("log", checks.flag, False), section.get("when", checks.table, None)
     if kind == "float":
-        return Float(section.get("low", checks.number), section.get("high", checks.number), log)
+        low, high = section.get("low", checks.number), section.get("high", checks.number)
+        return Float(low, high, log, section.get("step", checks.number, None), when)
     bound = checks.whole(-EXACT, EXACT)
-    return Int(section.get("low", bound), section.get("high", bound), log)
+    step = section.get("step", checks.whole(1, EXACT), None)
+    return Int(section.get("low", bound), section.get("high", bound), log, step, when)
+
+
+def _check_conditions(study: Study, top: Section) -> None:
+    """Refuse conditions that make no sense together, such as those that go in a circle."""
+    try:
+        study.settings  # noqa: B018
+    except ValueError as error:
+        top.section("parameters").refuse("", str(error))
 
 
 def _check_placeholders(study: Study, top: Section) -> None:
-    used = [name for argument in study.command for name in placeholders(argument)]
+    used = names_in(study.words)
     for name in used:
         if name not in study.names:
             advice = f"parameters are {', '.join(study.names)}; write {{{{{name}}}}} for the text itself"
@@ -218,3 +224,8 @@ def _check_placeholders(study: Study, top: Section) -> None:
     for name in study.names if isinstance(study.space, Mapping) else []:
         if name not in used:
             top.refuse("command", f"parameter {name!r} is not in it and can have no effect: add {{{name}}}")
+    always = names_in(part for part in study.command if isinstance(part, str))
+    for name, parameter in study.space.items() if isinstance(study.space, Mapping) else []:
+        if parameter.when and name in always:
+            advice = f'put it into a group, which is dropped then, such as ["--{name}", "{{{name}}}"]'
+            top.refuse("command", f"parameter {name!r} does not always apply: {advice}")

@@ -5,13 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.tune.study.forms import form
 from noregret.tune.study.results import LastNumber, Result
+
+if TYPE_CHECKING:
+    from noregret.optimizer.spaces.space import Space
 
 Params = dict[str, Any]
 Goal = Literal["minimize", "maximize"]
@@ -37,6 +42,32 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Stop:
+    """When the result is good enough: no other setting is likely to be better by more than ``within``."""
+
+    within: float | str
+    """In the units of the results; or "2%", of the size of the best estimate."""
+    confidence: float = 0.95
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What another number of the same run must be: at most ``max``, or at least ``min``; one of the two."""
+
+    result: Result
+    max: float | None = None
+    min: float | None = None
+
+    @property
+    def bound(self) -> tuple[str, float]:
+        """The constraint as an Optimizer takes it."""
+        if self.max is not None:
+            return "<=", self.max
+        assert self.min is not None
+        return ">=", self.min
+
+
+@dataclass(frozen=True)
 class Failure:
     """When a run counts as failed although its result can be read, and when failures end the call."""
 
@@ -59,7 +90,8 @@ class Study:
     """
 
     path: Path
-    command: tuple[str, ...]
+    command: tuple[str | tuple[str, ...], ...]
+    """Words, and groups of words that are dropped where a parameter in them does not apply."""
     space: Mapping[str, Float | Int | Choice] | Sequence[Params]
     """Named parameters, or the rows of a table of candidates."""
     name: str = "study"
@@ -73,6 +105,12 @@ class Study:
     seed: int = 0
     budget: Budget = field(default_factory=lambda: Budget(rounds=100))
     failure: Failure = field(default_factory=Failure)
+    stop: Stop | None = None
+    baseline: Params | None = None
+    """The setting in use now, which the best one is compared with."""
+    constraints: Mapping[str, Constraint] = field(default_factory=dict)
+    defaults: Params = field(default_factory=dict)
+    """The values that parameters had before they were tuned."""
 
     @property
     def folder(self) -> Path:
@@ -84,23 +122,52 @@ class Study:
         """The names of the parameters."""
         return list(self.space) if isinstance(self.space, Mapping) else list(self.space[0])
 
+    @cached_property
+    def settings(self) -> Space:
+        """The space as an Optimizer has it."""
+        from noregret.optimizer.spaces.table import as_space
+
+        return as_space(self.space)
+
+    def completed(self, params: Params, values: Params) -> Params:
+        """The params with the values of those parameters that apply and have none yet."""
+        missing = {name: value for name, value in values.items() if name not in params}
+        if not missing or not isinstance(self.space, Mapping):
+            return {**missing, **params}
+        from noregret.optimizer.spaces.space import Product
+
+        assert isinstance(self.settings, Product)
+        known = {name: value for name, value in {**missing, **params}.items() if name in self.space}
+        applicable = self.settings.applicable({n: self.space[n].checked(n, value) for n, value in known.items()})
+        return {**params, **{name: value for name, value in missing.items() if name in applicable}}
+
+    @property
+    def words(self) -> list[str]:
+        """All words of the command, with their placeholders."""
+        return [word for group in self._groups() for word in group]
+
     def arguments(self, params: Mapping[str, Any]) -> list[str]:
         """The command with its placeholders filled in: an argument list, which no shell ever sees."""
-        return [filled(argument, params) for argument in self.command]
+        groups = (group for group in self._groups() if all(name in params for name in names_in(group)))
+        return [filled(word, params) for group in groups for word in group]
+
+    def _groups(self) -> Iterator[tuple[str, ...]]:
+        return ((part,) if isinstance(part, str) else part for part in self.command)
 
     def identity(self) -> dict[str, Any]:
         """What must stay as it is for measurements to belong together, as JSON."""
         return {
             "goal": self.goal,
-            "command": list(self.command),
+            "command": [part if isinstance(part, str) else list(part) for part in self.command],
             "result": repr(self.result),
             "seed": self.seed,
-            **{f"parameters.{name}": repr(parameter) for name, parameter in self._described()},
+            **{f"parameters.{name}": described for name, described in self._described()},
+            **{f"constraints.{name}": repr(constraint.result) for name, constraint in self.constraints.items()},
         }
 
     def _described(self) -> list[tuple[str, Any]]:
         if isinstance(self.space, Mapping):
-            return list(self.space.items())
+            return [(name, form(parameter)) for name, parameter in self.space.items()]
         rows = json.dumps(list(self.space), sort_keys=True)
         return [("candidates", f"{len(self.space)} rows, {hashlib.sha256(rows.encode()).hexdigest()[:16]}")]
 
@@ -122,6 +189,11 @@ def placeholders(argument: str) -> list[str]:
     ['size', 'unit']
     """
     return [found[1] for found in PLACEHOLDER.finditer(argument) if found[1]]
+
+
+def names_in(words: Iterable[str]) -> list[str]:
+    """The names of the parameters in some words."""
+    return [name for word in words for name in placeholders(word)]
 
 
 def filled(argument: str, params: Mapping[str, Any]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import sys
 from collections import deque
 from threading import Lock
 from time import monotonic
@@ -16,15 +18,22 @@ from noregret.tune.measuring.measure import Outcome
 from noregret.tune.page import words
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
+from noregret.tune.work.conclusion import how_good
+from noregret.tune.work.worker import LOST
 
 LAST = 8
 """The number of answers shown on a terminal."""
+STDERR_LINES = 8
+"""The number of lines shown of what the first failed run wrote to its standard error."""
 
 
-def view(study: Study, records: list[Record], suggester: Suggester) -> Lines:
-    """A live picture if standard output is a terminal, else a line per answer."""
-    console = extra("rich.console", "tune").Console()
-    return Live(study, records, suggester, console) if console.is_terminal else Lines(study, records)
+def view(study: Study, records: list[Record], suggester: Suggester, as_json: bool = False) -> Lines:
+    """A live picture if standard output is a terminal, else a line per answer, for people or for scripts."""
+    if as_json:
+        return Objects(study, records)
+    if not sys.stdout.isatty():
+        return Lines(study, records)
+    return Live(study, records, suggester, extra("rich.console", "tune").Console())
 
 
 class Lines:
@@ -32,6 +41,7 @@ class Lines:
 
     def __init__(self, study: Study, records: list[Record]) -> None:
         self.study = study
+        self._first_failure: tuple[Record, Outcome] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -43,12 +53,40 @@ class Lines:
         pass
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
-        what = f"failed: {printable(outcome.failure)}" if outcome.value is None else repr(outcome.value)
+        what = f"failed: {printable(outcome.failure)}" if outcome.value is None else words.number(outcome.value)
         late = "" if counted else " [not counted: another worker has answered]"
-        say(f"trial {trial.number}: {what} ({words.params(trial.params)}){late}")
+        why = last_lines(outcome) if self._is_first_failure(trial, outcome) else []
+        say(f"trial {trial.number}: {what} ({words.params(trial.params)}){late}", *(f"    | {line}" for line in why))
+
+    def _is_first_failure(self, trial: Record, outcome: Outcome) -> bool:
+        """Whether this is the first run of this call that has failed; from then on it is remembered."""
+        if self._first_failure or outcome.value is not None or outcome is LOST:
+            return False
+        self._first_failure = trial, outcome
+        return True
 
     def refresh(self) -> None:
         pass
+
+
+class Objects(Lines):
+    """A JSON object per answer, on a line of its own, written once the answer is in the store."""
+
+    def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
+        if not counted:
+            return
+        found: dict[str, Any] = {"trial": trial.number, "params": trial.params, "value": outcome.value}
+        found["failed"] = outcome.value is None
+        if outcome.value is None:
+            found |= {"reason": outcome.failure, "stderr": outcome.stderr}
+        if outcome.constraints:
+            found["constraints"] = dict(outcome.constraints)
+        say(json.dumps(found))
+
+
+def last_lines(outcome: Outcome) -> list[str]:
+    """The last lines of the error output of a run, as text."""
+    return [printable(line.rstrip()) for line in outcome.stderr.strip().splitlines()[-STDERR_LINES:]]
 
 
 class Live(Lines):
@@ -57,7 +95,7 @@ class Live(Lines):
     def __init__(self, study: Study, records: list[Record], suggester: Suggester, console: Any) -> None:
         super().__init__(study, records)
         self._suggester, self._console = suggester, console
-        self._finished = sum(record.finished for record in records)
+        self._finished = sum(record.finished and not record.imported for record in records)
         self._failed = sum(record.state == "failed" for record in records)
         self._begun, self._at_start = monotonic(), self._finished
         self._last: deque[tuple[Record, Outcome]] = deque(maxlen=LAST)
@@ -82,6 +120,7 @@ class Live(Lines):
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
         with self._lock:
             self._running.pop(trial.number, None)
+            self._is_first_failure(trial, outcome)
             self._finished += counted
             self._failed += counted and outcome.value is None
             self._last.append((trial, outcome))
@@ -93,7 +132,7 @@ class Live(Lines):
     def _picture(self) -> Any:
         with self._lock:
             last, running = list(self._last), list(self._running.values())
-        parts = [self._progress(len(running)), self._best(), self._answers(last)]
+        parts = [self._progress(len(running)), self._best(), self._answers(last), self._failure()]
         return extra("rich.console", "tune").Group(*filter(None, parts))
 
     def _progress(self, running: int) -> Any:
@@ -134,12 +173,23 @@ class Live(Lines):
             return None
         best = self._findings.best
         unit = self._findings.unit
-        sure = words.likely(best.lower, best.upper, unit)
+        sure = words.likely(best, unit)
         estimate = (f"{words.number(best.estimate)}{unit}", "bold green")
         params = words.params(best.params, "  ")
+        more = "".join(f"             {line}\n" for line in how_good(self._findings, best))
+        gain = f"             {self._findings.gain}\n" if self._findings.gain else ""
         return extra("rich.text", "tune").Text.assemble(
-            "\nbest so far  ", estimate, f"  ({sure})\n             {params}\n"
+            "\nbest so far  ", estimate, f"  ({sure})\n", (gain, "bold"), f"             {params}\n", (more, "dim")
         )
+
+    def _failure(self) -> Any:
+        """What the first failed run wrote to its standard error."""
+        if self._first_failure is None:
+            return None
+        trial, outcome = self._first_failure
+        text = extra("rich.text", "tune").Text
+        head = text(f"\nthe first failure, trial {trial.number}: {printable(outcome.failure)}\n", "red")
+        return head.append("".join(f"    | {line}\n" for line in last_lines(outcome)), "dim")
 
     def _answers(self, last: list[tuple[Record, Outcome]]) -> Any:
         if not last:

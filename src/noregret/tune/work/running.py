@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 from dataclasses import replace
@@ -9,11 +10,13 @@ from threading import Event
 
 from noregret.terminal import complain, printable, say
 from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.reach import least_rounds
 from noregret.tune.learning.suggest import Suggester, believed
-from noregret.tune.page import words
+from noregret.tune.learning.summary import ending, summary
 from noregret.tune.page.page import page
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Study, StudyError, placeholders
+from noregret.tune.work.conclusion import conclusion
 from noregret.tune.work.display import view
 from noregret.tune.work.worker import interruptible, work
 
@@ -21,31 +24,60 @@ from noregret.tune.work.worker import interruptible, work
 def dry_run(study: Study) -> str:
     """The first command of a study as one would type it; nothing is run or written."""
     check_command(study)
-    return printable(shlex.join(study.arguments(Suggester(study)([]).params)))
+    first = Suggester(replace(study, stop=None))([])
+    assert first
+    return printable(shlex.join(study.arguments(first.params)))
 
 
-def tune(study: Study, workers: int) -> int:
-    """Work on a study until its budget is spent, and say what was found; 3 if nothing was, 130 if interrupted."""
+def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = False) -> int:
+    """Work on a study until it is over, and say what was found; 3 if nothing was, 130 if interrupted."""
     check_command(study)
+    warn_of_hopeless_stop(study)
     stop, suggester = Event(), Suggester(study)
-    with interruptible(), Store(study, stop=stop) as store:
+    with interruptible(), Store(study, stop=stop, migrate=migrate) as store:
+        if migrate:
+            complain(printable(carried_over(store), keep="\n"))
         try:
-            with view(study, store.records(), suggester) as seen:
+            with view(study, store.records(), suggester, as_json) as seen:
                 work(replace(study, workers=workers), store, suggester, seen, stop)
         except KeyboardInterrupt:
             done = sum(record.finished for record in store.records())
             where = printable(str(store.where))
             complain(f"\nnoregret: stopped; {done} results are kept in {where}. Run the same command to go on.")
             return 130
-        found = findings(study, store)
-        say(conclusion(found))
+        if store.stopped() is None:
+            store.out_of_time()
+        found, reason = findings(study, store), store.stopped()
+        say(json.dumps(ending(found, reason)) if as_json else conclusion(found, reason))
     return 0 if found.done else 3
 
 
-def report(study: Study) -> str:
-    """The page of a study."""
+def warn_of_hopeless_stop(study: Study) -> None:
+    """Say so if the stopping rule can never hold within the budget."""
+    needed = least_rounds(study)
+    if study.budget.rounds and study.budget.rounds < needed:
+        complain(
+            f"noregret: [stop] cannot hold within {study.budget.rounds} rounds: it takes measurements near almost all "
+            f"settings, {needed} at least. Raise rounds, tune fewer parameters, or leave [stop] out"
+        )
+
+
+def carried_over(store: Store) -> str:
+    """What has become of a study whose file has changed."""
+    if store.migration is None:
+        return "noregret: nothing to migrate: the study file describes the study as it is stored"
+    used, unused = sum(record.finished for record in store.records()), store.unused()
+    outside = f"; {unused} are of settings that it no longer has: they stay stored, and are not used" if unused else ""
+    return "\n".join(["noregret: the study has changed:", *(f"  {line}" for line in store.migration.changes)]) + (
+        f"\n{used} results carry over{outside}"
+    )
+
+
+def report(study: Study, as_json: bool = False) -> str:
+    """What a study has found, as a page or as JSON."""
     with Store(study, readonly=True) as store:
-        return page(findings(study, store))
+        found = findings(study, store)
+        return json.dumps(summary(found, store.stopped()), indent=2) + "\n" if as_json else page(found)
 
 
 def findings(study: Study, store: Store) -> Findings:
@@ -54,20 +86,9 @@ def findings(study: Study, store: Store) -> Findings:
     return Findings(study, records, believed(study, records))
 
 
-def conclusion(found: Findings) -> str:
-    """What was found, in a few lines."""
-    best = found.best
-    if best is None:
-        return "no result yet"
-    lines = [f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best.lower, best.upper, found.unit)}"]
-    width = max(map(len, best.params))
-    lines += [f"  {name:<{width}}  {words.value(value)}" for name, value in best.params.items()]
-    return "\n".join([*lines, f"the evidence: noregret report {printable(shlex.quote(str(found.study.path)))}"])
-
-
 def check_command(study: Study) -> None:
     """Find out before anything is written whether the command can be started."""
-    program = study.command[0]
+    program = study.words[0]
     if placeholders(program):
         return
     place = str(study.folder / program) if "/" in program else program

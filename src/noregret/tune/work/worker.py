@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +18,7 @@ from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store, Suggest
 from noregret.tune.study.study import Study, StudyError
 
+LOG = logging.getLogger("noregret")
 IDLE_SECONDS = 0.3
 """How often a worker without a trial looks whether there is one."""
 STOPPING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
@@ -118,6 +121,7 @@ class Crew:
             ending.set()
         try:
             self.view.started(trial)
+            LOG.debug("trial %d: %s", trial.number, shlex.join(self.study.arguments(trial.params)))
             outcome = measure(self.study, trial.params, self.keeper, ending)
             counted = self.store.tell(trial.number, outcome)
         except BaseException as error:

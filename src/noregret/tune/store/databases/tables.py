@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from optuna.storages import RDBStorage
 from sqlalchemy.pool import Pool
+
+_LATEST: dict[type[RDBStorage], str] = {}
 
 
 def on_pool(url: str, pool: Pool, **options: Any) -> RDBStorage:
@@ -14,7 +15,7 @@ def on_pool(url: str, pool: Pool, **options: Any) -> RDBStorage:
     address = url.replace("{", "{{").replace("}", "}}")
     try:
         storage = RDBStorage(address, engine_kwargs={"pool": pool}, skip_compatibility_check=True, **options)
-        if storage.get_current_version() != _latest_version():
+        if storage.get_current_version() != _latest_version(storage):
             storage = RDBStorage(address, engine_kwargs={"pool": pool}, **options)  # says what to do about it
         return storage
     except BaseException:
@@ -22,11 +23,8 @@ def on_pool(url: str, pool: Pool, **options: Any) -> RDBStorage:
         raise
 
 
-@cache
-def _latest_version() -> str:
+def _latest_version(storage: RDBStorage) -> str:
     """The version of the tables that this Optuna makes; it takes long to find out, so once is enough."""
-    storage = RDBStorage("sqlite://")
-    try:
-        return storage.get_head_version()
-    finally:
-        storage.engine.dispose()
+    if RDBStorage not in _LATEST:
+        _LATEST[RDBStorage] = storage.get_head_version()
+    return _LATEST[RDBStorage]

@@ -1,0 +1,214 @@
+"""The arms of a cluster, as the coordinator sees them: rows that are elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import Any, NoReturn, Protocol
+from weakref import WeakSet
+
+import numpy as np
+
+from noregret.belief.cluster.section import (
+    Call,
+    Knowledge,
+    Question,
+    Read,
+    answer,
+    built,
+    places_of,
+    rows_at,
+    some,
+)
+from noregret.belief.posterior import Floats, Ints
+from noregret.extra import extra
+
+
+class Source(Protocol):
+    """A belief about the arms of a cluster."""
+
+    key: str
+    version: int
+    """How many news it has learnt."""
+
+    def knowledge(self, section: int, *, afresh: bool = False) -> Knowledge:
+        """What brings a section up to date: what it has not heard of, or afresh all that is known."""
+        ...
+
+    def heard(self, section: int) -> None:
+        """Note that a section is up to date."""
+        ...
+
+
+class Blocks:
+    """An (N, d) array of arms in sections, each on some worker; dask makes a section again when its worker is lost.
+
+    Rows are brought here one by one, when arms are pulled: ``blocks.rows(places)``.
+    """
+
+    def __init__(self, client: Any, sections: Callable[[], list[Any]], sizes: Sequence[int], dimension: int) -> None:
+        self._client, self._make_sections, self.sizes = client, sections, list(sizes)
+        self.starts = [0, *np.cumsum(sizes).tolist()]
+        self.shape = (self.starts.pop(), dimension)
+        self.ndim = 2
+        self.sources: WeakSet[Any] = WeakSet()
+        self._rows: dict[int, Floats] = {}  # those that were brought here
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        raise ValueError("this needs all arms in one place, got arms on a cluster: pass arms.compute() if they fit")
+
+    def __getitem__(self, places: Any) -> Blocks:
+        """Some arms, ascending, in sections beside those they are taken from."""
+        index = np.asarray(places, dtype=np.intp)
+        if (np.diff(index) <= 0).any():
+            raise ValueError("of arms on a cluster, only ascending rows can be taken")
+        local = self.split(index)
+        kept = [i for i, part in enumerate(local) if part is not None]
+
+        def sections() -> list[Any]:
+            return [self._client.submit(some, self._sections[i], local[i], pure=False) for i in kept]
+
+        return Blocks(self._client, sections, [len(local[i]) for i in kept], self.shape[1])
+
+    @cached_property
+    def _sections(self) -> list[Any]:
+        """Dask's futures of the sections."""
+        return self._make_sections()
+
+    @property
+    def first(self) -> Floats:
+        """The first arm, as NumPy's, (1, d)."""
+        return self.rows(np.zeros(1, np.intp))
+
+    def rows(self, places: Ints) -> Floats:
+        """Some arms as NumPy's, (n,) -> (n, d), in any order."""
+        new = np.array([place for place in dict.fromkeys(places.tolist()) if place not in self._rows], np.intp)
+        if new.size:
+            found = self.ask(None, [], self.each(rows_at, new))
+            self._rows |= zip(new.tolist(), self.joined(new, found), strict=True)
+        return np.array([self._rows[place] for place in places.tolist()]).reshape(-1, self.shape[1])
+
+    def note(self, place: int, row: Floats) -> None:
+        """Remember an arm, (d,), that has come along with an answer."""
+        self._rows[place] = row
+
+    def places(self, points: Floats) -> Ints:
+        """For each of (n, d) points its row among the arms, N for those without one."""
+        found = np.stack(self.ask(None, [], partial(places_of, points=points)))
+        places = np.where(found < np.array(self.sizes)[:, None], found + np.array(self.starts)[:, None], len(self))
+        return np.asarray(places.min(axis=0))
+
+    def split(self, places: Ints) -> list[Any]:
+        """For each section which of its rows are meant, (m,), None if none is."""
+        owner = np.searchsorted(self.starts, places, "right") - 1
+        parts = [places[owner == i] - start for i, start in enumerate(self.starts)]
+        return [part if part.size else None for part in parts]
+
+    def each(self, question: Callable[..., Any], places: Ints) -> list[Any]:
+        """A question about some places, for each section about its own; None for those that have none of them."""
+        return [None if local is None else partial(question, places=local) for local in self.split(places)]
+
+    def joined(self, places: Ints, answers: list[Any]) -> Floats:
+        """The answers about some places, in their order."""
+        owner = np.searchsorted(self.starts, places, "right") - 1
+        order = np.argsort(owner, kind="stable")
+        found = np.concatenate([each for each in answers if each is not None])
+        result = np.empty_like(found)
+        result[order] = found
+        return result
+
+    def ask(self, numbers: Read | Call | None, sources: list[Source], question: Question | list[Any]) -> list[Any]:
+        """The answer of every section about these numbers, None for those that are asked nothing.
+
+        A worker that was lost is replaced meanwhile, and told all that is known.
+        """
+        questions = question if isinstance(question, list) else [question] * len(self.sizes)
+        answers: list[Any] = [None] * len(questions)
+        waiting, afresh = [i for i, each in enumerate(questions) if each is not None], False
+        while waiting:
+            futures = [self._submitted(i, numbers, sources, questions[i], afresh=afresh) for i in waiting]
+            for i, found in zip(waiting, self._client.gather(futures), strict=True):
+                answers[i] = found
+                for source in sources if found is not None else []:
+                    source.heard(i)
+            waiting, afresh = [i for i in waiting if answers[i] is None], True
+        return answers
+
+    def _submitted(
+        self, i: int, numbers: Read | Call | None, sources: list[Source], question: Question, *, afresh: bool
+    ) -> Any:
+        """Dask's future of the answer of a section."""
+        rows = slice(self.starts[i], self.starts[i] + self.sizes[i])
+        live = [source.key for source in self.sources]
+        knowledge = [source.knowledge(i, afresh=afresh) for source in sources]
+        recipe = None if numbers is None else numbers.cut(rows)
+        return self._client.submit(answer, self._sections[i], live, knowledge, recipe, question, pure=False)
+
+
+def is_dask(arms: Any) -> bool:
+    """Whether this is a dask array; dask is not imported to find out."""
+    dask_array = sys.modules.get("dask.array")
+    return dask_array is not None and isinstance(arms, dask_array.Array)
+
+
+def as_blocks(arms: Any, check: Callable[[Any, int], Any]) -> Blocks:
+    """The rows of an (N, d) dask array as sections on the workers of the client at hand; ValueError if it cannot be.
+
+    Blocks that lie one behind the other are joined, so that there are no more sections than threads. ``check`` makes
+    float64 of a block that starts at some row, or raises.
+    """
+    _check_form(arms)
+    client = _client()
+    chunks = arms.rechunk({1: -1})
+    parts, sizes = chunks.to_delayed().ravel().tolist(), chunks.chunks[0]
+    starts = np.cumsum([0, *sizes[:-1]]).tolist()
+    groups = np.array_split(np.flatnonzero(sizes), min(sum(client.nthreads().values()), np.count_nonzero(sizes)))
+    delayed = extra("dask", "cluster").delayed(built, pure=False)
+    tasks = [
+        delayed(
+            check, [parts[i] for i in group], [starts[i] for i in group], [(sizes[i], arms.shape[1]) for i in group]
+        )
+        for group in groups
+    ]
+    sections = client.compute(tasks)
+    blocks = Blocks(client, lambda: sections, [sum(sizes[i] for i in group) for group in groups], arms.shape[1])
+    client.gather([client.submit(len, section, pure=False) for section in sections])  # raises what a check has raised
+    return blocks
+
+
+def _check_form(arms: Any) -> None:
+    """Raise ValueError unless this is an (N, d) array of known size and of real numbers."""
+    if arms.ndim != 2 or 0 in arms.shape:
+        raise ValueError(f"arms must be an (N, d) array, got shape {arms.shape}: numbers go in as numbers[:, None]")
+    if any(math.isnan(size) for size in arms.shape):
+        raise ValueError(
+            "arms must have blocks of known sizes: pass arms.compute_chunk_sizes(), or, of a data frame, "
+            "frame.to_dask_array(lengths=True)"
+        )
+    if arms.dtype.kind not in "fiub" or (arms.dtype.itemsize == 2 and arms.dtype.kind == "f"):
+        raise ValueError(
+            f"arms must be float64, float32 or whole numbers, got {arms.dtype}: pass arms.astype(float) if it has all "
+            "the digits that tell arms apart"
+        )
+
+
+def _client() -> Any:
+    """Dask's client at hand; ValueError unless there is one that has workers."""
+    distributed = extra("distributed", "cluster")
+    try:
+        client = distributed.get_client()
+    except ValueError:
+        raise ValueError(
+            "arms that are a dask array need a cluster: make a client first, distributed.Client(), or pass "
+            "arms.compute() to have them here"
+        ) from None
+    if not client.nthreads():
+        raise ValueError(
+            f"the cluster at {client.scheduler.address} has no workers: start some, and client.wait_for_workers(1)"
+        )
+    return client

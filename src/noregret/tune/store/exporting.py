@@ -1,0 +1,75 @@
+"""All trials of a study as a table, for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from noregret.extra import extra
+from noregret.tune.store.records import Record
+from noregret.tune.study.past import constraint_column, parameter_column
+from noregret.tune.study.study import Study, StudyError
+
+Format = Literal["csv", "json", "parquet"]
+
+
+def format_of(path: Path) -> Format:
+    """The format that a file's name stands for."""
+    for known in get_args(Format):
+        if path.suffix.lower() == f".{known}":
+            return known  # type: ignore[no-any-return]
+    raise StudyError(f"--out {path}: its name must end in .csv, .json or .parquet, which says what it will be")
+
+
+def exported(study: Study, records: Sequence[Record], form: Format) -> bytes:
+    """All trials in one of the formats; times are those of the clocks where the commands ran."""
+    rows = [row(study, record) for record in records]
+    if form == "parquet":
+        return _parquet(study, rows)
+    if form == "json":
+        return (json.dumps(rows, indent=1) + "\n").encode()
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns(study), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def columns(study: Study) -> list[str]:
+    """The names of the columns."""
+    parameters = [parameter_column(name) for name in study.names]
+    constraints = [constraint_column(name) for name in study.constraints]
+    return ["trial", "state", "value", "noise", *parameters, *constraints, "started", "seconds"]
+
+
+def row(study: Study, record: Record) -> dict[str, Any]:
+    """One trial; what it has not is None."""
+    params = {parameter_column(name): record.params.get(name) for name in study.names}
+    constraints = {constraint_column(name): record.constraints.get(name) for name in study.constraints}
+    return {
+        "trial": record.number,
+        "state": record.state,
+        "value": record.value,
+        "noise": record.noise,
+        **params,
+        **constraints,
+        "started": record.started_text or None,
+        "seconds": record.seconds if record.finished and not record.imported else None,
+    }
+
+
+def _parquet(study: Study, rows: list[dict[str, Any]]) -> bytes:
+    frames = extra("pandas", "frames")
+    extra("pyarrow", "frames")
+    frame = frames.DataFrame(rows, columns=columns(study))
+    for name in ("value", "noise", "seconds", *(constraint_column(name) for name in study.constraints)):
+        frame[name] = frame[name].astype(float)
+    frame["started"] = frames.to_datetime(frame["started"])
+    mixed = [name for name in frame if len({type(found) for found in frame[name].dropna()}) > 1]
+    for name in mixed:  # a column of a file has one type
+        frame[name] = frame[name].map(str, na_action="ignore")
+    return bytes(frame.to_parquet(index=False))

@@ -1,0 +1,77 @@
+"""What was found, how sure that is and why it is over, in a few lines."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator
+
+from noregret.optimizer.estimate import Estimate
+from noregret.terminal import printable
+from noregret.tune.learning.findings import Findings
+from noregret.tune.page import words
+from noregret.tune.store.store import Reason
+from noregret.tune.study.study import Study
+
+
+def conclusion(found: Findings, reason: Reason | None = None) -> str:
+    """What was found, and why nothing more is measured."""
+    if found.best is None:
+        return "\n".join(["no result yet", *why_over(found.study, reason)])
+    return "\n".join([*_found(found, found.best), *why_over(found.study, reason), _evidence(found.study)])
+
+
+def _found(found: Findings, best: Estimate) -> Iterator[str]:
+    if found.gain:
+        yield str(found.gain)
+    yield f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best, found.unit)}"
+    width = max(map(len, best.params))
+    yield from (f"  {name:<{width}}  {words.value(value)}" for name, value in best.params.items())
+    yield from how_good(found, best)
+
+
+def how_good(found: Findings, best: Estimate) -> Iterator[str]:
+    """How the recommended setting stands to the constraints and to all others."""
+    if found.study.constraints:
+        yield feasibility(best)
+    if len(found.done) > 1:
+        yield still_open(best, found.unit)
+
+
+def feasibility(best: Estimate) -> str:
+    """How likely the recommended setting meets all constraints."""
+    if best.is_likeliest:
+        chance = words.percent(best.feasible)
+        return f"nothing measured is likely to meet all constraints: this is the likeliest, with {chance}"
+    chance = f"over {words.percent(0.99)}" if best.feasible > 0.99 else words.percent(best.feasible)
+    return f"meets all constraints with a probability of {chance}"
+
+
+def still_open(best: Estimate, unit: str) -> str:
+    """How much better another setting may be."""
+    if math.isinf(best.gap):
+        return "another setting may be better, nobody knows by how much: some have no measurement near them"
+    by = (
+        f"another setting may be better by at most {words.number(best.gap)}{unit}"
+        if best.gap > 0
+        else "no other is better"
+    )
+    return f"{by} ({words.percent(best.level)})"
+
+
+def why_over(study: Study, reason: Reason | None) -> Iterator[str]:
+    """Why nothing more is measured, and what to do if more is wanted."""
+    if reason == "within" and study.stop:
+        within = study.stop.within if isinstance(study.stop.within, str) else words.number(study.stop.within)
+        yield (
+            f"Precise enough: no other setting is better by more than {within} "
+            f"({words.percent(study.stop.confidence)}). Lower within, or leave [stop] out, to go on."
+        )
+    elif reason == "budget" and study.budget.rounds and study.budget.seconds:
+        yield "Budget spent: raise rounds to go on, or run the same command again if only its seconds are over."
+    elif reason == "budget":
+        yield f"Budget spent: {'raise rounds' if study.budget.rounds else 'run the same command again'} to go on."
+
+
+def _evidence(study: Study) -> str:
+    return f"the evidence: noregret report {printable(shlex.quote(str(study.path)))}"
