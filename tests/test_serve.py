@@ -53,7 +53,7 @@ def test_what_is_acknowledged_survives_the_end_of_the_server(tmp_path):
         assert [trial["value"] for trial in study.trials()] == [0.1 + 0.2, None]
         assert study.ask(1, client="me")[0].params == second.params
         study.tell(first, 0.1 + 0.2)
-        with pytest.raises(ValueError, match="was told the value 0.30000000000000004, and this stands"):
+        with pytest.raises(ValueError, match=r"was told the value 0\.30000000000000004, and this stands"):
             study.tell(first, 0.3)
         process.send_signal(signal.SIGTERM)
         process.wait()

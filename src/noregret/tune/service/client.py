@@ -6,9 +6,9 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from threading import local
 from typing import Any, overload
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -66,7 +66,6 @@ class Connection:
         self._place, self._base = (parts.hostname, parts.port), parts.path.rstrip("/")
         self.url, self.study = url, study
         self._token = token or os.environ.get("NOREGRET_TOKEN")
-        self._lines = local()
 
     def __repr__(self) -> str:
         return f"connect({self.url!r}, {self.study!r})"
@@ -148,20 +147,14 @@ class Connection:
         return _read(status, text)
 
     def _exchanged(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
-        """Status and body of the answer, on the line that this thread has open; on a new one if that has ended."""
-        for is_last in (False, True):
-            line = getattr(self._lines, "line", None)
-            is_new, self._lines.line = line is None, line or self._kind(*self._place, timeout=TIMEOUT_SECONDS)
-            try:
-                self._lines.line.request(method, path, body, headers)
-                answer = self._lines.line.getresponse()
+        """Status and body of the answer, on a line of its own: nothing stays open that somebody must close."""
+        try:
+            with closing(self._kind(*self._place, timeout=TIMEOUT_SECONDS)) as line:
+                line.request(method, path, body, headers | {"Connection": "close"})
+                answer = line.getresponse()
                 return answer.status, answer.read()
-            except (OSError, HTTPException) as error:
-                self._lines.line.close()
-                self._lines.line = None
-                if is_last or is_new:
-                    raise ServerError(f"{self.url} does not answer: {error}") from error
-        raise AssertionError
+        except (OSError, HTTPException) as error:
+            raise ServerError(f"{self.url} does not answer: {error}") from error
 
 
 def _form(parameter: Float | Int | Choice) -> dict[str, Any]:
