@@ -1,0 +1,333 @@
+"""How many ask-and-tell round trips a second ``noregret serve`` takes, and what it loses when it is killed.
+
+``python -m benchmarks.serve load`` runs 50 clients on 10 studies up to 200 trials each: round trips a second, and the
+time of one, half of them and 99 of 100 below it. ``growth`` compares a study with 10,000 trials with one that has 200,
+in the same run. ``soak --seconds 600`` lets clients work on studies of bounded length and prints memory and open files
+of the server at the start and the end. ``kills --kills 1000`` kills one of two servers at random, and counts what was
+acknowledged and is lost or counted twice. Everything is on loopback, in a folder that is deleted at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+import numpy as np
+
+SPACE = {
+    "x": {"type": "float", "low": 0, "high": 1},
+    "y": {"type": "float", "low": 0, "high": 1},
+    "k": {"type": "choice", "choices": ["a", "b"]},
+}
+
+
+class Served:
+    """A server as a process of its own, which can be killed and started again on the same port."""
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        self.folder, self.port = folder, port
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        command = [sys.executable, "-m", "noregret", "serve", "--port", str(self.port)]
+        self.process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        self.port = int(line.split()[0].rpartition(":")[2])
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """End it."""
+        self.process.send_signal(number)
+        self.process.wait()
+        assert self.process.stdout
+        self.process.stdout.close()
+
+    def memory(self) -> float:
+        """Its resident memory in MiB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+
+    def cpu(self) -> float:
+        """The processor's seconds that it has used: what it costs, however busy the machine is."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def descriptors(self) -> int:
+        """How many files and connections it has open."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+class Client:
+    """A client on one connection, which is made again when it breaks."""
+
+    def __init__(self, port: Callable[[], int]) -> None:
+        self._port, self._line = port, None
+
+    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Status and content of an answer."""
+        line = self._line = self._line or HTTPConnection("127.0.0.1", self._port(), timeout=120)
+        try:
+            sent = None if body is None else json.dumps(body)
+            line.request(method, path, sent, {"Content-Type": "application/json"})
+            answer = line.getresponse()
+            return answer.status, json.loads(answer.read())
+        except (OSError, HTTPException):
+            line.close()
+            self._line = None
+            raise
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._line:
+            self._line.close()
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="noregret-serve-") as name:
+        yield Path(name)
+
+
+@contextmanager
+def served(place: Path) -> Iterator[Served]:
+    server = Served(place)
+    try:
+        yield server
+    finally:
+        server.kill(signal.SIGTERM)
+
+
+def measured(params: dict[str, Any], rng: random.Random) -> float:
+    shift = 0.1 * (params["k"] == "b")
+    return float((params["x"] - 0.3) ** 2 + (params["y"] - 0.6) ** 2 + shift + 0.05 * rng.gauss(0, 1))
+
+
+def round_trip(client: Client, study: str, rng: random.Random) -> float:
+    """Ask and tell once; the seconds it took."""
+    begun = time.perf_counter()
+    status, asked = client.call("POST", f"/studies/{study}/ask", {})
+    assert status == 200, asked
+    (trial,) = asked["trials"]
+    value = measured(trial["params"], rng)
+    status, told = client.call("POST", f"/studies/{study}/trials/{trial['id']}/tell", {"value": value})
+    assert status == 200, told
+    return time.perf_counter() - begun
+
+
+def together(work: Callable[[int], None], count: int) -> float:
+    """Let so many threads work; the seconds it took."""
+    threads = [Thread(target=work, args=(number,)) for number in range(count)]
+    begun = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - begun
+
+
+def figures(times: list[float], seconds: float) -> str:
+    half, most = np.percentile(times, [50, 99]) * 1000
+    return (
+        f"{len(times):>7} round trips  {len(times) / seconds:>7.1f} a second  p50 {half:>7.1f} ms  p99 {most:>7.1f} ms"
+    )
+
+
+def worked(server: Served, studies: list[str], clients: int, trials: int) -> tuple[list[float], float, float]:
+    """The time of each round trip, of all, and of the server's processor, for so many trials in each study."""
+    times: list[float] = []
+    before = server.cpu()
+
+    def work(number: int) -> None:
+        client, rng = Client(lambda: server.port), random.Random(number)
+        share = trials * len(studies) // clients
+        times.extend([round_trip(client, studies[number % len(studies)], rng) for _ in range(share)])
+        client.close()
+
+    seconds = together(work, clients)
+    return times, seconds, server.cpu() - before
+
+
+def made(server: Served, names: list[str]) -> list[str]:
+    client = Client(lambda: server.port)
+    for name in names:
+        status, answer = client.call("POST", "/studies", {"name": name, "space": SPACE})
+        assert status == 201, answer
+    client.close()
+    return names
+
+
+def load(args: argparse.Namespace) -> None:
+    with folder() as place, served(place) as server:
+        studies = made(server, [f"study{number}" for number in range(args.studies)])
+        for before in range(0, args.trials, args.trials // 4):
+            found = worked(server, studies, args.clients, args.trials // 4)
+            print(f"trials {before:>4} to {before + args.trials // 4:>4} of each study:", figures(*found), flush=True)
+        found = worked(server, studies, args.clients, max(args.trials // 4, 1))
+        print(f"at {args.trials} trials a study:    ", figures(*found))
+
+
+def growth(args: argparse.Namespace) -> None:
+    with folder() as place, served(place) as server:
+        made(server, ["short", "long"])
+        filled(server, "short", 200)
+        filled(server, "long", args.trials)
+        client, rng = Client(lambda: server.port), random.Random(0)
+        times: dict[str, list[float]] = {"short": [], "long": []}
+        for _ in range(args.rounds):  # in turn, so that both meet the same machine
+            for study, its in times.items():
+                its.append(round_trip(client, study, rng))
+        client.close()
+        for study, its in times.items():
+            print(f"{study:>6}:", figures(its, sum(its)))
+        print(
+            f"ratio of the means {np.mean(times['long']) / np.mean(times['short']):.2f}, of the medians "
+            f"{np.median(times['long']) / np.median(times['short']):.2f}"
+        )
+
+
+def filled(server: Served, study: str, trials: int) -> None:
+    """Give a study so many answers, a hundred trials at a time."""
+    client, rng = Client(lambda: server.port), random.Random(1)
+    while trials > 0:
+        _, asked = client.call("POST", f"/studies/{study}/ask", {"count": min(trials, 100)})
+        for trial in asked["trials"]:
+            path = f"/studies/{study}/trials/{trial['id']}/tell"
+            assert client.call("POST", path, {"value": measured(trial["params"], rng)})[0] == 200
+        trials -= len(asked["trials"])
+    client.close()
+
+
+def soak(args: argparse.Namespace) -> None:
+    with folder() as place, served(place) as server:
+        deadline, generation = time.monotonic() + args.seconds, 0
+        while time.monotonic() < deadline:
+            studies = made(server, [f"study{generation}-{number}" for number in range(args.studies)])
+            found = worked(server, studies, args.clients, args.trials)
+            generation += 1
+            print(
+                f"{generation:>4}: {figures(*found)}  {server.memory():>7.1f} MiB  "
+                f"{server.descriptors():>4} descriptors",
+                flush=True,
+            )
+
+
+@dataclass
+class Tally:
+    """What was acknowledged, by study and trial, and what went wrong."""
+
+    acknowledged: dict[tuple[str, int], float] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+    broken: int = 0
+
+    def told(self, study: str, trial: int, value: float) -> None:
+        with self.lock:
+            before = self.acknowledged.setdefault((study, trial), value)
+            if before != value:
+                self.faults.append(f"{study} {trial}: {before} and {value} were both acknowledged")
+
+
+def kills(args: argparse.Namespace) -> None:
+    tally, rng, is_over = Tally(), random.Random(args.seed), False
+    with folder() as place, ExitStack() as ending:
+        servers = [Served(place) for _ in range(2)]
+        for server in servers:
+            ending.callback(server.kill)
+        studies = made(servers[0], [f"study{number}" for number in range(4)])
+
+        def work(number: int) -> None:
+            own, study = random.Random(number), studies[number % len(studies)]
+            while not is_over:
+                try:
+                    _one_trial(Client(lambda: own.choice(servers).port), study, f"client{number}", own, tally)
+                except (OSError, HTTPException):
+                    tally.broken += 1
+                    time.sleep(0.02)
+
+        workers = [Thread(target=work, args=(number,)) for number in range(8)]
+        for worker in workers:
+            worker.start()
+        for number in range(args.kills):
+            time.sleep(rng.uniform(0.0, 0.5))
+            victim = rng.choice(servers)
+            victim.kill()
+            victim.start()
+            if number % 50 == 49:
+                print(f"{number + 1} kills, {len(tally.acknowledged)} acknowledged", flush=True)
+        is_over = True
+        for worker in workers:
+            worker.join()
+        _judge(servers[0], studies, tally)
+    print(
+        f"kills {args.kills}, requests broken {tally.broken}, acknowledged {len(tally.acknowledged)}, "
+        f"lost or counted twice {len(tally.faults)}"
+    )
+    print(*tally.faults[:20], sep="\n")
+    sys.exit(bool(tally.faults or not tally.acknowledged))
+
+
+def _one_trial(client: Client, study: str, key: str, rng: random.Random, tally: Tally) -> None:
+    try:
+        status, asked = client.call("POST", f"/studies/{study}/ask", {"client": key})
+        if status != 200:
+            tally.faults.append(f"{study}: asking gave {status}: {asked}")
+            return
+        (trial,) = asked["trials"]
+        value = random.Random(f"{study} {trial['id']}").random()  # the same one if it is told again
+        for _ in range(rng.choice([1, 1, 2])):
+            status, told = client.call("POST", f"/studies/{study}/trials/{trial['id']}/tell", {"value": value})
+            if status != 200:
+                tally.faults.append(f"{study} {trial['id']}: telling gave {status}: {told}")
+                return
+            tally.told(study, trial["id"], value)
+    finally:
+        client.close()
+
+
+def _judge(server: Served, studies: list[str], tally: Tally) -> None:
+    client = Client(lambda: server.port)
+    for study in studies:
+        trials = client.call("GET", f"/studies/{study}/trials")[1]["trials"]
+        if [trial["id"] for trial in trials] != list(range(len(trials))):
+            tally.faults.append(f"{study}: a trial is missing or there twice")
+        kept = {trial["id"]: trial["value"] for trial in trials}
+        told = {trial: value for (its, trial), value in tally.acknowledged.items() if its == study}
+        tally.faults += [f"{study} {trial}: lost" for trial, value in told.items() if kept.get(trial) != value]
+    client.close()
+
+
+def main() -> None:
+    """Read the command line and run a benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    for name, run in (("load", load), ("growth", growth), ("soak", soak), ("kills", kills)):
+        command = commands.add_parser(name)
+        command.set_defaults(run=run)
+        command.add_argument("--clients", type=int, default=50)
+        command.add_argument("--studies", type=int, default=10)
+        command.add_argument("--trials", type=int, default={"growth": 10_000, "soak": 50}.get(name, 200))
+        command.add_argument("--rounds", type=int, default=100)
+        command.add_argument("--seconds", type=float, default=600.0)
+        command.add_argument("--kills", type=int, default=1000)
+        command.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    args.run(args)
+
+
+if __name__ == "__main__":
+    main()
