@@ -84,6 +84,7 @@ NEEDS_COORDINATES = {
 }  # they cut the unit cube into cells, or shorten a lengthscale
 SPECIAL = {
     "gp-ucb": {"scale": 0.01},  # its constant of 300 leaves nothing to learn in a few hundred rounds
+    "tv-gp-ucb": {"scale": 0.2},  # nor does a width that allows for walks, which these functions do not make
     # nor do widths that allow for heavy tails
     **{name: {"scale": 0.1} for name in ("tgp-ucb", "ata-gp-ucb", "mom-gp-ucb", "hvt-ucb")},
 }

@@ -52,6 +52,11 @@ BAD = {
     "start": (0.5, -1, None, *NO_NUMBERS),
     "threshold": BELOW_0,
     "softness": (0, -1, math.inf, None, *NO_NUMBERS),
+    "rate": (*NO_SHARES, None),
+    "discount": (*NO_SHARES, None),
+    "window": (*NO_COUNTS, None),
+    "period": (*NO_COUNTS, None),
+    "variation": BELOW_0,
 }
 CASES = [(name, key, value) for name in NAMES for key in keywords(NAMES[name]) for value in BAD[key]]
 
@@ -79,3 +84,10 @@ def test_a_sketch_without_noise_needs_a_ridge(name):
     with pytest.raises(ValueError, match=r"^noise must be positive where no ridge is given, got 0"):
         NAMES[name](KERNEL, noise=0, horizon=100)
     NAMES[name](KERNEL, noise=0, ridge=0.01, horizon=100)
+
+
+@pytest.mark.parametrize("name", ["tv-gp-ucb", "sw-gp-ucb", "r-gp-ucb", "wgp-ucb"])
+def test_drift_without_noise_needs_a_ridge(name):
+    with pytest.raises(ValueError, match=r"^noise must be positive where no ridge is given, got 0: pass ridge="):
+        NAMES[name](KERNEL, noise=0)
+    NAMES[name](KERNEL, noise=0, ridge=0.01)

@@ -19,6 +19,7 @@ EXAMPLES = {
     "many_arms": ["many_arms.svg", "shrinking.svg"],
     "own_kernel": ["own_kernel.svg"],
     "compare_on_a_table": ["compare_on_a_table.svg"],
+    "contexts_and_drift": ["contexts.svg", "drift.svg"],
 }
 
 

@@ -1,5 +1,6 @@
 """The papers' algorithms, each a short composition of the parts in `noregret.belief` and `noregret.decision`."""
 
+from noregret.algorithms.contexts_and_drift import cgp_ucb, r_gp_ucb, sw_gp_ucb, tv_gp_ucb, wgp_ucb
 from noregret.algorithms.domain_shrinking import bpe, gp_threds, reds
 from noregret.algorithms.heavy_tails import ata_gp_ucb, tgp_ucb
 from noregret.algorithms.kernelized_bandits import gp_ei, gp_pi, gp_ts, gp_ucb, igp_ucb, random
@@ -24,6 +25,11 @@ _BUILDERS = (
     rcgp_ucb,
     a_gp_ucb,
     lb_gp_ucb,
+    cgp_ucb,
+    tv_gp_ucb,
+    sw_gp_ucb,
+    r_gp_ucb,
+    wgp_ucb,
     bkb,
     bbkb,
     mini_gp_ucb,

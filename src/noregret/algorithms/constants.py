@@ -105,6 +105,11 @@ LIMITS: dict[str, Limit] = {
     "start": _number("be at least 1: rungs down to l_0 / start are in from the first round", lambda value: value >= 1),
     "threshold": AT_LEAST_0,
     "softness": _number("be positive", lambda value: 0 < value < math.inf),
+    "rate": INSIDE_0_1,
+    "discount": INSIDE_0_1,
+    "window": WHOLE,
+    "period": WHOLE,
+    "variation": AT_LEAST_0,
     "bounds": ("be two numbers a < b with a <= max f <= b", _is_interval),
 }
 """Of every keyword of the builders, what must hold."""

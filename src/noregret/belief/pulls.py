@@ -172,3 +172,12 @@ def _equal_rows(rows: Ints, arms: Floats, points: Floats) -> tuple[Ints, Ints, I
         equal = (values[places] == arms[:, axis]) & (known[kinds] == codes)
         rows, arms, kinds = rows[equal], arms[equal], kinds[equal]
     return rows, kinds, point_kinds
+
+
+def arms_of(arms: Floats, points: Floats) -> Ints:
+    """The index of the arm that equals each of (n, d) points, -1 where none does, (n,)."""
+    if not len(points):
+        return np.empty(0, np.intp)
+    distinct, kinds = np.unique(points + 0.0, axis=0, return_inverse=True)
+    places = places_among(arms, distinct)
+    return np.where(places < len(arms), places, -1)[kinds.reshape(-1)]

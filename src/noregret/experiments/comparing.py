@@ -19,6 +19,7 @@ import numpy as np
 from noregret import algorithms, problems
 from noregret.experiments.command import Refused
 from noregret.experiments.drawing import plot
+from noregret.experiments.running.run import check_follows
 from noregret.experiments.running.summary import Row, summarise
 from noregret.experiments.running.trials import Trial, build, children, keywords, play_all
 from noregret.extra import extra
@@ -107,7 +108,7 @@ def _check_builds(trials: Sequence[Trial]) -> None:
         raise Refused(f"the problem cannot be set up: {error}") from error
     for trial in trials:
         try:
-            trial.algorithm(problem)
+            check_follows(trial.algorithm(problem), problem)
         except (ValueError, TypeError) as error:
             raise Refused(f"{trial.name}: {error}") from error
 

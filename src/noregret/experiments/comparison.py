@@ -15,7 +15,7 @@ from noregret.algorithms import NAMES
 from noregret.belief.posterior import Floats
 from noregret.decision.loops import Algorithm
 from noregret.experiments.drawing import plot
-from noregret.experiments.running.run import World, run
+from noregret.experiments.running.run import ChangingWorld, World, run
 from noregret.experiments.running.summary import Interval, mean_interval, summarise
 from noregret.experiments.running.trace import Trace
 from noregret.experiments.running.trials import build
@@ -88,7 +88,7 @@ class Comparison:
 
 def compare(
     algorithms: Mapping[str, Algorithm | str] | Iterable[Algorithm | str],
-    problem: World | Continuous,
+    problem: World | ChangingWorld | Continuous,
     horizon: int,
     seeds: int | Iterable[Any] = 10,
 ) -> Comparison:

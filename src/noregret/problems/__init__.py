@@ -10,6 +10,7 @@ from functools import partial, wraps
 from typing import Any
 
 from noregret.belief.kernels import Matern, SquaredExponential
+from noregret.problems.changing import Changing, contextual, day_and_night, jump, motion, walk
 from noregret.problems.continuous import Continuous
 from noregret.problems.functions import MAXIMA, branin, hartmann3, hartmann4, hartmann6, rosenbrock
 from noregret.problems.hard_instance import lower_bound
@@ -21,6 +22,7 @@ from noregret.problems.tables import (
     cloud,
     intel_temperature,
     latency,
+    light_by_time,
     light_sensors,
     light_snapshot,
     stocks,
@@ -30,6 +32,7 @@ __all__ = [
     "MAXIMA",
     "NAMES",
     "Additive",
+    "Changing",
     "Continuous",
     "Gaussian",
     "Glitch",
@@ -43,21 +46,27 @@ __all__ = [
     "TwoPoint",
     "branin",
     "cloud",
+    "contextual",
+    "day_and_night",
     "gp_draw",
     "hartmann3",
     "hartmann4",
     "hartmann6",
     "intel_temperature",
+    "jump",
     "latency",
+    "light_by_time",
     "light_sensors",
     "light_snapshot",
     "lower_bound",
+    "motion",
     "rkhs",
     "rkhs_norm",
     "rkhs_sum",
     "rosenbrock",
     "standard",
     "stocks",
+    "walk",
 ]
 
 
@@ -74,7 +83,7 @@ def _same_for_all(builder: Callable[..., Problem]) -> Callable[..., Problem]:
 _SE = SquaredExponential(0.2)
 _MATERN = Matern(2.5, 0.2)
 
-NAMES: dict[str, Callable[..., Problem]] = {
+NAMES: dict[str, Callable[..., Problem | Changing]] = {
     "rkhs-se": partial(rkhs, _SE),
     "rkhs-matern": partial(rkhs, _MATERN),
     "gp-se": partial(gp_draw, _SE),
@@ -96,5 +105,11 @@ NAMES: dict[str, Callable[..., Problem]] = {
     "stocks": _same_for_all(stocks),
     "latency": _same_for_all(latency),
     "cloud": _same_for_all(cloud),
+    "contextual": contextual,
+    "light-by-time": light_by_time,
+    "motion": motion,
+    "jump": jump,
+    "day-and-night": day_and_night,
+    "walk": walk,
 }
 """Command-line names of the builders, each callable as ``builder(rng=seed)``."""

@@ -55,8 +55,8 @@ class Problem:
     paper: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arms", _frozen("arms", self.arms, 2))
-        object.__setattr__(self, "means", _frozen("means", self.means, 1))
+        object.__setattr__(self, "arms", frozen("arms", self.arms, "(N, d)"))
+        object.__setattr__(self, "means", frozen("means", self.means, "(N,)"))
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         if len(self.arms) != len(self.means) or len(self.means) == 0:
             raise ValueError(f"one mean per arm is needed, got {len(self.arms)} arms and {len(self.means)} means")
@@ -78,14 +78,19 @@ class Problem:
         standard deviation of the noisiest arm, left out where infinite. For Gaussian rewards it is also their
         sub-Gaussian constant R; for other rewards it is not.
         """
-        alpha = self.payoff.usual_alpha
-        known = {
-            "norm": self.norm,
-            "noise": self.payoff.deviation(self.means),
-            "alpha": alpha,
-            "moment": self.payoff.moment(self.means, alpha),
-        }
-        return {name: value for name, value in known.items() if value is not None and math.isfinite(value)}
+        return facts_of(self.payoff, self.means, self.norm)
+
+
+def facts_of(payoff: Payoff, means: Floats, norm: float | None) -> dict[str, float]:
+    """What is known of rewards with these means, (n,), and of a function of this norm, as `Problem.facts` has it."""
+    alpha = payoff.usual_alpha
+    known = {
+        "norm": norm,
+        "noise": payoff.deviation(means),
+        "alpha": alpha,
+        "moment": payoff.moment(means, alpha),
+    }
+    return {name: value for name, value in known.items() if value is not None and math.isfinite(value)}
 
 
 def rkhs_norm(matrix: Floats, values: Floats) -> float:
@@ -99,11 +104,10 @@ def rkhs_norm(matrix: Floats, values: Floats) -> float:
     return float(np.sqrt((along**2 / eigenvalues[kept]).sum()))
 
 
-def _frozen(name: str, values: Any, dimensions: int) -> Floats:
-    """A read-only copy as floats."""
+def frozen(name: str, values: Any, shape: str) -> Floats:
+    """A read-only copy as floats; ``shape`` is what it must have, such as (N, d)."""
     array = np.array(values, dtype=float)
-    if array.ndim != dimensions:
-        shape = "(N, d)" if dimensions == 2 else "(N,)"
+    if array.ndim != (1 if shape == "(N,)" else 2):
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite: drop the arms with nan or inf")

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from noregret.belief.kernels import Kernel, Matern, SquaredExponential, Tabular
+from noregret.belief.kernels import Columns, Kernel, Matern, SquaredExponential, Tabular
 from noregret.belief.posterior import Floats
+from noregret.problems.changing import Changing
 from noregret.problems.payoff import Payoff
 from noregret.problems.problem import Problem, Seed, rkhs_norm
 from noregret.problems.rewards import Gaussian, Resampled
@@ -52,6 +53,24 @@ def light_snapshot(folder: Folder = None, *, row: int | None = None, rng: Seed =
     """
     train, test = _table(folder, "light_train.csv"), _table(folder, "light_test.csv")
     return _snapshot("light snapshot", train, test, row, rng)
+
+
+def light_by_time(folder: Folder = None, *, rounds: int = 1000, rng: Seed = None) -> Changing:
+    """Which light sensor reads the most at this time: the context is where in the test series the round lies, 0 to 1.
+
+    The 192 test rows have no time stamps, but follow each other as in time: the brightest sensor changes from hour to
+    hour. Every round is of a random row. f is the reading, with mean 0 and variance 1 in the training rows. The kernel
+    is half the correlation of the training rows, and half that times Matern 3/2 in time, lengthscale 0.2. The noise is
+    Gaussian with 5 % of the variance.
+    """
+    train, test = _table(folder, "light_train.csv"), _table(folder, "light_test.csv")
+    rows = np.random.default_rng(rng).integers(len(test), size=rounds)
+    sensors = _correlation(train)
+    always, now = Columns(sensors, (1,)), Columns(Matern(1.5, 0.2), (0,))
+    kernel = 0.5 * always + 0.5 * (now * always)
+    means, times = (test - train.mean()) / train.std(), np.linspace(0, 1, len(test))[:, None]
+    noise = Gaussian(math.sqrt(0.05))
+    return Changing("light by time", sensors.arms, means[rows], kernel, noise, contexts=times[rows])
 
 
 def intel_temperature(folder: Folder = None, *, row: int | None = None, rng: Seed = None) -> Problem:

@@ -167,6 +167,15 @@ class Factor:
         row *= corner / pooled_corner
         self._root[last, last], self._noise[last] = pooled_corner, pooled
 
+    def fade(self, share: float) -> None:
+        """Make every covariance of a row with an arm this share of what it was, at O(r N); the rows stay as they are.
+
+        So it is when the arms are asked about at a later time, which the function at the rows says less about.
+        """
+        self._whitened.scale(share)
+        self.mean = share * self.mean
+        self.variance = self._prior_variance + share**2 * (self.variance - self._prior_variance)
+
     def explained(self, columns: Floats) -> tuple[Floats, Floats]:
         """The mean, and by how much the variance is below the prior's, each (n,), at points with K(rows, points)."""
         lifted = self.lifted(columns)

@@ -85,6 +85,11 @@ class Rows:
             if first < end:
                 part[first - rows.start : end - rows.start, columns] = values[first - start : end - start]
 
+    def scale(self, factor: float) -> None:
+        """Multiply all by a number, in place."""
+        for _, part in self._parts():
+            part *= factor
+
     def copy(self) -> Self:
         """An independent table."""
         twin = copy.copy(self)

@@ -39,6 +39,11 @@ STYLES: dict[str, tuple[str, Any]] = {
     "a-gp-ucb": (PURPLE, DOTTED),
     "lb-gp-ucb": (GREEN, DOTTED),
     "rcgp-ucb": (SKY, DASHDOT),
+    "cgp-ucb": (BLUE, LONG_DASHED),
+    "tv-gp-ucb": (ORANGE, LONG_DASHED),
+    "sw-gp-ucb": (GREEN, LONG_DASHED),
+    "r-gp-ucb": (RED, LONG_DASHED),
+    "wgp-ucb": (PURPLE, LONG_DASHED),
     "random": (GREY, SOLID),
 }
 """Colour and line of every algorithm."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from math import isfinite
 from time import perf_counter
-from typing import Any, NoReturn, Protocol, SupportsFloat
+from typing import Any, NoReturn, Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
 
@@ -28,6 +29,9 @@ WATCHABLE: dict[str, Callable[[Pull], float]] = {
 }
 """What a run can note at every pull: arms still in play, information gain, features in use."""
 
+
+Draw = Callable[[Any, Rng], Floats]
+"""Rewards of arms, from a generator."""
 
 Watch = Iterable[str] | Mapping[str, "str | Callable[[Pull], float]"]
 """Names of `WATCHABLE`, or functions of a pull by names of one's own."""
@@ -51,9 +55,18 @@ class World(Protocol):
         ...
 
 
+@runtime_checkable
+class ChangingWorld(Protocol):
+    """What a run needs of a problem that changes: its rounds, of which one follows the other."""
+
+    def at(self, round: int, /) -> World:
+        """The problem in a round, counted from 0; each of its arms there goes by the same index in all rounds."""
+        ...
+
+
 def run(
     algorithm: Algorithm,
-    problem: World | Continuous,
+    problem: World | ChangingWorld | Continuous,
     horizon: int,
     *,
     rng: Any = None,
@@ -66,7 +79,10 @@ def run(
     ----------
     algorithm : Algorithm
     problem : object with ``arms`` (N, d), ``means`` (N,) and ``rewards(arms, rng)``
-        Or, on a `Box`, with ``arms``, ``rewards(points, rng)`` and ``regret(points)``: a `problems.Continuous`.
+        Or, on a `Box`, with ``arms``, ``rewards(points, rng)`` and ``regret(points)``: a `problems.Continuous`. Or,
+        if it changes, with ``at(round)``, the problem in a round, from 0: a `problems.Changing`. Regret is then against
+        the best arm of the round. Where its arms change too, as rows (context, arm) do, the algorithm is moved to those
+        of the coming round, as by `Policy.change_arms`, and a batch is cut where they change.
     horizon : int
         Number of rewards. A batch that would go beyond it is cut.
     rng : None, int, SeedSequence or Generator
@@ -88,20 +104,24 @@ def run(
     ValueError
         If the horizon is not a positive whole number, or the algorithm stops or asks for no arm before it, or the
         problem returns a reward that is not finite, or there is nothing of a name to watch, or what is watched is no
-        number.
+        number; or the arms change, and the algorithm cannot go on with others.
     """
     horizon, seed = _positive(horizon), seed_sequence(rng)
+    check_follows(algorithm, problem)
     watched, advice = _Watched(watch, horizon), _Advice(algorithm, horizon)
     policy, world = (np.random.default_rng(child) for child in seed.spawn(2))
-    play = algorithm.play(as_space(problem.arms), policy)
+    if isinstance(problem, ChangingWorld):
+        play, draw = _follow(algorithm, problem, policy), _draws(problem)
+    else:
+        play, draw = algorithm.play(as_space(problem.arms), policy), problem.rewards
     try:
-        arms, rewards, seconds = _drive(play, problem, horizon, world, progress, watched, advice)
+        arms, rewards, seconds = _drive(play, draw, horizon, world, progress, watched, advice)
     finally:
         play.close()
     return Trace(
         arms=arms,
         rewards=rewards,
-        regret=_regret(problem, arms),
+        regret=_regret(problem, arms, np.arange(horizon)),
         seconds=seconds,
         algorithm=repr(algorithm),
         problem=str(getattr(problem, "name", None) or repr(problem)),
@@ -113,7 +133,7 @@ def run(
 
 def _drive(
     play: Play,
-    problem: World | Continuous,
+    draw: Draw,
     horizon: int,
     world: Rng,
     progress: Callable[[int], None] | None,
@@ -126,7 +146,7 @@ def _drive(
     need not be.
     """
     all_rewards = np.empty(horizon)
-    draw, clock, done = problem.rewards, perf_counter, 0
+    clock, done = perf_counter, 0
     start = clock()
     due = start + PROGRESS_SECONDS if progress else float("inf")
     pull = next(play)
@@ -167,8 +187,52 @@ def _drive(
     return all_arms, all_rewards, seconds
 
 
-def _regret(problem: Any, arms: Any) -> Floats:
-    """The best mean minus each pulled arm's, (n,); a problem on a box says it itself."""
+def _follow(algorithm: Algorithm, problem: ChangingWorld, rng: Rng) -> Play:
+    """A play that is on the arms of the coming round before every pull, and pulls no longer than these stay."""
+    start: Any = algorithm.play
+    arms, done = problem.at(0).arms, 0
+    play = start(arms, rng)
+    pull = next(play)
+    while True:
+        pulled, rewards = yield pull._replace(arms=_while_they_stay(problem, arms, done, pull.arms))
+        try:
+            pull = play.send((pulled, rewards))
+        except StopIteration:
+            return
+        done += len(pulled)
+        coming = problem.at(done).arms
+        if not np.array_equal(coming, arms):
+            check_follows(algorithm, problem, done)
+            play.close()
+            arms, play = coming, start(coming, rng, belief=pull.belief.at(coming))
+            pull = next(play)
+
+
+def _while_they_stay(problem: ChangingWorld, arms: Floats, done: int, asked: Ints) -> Ints:
+    """The first of the arms asked for, as many as there are rounds after ``done`` on these arms."""
+    changes = (i for i in range(1, len(asked)) if not np.array_equal(problem.at(done + i).arms, arms))
+    return asked[: next(changes, len(asked))]
+
+
+def check_follows(algorithm: Algorithm, problem: Any, round: int = 1) -> None:
+    """Raise ValueError if the problem's arms change in this round, and the algorithm cannot go on with others."""
+    changes = isinstance(problem, ChangingWorld) and not starts_from_belief(algorithm)
+    if changes and not np.array_equal(problem.at(round - 1).arms, problem.at(round).arms):
+        name = type(algorithm).__name__
+        raise ValueError(f"{name} cannot change its arms in the middle of a run, as this problem does: use Sequential")
+
+
+def _draws(problem: ChangingWorld) -> Draw:
+    """Rewards of a problem that changes: every pull meets the next round."""
+    rounds = count()
+    return lambda arms, rng: np.concatenate([problem.at(next(rounds)).rewards(arm, rng) for arm in arms[:, None]])
+
+
+def _regret(problem: Any, arms: Any, rounds: Any) -> Floats:
+    """The best mean minus each pulled arm's, (n,), in these rounds; a problem on a box says it itself."""
+    if isinstance(problem, ChangingWorld):
+        present = [(problem.at(int(round)).means, arm) for round, arm in zip(rounds, arms, strict=True)]
+        return np.array([float(np.max(means) - means[arm]) for means, arm in present])
     if isinstance(problem.arms, Box):
         return np.asarray(problem.regret(arms), dtype=float)
     means = np.asarray(problem.means, dtype=float)
@@ -232,12 +296,13 @@ class _Advice:
             pull.belief.update(arms, rewards)
         self.note(pull, self._horizon)
 
-    def regret(self, problem: World | Continuous) -> Floats:
+    def regret(self, problem: World | ChangingWorld | Continuous) -> Floats:
         """The regret of the arm recommended after each round, as it was last looked at, (horizon,)."""
         if not self._rounds:
             return np.full(self._horizon, np.nan)
         latest = np.searchsorted(self._rounds, np.arange(1, self._horizon + 1), side="right") - 1
-        return _regret(problem, np.array(self._arms))[latest]
+        coming = np.minimum(self._rounds, self._horizon - 1)  # the round that was being chosen for
+        return _regret(problem, np.array(self._arms), coming)[latest]
 
 
 def _refuse(arms: Ints, rewards: Floats, done: int) -> NoReturn:

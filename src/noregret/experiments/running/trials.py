@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from noregret.decision.loops import Algorithm
 from noregret.experiments.running.parallel import Engine
-from noregret.experiments.running.run import PROGRESS_SECONDS, Watch, World, run
+from noregret.experiments.running.run import PROGRESS_SECONDS, ChangingWorld, Watch, World, run
 from noregret.experiments.running.trace import Trace, set_aside
 
 _log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Trial:
 
     name: str
     """What tables and pictures call the algorithm."""
-    problem: Callable[..., World]
+    problem: Callable[..., World | ChangingWorld]
     """A function that makes the problem from a generator ``rng``."""
     algorithm: Callable[[Any], Algorithm]
     """A function that makes the algorithm from the problem it will play."""

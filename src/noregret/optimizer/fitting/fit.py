@@ -92,7 +92,6 @@ class FitMatern:
     lengthscale_spread: float = 1.0
     amplitude: float = 1.0
     amplitude_spread: float = 1.0
-    additive: float = 0.4
     enough: int = 50
     noise: float = 0.3
     noise_spread: float = 1.5
@@ -117,7 +116,7 @@ class FitMatern:
 
     def _medians(self, company: tuple[int, ...], parts: int) -> Floats:
         lengthscales = [self.lengthscale * together**0.25 for together in company]
-        return np.log([*lengthscales, *[self.amplitude, self.additive][:parts], self.noise])
+        return np.log([*lengthscales, *[self.amplitude] * parts, self.noise])
 
     def _spreads(self, dimension: int, parts: int) -> Floats:
         amplitudes = [self.amplitude_spread] * parts

@@ -1,0 +1,182 @@
+"""Functions that depend on a context, and functions that change.
+
+A. Krause, C. S. Ong. Contextual Gaussian process bandit optimization. NIPS 2011 (CGP-UCB).
+I. Bogunovic, J. Scarlett, V. Cevher. Time-varying Gaussian process bandit optimization. AISTATS 2016 (TV-GP-UCB).
+X. Zhou, N. Shroff. No-regret algorithms for time-varying Bayesian optimization. CISS 2021 (R-GP-UCB, SW-GP-UCB).
+Y. Deng, X. Zhou, B. Kim, A. Tewari, A. Gupta, N. Shroff. Weighted Gaussian process bandits for non-stationary
+environments. AISTATS 2022 (WGP-UCB).
+
+=================  =======================================================================================
+symbol             here
+=================  =======================================================================================
+B, R, delta        ``norm``, ``noise``, ``delta``
+gain               1/2 ln det(I + K / ridge) of what is remembered, realised
+epsilon            ``rate``: the share of f's variance that is new in every round
+W                  ``window``: the last W rewards count
+H                  ``period``: everything is forgotten every H rounds
+gamma              ``discount``: a reward of a rounds ago has weight gamma^a
+V                  ``variation``: within what is remembered, f differs from the present one by at most V at any arm
+=================  =======================================================================================
+
+The width of SW, R and WGP is that of `ay_ucb`, with the gain of what is remembered. Regret is dynamic: against the best
+arm of every round.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from noregret.algorithms.constants import check_constants, checks_constants
+from noregret.algorithms.tighter_widths import AYWidth, ay_ucb
+from noregret.belief.drift.memory import Restarts, Window
+from noregret.belief.drift.recent import Discounted, Recent
+from noregret.belief.drift.varying import VaryingGP
+from noregret.belief.exact import ExactGP
+from noregret.belief.kernels import KernelLike
+from noregret.belief.posterior import Posterior
+from noregret.decision.loops import Sequential
+from noregret.decision.rules import UCB
+
+
+@dataclass(frozen=True)
+class BayesianWidth:
+    """sqrt(2 ln(N pi^2 t^2 / (3 delta))) for N arms in round t, times ``scale``: f is a draw from the prior."""
+
+    delta: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_constants(delta=self.delta, scale=self.scale)
+
+    def __call__(self, posterior: Posterior) -> float:
+        coming = posterior.rounds + 1
+        return self.scale * math.sqrt(2 * math.log(len(posterior.arms) * (math.pi * coming) ** 2 / (3 * self.delta)))
+
+
+@dataclass(frozen=True)
+class DriftWidth(AYWidth):
+    """The width of `AYWidth` plus V sqrt(n / ridge), for n rewards remembered of functions at most V from the present.
+
+    The mean is off by at most |(K + ridge I)^-1 k(x)| |f_s(x_s) - f(x_s)| more. The first is at most std / sqrt(ridge),
+    the second, a vector of n numbers, at most V sqrt(n).
+    """
+
+    variation: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_constants(variation=self.variation)
+
+    def __call__(self, posterior: Any) -> float:
+        return super().__call__(posterior) + self.variation * math.sqrt(posterior.remembered / posterior.ridge)
+
+
+@checks_constants
+def cgp_ucb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    scale: float = 1.0,
+) -> Sequential:
+    """Contextual UCB on rows (context columns, arm columns): `ay_ucb` with one kernel on both, the rows changing.
+
+    The kernel is a product or a sum of one on the context's columns and one on the arm's:
+    ``Columns(k_context, (0,)) * Columns(k_arm, (1, 2))``. In every round `Policy.change_arms` is given the rows of the
+    present context; what was learnt stays. Thompson sampling, sketches and robust beliefs work so too: `gp_ts`, `bkb`,
+    `tgp_ucb` and `rcgp_ucb` with such a kernel are its relatives. The exact belief costs O(u^2 N) per round, with u
+    the distinct rows pulled so far.
+    """
+    return ay_ucb(kernel, norm=norm, noise=noise, delta=delta, ridge=ridge, scale=scale)
+
+
+@checks_constants
+def tv_gp_ucb(
+    kernel: KernelLike,
+    *,
+    rate: float = 0.01,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    scale: float = 1.0,
+) -> Sequential:
+    """UCB on a function that walks: the kernel times (1 - rate)^(|t - t'| / 2), and the Bayesian width.
+
+    The width is sqrt(2 ln(N pi^2 t^2 / (3 delta))), times ``scale``. f is a draw from the kernel, so its size is in the
+    kernel (``4.0 * kernel`` for values about 2), and there is no norm. What is some 10 / rate rounds old is forgotten:
+    see `VaryingGP` for the cost.
+    """
+    return Sequential(VaryingGP(kernel, _positive_ridge(noise, ridge), rate), UCB(BayesianWidth(delta, scale)))
+
+
+@checks_constants
+def sw_gp_ucb(
+    kernel: KernelLike,
+    *,
+    window: int = 200,
+    variation: float = 0.0,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    scale: float = 1.0,
+) -> Sequential:
+    """UCB on a sliding window: only the last ``window`` rewards count.
+
+    A round costs O(W + u^2 N), u the distinct arms among the last W rewards.
+    """
+    model = Recent(ExactGP(kernel, _positive_ridge(noise, ridge)), Window(window))
+    return Sequential(model, UCB(DriftWidth(norm, noise, delta, scale, variation)))
+
+
+@checks_constants
+def r_gp_ucb(
+    kernel: KernelLike,
+    *,
+    period: int = 200,
+    variation: float = 0.0,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    scale: float = 1.0,
+) -> Sequential:
+    """UCB with restarts: everything is forgotten every ``period`` rounds.
+
+    A round costs O(u N), as `ay_ucb`'s does, u the distinct arms pulled since the last restart.
+    """
+    model = Recent(ExactGP(kernel, _positive_ridge(noise, ridge)), Restarts(period))
+    return Sequential(model, UCB(DriftWidth(norm, noise, delta, scale, variation)))
+
+
+@checks_constants
+def wgp_ucb(
+    kernel: KernelLike,
+    *,
+    discount: float = 0.99,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    ridge: float | None = None,
+    scale: float = 1.0,
+) -> Sequential:
+    """UCB with weights: a reward of a rounds ago counts with weight discount^a for the mean, squared for the std.
+
+    The mean has ridge / discount^a for such a reward, the std ridge / discount^(2 a). Weights below 1e-8 are forgotten.
+    A round costs O(W + u^2 N), u the distinct arms among the W = 18 / (1 - discount) rewards remembered.
+    """
+    model = Discounted(ExactGP(kernel, _positive_ridge(noise, ridge)), discount)
+    return Sequential(model, UCB(AYWidth(norm, noise, delta, scale)))
+
+
+def _positive_ridge(noise: float, ridge: float | None) -> float:
+    """The ridge, R^2 unless given; without noise the first reward of an arm would hide all that come after it."""
+    if ridge is None and not noise:
+        raise ValueError("noise must be positive where no ridge is given, got 0: pass ridge=")
+    if ridge == 0:
+        raise ValueError("ridge must be positive where f changes, got 0: pass a small one such as 1e-4")
+    return noise**2 if ridge is None else ridge

@@ -1,0 +1,270 @@
+"""The belief about a function that walks at random: observations of long ago tell little about now."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from noregret.belief.arms import as_arms, as_points
+from noregret.belief.arrays import Array, beside, numpy_of, root_of_positive
+from noregret.belief.cluster.belief import BlockPosterior
+from noregret.belief.cluster.blocks import Blocks
+from noregret.belief.kernels import Kernel, KernelLike, as_kernel
+from noregret.belief.numerics.columns import KernelColumns
+from noregret.belief.numerics.draws import CovarianceRoot
+from noregret.belief.numerics.factor import Columns, Factor
+from noregret.belief.numerics.threads import threads_for
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
+from noregret.belief.pulls import arms_of
+
+KEPT = 4_000_000
+"""Numbers in the kernel columns that are kept for arms that come back."""
+
+
+@dataclass(frozen=True)
+class VaryingGP:
+    """Gaussian process that walks: f_(t+1) = sqrt(1 - rate) f_t + sqrt(rate) g_t, with g_t new draws from the kernel.
+
+    So the covariance of f_s(x) and f_t(y) is k(x, y) (1 - rate)^(|t - s| / 2). The belief after t rewards is about
+    round t + 1, and a reward is of the round in which it came.
+
+    The last W = 10 / rate rewards are remembered, and up to W more. Older ones, whose correlation with now is below
+    exp(-5), are forgotten, W at a time. So on N arms a round costs O(W (W + N)) on average, one in W of them O(W^2 (W +
+    N)), and the memory is O(W (W + N)), however many the rounds.
+
+    Parameters
+    ----------
+    kernel : Kernel, or any callable (n, d), (m, d) -> (n, m)
+    ridge : float
+        The variance of the noise, above 0.
+    rate : float
+        How much of the variance is new in every round, in (0, 1).
+
+    Examples
+    --------
+    >>> from noregret import SquaredExponential
+    >>> belief = VaryingGP(SquaredExponential(0.2), ridge=0.01, rate=0.1).prior([[0.0], [1.0]])
+    >>> belief.update(0, 1.0)
+    >>> belief.mean.round(3), belief.std.round(3)
+    (array([0.939, 0.   ]), array([0.33, 1.  ]))
+    """
+
+    kernel: Kernel
+    ridge: float
+    rate: float
+
+    def __init__(self, kernel: KernelLike, ridge: float, rate: float) -> None:
+        if not 0 < ridge < math.inf:
+            raise ValueError(f"ridge must be positive, got {ridge}")
+        if not 0 < rate < 1:
+            raise ValueError(f"rate must be in (0, 1), got {rate}")
+        object.__setattr__(self, "kernel", as_kernel(kernel))
+        object.__setattr__(self, "ridge", float(ridge))
+        object.__setattr__(self, "rate", float(rate))
+
+    @property
+    def memory(self) -> int:
+        """W, the rewards that are always remembered."""
+        return math.ceil(10 / self.rate)
+
+    def prior(self, arms: Any, rng: Rng | None = None) -> Any:
+        """Belief about f on these (N, d) arms before any reward."""
+        arms = as_arms(arms)
+        return (
+            BlockPosterior(self.prior(arms.first), arms) if isinstance(arms, Blocks) else VaryingPosterior(self, arms)
+        )
+
+
+class _Seen(NamedTuple):
+    """Observations, each a row of the factor."""
+
+    points: Floats
+    """Where they were made, (r, d)."""
+    arms: Ints
+    """The arm that each point is, -1 if it is none, (r,)."""
+    values: Floats
+    noise: Floats
+    """The variance of the noise of each, (r,)."""
+    rounds: Floats
+    """The round of each, (r,)."""
+
+    def and_one(self, *observation: Any) -> _Seen:
+        """With one more."""
+        return _Seen(
+            *(np.concatenate([old, np.asarray(new)[None]]) for old, new in zip(self, observation, strict=True))
+        )
+
+    def last(self, count: int) -> _Seen:
+        """The last so many."""
+        return _Seen._make(each[-count:] for each in self)
+
+
+class VaryingPosterior:
+    """The belief of `VaryingGP` (see `noregret.belief.posterior.Posterior` for the contract).
+
+    Mean, std and covariance are those of the coming round; gain and misfit are of the observations remembered.
+    """
+
+    largest_reward = HUGE
+
+    def __init__(self, model: VaryingGP, arms: Floats) -> None:
+        self._model, self.arms, self.ridge = model, arms, model.ridge
+        self._columns = KernelColumns(model.kernel, arms, KEPT)
+        self._factor = Factor(self._columns.variance)
+        none = np.empty(0)
+        self._seen = _Seen(np.empty((0, arms.shape[1])), np.empty(0, np.intp), none, none, none)
+        self.rounds, self.claimed_gain = 0, 0.0
+
+    @property
+    def mean(self) -> Array:
+        """Posterior mean of every arm, (N,)."""
+        return self._factor.mean
+
+    @property
+    def std(self) -> Array:
+        """Posterior standard deviation of every arm, (N,)."""
+        return root_of_positive(self._factor.variance)
+
+    @property
+    def information_gain(self) -> float:
+        """Realised gain of what is remembered, 1/2 ln det(I + K / ridge) with time in the kernel."""
+        return self._factor.gain
+
+    @property
+    def misfit(self) -> float:
+        """Y' (K + ridge I)^-1 y of what is remembered, with time in the kernel."""
+        return self._factor.misfit
+
+    @property
+    def effective_dimension(self) -> float:
+        """Sum of std(x_s)^2 / ridge over the pulls that are remembered, std that of the coming round."""
+        return float((self.predict(self._seen.points)[1] ** 2 / self._seen.noise).sum()) if self.rank else 0.0
+
+    @property
+    def rank(self) -> int:
+        """Number of observations remembered."""
+        return self._factor.rows
+
+    @property
+    def pulled(self) -> Ints:
+        """The distinct arms among what is remembered, in the order of their first pulls there."""
+        return np.array(list(dict.fromkeys(self._seen.arms[self._seen.arms >= 0].tolist())), np.intp)
+
+    def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
+        """Take in one or many rewards, each of a round of its own; None changes the variance only, and is of now."""
+        places, values, factors = as_pulls(arms, rewards, noise, len(self.arms), self.largest_reward)
+        points, std = np.asarray(numpy_of(self.arms[places])), numpy_of(self.std[places])
+        self._take(places, points, values, factors, std)
+
+    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
+        """Take in rewards of any (n, d) points, each of a round of its own; None changes the variance only."""
+        points = as_points(points, self.arms.shape[1])
+        _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
+        self._take(arms_of(self.arms, points), points, values, factors, self.predict(points)[1])
+
+    def predict(self, points: Any) -> tuple[Floats, Floats]:
+        """Mean and std in the coming round, each (n,), at any (n, d) points."""
+        points = as_arms(points)
+        prior = self._model.kernel.diag(points)
+        if not self.rank:
+            return 0.0 * prior, root_of_positive(prior)
+        mean, explained = self._factor.explained(self._covariances(points))
+        return mean, root_of_positive(prior - explained)
+
+    def sample(self, rng: Rng) -> Array:
+        """One joint draw on all arms, (N,), at O(N^3)."""
+        everywhere = np.arange(len(self.arms))
+        with threads_for(len(self.arms) ** 3):
+            draw = CovarianceRoot(self.covariance(everywhere, everywhere)).draw(rng)
+        return self.mean + beside(self.mean, draw)
+
+    def covariance(self, first: Ints, second: Ints) -> Floats:
+        """Posterior covariance of some arms with others in the coming round, (n,), (m,) -> (n, m)."""
+        prior = self._model.kernel(numpy_of(self.arms[first]), numpy_of(self.arms[second]))
+        return prior - self._factor.explained_covariance(first, second)
+
+    def at(self, arms: Any) -> Any:
+        """The same knowledge about other (N, d) arms, at O(W^2 N)."""
+        arms = as_arms(arms)
+        if isinstance(arms, Blocks):
+            return BlockPosterior(self.at(arms.first), arms, self._seen.points)
+        other = copy.copy(self)
+        other.arms = arms
+        other._columns = KernelColumns(self._model.kernel, other.arms, KEPT)
+        other._seen = self._seen._replace(arms=arms_of(other.arms, self._seen.points))
+        with threads_for(self.rank**2 * len(other.arms)):
+            other._factor = self._factor.moved(other._columns.variance, other._columns_of(other._seen), -1)
+        return other
+
+    def copy(self) -> Self:
+        """An independent posterior with the same knowledge."""
+        twin = copy.copy(self)
+        twin._columns, twin._factor = self._columns.copy(), self._factor.copy()
+        return twin
+
+    def _take(self, arms: Ints, points: Floats, values: Floats | None, factors: Floats | None, std: Floats) -> None:
+        """Learn from points that have this std before; where values are given, a round passes with each."""
+        ridges = self.ridge * (np.ones(arms.size) if factors is None else factors)
+        for i, arm in enumerate(arms.tolist()):
+            with threads_for((self.rank + 1) * len(self.arms)):
+                value = float(self.predict(points[i : i + 1])[0][0]) if values is None else float(values[i])
+                self._observe(arm, points[i], value, float(ridges[i]))
+                if values is not None:
+                    self.rounds += 1
+                    self._factor.fade(math.sqrt(1 - self._model.rate))
+            self._forget()
+        if values is not None:
+            self.claimed_gain += 0.5 * float(np.log1p(std**2 / ridges).sum())
+
+    def _observe(self, arm: int, point: Floats, value: float, ridge: float) -> None:
+        """Append a row, of the coming round."""
+        row, factor = self.rank, self._factor
+        if arm >= 0:
+            done = factor.append_one(arm, row, self._columns.of_one(arm), value, ridge)
+        else:
+            here = point[None]
+            border = factor.lifted(self._covariances(here)) if row else np.empty((0, 1))
+            columns, name = self._columns, np.array([len(self.arms)])
+            done = factor.append(
+                np.array([row]),
+                self._model.kernel(here, here),
+                border,
+                lambda slab: columns.at(name, here, slab),
+                np.array([value]),
+                np.array([ridge]),
+                -1,
+            )
+        if not done:
+            raise ValueError(f"ridge must be larger than rounding errors, got {self.ridge}: pass a larger one")
+        self._seen = self._seen.and_one(point, arm, value, ridge, self.rounds)
+
+    def _forget(self) -> None:
+        """Once twice as many observations as are to be remembered are there, drop the older half."""
+        kept = self._model.memory
+        if self.rank < 2 * kept:
+            return
+        seen = self._seen.last(kept)
+        apart = np.abs(seen.rounds[:, None] - seen.rounds)
+        with threads_for(kept**2 * (kept + len(self.arms))):
+            inner = self._model.kernel(seen.points, seen.points) * (1 - self._model.rate) ** (0.5 * apart)
+            columns = self._columns_of(seen)
+            self._factor.refactor(np.arange(kept), inner, columns, seen.values, seen.noise, -1)
+        self._seen = seen
+
+    def _fading(self, seen: _Seen) -> Floats:
+        """The correlation of each observation's round with the coming one, (r, 1)."""
+        return np.asarray((1 - self._model.rate) ** (0.5 * (self.rounds - seen.rounds)))[:, None]
+
+    def _covariances(self, points: Floats) -> Array:
+        """Prior covariance of the observations with (n, d) points in the coming round, (r, n)."""
+        columns = self._model.kernel(self._seen.points, points)
+        return columns * beside(columns, self._fading(self._seen))
+
+    def _columns_of(self, seen: _Seen) -> Columns:
+        """Prior covariance of observations with a slab of the arms in the coming round, (r, m)."""
+        names, fading = np.arange(len(seen.values)), beside(self._columns.variance, self._fading(seen))
+        return lambda slab: self._columns.at(names, seen.points, slab) * fading
