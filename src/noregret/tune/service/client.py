@@ -125,7 +125,8 @@ class Connection:
         """The params with the best bound: not the luckiest measurement."""
         found = self._send("GET", self._path("/best"))
         unknown = {"lower": -math.inf, "upper": math.inf, "gap": math.inf}
-        return RemoteEstimate(**{key: unknown.get(key) if value is None else value for key, value in found.items()})
+        parts: dict[str, Any] = {key: unknown[key] if value is None else value for key, value in found.items()}
+        return RemoteEstimate(**parts)
 
     def done(self, within: float | str, confidence: float = 0.95) -> bool:
         """Whether to stop: no setting is likely to be better than `best` by more than ``within``."""

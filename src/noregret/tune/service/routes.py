@@ -154,9 +154,12 @@ def show(study: Live) -> HTMLResponse:
 
 def _record(entry: Entry) -> models.RecordForm:
     record = entry.record
-    state = "running" if entry.answer is None else record.state
     return models.RecordForm(
-        id=record.number, params=record.params, value=record.value, state=state, context=entry.context
+        id=record.number,
+        params=record.params,
+        value=record.value,
+        state="running" if entry.answer is None else "failed" if record.value is None else "done",
+        context=entry.context,
     )
 
 
