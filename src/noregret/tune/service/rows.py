@@ -90,13 +90,14 @@ def newest(connection: Any, study: int) -> int:
     return -1 if number is None else int(number)
 
 
-def add(connection: Any, study: int, number: int, proposal: Proposal, distributions: Distributions) -> None:
-    """Write a new trial, running."""
-    trial = connection.execute(TRIAL, {"study": study, "number": number, "now": str(datetime.now())}).scalar()
+def add(connection: Any, study: int, number: int, proposal: Proposal, distributions: Distributions) -> int:
+    """Write a new trial, running; its id."""
+    trial = int(connection.execute(TRIAL, {"study": study, "number": number, "now": str(datetime.now())}).scalar())
     add_params(connection, trial, proposal.params, distributions)
     attributes = {TOLD: list(proposal.told), HOLDER: proposal.holder}
     attributes |= {} if proposal.context is None else {CONTEXT: proposal.context}
     connection.execute(ATTRIBUTE, [_attribute(trial, key, value) for key, value in attributes.items()])
+    return trial
 
 
 def hand_over(connection: Any, trial: int, old: dict[str, Any], new: dict[str, Any]) -> bool:
