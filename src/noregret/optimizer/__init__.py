@@ -1,7 +1,7 @@
 """THE OPTIMIZER: good results when nobody knows the constants.
 
 ======================  ==========================================================================================
-`spaces`                what there is to choose from, as points of the unit cube
+`spaces`                what there is to choose from and what is given with it, as points of the unit cube
 `fitting`               from measurements to scale, trust, kernel and noise
 `choosing`              what could be asked for, and what is worth measuring
 `calibration`           these steps and their order, each of them replaceable
@@ -12,6 +12,7 @@
 `comparing`             when the baseline is worth a measurement, and how much better others are
 `certifying`            how far off an estimate may be, how much better others may be, and when to stop
 `trials`                what was given away to be measured, and which answers have come
+`alone`                 methods for one thread at a time
 `checking`, `estimate`  the numbers that a user gives; what is believed about some params
 `conclusions`           what is recommended, believed and certain
 `showing`               measurements as frames, and where an optimizer stands in words

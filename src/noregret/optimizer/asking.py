@@ -86,7 +86,7 @@ class Asking:
 
         Where there are few points in all, those come last that are nearest to none of the sequence.
         """
-        space, seed = self._history.space, int(self._seed.generate_state(1)[0])
+        space, seed = self._tracker.space, int(self._seed.generate_state(1)[0])
         count = max(64, 2 << index.bit_length())  # few different lengths, each drawn once
         points = space.snap(sobol(count, len(space.groups), seed))[index:]
         if space.count <= self._calibration.candidates.few:
@@ -98,7 +98,7 @@ class Asking:
 
     def _again(self, index: int) -> int:
         """One of the points met, in turn: of those that may give a value, if there are any."""
-        met = np.arange(len(self._history.params))
+        met = self._tracker.met_here()
         hopeful = np.setdiff1d(met, self._history.unproven)
         choices = hopeful if hopeful.size else met
         return int(choices[index % choices.size])
@@ -119,8 +119,9 @@ class Asking:
             upper = self._calibration.exploring.upper(ahead.mean, ahead.std)
             scores = upper + log_chances(margins, len(upper)) if margins else upper
         else:
-            scores = question_scores(self._calibration.rule, ahead, margins, rng)
-        if len(hopeless) < len(scores):
+            scores = question_scores(self._calibration.rule, ahead, margins, rng, self._tracker.here)
+        scores[self._tracker.elsewhere] = -np.inf
+        if len(hopeless) < np.count_nonzero(scores > -np.inf):
             scores[hopeless] = -np.inf
         highest = scores.max()
         return self._tracker.met(int(np.argmax(scores >= highest - TIE * abs(highest))))
@@ -149,15 +150,19 @@ class Asking:
 
     def _explored(self, kind: Kind, belief: ExactPosterior, margins: Margins, rng: Rng) -> int | None:
         """The point of an exploring question; None for the highest upper bound."""
-        space, exploring, likely = self._history.space, self._calibration.exploring, among_likely(belief, margins)
+        space, exploring, elsewhere = self._tracker.space, self._calibration.exploring, self._tracker.elsewhere
+        likely = among_likely(belief, margins, self._tracker.here)
         match kind:
             case "leap":
                 point = exploring.leap(space, likely, rng)
                 return self._history.meet(space.decode(point[None])[0], point)
             case "hole":
-                worthwhile = log_chances(margins, len(belief.arms)) >= math.log(FAINT)
-                return self._tracker.met(hole(belief.arms, self._history.points, worthwhile))
+                places = np.delete(np.arange(len(belief.arms)), elsewhere)
+                worthwhile = log_chances(margins, len(belief.arms))[places] >= math.log(FAINT)
+                return self._tracker.met(int(places[hole(belief.arms[places], self._history.points, worthwhile)]))
             case "rough":
+                if not np.isin(belief.pulled, likely.pulled).any():
+                    return None
                 rougher = self._tracker.calibrated.fit.scaled(exploring.ratio)
                 return self._tracker.met(rough(belief, rougher.kernel(np.array(space.groups)), likely.pulled))
         return None

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from numbers import Integral
 from threading import RLock
-from typing import Any, TypeVar, cast, overload
+from typing import Any, overload
 
 import numpy as np
 
 from noregret.decision.playing import seed_sequence
+from noregret.optimizer.alone import alone
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
-from noregret.optimizer.checking import (
-    Goal,
-    checked_confidence,
-    checked_goal,
-    checked_tolerance,
-)
+from noregret.optimizer.checking import Goal, checked_goal
 from noregret.optimizer.comparing.baseline import checked_baseline
 from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.conclusions import Conclusions
@@ -27,22 +21,10 @@ from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.history import FAILURE, History
 from noregret.optimizer.showing.frames import Frames
 from noregret.optimizer.showing.words import Standing
+from noregret.optimizer.spaces.contexts import Pair, checked_contexts
 from noregret.optimizer.spaces.table import as_space
 from noregret.optimizer.tracker import Tracker
 from noregret.optimizer.trials import Measurement, Trial, Trials
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def _alone(method: Method) -> Method:
-    """The method, for one thread at a time."""
-
-    @wraps(method)
-    def guarded(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        with self._lock:
-            return method(self, *args, **kwargs)
-
-    return cast(Method, guarded)
 
 
 class Optimizer:
@@ -60,6 +42,8 @@ class Optimizer:
         The same seed and the same answers give the same questions.
     baseline : params, optional
         What others are compared with, see `gain`: measured first, and again as long as the gain hinges on its noise.
+    context : dict, optional
+        ``{"load": Float(0, 1), "region": Choice(["eu", "us"])}``: what is given with every question and not chosen.
     constraints : dict, optional
         ``{"memory": ("<=", 512), "accuracy": (">=", 0.9)}``: numbers that are told with each value, and may be noisy.
     calibration : Calibration, optional
@@ -88,6 +72,7 @@ class Optimizer:
         goal: Goal = "minimize",
         rng: Any = None,
         baseline: Any = None,
+        context: Any = None,
         constraints: Any = None,
         calibration: Calibration | None = None,
     ) -> None:
@@ -95,42 +80,49 @@ class Optimizer:
             raise ValueError(f"calibration must be a Calibration, got {calibration!r}")
         self.space, self.goal = as_space(space), checked_goal(goal)
         self.calibration, self.constraints = calibration or Calibration(), checked_constraints(constraints)
-        seed = seed_sequence(rng)
-        self._history = History(self.space)
-        self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
-        if self.baseline is not None:
-            self._history.anchor = self._history.meet(self.baseline)
+        self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
+        self._history = History(self._contexts.whole)
+        self.baseline = None if baseline is None else checked_baseline(self._contexts, baseline)
+        self._history.anchor = None if baseline is None else self._history.meet(self.baseline)
         self._tracker = Tracker(self._history, self.calibration, seed, self.constraints.values())
         self._asking = Asking(self._history, self._tracker, self.calibration, seed)
-        self._conclusions = Conclusions(self._history, self._tracker, self.calibration, goal, seed)
-        self._frames = Frames(self.space, self.constraints, self._conclusions.sign)
+        self._conclusions = Conclusions(self._history, self._tracker, self._contexts, self.calibration, goal, seed)
+        self._frames = Frames(self._contexts, self.constraints, self._conclusions.sign)
         self._trials, self._lock = Trials(), RLock()
 
     @overload
-    def ask(self) -> Trial: ...
+    def ask(self, count: None = None, context: Any = None) -> Trial: ...
     @overload
-    def ask(self, count: int) -> list[Trial]: ...
+    def ask(self, count: int, context: Any = None) -> list[Trial]: ...
 
-    @_alone
-    def ask(self, count: int | None = None) -> Trial | list[Trial]:
-        """What to measure next; with a ``count``, that many things to measure at once.
+    @alone
+    def ask(self, count: int | None = None, context: Any = None) -> Trial | list[Trial]:
+        """What to measure next, in this context if there are contexts; with a ``count``, so many things at once.
 
         Trials that are out are taken into account: they count as measured, with a value as expected. One that
         stays out while ten times as many others are answered as were out with it is taken for lost.
         """
         if count is None:
+            self._conclusions.turn_to(context)
             return self._sent(self._asking.next_point())
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
             raise ValueError(f"count must be a whole number from 1, got {count!r}")
-        return [self.ask() for _ in range(count)]
+        return [self.ask(context=context) for _ in range(count)]
 
-    @_alone
-    def expect(self, params: Any) -> Trial:
+    @alone
+    def expect(self, params: Any, context: Any = None) -> Trial:
         """A trial with params of your own: a first guess, or what another process has begun to measure."""
-        return self._sent(self._history.meet(self.space.checked(params)))
+        return self._sent(self._history.meet(self._contexts.checked(params, context)))
 
-    @_alone
-    def tell(self, trial: Trial | Any, value: float, noise: float | None = None, constraints: Any = None) -> None:
+    @alone
+    def tell(
+        self,
+        trial: Trial | Any,
+        value: float,
+        noise: float | None = None,
+        constraints: Any = None,
+        context: Any = None,
+    ) -> None:
         """The value of a trial, or of params measured in the past. ValueError, and nothing changed, if it is bad.
 
         Parameters
@@ -143,44 +135,48 @@ class Optimizer:
             Standard deviation of this value, if known; otherwise it is estimated.
         constraints : dict, optional
             The number of each constraint, ``{"memory": 480}``; None for one that was not measured.
+        context : dict, optional
+            The context that params were measured in, if there are contexts; a trial knows its own.
         """
         arrival = self._frames.arrival(value, noise, constraints)
-        self._history.add(arrival._replace(where=self._resolved(trial, failing=False)))
+        self._history.add(arrival._replace(where=self._resolved(trial, context, failing=False)))
 
-    @_alone
+    @alone
     def tell_many(self, frame: Any) -> None:
         """Measurements of the past, all or none: ValueError, and nothing changed, if one of them is bad.
 
         Parameters
         ----------
         frame : DataFrame, list of dicts, or dict of columns
-            Columns are named like the parameters, ``value``, and optionally ``noise`` and ``constraint.NAME``, as in
-            `to_frame`, whose ``state`` counts too: "failed" is `fail`, and "running" says nothing. What has no column
-            or an empty cell was not measured.
+            Columns are named like the parameters, ``context.NAME``, ``value``, and optionally ``noise`` and
+            ``constraint.NAME``, as in `to_frame`, whose ``state`` counts too: "failed" is `fail`, and "running" says
+            nothing. What has no column or an empty cell was not measured.
         """
-        for params, arrival in self._frames.arrivals(frame):
-            self._history.add(arrival._replace(where=self._resolved(params, arrival.failed)))
+        for (params, context), arrival in self._frames.arrivals(frame):
+            self._history.add(arrival._replace(where=self._resolved(params, context, arrival.failed)))
 
-    @_alone
-    def fail(self, trial: Trial | Any) -> None:
+    @alone
+    def fail(self, trial: Trial | Any, context: Any = None) -> None:
         """A trial, or params tried in the past, gave no value.
 
         Params that likely never will, since they or their neighbours keep failing, are not asked for again.
         """
         if isinstance(trial, Trial) and self._trials.has_failed(trial):
             return
-        self._history.add(FAILURE._replace(where=self._resolved(trial, failing=True)))
+        self._history.add(FAILURE._replace(where=self._resolved(trial, context, failing=True)))
 
-    @_alone
-    def best(self) -> Estimate:
+    @alone
+    def best(self, context: Any = None) -> Estimate:
         """The params with the largest lower confidence bound (upper, if minimising): not the luckiest measurement.
 
-        Of those that meet all constraints with a probability of at least 0.95; if there are none, the likeliest.
+        In this context, if there are contexts. Of those that meet all constraints with a probability of at least 0.95;
+        if there are none, the likeliest.
         """
+        self._conclusions.turn_to(context)
         return self._conclusions.best()
 
-    @_alone
-    def done(self, within: float | str, confidence: float = 0.95) -> bool:
+    @alone
+    def done(self, within: float | str, confidence: float = 0.95, context: Any = None) -> bool:
         """Whether to stop: no setting is likely to be better than `best` by more than ``within``.
 
         Ask after every answer if you like: the confidence is that of the first yes. It is no until there are
@@ -194,66 +190,68 @@ class Optimizer:
             In the units of the values; or "2%", of the size of the best estimate.
         confidence : float
             Probability of being right.
+        context : dict, optional
+            The context that it is about, if there are contexts.
         """
-        tolerance, risk = checked_tolerance(within), 1 - checked_confidence(confidence)
-        if self._history.measured < self.calibration.first(self.space):
-            return False
-        return self._conclusions.is_done(tolerance, risk)
+        self._conclusions.turn_to(context)
+        return self._conclusions.is_done(within, confidence)
 
-    @_alone
+    @alone
     def gain(self) -> Gain:
         """How much better `best` is than the baseline, with the interval of the difference."""
         if self.baseline is None:
             raise ValueError("gain() needs something to compare with: Optimizer(..., baseline=params)")
         return self._conclusions.gain(self.baseline)
 
-    @_alone
-    def predict(self, params: Any) -> Estimate:
-        """What is believed about these params."""
-        return self._conclusions.predict(params)
+    @alone
+    def predict(self, params: Any, context: Any = None) -> Estimate:
+        """What is believed about these params, in this context if there are contexts."""
+        return self._conclusions.predict(params, context)
 
-    @_alone
+    @alone
     def to_frame(self) -> Any:
         """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
 
-        Columns are ``trial state value noise``, one per parameter, and ``constraint.NAME``. The state is "done",
-        "failed" or "running"; a trial is empty where params of the past were told.
+        Columns are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. The state
+        is "done", "failed" or "running"; a trial is empty where params of the past were told.
         """
         return self._frames.frame(self._history, self._trials)
 
-    @_alone
+    @alone
     def __repr__(self) -> str:
         return str(self._standing())
 
-    @_alone
+    @alone
     def _repr_html_(self) -> str:
         return self._standing().html()
 
     def _standing(self) -> Standing:
         values, out = self._history.measured, len(self._trials.running())
-        best, gain = self.best() if values else None, self.gain() if self._conclusions.has_gain else None
-        failures = len(self._history.arrivals) - values
-        return Standing(self.goal, self.space.names, self.constraints, values, failures, out, best, gain)
+        best = self.best() if values and not self._contexts.contexts else None  # each context has another best
+        gain = self.gain() if self._conclusions.has_gain else None
+        failed = len(self._history.arrivals) - values
+        return Standing(self.goal, self.space.names, self.constraints, values, failed, out, best, gain)
 
     @property
-    @_alone
+    @alone
     def calibrated(self) -> Calibrated:
         """Scale, kernel, noise and view of the noise that the measurements led to, as of the last milestone."""
         return self._tracker.calibrated
 
     @property
-    @_alone
+    @alone
     def measurements(self) -> list[Measurement]:
         """All values told, in order, and how far each is trusted."""
         arrivals = self._history.arrivals
         trust = self._tracker.trust if self._history.measured > 1 else np.ones(len(arrivals))
         return [
-            Measurement(self._params(arrival.where), self._conclusions.sign * arrival.value, float(t))
+            Measurement(params, self._conclusions.sign * arrival.value, float(t), context)
             for arrival, t in zip(arrivals, trust, strict=True)
+            for params, context in [self._parted(arrival.where)]
             if not arrival.failed
         ]
 
-    @_alone
+    @alone
     def __copy__(self) -> Optimizer:
         """An optimizer of its own with the same past: cheap, since what never changes is shared."""
         twin = Optimizer.__new__(Optimizer)
@@ -275,20 +273,22 @@ class Optimizer:
 
     def _sent(self, number: int) -> Trial:
         """A new trial at this point."""
-        trial = self._trials.send(number, self._params(number))
+        trial = self._trials.send(number, *self._parted(number))
         self._asking.sent(trial.id, number)
         return trial
 
-    def _params(self, number: int) -> Any:
-        """The params of a point, as a copy that may be changed."""
-        return self.space.checked(self._history.params[number])
+    def _parted(self, number: int) -> Pair:
+        """The params of a point and their context, as copies that may be changed."""
+        return self._contexts.parted(self._history.params[number])
 
-    def _resolved(self, trial: Trial | Any, failing: bool) -> int:
+    def _resolved(self, trial: Trial | Any, context: Any, failing: bool) -> int:
         """The point that an answer is about; the trial it answers is out no more."""
         if not isinstance(trial, Trial):
-            number = self._history.meet(self.space.checked(trial))
+            number = self._history.meet(self._contexts.checked(trial, context))
             self._close(self._asking.oldest(number), failing)
             return number
+        if context is not None:
+            raise ValueError(f"a trial knows its context, got {context!r}: leave it out")
         number = self._trials.number(trial)
         self._close(trial.id, failing)
         return number

@@ -28,6 +28,8 @@ from noregret.optimizer.constraining.constraint import Constraint
 from noregret.optimizer.constraining.margins import Margins, Side
 from noregret.optimizer.constraining.questions import penalised
 from noregret.optimizer.history import UNKNOWN, Arrival, History
+from noregret.optimizer.spaces.contexts import Within
+from noregret.optimizer.spaces.space import Space
 
 LOG = logging.getLogger("noregret")
 HARDLY = 0.3
@@ -56,11 +58,13 @@ class Tracker:
         constraints: Iterable[Constraint] = (),
     ) -> None:
         self._history, self._calibration, self._seed = history, calibration, seed
+        self.space = history.space  # where candidates are: all of it, or one context
         self._sides = [Side(history, calibration, *numbered) for numbered in enumerate(constraints)]
         self._fitted_at = 0
         self._fitted: Calibrated | None = None  # as of the last milestone for fitting
         self._calibrated: Calibrated | None = None  # the same, its views in the order of the last weighing
         self._weighed: _Weighed | None = None
+        self._measured: ExactPosterior | None = None  # at the points that were weighed
         self._belief: ExactPosterior | None = None
         self._candidates = np.empty((0, len(history.space.groups)))
         self._arms: dict[int, int] = {}  # the arm of each point that has one
@@ -78,6 +82,22 @@ class Tracker:
         twin._belief = None if self._belief is None else self._belief.copy()
         twin._arms, twin._trust, twin._suspects = dict(self._arms), list(self._trust), dict(self._suspects)
         return twin
+
+    def turn_to(self, space: Space) -> None:
+        """From now on candidates are in this part of the space, which is all of it or one context."""
+        if space != self.space:
+            self.space, self._belief = space, None
+
+    @property
+    def here(self) -> Ints | None:
+        """The arms that are in the context which candidates are in, None where there are no contexts."""
+        return np.flatnonzero(self.space.holds(self.belief().arms)) if isinstance(self.space, Within) else None
+
+    @property
+    def elsewhere(self) -> Ints:
+        """The other arms."""
+        here = self.here
+        return np.empty(0, dtype=np.intp) if here is None else np.setdiff1d(np.arange(len(self.belief().arms)), here)
 
     @property
     def constraints(self) -> int:
@@ -113,7 +133,7 @@ class Tracker:
         number = next((number for number, its in self._arms.items() if its == arm), None)
         if number is not None:
             return self._history.params[number]
-        return self._history.space.decode(self.belief().arms[[arm]])[0]
+        return self.space.decode(self.belief().arms[[arm]])[0]
 
     def met(self, arm: int) -> int:
         """The number of the point that this arm is; it is met now if it was a mere candidate."""
@@ -136,9 +156,15 @@ class Tracker:
         """
         if not self._suspects:
             return []
-        belief = self.belief()
-        highest = float(belief.mean[belief.pulled].max())
-        return [number for number, value in self._suspects.items() if value > highest]
+        belief, here = self.belief(), self.here
+        highest = float(belief.mean[belief.pulled if here is None else here].max())
+        possible = set(self.met_here().tolist())
+        return [number for number, value in self._suspects.items() if value > highest and number in possible]
+
+    def met_here(self) -> Ints:
+        """The numbers of the points in the context which candidates are in; all where there are no contexts."""
+        points = self._history.points
+        return np.flatnonzero(self.space.holds(points)) if isinstance(self.space, Within) else np.arange(len(points))
 
     def belief(self, needed: Iterable[int] = ()) -> ExactPosterior:
         """What is believed after all arrivals, at least two of which have a value, with the needed points as arms."""
@@ -151,9 +177,9 @@ class Tracker:
             fit = self._fitted.fit
             LOG.debug("fitted after %d answers: noise %.3g, lengthscales %s", fit_at, fit.noise, fit.lengthscales)
             self._fitted_at = fit_at
-        if self._weighed is None or self._weighed.stop != draw_at:
+        if self._belief is None or self._weighed is None or self._weighed.stop != draw_at:
             with threads_for(MANY_SMALL_STEPS):
-                self._redraw(draw_at, needed)
+                self._draw(draw_at, needed)
         elif not self._place(needed):
             self._build(needed)
         assert self._belief is not None
@@ -161,8 +187,8 @@ class Tracker:
             self._take(len(self._trust))
         return self._belief
 
-    def _redraw(self, stop: int, needed: Iterable[int]) -> None:
-        """Weigh the first ``stop`` arrivals, and draw candidates in the light of them."""
+    def _weigh(self, stop: int) -> None:
+        """Weigh the first ``stop`` arrivals."""
         evidence, numbers = self._history.evidence(stop)
         assert self._fitted is not None
         evidence, space = self._fitted.scale.standardised(evidence), self._history.space
@@ -170,12 +196,19 @@ class Tracker:
         kept = np.union1d(essential(self._fitted, evidence, most), np.flatnonzero(numbers == self._history.anchor))
         left_out = frozenset(np.delete(numbers, kept).tolist())
         evidence, numbers = evidence.only(kept), numbers[kept]
-        self._calibrated, values, trust, noise, self._model, measured = conditioned(self._fitted, evidence)
+        self._calibrated, values, trust, noise, self._model, self._measured = conditioned(self._fitted, evidence)
         self._weighed = _Weighed(stop, left_out, numbers[evidence.where], values, noise, trust)
-        rng = np.random.default_rng(child(self._seed, 1, stop))
-        lengthscales = np.array(self._calibrated.fit.lengthscales)[evidence.groups]
-        margins = [side.measured(self._fitted_at, stop) for side in self._sides]
-        self._candidates = self._calibration.candidates(space, penalised(measured, margins), lengthscales, rng)
+
+    def _draw(self, stop: int, needed: Iterable[int]) -> None:
+        """Draw candidates in the light of the first ``stop`` arrivals."""
+        if self._weighed is None or self._weighed.stop != stop:
+            self._weigh(stop)
+        assert self._calibrated is not None
+        assert self._measured is not None
+        rng, fit = np.random.default_rng(child(self._seed, 1, stop)), self._calibrated.fit
+        lengthscales = np.array(fit.lengthscales)[list(self.space.groups)]
+        measured = penalised(self._measured, [side.measured(self._fitted_at, stop) for side in self._sides])
+        self._candidates = self._calibration.candidates(self.space, measured, lengthscales, rng)
         self._build(needed)
 
     def _place(self, needed: Iterable[int]) -> bool:
@@ -196,7 +229,7 @@ class Tracker:
         """The arm of the candidate with this key, None if there is none."""
         if self._others is None:
             assert self._belief is not None
-            space, points = self._history.space, self._belief.arms
+            space, points = self.space, self._belief.arms
             first = len(points) - self._extra
             self._others = {space.key(p): arm for arm, p in enumerate(space.decode(points[first:]), first)}
         return self._others.get(key)

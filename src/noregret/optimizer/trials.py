@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 from uuid import uuid4
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One thing to measure. Its ``token`` tells the trials of different optimizers apart, wherever a trial has been."""
+    """One thing to measure, in a context if there are contexts.
+
+    Its ``token`` tells the trials of different optimizers apart, wherever a trial has been.
+    """
 
     id: int
     params: Any
-    token: str = field(default="", repr=False)
+    token: str = ""
+    context: Any = None
+
+    def __repr__(self) -> str:
+        context = "" if self.context is None else f", context={self.context!r}"
+        return f"Trial(id={self.id}, params={self.params!r}{context})"
 
 
-class Measurement(NamedTuple):
-    """One value that was told, and how far it is trusted: about 1 if it fits the others, about 0 if it is absurd."""
-
+class _Measured(NamedTuple):
     params: Any
     value: float
     trust: float
+
+
+class Measurement(_Measured):
+    """One value that was told, and how far it is trusted: about 1 if it fits the others, about 0 if it is absurd.
+
+    It unpacks into params, value and trust. Its ``context`` is None if there are no contexts.
+    """
+
+    context: Any
+
+    def __new__(cls, params: Any, value: float, trust: float, context: Any = None) -> Self:
+        measurement = super().__new__(cls, params, value, trust)
+        measurement.context = context
+        return measurement
 
 
 class _Sent(NamedTuple):
@@ -51,9 +71,9 @@ class Trials:
         twin.answers = list(self.answers)
         return twin
 
-    def send(self, number: int, params: Any) -> Trial:
+    def send(self, number: int, params: Any, context: Any) -> Trial:
         """A new trial at the point with this number."""
-        trial = Trial(len(self._sent), params, uuid4().hex)
+        trial = Trial(len(self._sent), params, uuid4().hex, context)
         self._sent.append(_Sent(number, trial.token))
         return trial
 
@@ -61,8 +81,9 @@ class Trials:
         """The number of a trial's point; ValueError if it is none of these, or has been told already."""
         self._check_own(trial)
         if trial.id in self._told:
+            context = "" if trial.context is None else ", context=trial.context"
             raise ValueError(
-                f"trial {trial.id} has been told already: tell(trial.params, value) adds a second measurement"
+                f"trial {trial.id} has been told already: tell(trial.params, value{context}) adds a second measurement"
             )
         return self._sent[trial.id].number
 

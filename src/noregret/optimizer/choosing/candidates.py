@@ -36,11 +36,14 @@ class Candidates:
     few: int = 1000
 
     def __call__(self, space: Space, measured: Posterior, lengthscales: Floats, rng: Rng) -> Floats:
-        """Points of the space, (N, d), given the belief on what was measured and the lengthscale of each coordinate."""
+        """Points of the space, (N, d), given the belief on what was measured and the lengthscale of each coordinate.
+
+        What was measured, brought into the space where it lies outside, is among them.
+        """
         if space.count <= self.few:
             return space.everything()
-        known, groups = len(measured.arms), np.array(space.groups)
-        points = np.vstack([measured.arms, space.snap(shifted(sobol(self.cover, len(groups), 0), rng))])
+        groups = np.array(space.groups)
+        points = np.vstack([space.snap(measured.arms), space.snap(shifted(sobol(self.cover, len(groups), 0), rng))])
         mean, std = measured.predict(points)
         for radius in self.radii:
             best = points[np.union1d(top(mean + std, self.centres), top(mean, self.centres))]
@@ -49,7 +52,7 @@ class Candidates:
             cloud_mean, cloud_std = measured.predict(cloud)
             points = np.vstack([points, cloud])
             mean, std = np.concatenate([mean, cloud_mean]), np.concatenate([std, cloud_std])
-        return points[known:]
+        return points
 
 
 def top(scores: Floats, count: int) -> Ints:

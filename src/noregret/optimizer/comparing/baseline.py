@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from noregret.belief.exact import ExactPosterior
-from noregret.optimizer.spaces.space import Space
+from noregret.optimizer.spaces.contexts import Contexts
 
 WORTH = 0.1
 """A measurement of the baseline must take at least this part off the variance of the gain."""
@@ -38,9 +38,14 @@ def is_worth_measuring(belief: ExactPosterior, best: int, baseline: int) -> bool
     return taken >= WORTH * total and 2 * math.sqrt(total) > PRECISE * gain
 
 
-def checked_baseline(space: Space, baseline: Any) -> Any:
-    """The baseline as params of the space; ValueError if it is none."""
+def checked_baseline(contexts: Contexts, baseline: Any) -> Any:
+    """The baseline as params of the space; ValueError if it is none, or if there are contexts."""
+    if contexts.contexts is not None:
+        raise ValueError(
+            "baseline and context must not be given both, as the gain would be another in each context: drop the "
+            "baseline, and compare best(context) with predict(params, context)"
+        )
     try:
-        return space.checked(baseline)
+        return contexts.space.checked(baseline)
     except ValueError as error:
         raise ValueError(f"baseline must be params of the space: {error}") from None

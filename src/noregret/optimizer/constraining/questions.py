@@ -47,26 +47,31 @@ def penalised(belief: ExactPosterior, margins: Margins) -> Posterior:
     return cast(Posterior, Constrained(belief, margins)) if margins else belief
 
 
-def among_likely(belief: ExactPosterior, margins: Margins) -> Posterior:
-    """The same, and what is likely feasible, or else the likeliest, is all that counts as pulled."""
-    if not margins:
+def among_likely(belief: ExactPosterior, margins: Margins, here: Ints | None = None) -> Posterior:
+    """The same, and what is likely feasible, or else the likeliest, is all that counts as pulled.
+
+    In a context every arm that is ``here`` counts as pulled before that: few or none of them have been, but what was
+    measured in other contexts tells about them.
+    """
+    if not margins and here is None:
         return belief
-    chances = log_chances(margins, len(belief.arms))[belief.pulled]
+    pulled = belief.pulled if here is None else here
+    chances = log_chances(margins, len(belief.arms))[pulled]
     likely = chances >= min(math.log(LIKELY), float(chances.max()))
-    return cast(Posterior, Constrained(belief, margins, belief.pulled[likely]))
+    return cast(Posterior, Constrained(belief, margins, pulled[likely]))
 
 
-def question_scores(rule: Rule, belief: ExactPosterior, margins: Margins, rng: Rng) -> Floats:
+def question_scores(rule: Rule, belief: ExactPosterior, margins: Margins, rng: Rng, here: Ints | None = None) -> Floats:
     """The rule's scores, which are taken for logarithms, plus ln P(feasible), (N,).
 
     While nothing that was measured is possible, the most likely feasible arm scores highest, as long as measuring it
     still tells something; where no arm has more than a faint chance, the one that comes nearest if it is very good.
     """
     if not margins:
-        return np.array(rule(belief, rng))
+        return np.array(rule(among_likely(belief, margins, here), rng))
     chances = log_chances(margins, len(belief.arms))
-    if chances[belief.pulled].max() >= math.log(POSSIBLE):
-        return np.asarray(rule(among_likely(belief, margins), rng) + chances)
+    if chances[belief.pulled if here is None else here].max() >= math.log(POSSIBLE):
+        return np.asarray(rule(among_likely(belief, margins, here), rng) + chances)
     if chances.max() < math.log(FAINT):
         chances = closeness(margins, len(chances), WIDTH)
     return np.asarray(chances + np.log(_news(margins)))

@@ -1,7 +1,7 @@
 """Frames: measurements as a table, read from whatever a table comes as and written as a DataFrame.
 
-The columns are ``trial state value noise``, one per parameter, and ``constraint.NAME``. A cell is empty where there is
-nothing to say: the value of a failure, a noise that nobody knows, a parameter that does not apply.
+The columns are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. A cell is
+empty where there is nothing to say: the value of a failure, a noise that nobody knows, a parameter that does not apply.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from noregret.extra import extra
 from noregret.optimizer.checking import LARGEST, checked_noise, checked_value
 from noregret.optimizer.constraining.constraint import Constraints, checked_numbers
 from noregret.optimizer.history import FAILURE, NOWHERE, Arrival, History
-from noregret.optimizer.spaces.space import Space
+from noregret.optimizer.spaces.contexts import Contexts, Pair
 from noregret.optimizer.spaces.table import Table, is_missing
 from noregret.optimizer.trials import Trials
 
@@ -22,6 +22,9 @@ ABOUT = ("trial", "state", "value", "noise")
 
 PREFIX = "constraint."
 """What the name of a constraint's column begins with."""
+
+GIVEN = "context."
+"""What the name of a context's column begins with."""
 
 STATES = ("done", "failed", "running")
 
@@ -35,6 +38,7 @@ class Row(NamedTuple):
     noise: Any = None
     constraints: Mapping[str, Any] = {}
     trial: int | None = None
+    context: Any = None
 
 
 class Frames:
@@ -42,14 +46,16 @@ class Frames:
 
     Parameters
     ----------
-    space : Space
+    contexts : Contexts
+        The space of the params, and the contexts, if there are any.
     constraints : dict of Constraint
     sign : float
         The factor that makes larger values better.
     """
 
-    def __init__(self, space: Space, constraints: Constraints, sign: float) -> None:
-        self._space, self._constraints, self._sign = space, constraints, sign
+    def __init__(self, contexts: Contexts, constraints: Constraints, sign: float) -> None:
+        self._contexts, self._space, self._constraints, self._sign = contexts, contexts.space, constraints, sign
+        self._given = {GIVEN + name: name for name in contexts.contexts.names} if contexts.contexts else {}
 
     def arrival(self, value: Any, noise: Any, constraints: Any) -> Arrival:
         """An answer that has yet to be put where it belongs; ValueError if it is bad."""
@@ -57,7 +63,7 @@ class Frames:
         signed = self._sign * min(max(value, -LARGEST), LARGEST)
         return Arrival(NOWHERE, signed, noise, checked_numbers(self._constraints, constraints))
 
-    def arrivals(self, frame: Any) -> list[tuple[Any, Arrival]]:
+    def arrivals(self, frame: Any) -> list[tuple[Pair, Arrival]]:
         """The params and the answer of each row that was measured or failed; ValueError if one is bad."""
         return [self._checked(number, row) for number, row in enumerate(self._read(frame)) if row.state != "running"]
 
@@ -65,33 +71,42 @@ class Frames:
         """All answers in order, and the trials that are out, as a DataFrame."""
         pandas, columns = extra("pandas", "frames"), self._columns()
         answers = zip(history.arrivals, trials.answers, strict=True)
-        rows = [self._row(arrival, history.params[arrival.where], trial) for arrival, trial in answers]
-        rows += [Row(history.params[number], "running", trial=id) for id, number in trials.running().items()]
+        rows = [
+            self._row(arrival, trial)._replace(**self._parted(history, arrival.where)) for arrival, trial in answers
+        ]
+        out = trials.running().items()
+        rows += [Row(state="running", trial=id, **self._parted(history, number)) for id, number in out]
         frame = pandas.DataFrame([self._cells(row) for row in rows], columns=columns)
         numbers = ["value", "noise", *(PREFIX + name for name in self._constraints)]
         return frame.astype({"trial": "Int64"} | dict.fromkeys(numbers, float))
 
     def _columns(self) -> list[Any]:
         """The columns that there may be, in order; ValueError if a parameter has the name of another column."""
-        clash = [name for name in self._space.names if name in ABOUT or str(name).startswith(PREFIX)]
+        prefixes = (PREFIX, GIVEN) if self._given else (PREFIX,)
+        clash = [name for name in self._space.names if name in ABOUT or str(name).startswith(prefixes)]
         if clash:
             raise ValueError(f"a frame has a column {clash[0]!r} of its own: rename the parameter of that name")
-        return [*ABOUT, *self._space.names, *(PREFIX + name for name in self._constraints)]
+        return [*ABOUT, *self._space.names, *self._given, *(PREFIX + name for name in self._constraints)]
 
-    def _checked(self, number: int, row: Row) -> tuple[Any, Arrival]:
-        """The params and the answer of a row; ValueError, with its number, if it is bad."""
+    def _parted(self, history: History, number: int) -> dict[str, Any]:
+        """The params and the context of a point, by these names."""
+        return self._contexts.parted(history.params[number])._asdict()
+
+    def _checked(self, number: int, row: Row) -> tuple[Pair, Arrival]:
+        """The params with their context, and the answer, of a row; ValueError, with its number, if it is bad."""
         try:
             is_failure = row.state == "failed"
             arrival = FAILURE if is_failure else self.arrival(row.value, row.noise, row.constraints)
-            return self._space.checked(row.params), arrival
+            return self._contexts.parted(self._contexts.checked(row.params, row.context)), arrival
         except ValueError as error:
             raise ValueError(f"row {number} of the frame: {error}") from None
 
-    def _row(self, arrival: Arrival, params: Any, trial: int | None) -> Row:
+    def _row(self, arrival: Arrival, trial: int | None) -> Row:
+        """The row of an answer, but for its params and their context."""
         if arrival.failed:
-            return Row(params, "failed", trial=trial)
+            return Row(None, "failed", trial=trial)
         told = dict(zip(self._constraints, arrival.constraints, strict=True))
-        return Row(params, "done", self._sign * arrival.value, arrival.noise, told, trial)
+        return Row(None, "done", self._sign * arrival.value, arrival.noise, told, trial)
 
     def _read(self, frame: Any) -> list[Row]:
         """The rows of a DataFrame, a list of dicts or a dict of columns."""
@@ -109,7 +124,8 @@ class Frames:
         if state == "done" and "value" not in cells:
             raise ValueError(f"row {number} has no value: drop it, or give it the state 'failed' in a column 'state'")
         told = {name: cells.get(PREFIX + name) for name in self._constraints}
-        return Row(self._params(cells), state, cells.get("value"), cells.get("noise"), told)
+        context = {name: cells[column] for column, name in self._given.items() if column in cells}
+        return Row(self._params(cells), state, cells.get("value"), cells.get("noise"), told, context=context or None)
 
     def _params(self, cells: Mapping[Any, Any]) -> Any:
         params = {name: cells[name] for name in self._space.names if name in cells}
@@ -119,7 +135,10 @@ class Frames:
     def _cells(self, row: Row) -> dict[Any, Any]:
         params = dict(row.params if isinstance(row.params, Mapping) else enumerate(row.params))
         constraints = {PREFIX + name: number for name, number in row.constraints.items()}
-        return dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True)) | params | constraints
+        given = {GIVEN + name: value for name, value in (row.context or {}).items()}
+        return (
+            dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True)) | params | given | constraints
+        )
 
 
 def _rows(frame: Any) -> list[Mapping[Any, Any]]:

@@ -143,29 +143,30 @@ class Product:
     def names(self) -> list[Any]:
         return list(self.parameters)
 
-    def checked(self, params: Any) -> dict[str, Any]:
+    def checked(self, params: Any, what: str = "params") -> dict[str, Any]:
+        """The params as the space returns them; ValueError, which says what they are, if they are none of its."""
         if not isinstance(params, Mapping):
-            raise ValueError(f"params must be a dict with a value for each parameter, got {params!r}")
+            raise ValueError(f"{what} must be a dict with a value for each parameter, got {params!r}")
         unknown = next((name for name in params if name not in self.parameters), None)
         if unknown is not None:
-            raise ValueError(f"params must have a value for each of {list(self.parameters)}: unknown {unknown!r}")
+            raise ValueError(f"{what} must have a value for each of {list(self.parameters)}: unknown {unknown!r}")
         named = {name: parameter for name, parameter in self.parameters.items() if name in params}
         values = {name: parameter.checked(name, params[name]) for name, parameter in named.items()}
-        self._check_complete(values)
+        self._check_complete(values, what)
         return values
 
-    def _check_complete(self, values: Mapping[str, Any]) -> None:
+    def _check_complete(self, values: Mapping[str, Any], what: str) -> None:
         """Raise ValueError unless these are values of all parameters that apply, and of no others."""
         needed = self.applicable(values)
         missing = next((name for name in needed if name not in values), None)
         if missing is not None:
             because = self.parameters[missing].when
             why = f", which applies when {in_words(because)}" if because else ""
-            raise ValueError(f"params must have a value for each of {needed}: {missing!r} is missing{why}")
+            raise ValueError(f"{what} must have a value for each of {needed}: {missing!r} is missing{why}")
         extra = next((name for name in values if name not in needed), None)
         if extra is not None:
             raise ValueError(
-                f"params must have values only for what applies, here {needed}: leave out {extra!r}, which applies "
+                f"{what} must have values only for what applies, here {needed}: leave out {extra!r}, which applies "
                 f"only when {in_words(self.parameters[extra].when or {})}"
             )
 

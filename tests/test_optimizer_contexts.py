@@ -1,0 +1,298 @@
+"""Contexts: what is given with a question, and how params are chosen and recommended for it."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from noregret import Choice, Float, Int, Optimizer
+from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.choosing.exploring import Exploring
+from noregret.optimizer.spaces.contexts import Pair, Pairs, Within
+from noregret.optimizer.spaces.space import Product
+from noregret.optimizer.spaces.table import Table
+
+LINE = {"x": Float(0, 1)}
+CONTEXT = {"load": Float(10, 70), "region": Choice(["eu", "us", "as"])}
+CALM = {"load": 40, "region": "eu"}
+
+
+def off(params, context):
+    """The best x moves with the load, and jumps with the region."""
+    return (params["x"] - context["load"] / 100 - {"eu": 0.2, "us": 0.0, "as": 0.1}[context["region"]]) ** 2
+
+
+def some_context(rng):
+    return {"load": float(rng.uniform(10, 70)), "region": ["eu", "us", "as"][rng.integers(3)]}
+
+
+def played(rounds=60, seed=0, noise=0.02, **options):
+    opt, rng = Optimizer(LINE, rng=seed, context=CONTEXT, **options), np.random.default_rng(seed)
+    for _ in range(rounds):
+        trial = opt.ask(context=some_context(rng))
+        opt.tell(trial, off(trial.params, trial.context) + noise * rng.standard_normal())
+    return opt
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        Product({"k": Int(1, 3), "c": Choice(["a", "b", "c"]), "z": Float(0, 1, when={"c": "a"})}),
+        Table([{"a": 1, "b": "u"}, {"a": 2, "b": "v"}, {"a": 2, "b": "u"}]),
+        Table(np.random.default_rng(0).random((5, 2))),
+    ],
+)
+def test_pairs_are_a_space_and_one_context_is_a_part_of_it(space):
+    contexts = Product({"load": Float(10, 70), "on": Choice([True, False])})
+    pairs, given = Pairs(space, contexts), {"load": 17.3, "on": False}
+    within, cube = Within(space, contexts, given), np.random.default_rng(1).random((20, len(pairs.groups)))
+    assert len(pairs.company) == max(pairs.groups) + 1 == len(pairs.names)
+    for part in (pairs, within):
+        points, params = part.snap(cube), part.decode(cube)
+        np.testing.assert_allclose(part.encode(params), points)
+        np.testing.assert_array_equal(part.snap(points), points)
+        assert [part.key(p) for p in part.decode(points)] == [part.key(p) for p in params]
+    assert {tuple(p.context.items()) for p in within.decode(cube)} == {tuple(given.items())}
+    assert within.holds(within.snap(cube)).all()
+    assert not within.holds(pairs.snap(cube)).any()
+    assert within.count == space.count
+
+
+def test_everything_there_is_in_a_context():
+    pairs = Pairs(Product({"k": Int(1, 3)}), Product({"on": Choice(["y", "n"])}))
+    assert len(pairs.everything()) == pairs.count == 6
+    within = Within(pairs.space, pairs.contexts, {"on": "n"})
+    assert within.decode(within.everything()) == [Pair({"k": k}, {"on": "n"}) for k in (1, 2, 3)]
+
+
+def test_what_is_recommended_fits_the_context():
+    """After 60 noisy answers, means over three seeds. One recommendation for all contexts is off by 0.04 at best."""
+    regrets = []
+    for seed in range(3):
+        opt, rng = played(seed=seed), np.random.default_rng(50)
+        contexts = [some_context(rng) for _ in range(20)]
+        regrets += [off(opt.best(context).params, context) for context in contexts]
+    assert np.mean(regrets) < 0.005
+
+
+def test_questions_are_about_the_context_asked_for():
+    opt, rng = played(30), np.random.default_rng(9)
+    for _ in range(5):
+        context = some_context(rng)
+        trials = opt.ask(2, context)
+        assert [trial.context for trial in trials] == [context, context]
+        assert trials[0].params != trials[1].params
+    opt.tell(trials[1], 0.1)
+    opt.fail(trials[0])
+    assert opt.measurements[-1].context == context
+
+
+def test_exploring_stays_in_the_context():
+    """Every kind of question that explores, from the 20th question on."""
+    calibration = Calibration(exploring=Exploring(share=8.0, after=20))
+    opt, rng = Optimizer(LINE, rng=0, context=CONTEXT, calibration=calibration), np.random.default_rng(0)
+    for _ in range(50):
+        context = some_context(rng)
+        trial = opt.ask(context=context)
+        assert trial.context == context
+        opt.tell(trial, off(trial.params, context) + 0.3 * rng.standard_t(1.5))
+
+
+def test_a_table_of_candidates_has_contexts_too():
+    rows, rng = [{"cores": c, "memory": m} for c in (1, 2, 4, 8) for m in (8, 16, 32)], np.random.default_rng(0)
+    opt = Optimizer(rows, goal="maximize", rng=0, context={"hour": Int(0, 23)})
+    for _ in range(60):
+        trial = opt.ask(context={"hour": int(rng.integers(24))})
+        is_day = 8 <= trial.context["hour"] < 20
+        opt.tell(trial, (trial.params["cores"] if is_day else -trial.params["cores"]) + 0.1 * rng.standard_normal())
+    assert opt.best({"hour": 13}).params["cores"] == 8
+    assert opt.best({"hour": 1}).params["cores"] == 1
+
+
+def test_few_settings_are_all_asked_for_in_each_context():
+    opt = Optimizer({"k": Int(1, 3)}, rng=0, context={"on": Choice(["y", "n"])})
+    asked = [opt.ask(context={"on": on}).params["k"] for on in "yyynnn"]
+    assert sorted(asked[:3]) == sorted(asked[3:]) == [1, 2, 3]
+    trial = opt.ask(context={"on": "y"})
+    assert trial.context == {"on": "y"}
+
+
+def test_constraints_are_met_in_each_context():
+    opt, rng = played(0, goal="maximize", constraints={"heat": ("<=", 60)}), np.random.default_rng(0)
+    for _ in range(40):
+        trial = opt.ask(context=some_context(rng))
+        heat = 100 * trial.params["x"] + trial.context["load"] / 2
+        opt.tell(trial, trial.params["x"] + 0.01 * rng.standard_normal(), constraints={"heat": heat})
+    for load, most in ((20, 0.5), (60, 0.3)):
+        best = opt.best({"load": load, "region": "us"})
+        assert most - 0.1 < best.params["x"] <= most + 0.01
+    assert pickle.loads(pickle.dumps(opt)).ask(context=CALM).params == opt.ask(context=CALM).params
+
+
+def test_done_is_about_one_context():
+    """Where everything was measured is known what is best; where nothing was it is not."""
+    opt, rng = Optimizer({"k": Int(1, 5)}, rng=0, context={"load": Float(0, 1)}), np.random.default_rng(0)
+    for load in (0.0, 0.05, 0.1):
+        for k in (1, 2, 3, 4, 5) * 3:
+            opt.tell({"k": k}, k + 0.01 * rng.standard_normal(), context={"load": load})
+    assert opt.done(0.5, context={"load": 0.05})
+    assert opt.best({"load": 0.05}).gap < 0.5
+    assert not opt.done(0.5, context={"load": 0.9})
+    assert opt.best({"load": 0.9}).gap == np.inf
+
+
+def test_the_past_is_told_with_its_context():
+    opt = Optimizer(LINE, rng=0, context=CONTEXT)
+    opt.tell({"x": 0.5}, 1.0, context=CALM)
+    opt.tell({"x": 0.5}, 3.0, 0.1, context=CALM | {"region": "us"})
+    opt.fail({"x": 0.5}, context=CALM)
+    waiting = opt.expect({"x": 0.25}, context=CALM)
+    opt.tell({"x": 0.25}, 2.0, context=CALM)
+    with pytest.raises(ValueError, match=r"told already: tell\(trial.params, value, context=trial.context\) adds"):
+        opt.tell(waiting, 2.0)
+    opt.tell(waiting.params, 2.5, context=waiting.context)
+    assert [(m.value, m.context["region"]) for m in opt.measurements] == [
+        (1.0, "eu"),
+        (3.0, "us"),
+        (2.0, "eu"),
+        (2.5, "eu"),
+    ]
+    assert opt.predict({"x": 0.5}, CALM).params == {"x": 0.5}
+
+
+def test_frames_have_a_column_for_each_part_of_the_context():
+    pytest.importorskip("pandas")
+    opt = played(12)
+    opt.fail(opt.ask(context=CALM))
+    opt.ask(context=CALM)
+    frame = opt.to_frame()
+    assert list(frame.columns) == ["trial", "state", "value", "noise", "x", "context.load", "context.region"]
+    assert frame["context.load"].iloc[-1] == 40
+    other = Optimizer(LINE, rng=0, context=CONTEXT)
+    other.tell_many(frame)
+    assert [m[:2] for m in other.measurements] == [m[:2] for m in opt.measurements]
+    assert [m.context for m in other.measurements] == [m.context for m in opt.measurements]
+    assert other.best(CALM) == opt.best(CALM)
+    with pytest.raises(ValueError, match=r"row 0 of the frame: context must have .* 'region' is missing"):
+        other.tell_many([{"x": 0.5, "value": 1.0, "context.load": 20}])
+    assert len(other.measurements) == 12
+
+
+def test_copies_go_on_alike():
+    opt = played(20)
+    for twin in (copy.copy(opt), pickle.loads(pickle.dumps(opt))):
+        assert twin.best(CALM) == opt.best(CALM)
+        assert twin.ask(context=CALM).params == copy.copy(opt).ask(context=CALM).params
+
+
+def test_looking_at_other_contexts_changes_nothing():
+    """The next question depends on the answers, not on who has looked at what."""
+    opt, quiet = played(30), played(30)
+    opt.best({"load": 70, "region": "as"})
+    opt.predict({"x": 0.1}, {"load": 10, "region": "us"})
+    assert opt.ask(context=CALM).params == quiet.ask(context=CALM).params
+    assert "30 values" in repr(opt)
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        (None, r"context must have a value for each of \['load', 'region'\], got none: pass context="),
+        ({"load": 20}, "context must have a value for each of .*: 'region' is missing"),
+        (CALM | {"hour": 3}, "context must have a value for each of .*: unknown 'hour'"),
+        (CALM | {"load": 80}, "load must be from 10 to 70, got 80"),
+        (CALM | {"region": "uk"}, "region must be one of"),
+        (CALM | {"load": float("nan")}, "load must be"),
+        ([40, "eu"], "context must be a dict"),
+    ],
+)
+def test_a_bad_context_changes_nothing(context, words):
+    opt, same = played(12), played(12)
+    calls = [
+        lambda: opt.ask(context=context),
+        lambda: opt.ask(3, context),
+        lambda: opt.expect({"x": 0.5}, context),
+        lambda: opt.tell({"x": 0.5}, 1.0, context=context),
+        lambda: opt.fail({"x": 0.5}, context),
+        lambda: opt.best(context),
+        lambda: opt.predict({"x": 0.5}, context),
+        lambda: opt.done(0.1, context=context),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=words):
+            call()
+    assert len(opt.measurements) == 12
+    assert opt.ask(context=CALM).params == same.ask(context=CALM).params
+
+
+def test_without_contexts_there_is_none():
+    opt = Optimizer(LINE, rng=0)
+    trial = opt.ask()
+    assert trial.context is None
+    with pytest.raises(ValueError, match="there must be no context, as the optimizer was made without one"):
+        opt.ask(context=CALM)
+    with pytest.raises(ValueError, match="there must be no context"):
+        opt.tell({"x": 0.5}, 1.0, context={})
+    opt.tell(trial, 1.0)
+    assert len(opt.measurements) == 1
+
+
+def test_a_trial_brings_its_context():
+    opt = Optimizer(LINE, rng=0, context=CONTEXT)
+    trial = opt.ask(context=CALM)
+    assert "context={'load': 40.0, 'region': 'eu'}" in repr(trial)
+    with pytest.raises(ValueError, match=r"a trial knows its context, got .*: leave it out"):
+        opt.tell(trial, 1.0, context=CALM)
+    opt.tell(trial, 1.0)
+    assert opt.best(CALM).params == trial.params
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        ({}, "context must be a dict of Float, Int and Choice with at least one entry"),
+        ([1, 2], "context must be a dict of Float, Int and Choice"),
+        ({"load": 3}, "context must be a dict of Float, Int and Choice: parameter 'load' must be a Float"),
+    ],
+)
+def test_what_contexts_there_are_is_checked(context, words):
+    with pytest.raises(ValueError, match=words):
+        Optimizer(LINE, context=context)
+
+
+def test_a_baseline_is_compared_with_by_hand():
+    with pytest.raises(ValueError, match=r"drop the baseline, and compare best\(context\) with predict\(params"):
+        Optimizer(LINE, context=CONTEXT, baseline={"x": 0.5})
+    opt = played(30)
+    assert opt.best(CALM).estimate < opt.predict({"x": 0.0}, CALM).estimate
+
+
+def test_failures_in_one_context_leave_the_others_alone():
+    """Where everything fails something is recommended all the same: for that context, and not another's point."""
+    opt = Optimizer({"k": Int(1, 4)}, goal="maximize", rng=0, context={"on": Choice(["y", "n"])})
+    for _ in range(12):
+        for on in "yn":
+            trial = opt.ask(context={"on": on})
+            assert trial.context == {"on": on}
+            if on == "n":
+                opt.fail(trial)
+            else:
+                opt.tell(trial, float(trial.params["k"]))
+    assert opt.best({"on": "y"}).params == {"k": 4}
+    assert opt.best({"on": "n"}).params["k"] in (1, 2, 3, 4)
+    assert opt.best({"on": "n"}).gap == np.inf
+    assert opt.done(0.5, context={"on": "y"})
+    assert not opt.done(0.5, context={"on": "n"})
+
+
+def test_nobody_knows_a_context_before_the_first_answer():
+    opt = Optimizer(LINE, rng=0, context=CONTEXT)
+    with pytest.raises(ValueError, match="needs a value: none has been told yet"):
+        opt.best(CALM)
+    with pytest.raises(ValueError, match="needs at least 2 values"):
+        opt.predict({"x": 0.5}, CALM)
+    assert not opt.done(0.1, context=CALM)
+    opt.tell({"x": 0.25}, 1.0, context=CALM)
+    opt.tell({"x": 0.75}, 2.0, context=CALM)
+    assert abs(opt.best(CALM | {"load": 50}).params["x"] - 0.25) < 0.1
