@@ -170,6 +170,29 @@ def test_constraints_are_told_by_name(client):
     assert client.get(f"{study}/best").json()["feasible"] < 1.0
 
 
+def test_a_context_is_given_with_each_question(client):
+    load = {"load": {"type": "float", "low": 0, "high": 1}}
+    body = {"name": "context", "space": X, "context": load}
+    assert client.post("/studies", json=body).status_code == 201
+    assert places(client.post("/studies", json={**body, "baseline": {"x": 0.5}})) == [["body", "baseline"]]
+    study = "/studies/context"
+    assert places(client.post(f"{study}/ask")) == [["body", "context"]]
+    assert places(client.post(f"{study}/ask", json={"context": {"load": 2}})) == [["body", "context"]]
+    assert places(client.get(f"{study}/best?context=x")) == [["query", "context"]]
+    for number in range(24):
+        here = {"load": number % 2}
+        (trial,) = ask(client, study, context=here, client="me")
+        assert ask(client, study, context=here, client="me") == [trial]
+        assert tell(client, study, trial["id"], (trial["params"]["x"] - 0.2 - 0.6 * here["load"]) ** 2) == 200
+    for number in (0, 1):
+        here = json.dumps({"load": number})
+        best = client.get(f"{study}/best", params={"context": here}).json()
+        assert abs(best["params"]["x"] - 0.2 - 0.6 * number) < 0.2
+        assert client.get(f"{study}/done", params={"within": 10, "context": here}).status_code == 200
+    assert client.get(f"{study}/trials").json()["trials"][1]["context"] == {"load": 1}
+    assert client.get(f"{study}/").status_code == 409
+
+
 @pytest.mark.parametrize("name", ["../a", "a/b", "", ".", "..", "a b", "é", "a" * 101, "a\0", "a\n", "-a", ".hidden"])
 def test_names_cannot_lead_anywhere(client, folder, name):
     before = set(folder.rglob("*"))

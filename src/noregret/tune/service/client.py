@@ -45,7 +45,7 @@ def connect(url: str, study: str, token: str | None = None, *, space: Any = None
     space : dict, optional
         As for `Optimizer`: the study is made if it is not there, and must be the same if it is.
     options
-        ``goal``, ``baseline`` and ``constraints`` of a study that is to be made.
+        ``goal``, ``baseline``, ``constraints`` and ``context`` of a study that is to be made.
     """
     connection = Connection(url, study, token)
     if space is not None:
@@ -77,6 +77,7 @@ class Connection:
         goal: str = "minimize",
         baseline: Any = None,
         constraints: Mapping[str, tuple[str, float]] | None = None,
+        context: Mapping[str, Float | Int | Choice] | None = None,
     ) -> None:
         """Make the study, if it is not there; ValueError if there is another one of its name."""
         sides = {"<=": "max", ">=": "min"}
@@ -84,23 +85,24 @@ class Connection:
             "name": self.study,
             "goal": goal,
             "space": {name: _form(parameter) for name, parameter in space.items()},
+            "context": context and {name: _form(parameter) for name, parameter in context.items()},
             "baseline": baseline,
             "constraints": {name: {sides[side]: bound} for name, (side, bound) in (constraints or {}).items()},
         }
         self._send("POST", "/studies", body)
 
     @overload
-    def ask(self) -> Trial: ...
+    def ask(self, count: None = None, context: Any = None, *, client: str | None = None) -> Trial: ...
     @overload
-    def ask(self, count: int, *, client: str | None = None) -> list[Trial]: ...
+    def ask(self, count: int, context: Any = None, *, client: str | None = None) -> list[Trial]: ...
 
-    def ask(self, count: int | None = None, *, client: str | None = None) -> Trial | list[Trial]:
+    def ask(self, count: int | None = None, context: Any = None, *, client: str | None = None) -> Trial | list[Trial]:
         """What to measure next; with a ``count``, that many things to measure at once.
 
         A ``client`` is a word of your own, such as the name of a machine: who asks with the same word again, after a
         crash say, gets the trials that it has not answered.
         """
-        body = {"count": 1 if count is None else count, "client": client}
+        body = {"count": 1 if count is None else count, "context": context, "client": client}
         asked = self._send("POST", self._path("/ask"), body)["trials"]
         trials = [Trial(found["id"], found["params"]) for found in asked]
         return trials[0] if count is None else trials
@@ -121,16 +123,16 @@ class Connection:
         """A trial gave no value."""
         self._send("POST", self._path(f"/trials/{_id(trial)}/fail"))
 
-    def best(self) -> Estimate:
-        """The params with the best bound: not the luckiest measurement."""
-        found = self._send("GET", self._path("/best"))
+    def best(self, context: Any = None) -> Estimate:
+        """The params with the best bound, in this context if there are contexts: not the luckiest measurement."""
+        found = self._send("GET", self._path(f"/best?{_query(context)}"))
         unknown = {"lower": -math.inf, "upper": math.inf, "gap": math.inf}
         parts: dict[str, Any] = {key: unknown[key] if value is None else value for key, value in found.items()}
         return RemoteEstimate(**parts)
 
-    def done(self, within: float | str, confidence: float = 0.95) -> bool:
+    def done(self, within: float | str, confidence: float = 0.95, context: Any = None) -> bool:
         """Whether to stop: no setting is likely to be better than `best` by more than ``within``."""
-        asked = urlencode({"within": within, "confidence": confidence})
+        asked = _query(context, within=within, confidence=confidence)
         return bool(self._send("GET", self._path(f"/done?{asked}"))["done"])
 
     def trials(self) -> list[dict[str, Any]]:
@@ -165,6 +167,10 @@ def _form(parameter: Float | Int | Choice) -> dict[str, Any]:
     kind = "float" if isinstance(parameter, Float) else "int"
     form = {"type": kind, "low": parameter.low, "high": parameter.high, "log": parameter.log, "step": parameter.step}
     return {**form, "when": when}
+
+
+def _query(context: Any, **values: Any) -> str:
+    return urlencode(values | ({} if context is None else {"context": json.dumps(context)}))
 
 
 def _number(value: Any) -> float | None:

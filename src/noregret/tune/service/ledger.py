@@ -103,4 +103,4 @@ class Ledger:
         entry = self.entries[number]
         assert entry.answer is not None
         constraints = {name: entry.answer.constraints.get(name) for name in self._constraints}
-        return entry.record.params, entry.answer.value, entry.answer.noise, constraints
+        return entry.record.params, entry.answer.value, entry.answer.noise, constraints, entry.context

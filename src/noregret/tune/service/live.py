@@ -22,11 +22,10 @@ from noregret.optimizer.constraining.constraint import checked_constraints
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.learning.findings import Findings
-from noregret.tune.learning.suggest import replay_of
 from noregret.tune.service import rows
 from noregret.tune.service.ledger import Entry, Ledger
 from noregret.tune.service.rows import Answer, Proposal
-from noregret.tune.service.served import Served
+from noregret.tune.service.served import Served, replay_of
 from noregret.tune.service.storage import Storage
 from noregret.tune.store.holder import Silence
 from noregret.tune.study.study import Params
@@ -131,18 +130,18 @@ class LiveStudy:
             self._storage.patiently(self._read_on)
             return list(self._ledger.entries.values())
 
-    def best(self) -> Estimate | None:
+    def best(self, context: Params | None) -> Estimate | None:
         """The recommended params, None as long as there is no value."""
         known = self._known()
-        return known.optimizer.best() if known.has_value else None
+        return known.optimizer.best(context) if known.has_value else None
 
-    def done(self, within: float | str, confidence: float) -> tuple[bool, float, float]:
+    def done(self, within: float | str, confidence: float, context: Params | None) -> tuple[bool, float, float]:
         """Whether to stop, how much better other params may be, and with what probability that holds."""
         known = self._known()
         if not known.has_value:
             return False, math.inf, LEVEL
-        best = known.optimizer.best()
-        return known.optimizer.done(within, confidence), best.gap, best.level
+        best = known.optimizer.best(context)
+        return known.optimizer.done(within, confidence, context), best.gap, best.level
 
     def findings(self) -> Findings:
         """What the page shows."""
@@ -229,10 +228,13 @@ class LiveStudy:
         if not any(plan.missing > 0 for plan in plans):
             return
         answers, fresh = self._ledger.answers()
-        optimizer = self._replay(answers, [entry.record.params for entry in self._ledger.outstanding()])
+        optimizer = self._replay(answers)
+        for entry in self._ledger.outstanding():
+            optimizer.expect(entry.record.params, entry.context)
         for plan in plans:
             while plan.missing > 0:
-                plan.proposals.append(Proposal(optimizer.ask().params, fresh, _holder(plan.wish), plan.wish.context))
+                params = optimizer.ask(context=plan.wish.context).params
+                plan.proposals.append(Proposal(params, fresh, _holder(plan.wish), plan.wish.context))
                 fresh = []
 
     def _write(self, plans: Sequence[Plan]) -> None:

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from noregret.optimizer.comparing.baseline import checked_baseline
+from noregret.optimizer.spaces.contexts import checked_contexts
 from noregret.optimizer.spaces.parameter import checked_when
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.optimizer.spaces.table import as_space
@@ -123,6 +125,11 @@ class StudyForm(Form):
         return {name: form.parameter() for name, form in self.space.items()}
 
     @property
+    def contexts(self) -> dict[str, Float | Int | Choice] | None:
+        """The contexts for the Optimizer."""
+        return _parameters(self.context)
+
+    @property
     def limits(self) -> dict[str, Constraint]:
         """The constraints for a study."""
         return {name: bound.constraint() for name, bound in self.constraints.items()}
@@ -135,18 +142,23 @@ class StudyForm(Form):
 
     @field_validator("context")
     @classmethod
-    def _is_possible(cls, context: SpaceForm | None) -> SpaceForm | None:
+    def _is_context(cls, context: SpaceForm | None) -> SpaceForm | None:
         if context is not None:
-            raise ValueError("this version of noregret has no contexts: leave it out")
+            as_space({name: form.parameter() for name, form in context.items()})
         return context
 
     @field_validator("baseline")
     @classmethod
-    def _is_params(cls, baseline: Params | None, info: ValidationInfo) -> Params | None:
-        if baseline is None or "space" not in info.data:
+    def _is_baseline(cls, baseline: Params | None, info: ValidationInfo) -> Params | None:
+        if baseline is None or not {"space", "context"} <= info.data.keys():
             return baseline
         space = as_space({name: form.parameter() for name, form in info.data["space"].items()})
-        return dict(space.checked(baseline))
+        contexts = checked_contexts(space, _parameters(info.data["context"]))
+        return dict(checked_baseline(contexts, baseline))
+
+
+def _parameters(space: dict[str, Any] | None) -> dict[str, Float | Int | Choice] | None:
+    return None if space is None else {name: form.parameter() for name, form in space.items()}
 
 
 class AskForm(Form):

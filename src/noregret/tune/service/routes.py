@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -9,6 +10,7 @@ from fastapi.responses import HTMLResponse
 
 from noregret.optimizer.checking import checked_confidence, checked_tolerance
 from noregret.optimizer.constraining.constraint import checked_numbers
+from noregret.optimizer.spaces.contexts import Within
 from noregret.tune.page.page import page
 from noregret.tune.service import models
 from noregret.tune.service.ledger import Entry
@@ -51,6 +53,8 @@ def live(request: Request, name: Annotated[str, Path(max_length=100)]) -> LiveSt
 Live = Annotated[LiveStudy, Depends(live)]
 Id = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
+ContextText = Annotated[str | None, Query(max_length=10_000, description="The context as JSON, where there is one")]
+
 server, router = APIRouter(tags=["server"]), APIRouter()
 
 
@@ -78,9 +82,8 @@ def create(
 def ask(study: Live, form: models.AskForm | None = None) -> models.AskedForm:
     """What to measure next. The same client key gets the trials that it has not answered again."""
     form = form or models.AskForm()
-    if form.context is not None:
-        raise BadField(("body", "context"), ValueError("this study has no context: leave it out"))
-    trials = study.ask(form.count, form.client, form.context)
+    context = _context(study, form.context, ("body", "context"))
+    trials = study.ask(form.count, form.client, context)
     return models.AskedForm(trials=[models.TrialForm(id=number, params=params) for number, params in trials])
 
 
@@ -110,9 +113,9 @@ def trials(study: Live) -> models.RecordsForm:
 
 
 @router.get("/studies/{name}/best", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
-def best(study: Live) -> models.BestForm:
+def best(study: Live, context: ContextText = None) -> models.BestForm:
     """The recommended params, which are not those of the luckiest measurement; 409 before the first value."""
-    found = study.best()
+    found = study.best(_context(study, _read(context), ("query", "context")))
     if found is None:
         raise Contradiction("the study has no value yet: tell one first")
     return models.BestForm(
@@ -131,6 +134,7 @@ def done(
     study: Live,
     within: Annotated[str, Query(max_length=100, description="A number, or a part of the best estimate: 2%")],
     confidence: Annotated[float, Query(description="The probability of being right")] = 0.95,
+    context: ContextText = None,
 ) -> models.DoneForm:
     """Whether to stop: no other params are likely to be better than the best by more than ``within``."""
     tolerance = _tolerance(within)
@@ -142,13 +146,15 @@ def done(
             check(value)
         except ValueError as error:
             raise BadField(("query", name), error) from None
-    stop, gap, level = study.done(tolerance, confidence)
+    stop, gap, level = study.done(tolerance, confidence, _context(study, _read(context), ("query", "context")))
     return models.DoneForm(done=stop, gap=finite(gap), level=level)
 
 
 @router.get("/studies/{name}/", tags=["conclusions"], response_class=HTMLResponse, responses=NO_STUDY)
 def show(study: Live) -> HTMLResponse:
     """What was found, as a page."""
+    if study.study.context is not None:
+        raise Contradiction("a study with a context has no page: ask for the best in each context")
     return HTMLResponse(page(study.findings()), headers=PAGE_HEADERS)
 
 
@@ -168,3 +174,20 @@ def _tolerance(within: str) -> float | str:
         return float(within)
     except ValueError:
         return within
+
+
+def _context(study: LiveStudy, given: Any, place: tuple[str, ...]) -> dict[str, Any] | None:
+    """A context of the study, None if it has none; BadField if it is missing or bad."""
+    try:
+        part = study.study.contexts.within(given)
+    except ValueError as error:
+        raise BadField(place, error) from None
+    return dict(part.context) if isinstance(part, Within) else None
+
+
+def _read(context: str | None) -> Any:
+    """A context out of the query of an address."""
+    try:
+        return None if context is None else json.loads(context)
+    except (ValueError, RecursionError):
+        raise BadField(("query", "context"), ValueError('must be JSON like {"load": 0.5}')) from None

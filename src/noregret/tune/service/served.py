@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from noregret.integrations.replay import Replay
+from noregret.optimizer.spaces.contexts import Contexts, checked_contexts
+from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.service.models import StudyForm
 from noregret.tune.study.study import Budget, Study
 
@@ -19,6 +23,13 @@ class Served(Study):
     """A study whose measurements are made by whoever asks for them."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Float | Int | Choice] | None = None
+    """What is given with each question, and not chosen."""
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Params and contexts as an Optimizer has them."""
+        return checked_contexts(self.settings, self.context)
 
     def identity(self) -> dict[str, Any]:
         return {SERVICE: dict(self.description)}
@@ -37,4 +48,12 @@ def served(form: StudyForm, storage: str) -> Served:
         baseline=form.baseline,
         constraints=form.limits,
         description=form.model_dump(mode="json"),
+        context=form.contexts,
     )
+
+
+def replay_of(study: Served) -> Replay:
+    """What leads an optimizer through the history of a study."""
+    bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
+    options = {"baseline": study.baseline, "constraints": bounds, "context": study.context}
+    return Replay(study.space, study.goal, study.seed, **options)
