@@ -85,7 +85,7 @@ class Connection:
             "name": self.study,
             "goal": goal,
             "space": {name: _form(parameter) for name, parameter in space.items()},
-            "context": context and {name: _form(parameter) for name, parameter in context.items()},
+            "context": None if context is None else {name: _form(parameter) for name, parameter in context.items()},
             "baseline": baseline,
             "constraints": {name: {sides[side]: bound} for name, (side, bound) in (constraints or {}).items()},
         }
