@@ -169,11 +169,11 @@ def together(work: Callable[[int], None], count: int) -> float:
     return time.perf_counter() - begun
 
 
-def figures(times: list[float], seconds: float) -> str:
+def figures(times: list[float], seconds: float, cpu: float = 0.0) -> str:
     half, most = np.percentile(times, [50, 99]) * 1000
-    return (
-        f"{len(times):>7} round trips  {len(times) / seconds:>7.1f} a second  p50 {half:>7.1f} ms  p99 {most:>7.1f} ms"
-    )
+    rate, cost = len(times) / seconds, 1000 * cpu / len(times)
+    shown = f"{len(times):>6} round trips  {rate:>6.1f} a second  p50 {half:>6.1f} ms  p99 {most:>7.1f} ms"
+    return f"{shown}  processor {cost:>5.1f} ms each" if cpu else shown
 
 
 def worked(server: Served, studies: list[str], clients: int, trials: int) -> tuple[list[float], float, float]:
