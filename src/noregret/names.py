@@ -38,6 +38,7 @@ from noregret.experiments.running.trace import Trace
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.optimizer.trials import Trial
+from noregret.tune.page.reporting import report
 from noregret.tune.service.client import connect
 
 __all__ = [
@@ -95,5 +96,6 @@ __all__ = [
     "diagnose",
     "plot",
     "problems",
+    "report",
     "run",
 ]

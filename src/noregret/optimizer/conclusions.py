@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from noregret.belief.exact import ExactPosterior
+from noregret.belief.posterior import Floats
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.certifying.certificate import Certificate, certificate
+from noregret.optimizer.certifying.importance import Share, shares
 from noregret.optimizer.checking import Goal, checked_confidence, checked_tolerance
 from noregret.optimizer.comparing.gain import WIDTH, Gain
 from noregret.optimizer.constraining.margins import OPEN, impossible, log_chances_at
@@ -19,6 +22,7 @@ from noregret.optimizer.constraining.questions import LIKELY, recommended
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.history import History
 from noregret.optimizer.spaces.contexts import Contexts
+from noregret.optimizer.spaces.space import Product
 from noregret.optimizer.tracker import Tracker
 
 
@@ -68,30 +72,53 @@ class Conclusions:
             is_proven = bool(np.isfinite(np.delete(lower, unproven)).any())
             if is_proven:
                 lower[unproven] = -math.inf
-            found = self._believed(self._tracker.params(recommended(lower, self._tracker.margins())))
+            found = self._believed([self._tracker.params(recommended(lower, self._tracker.margins()))])[0]
             found = found if is_proven else replace(found, _certificate=None)
         return found if found.feasible >= LIKELY else found.as_likeliest()
 
     def predict(self, params: Any, context: Any = None) -> Estimate:
         """What is believed about these params."""
-        self.turn_to(context)
-        params = self._contexts.checked(params, context)
-        if self._history.measured < 2:
-            raise ValueError(f"predict() needs at least 2 values, {self._history.measured} told so far")
-        return self._believed(params)
+        return self.predict_many([params], context)[0]
 
-    def _believed(self, params: Any) -> Estimate:
-        """What is believed about these params of the whole space."""
+    def predict_many(self, params: Iterable[Any], context: Any = None) -> list[Estimate]:
+        """What is believed about each of these params."""
+        self.turn_to(context)
+        checked = [self._contexts.checked(each, context) for each in params]
+        self._check_measured("predict")
+        return self._believed(checked) if checked else []
+
+    def _believed(self, params: list[Any]) -> list[Estimate]:
+        """What is believed about each of these params of the whole space, at least one."""
+        points, certificate = self._history.space.encode(params), self.certificate()
+        chances = np.exp(log_chances_at(self._tracker.margins(), points)).tolist()
+        chosen = [self._contexts.parted(each).params for each in params]
+        return [
+            Estimate(each, *ends, feasible=chance, _certificate=certificate, _point=points[[i]])
+            for i, (each, ends, chance) in enumerate(zip(chosen, self._ends(points), chances, strict=True))
+        ]
+
+    def _ends(self, points: Floats) -> list[tuple[float, float, float]]:
+        """Estimate, lower and upper bound at (n, d) points."""
         belief, calibrated = self._tracker.belief(), self._tracker.calibrated
-        point, width = self._history.space.encode([params]), self._calibration.interval(belief)
-        mean, std = (float(number[0]) for number in belief.predict(point))
+        (mean, std), width = belief.predict(points), self._calibration.interval(belief)
         shifts, centre = (0.0, -width * std, width * std), calibrated.fit.centre
         own = [calibrated.scale.original(centre + mean + shift) for shift in shifts]
-        certificate = self.certificate()
-        ends = [self.sign * end for end in (*own, *certificate.interval(point, width))]
-        chance = math.exp(float(log_chances_at(self._tracker.margins(), point)[0]))
-        params = self._contexts.parted(params).params
-        return Estimate(params, ends[0], min(ends), max(ends), feasible=chance, _certificate=certificate, _point=point)
+        ends = self.sign * np.array([*own, *self.certificate().interval(points, width)])
+        return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
+
+    def importance(self) -> dict[str, Share]:
+        """How much of the difference between settings each parameter accounts for, the most important first."""
+        if not isinstance(self._history.space, Product):
+            raise ValueError(
+                "importance() needs named parameters and no contexts: give the space as a dict, and no context"
+            )
+        self._check_measured("importance")
+        found = dict(zip(self._history.space.parameters, shares(self.certificate()), strict=True))
+        return dict(sorted(found.items(), key=lambda named: -named[1].estimate))
+
+    def _check_measured(self, method: str) -> None:
+        if self._history.measured < 2:
+            raise ValueError(f"{method}() needs at least 2 values, {self._history.measured} told so far")
 
     def is_done(self, within: float | str, confidence: float) -> bool:
         """Whether nothing is better than what is recommended by more than the tolerance for its estimate."""

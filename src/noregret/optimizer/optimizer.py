@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral
 from threading import RLock
 from typing import Any, overload
@@ -12,6 +13,7 @@ from noregret.decision.playing import seed_sequence
 from noregret.optimizer.alone import alone
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
+from noregret.optimizer.certifying.importance import Share
 from noregret.optimizer.checking import Goal, checked_goal
 from noregret.optimizer.comparing.baseline import checked_baseline
 from noregret.optimizer.comparing.gain import Gain
@@ -24,7 +26,7 @@ from noregret.optimizer.showing.words import Standing
 from noregret.optimizer.spaces.contexts import Pair, checked_contexts
 from noregret.optimizer.spaces.table import as_space
 from noregret.optimizer.tracker import Tracker
-from noregret.optimizer.trials import Measurement, Trial, Trials
+from noregret.optimizer.trials import Answer, Measurement, Trial, Trials
 
 
 class Optimizer:
@@ -82,6 +84,7 @@ class Optimizer:
         self.calibration, self.constraints = calibration or Calibration(), checked_constraints(constraints)
         self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
         self._history = History(self._contexts.whole)
+        self.context = None if context is None else dict(context)
         self.baseline = None if baseline is None else checked_baseline(self._contexts, baseline)
         self._history.anchor = None if baseline is None else self._history.meet(self.baseline)
         self._tracker = Tracker(self._history, self.calibration, seed, self.constraints.values())
@@ -209,6 +212,20 @@ class Optimizer:
         return self._conclusions.predict(params, context)
 
     @alone
+    def predict_many(self, params: Iterable[Any], context: Any = None) -> list[Estimate]:
+        """What is believed about each of these params: cheaper than one after another."""
+        return self._conclusions.predict_many(params, context)
+
+    @alone
+    def importance(self) -> dict[str, Share]:
+        """How much of the difference between settings each parameter accounts for, the most important first.
+
+        Needs named parameters, no contexts, and at least two values. Shares add up to more than 1 where parameters act
+        together.
+        """
+        return self._conclusions.importance()
+
+    @alone
     def to_frame(self) -> Any:
         """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
 
@@ -242,14 +259,15 @@ class Optimizer:
     @alone
     def measurements(self) -> list[Measurement]:
         """All values told, in order, and how far each is trusted."""
-        arrivals = self._history.arrivals
-        trust = self._tracker.trust if self._history.measured > 1 else np.ones(len(arrivals))
-        return [
-            Measurement(params, self._conclusions.sign * arrival.value, float(t), context)
-            for arrival, t in zip(arrivals, trust, strict=True)
-            for params, context in [self._parted(arrival.where)]
-            if not arrival.failed
-        ]
+        trust = self._tracker.trust if self._history.measured > 1 else np.ones(len(self._history.arrivals))
+        told = zip(self._frames.answers(self._history), np.minimum(trust, 1.0).tolist(), strict=True)
+        return [Measurement(its.params, its.value, t, its.context) for its, t in told if its.value is not None]
+
+    @property
+    @alone
+    def answers(self) -> list[Answer]:
+        """Every answer in order, failures too."""
+        return self._frames.answers(self._history)
 
     @alone
     def __copy__(self) -> Optimizer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 from uuid import uuid4
@@ -25,6 +26,16 @@ class Trial:
         return f"Trial(id={self.id}, params={self.params!r}{context})"
 
 
+class Answer(NamedTuple):
+    """What was told of some params: the value, None for a failure; its noise and the constraints, None if not known."""
+
+    params: Any
+    value: float | None
+    noise: float | None
+    constraints: Mapping[str, float | None]
+    context: Any = None
+
+
 class _Measured(NamedTuple):
     params: Any
     value: float
@@ -32,7 +43,7 @@ class _Measured(NamedTuple):
 
 
 class Measurement(_Measured):
-    """One value that was told, and how far it is trusted: about 1 if it fits the others, about 0 if it is absurd.
+    """One value that was told, and how far it is trusted: 1 if it fits the others, about 0 if it is absurd.
 
     It unpacks into params, value and trust. Its ``context`` is None if there are no contexts.
     """

@@ -111,11 +111,11 @@ class Certificate:
             far[there] = np.isinf(near.query(places[there] / reach, distance_upper_bound=1.0)[0])
         return far
 
-    def interval(self, point: Floats, width: float) -> tuple[float, float]:
-        """The least mean - width std and the largest mean + width std of all rungs at a (1, d) point."""
-        mean, std = np.array([rung.predict(point) for rung in self.rungs])[..., 0].T
+    def interval(self, points: Floats, width: float) -> tuple[Floats, Floats]:
+        """The least mean - width std and the largest mean + width std of all rungs at (n, d) points, two (n,)."""
+        mean, std = np.array([rung.predict(points) for rung in self.rungs]).transpose(1, 0, 2)
         scale = self.calibrated.scale
-        return scale.original(float((mean - width * std).min())), scale.original(float((mean + width * std).max()))
+        return scale.original((mean - width * std).min(axis=0)), scale.original((mean + width * std).max(axis=0))
 
     def difference(self, points: Floats, width: float) -> tuple[float, float]:
         """How much f may be higher at the first of two points, (2, d), than at the second, at least and at most.
@@ -132,7 +132,7 @@ class Certificate:
         root = pivoted_root(covariance)
         circle = np.array([np.cos(angles), np.sin(angles)])[: root.shape[1]]
         ellipse = mean[:, None] + width * root @ circle
-        return [original(first) - original(second) for first, second in ellipse.T.tolist()]
+        return [float(original(first) - original(second)) for first, second in ellipse.T.tolist()]
 
     def gap(self, point: Floats) -> float:
         """How much better than at a (1, d) point f may be elsewhere, at `LEVEL`; infinite if too much is unexplored."""

@@ -92,6 +92,7 @@ class FitMatern:
     lengthscale_spread: float = 1.0
     amplitude: float = 1.0
     amplitude_spread: float = 1.0
+    additive: float = 0.4
     enough: int = 50
     noise: float = 0.3
     noise_spread: float = 1.5
@@ -116,7 +117,7 @@ class FitMatern:
 
     def _medians(self, company: tuple[int, ...], parts: int) -> Floats:
         lengthscales = [self.lengthscale * together**0.25 for together in company]
-        return np.log([*lengthscales, *[self.amplitude] * parts, self.noise])
+        return np.log([*lengthscales, *[self.amplitude, self.additive][:parts], self.noise])
 
     def _spreads(self, dimension: int, parts: int) -> Floats:
         amplitudes = [self.amplitude_spread] * parts

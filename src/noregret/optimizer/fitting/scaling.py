@@ -36,10 +36,10 @@ class Scale:
         beyond = np.maximum(-self.bend - numbers, 0.0)
         return np.asarray(numbers + beyond - np.log1p(beyond))
 
-    def original(self, number: float) -> float:
-        """The value that has this number."""
-        beyond = min(max(-self.bend - number, 0.0), math.log(FARTHEST))
-        return self.centre + self.unit * (number + beyond - math.expm1(beyond))
+    def original(self, numbers: Floats) -> Floats:
+        """The values that have these numbers."""
+        beyond = np.clip(-self.bend - numbers, 0.0, math.log(FARTHEST))
+        return np.asarray(self.centre + self.unit * (numbers + beyond - np.expm1(beyond)))
 
     def standard_noise(self, noise: Floats) -> Floats:
         """Noise in units, neither so small nor so large that its square would spoil a matrix."""

@@ -6,6 +6,7 @@ empty where there is nothing to say: the value of a failure, a noise that nobody
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from noregret.optimizer.constraining.constraint import Constraints, checked_numb
 from noregret.optimizer.history import FAILURE, NOWHERE, Arrival, History
 from noregret.optimizer.spaces.contexts import Contexts, Pair
 from noregret.optimizer.spaces.table import Table, is_missing
-from noregret.optimizer.trials import Trials
+from noregret.optimizer.trials import Answer, Trials
 
 ABOUT = ("trial", "state", "value", "noise")
 """The columns that are neither parameters nor constraints."""
@@ -80,6 +81,19 @@ class Frames:
         numbers = ["value", "noise", *(PREFIX + name for name in self._constraints)]
         return frame.astype({"trial": "Int64"} | dict.fromkeys(numbers, float))
 
+    def answers(self, history: History) -> list[Answer]:
+        """All answers in order."""
+        rows = [(self._row(arrival, None), self._parted(history, arrival.where)) for arrival in history.arrivals]
+        return [
+            Answer(
+                value=row.value,
+                noise=_known(row.noise),
+                constraints={name: _known(row.constraints.get(name)) for name in self._constraints},
+                **parted,
+            )
+            for row, parted in rows
+        ]
+
     def _columns(self) -> list[Any]:
         """The columns that there may be, in order; ValueError if a parameter has the name of another column."""
         prefixes = (PREFIX, GIVEN) if self._given else (PREFIX,)
@@ -139,6 +153,10 @@ class Frames:
         return (
             dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True)) | params | given | constraints
         )
+
+
+def _known(number: float | None) -> float | None:
+    return None if number is None or math.isnan(number) else number
 
 
 def _rows(frame: Any) -> list[Mapping[Any, Any]]:

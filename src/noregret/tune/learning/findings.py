@@ -11,10 +11,12 @@ import numpy as np
 
 from noregret.belief.posterior import Floats
 from noregret.diagnosis import Diagnosis, diagnose
+from noregret.optimizer.certifying.importance import Share
 from noregret.optimizer.comparing.gain import Gain
+from noregret.optimizer.constraining.questions import LIKELY
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.parameters import Choice
 from noregret.tune.store.records import Record, arrived
 from noregret.tune.study.results import JsonField, WallTime
 from noregret.tune.study.study import Params, Study, text
@@ -23,11 +25,13 @@ OUTLYING = 0.2
 """A measurement that counts for less than this share of a usual one is called outlying."""
 CURVE = 41
 """The number of points of an effect's curve."""
+GRID = 25
+"""The number of points of a surface along each of its two sides."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What one parameter does while the others stay as at the best point, or if they no longer apply, at their best."""
+    """What one parameter does while the others stay as at the best point; what that has not, as where it does best."""
 
     name: str
     values: tuple[Any, ...]
@@ -35,10 +39,24 @@ class Effect:
     lower: Floats
     upper: Floats
 
-    @property
-    def span(self) -> float:
-        """The difference between the largest and the smallest estimate."""
-        return float(np.ptp(self.estimate))
+
+@dataclass(frozen=True)
+class Surface:
+    """What two parameters do together while the others stay as at the best point; ``estimate`` is (down, across)."""
+
+    across: str
+    down: str
+    across_values: tuple[Any, ...]
+    down_values: tuple[Any, ...]
+    estimate: Floats
+
+
+@dataclass(frozen=True)
+class Step:
+    """From this trial on the best setting measured so far was one of this estimate, by what is known in the end."""
+
+    trial: int
+    estimate: Estimate
 
 
 @dataclass(frozen=True)
@@ -63,10 +81,14 @@ class Findings:
         All trials, finished or not.
     optimizer : Optimizer
         One that was told the finished ones.
+    stopped : "within", "budget" or None
+        Why nothing more is measured.
     """
 
-    def __init__(self, study: Study, records: Sequence[Record], optimizer: Optimizer) -> None:
-        self.study, self.records, self.optimizer = study, records, optimizer
+    def __init__(
+        self, study: Study, records: Sequence[Record], optimizer: Optimizer, stopped: str | None = None
+    ) -> None:
+        self.study, self.records, self.optimizer, self.stopped = study, records, optimizer, stopped
         self.done = [record for record in records if record.state == "done"]
         self.failed = [record for record in records if record.state == "failed"]
         self.values = np.array([record.value for record in self.done], dtype=float)
@@ -75,6 +97,11 @@ class Findings:
     def unit(self) -> str:
         """The unit of the results with a space before it; empty where it is not known."""
         return " s" if isinstance(self.study.result, WallTime) else ""
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether it is known how long runs took."""
+        return any(record.seconds for record in self.records)
 
     @property
     def label(self) -> str:
@@ -96,6 +123,12 @@ class Findings:
         return self.optimizer.gain() if measured and len(self.done) > 1 else None
 
     @cached_property
+    def infeasible(self) -> set[int]:
+        """The trials that broke a constraint, by number; what was not measured breaks none."""
+        bounds = self.study.constraints.items()
+        return {r.number for r in self.done if any(its.is_broken_by(r.constraints.get(name)) for name, its in bounds)}
+
+    @cached_property
     def noise_std(self) -> float:
         """The usual size of the noise near the best point, as a standard deviation."""
         return self.optimizer.calibrated.scale.unit * self.optimizer.calibrated.fit.noise
@@ -110,13 +143,13 @@ class Findings:
         if len(self.done) < 2:
             shape = len(points)
             return np.full(shape, self.values[0]), np.full(shape, -np.inf), np.full(shape, np.inf)
-        beliefs = [self.optimizer.predict(params) for params in points]
+        beliefs = self.optimizer.predict_many(points)
         found = np.array([(its.estimate, its.lower, its.upper) for its in beliefs], dtype=float).reshape(-1, 3)
         return found[:, 0], found[:, 1], found[:, 2]
 
     @cached_property
     def weights(self) -> dict[int, float]:
-        """How much each measurement counts, by trial: about 1 if it fits the others, about 0 if it is absurd."""
+        """How much each measurement counts, by trial: 1 if it fits the others, about 0 if it is absurd."""
         known, new = arrived(self.records)
         done = {record.number for record in self.done}
         order = [number for number in (*known, *new) if number in done]
@@ -130,7 +163,7 @@ class Findings:
     @cached_property
     def points(self) -> list[Point]:
         """What was measured, by params, in the order of first measurement."""
-        grouped: dict[tuple[tuple[str, str], ...], list[Record]] = {}
+        grouped: dict[tuple[str, ...], list[Record]] = {}
         for record in self.done:
             grouped.setdefault(_key(record.params), []).append(record)
         return [Point(records[0].params, tuple(records)) for records in grouped.values()]
@@ -145,15 +178,57 @@ class Findings:
             return None
 
     @cached_property
+    def estimates(self) -> list[Estimate]:
+        """What is believed about each of the points, in their order; empty if there are less than two measurements."""
+        return self.optimizer.predict_many(point.params for point in self.points) if len(self.done) > 1 else []
+
+    @cached_property
     def rivals(self) -> tuple[int, int]:
-        """How many of the other points measured are clearly worse than the best, and how many are not."""
+        """How many of the other points that may be recommended are clearly worse than the best, and how many not."""
         best = self.best
-        others = [point.params for point in self.points if best and point.params != best.params]
+        others = [its for its in self.estimates if best and its.params != best.params and self._is_eligible(its)]
         if best is None or not others:
             return 0, 0
-        _, lower, upper = self.predicted(others)
-        worse = int(np.sum(lower > best.upper if self.study.goal == "minimize" else upper < best.lower))
+        minimize = self.study.goal == "minimize"
+        worse = sum(its.lower > best.upper if minimize else its.upper < best.lower for its in others)
         return worse, len(others) - worse
+
+    @cached_property
+    def best_so_far(self) -> list[Step]:
+        """The best setting measured so far, whenever it changed: by what is known now, not by luck at the time.
+
+        It ends with the recommended one, where that was first measured, or at the last trial if it never was.
+        """
+        best, steps = self.best, list[Step]()
+        if best is None or not self.estimates:
+            return []
+        first = {_key(point.params): point.records[0].number for point in self.points}
+        last = first.get(_key(best.params), self.done[-1].number)
+        for trial, its in zip(first.values(), self.estimates, strict=True):
+            if trial < last and self._is_eligible(its) and (not steps or self._is_better(its, steps[-1].estimate)):
+                steps.append(Step(trial, its))
+        return [*steps, Step(last, best)]
+
+    def _is_eligible(self, its: Estimate) -> bool:
+        """Whether it likely meets the constraints, or as likely as the best does."""
+        return its.feasible >= min(LIKELY, self.best.feasible if self.best else 1.0)
+
+    def _is_better(self, one: Estimate, other: Estimate) -> bool:
+        return self._promise(one) > self._promise(other)
+
+    def _promise(self, its: Estimate) -> float:
+        """How good it is even if noise was kind to it; the larger the better."""
+        return -its.upper if self.study.goal == "minimize" else its.lower
+
+    @cached_property
+    def usual(self) -> tuple[float, float]:
+        """The range of results that charts show: a few far worse than most would flatten all else into a line."""
+        low, high = np.quantile([np.median(point.values) for point in self.points], [0.1, 0.9])
+        margin = 3 * (high - low) or np.inf
+        odd = {record.number for record in self.outliers}
+        near = np.clip([record.value for record in self.done if record.number not in odd], low - margin, high + margin)
+        ends = [self.best.lower, self.best.upper] if self.best and len(self.done) > 1 else []
+        return float(min([*near, *ends])), float(max([*near, *ends]))
 
     @cached_property
     def candidates(self) -> list[Point]:
@@ -167,38 +242,60 @@ class Findings:
         return [measured.get(_key(row), Point(row, ())) for row in ranked]
 
     @cached_property
+    def importance(self) -> dict[str, Share]:
+        """How much each parameter matters, most first; empty for a table and for less than two measurements."""
+        named = isinstance(self.study.space, Mapping) and len(self.done) > 1
+        return self.optimizer.importance() if named else {}
+
+    @cached_property
     def effects(self) -> list[Effect]:
-        """What each parameter does, the most important first; empty for a table of candidates."""
-        space = self.study.space
-        if self.best is None or not isinstance(space, Mapping):
-            return []
-        best = self.best.params
-        found = [self._effect(name, _grid(its, best[name])) for name, its in space.items() if name in best]
-        return sorted((effect for effect in found if len(effect.values) > 1), key=lambda effect: -effect.span)
+        """What each parameter that the best setting has does, the most important first; empty for a table."""
+        found = [self._effect(name) for name in self.importance if self.best and name in self.best.params]
+        return [effect for effect in found if len(effect.values) > 1]
 
-    def _effect(self, name: str, values: Sequence[Any]) -> Effect:
-        moved = [(value, params) for value in values if (params := self._moved(name, value)) is not None]
-        return Effect(name, tuple(value for value, _ in moved), *self.predicted([params for _, params in moved]))
+    def _effect(self, name: str) -> Effect:
+        values = self._grid(name, CURVE)
+        return Effect(name, tuple(values), *self.predicted(self._around_best({name: values})))
 
-    def _moved(self, name: str, value: Any) -> Params | None:
-        """The best point with one parameter moved; the best one measured there if that changes which others apply."""
+    @cached_property
+    def surface(self) -> Surface | None:
+        """What the two parameters that matter most do together, None if there are no two."""
+        if len(self.effects) < 2:
+            return None
+        across, down = (effect.name for effect in self.effects[:2])
+        along, upward = self._grid(across, GRID), self._grid(down, GRID)
+        pairs = [(x, y) for y in upward for x in along]
+        estimate = self.predicted(self._around_best({across: [x for x, _ in pairs], down: [y for _, y in pairs]}))[0]
+        return Surface(across, down, tuple(along), tuple(upward), estimate.reshape(len(upward), len(along)))
+
+    def _grid(self, name: str, count: int) -> list[Any]:
+        """Values along a parameter, its best one among them."""
         assert self.best
-        moved = {**self.best.params, name: value}
-        try:
-            return dict(self.optimizer.space.checked(moved))
-        except ValueError:
-            there = [point.params for point in self.points if point.params.get(name) == value]
-        estimates = self.predicted(there)[0] * (1 if self.study.goal == "minimize" else -1)
-        return there[int(np.argmin(estimates))] if there else None
+        assert isinstance(self.study.space, Mapping)
+        parameter = self.study.space[name]
+        if isinstance(parameter, Choice) or parameter.count <= count:
+            return list(parameter.values())
+        values = parameter.decode(np.linspace(0.0, 1.0, count)[:, None])
+        return sorted({*values, self.best.params[name]})
+
+    def _around_best(self, changed: Mapping[str, Sequence[Any]]) -> list[Params]:
+        """The best setting with some parameters changed, and others present or absent as these want it."""
+        assert self.best
+        assert isinstance(self.study.space, Mapping)
+        space, names = self.optimizer.space, list(self.study.space)
+        count = len(next(iter(changed.values())))
+        points = np.repeat(space.encode([self.best.params]), count, axis=0)
+        absent = {name: [its] * count for name, its in self._elsewhere.items() if name not in self.best.params}
+        for name, values in {**absent, **changed}.items():
+            points[:, np.array(space.groups) == names.index(name)] = self.study.space[name].encode(values)
+        return space.decode(points)
+
+    @cached_property
+    def _elsewhere(self) -> Params:
+        """A value of each parameter that was measured: the one that it has in the best point that has it."""
+        ranked = sorted(self.estimates, key=self._promise)
+        return {name: value for its in ranked for name, value in its.params.items()}
 
 
-def _key(params: Params) -> tuple[tuple[str, str], ...]:
-    return tuple((name, text(params[name])) for name in sorted(params))
-
-
-def _grid(parameter: Float | Int | Choice, best: Any) -> list[Any]:
-    """Values along a parameter, its best one among them."""
-    if isinstance(parameter, Choice) or parameter.count <= CURVE:
-        return list(parameter.values())
-    values = parameter.decode(np.linspace(0.0, 1.0, CURVE)[:, None])
-    return sorted({*values, best})
+def _key(params: Params) -> tuple[str, ...]:
+    return tuple(f"{name}={text(params[name])}" for name in sorted(params))

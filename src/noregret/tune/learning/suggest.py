@@ -50,8 +50,8 @@ def _answer(study: Study, record: Record) -> Answer:
     return record.params, record.value, record.noise, measured
 
 
-def believed(study: Study, records: Sequence[Record]) -> Optimizer:
-    """The optimizer that knows all answers there are."""
+def believed(study: Study, records: Sequence[Record], replay: Replay | None = None) -> Optimizer:
+    """The optimizer that knows all answers there are; a ``replay`` that is kept makes the next one cheap."""
     known, new = arrived(records)
     finished = [record for record in records if record.finished]
-    return informed(study, finished, [*known, *new])
+    return informed(study, finished, [*known, *new], replay)

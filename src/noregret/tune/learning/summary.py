@@ -10,18 +10,18 @@ from noregret.tune.learning.findings import Findings
 from noregret.tune.store.records import Record
 
 
-def summary(found: Findings, stopped: str | None) -> dict[str, Any]:
+def summary(found: Findings) -> dict[str, Any]:
     """Everything that was found; numbers that are not finite are None."""
     return {
-        **ending(found, stopped),
+        **ending(found),
         "baseline": baseline(found),
         "trials": [trial(record) for record in found.records],
     }
 
 
-def ending(found: Findings, stopped: str | None) -> dict[str, Any]:
+def ending(found: Findings) -> dict[str, Any]:
     """The best setting, and why nothing more is measured."""
-    return {"best": found.best and estimate(found.best), "stopped": stopped}
+    return {"best": found.best and estimate(found.best), "stopped": found.stopped}
 
 
 def estimate(believed: Estimate) -> dict[str, Any]:

@@ -6,80 +6,16 @@ everything else into a line.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 
-from noregret.tune.page.words import html, number
+from noregret.tune.page.axes import Axis
+from noregret.tune.page.words import html
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 40
 """The margins around the plot, which hold the labels."""
 TEXT_WIDTH = 6.6
 """The approximate width of a digit, in pixels of the page."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Numbers from ``low`` to ``high``, or names, along one side of a chart."""
-
-    low: float
-    high: float
-    label: str = ""
-    log: bool = False
-    names: tuple[str, ...] = ()
-    whole: bool = False
-
-    def share(self, value: float) -> float:
-        """Where a value lies, 0 at the low end and 1 at the high end."""
-        low, high, value = (math.log(v) if self.log else v for v in (self.low, self.high, value))
-        return (value - low) / (high - low) if high > low else 0.5
-
-    def ticks(self, most: int) -> list[tuple[float, str]]:
-        """Values to label, at most so many, and their labels."""
-        if self.names:
-            return [(float(i), name) for i, name in enumerate(self.names)]
-        if self.log and self.high / self.low >= 100:
-            return _powers(self.low, self.high, most)
-        return _round_numbers(self.low, self.high, most, self.whole)
-
-
-def named_axis(names: Sequence[str], label: str = "") -> Axis:
-    """An axis of names, each in the middle of its share."""
-    return Axis(-0.5, len(names) - 0.5, label, names=tuple(names))
-
-
-def padded(values: Iterable[float], label: str = "", whole: bool = False) -> Axis:
-    """An axis that shows all values, with a margin at both ends."""
-    found = list(values) or [0.0, 1.0]
-    low, high = min(found), max(found)
-    margin = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
-    return Axis(low - margin, high + margin, label, whole=whole)
-
-
-def _powers(low: float, high: float, most: int) -> list[tuple[float, str]]:
-    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    step = max(1, math.ceil((last - first + 1) / most))
-    return [(10.0**power, number(10.0**power)) for power in range(first, last + 1, step)]
-
-
-def _round_numbers(low: float, high: float, most: int, whole: bool) -> list[tuple[float, str]]:
-    if not high > low:
-        return [(low, number(low))]
-    rough = (high - low) / most
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough)
-    step = max(1.0, math.ceil(step)) if whole else step
-    first = math.ceil(low / step - 1e-9)
-    return [(step * i, _tick(step * i, step)) for i in range(first, math.floor(high / step + 1e-9) + 1)]
-
-
-def _tick(value: float, step: float) -> str:
-    if not 1e-4 <= max(abs(value), step) < 1e7:
-        return f"{value:.3g}" if value else "0"
-    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    decimals += decimals > 0 and round(step * 10**decimals, 6) != round(step * 10**decimals)
-    decimals = max(decimals, 1) if step == 2.5 else decimals
-    return f"{value:,.{decimals}f}"
 
 
 class Chart:
@@ -128,6 +64,22 @@ class Chart:
         points = " ".join(f"{self.across(x):.1f},{self._inside(y):.1f}" for x, y in corners)
         self._marks.append(f'<polygon class="band" points="{points}"/>')
 
+    def steps(self, xs: Sequence[float], ys: Sequence[float], kind: str = "line") -> None:
+        """A line that keeps the height of each point until the next one."""
+        self.line(*_stairs(xs, ys), kind)
+
+    def step_band(self, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> None:
+        """The area between two lines that go in steps."""
+        along, high = _stairs(xs, highs)
+        self.band(along, _stairs(xs, lows)[1], high)
+
+    def cell(self, left: float, right: float, bottom: float, top: float, kind: str) -> None:
+        """A filled rectangle, its sides given as shares of the plot from 0 to 1."""
+        across, down = self.width - LEFT - RIGHT, self.height - TOP - BOTTOM
+        place = f'x="{LEFT + left * across:.1f}" y="{TOP + (1 - top) * down:.1f}"'
+        size = f'width="{(right - left) * across:.1f}" height="{(top - bottom) * down:.1f}"'
+        self._marks.append(f'<rect class="{kind}" {place} {size}/>')
+
     def interval(self, x: float, low: float, high: float) -> None:
         """An upright bar from low to high."""
         left, top, bottom = self.across(x), self._inside(high), self._inside(low)
@@ -160,7 +112,7 @@ class Chart:
         ticks = self.y.ticks(max(2, (self.height - TOP - BOTTOM) // 40))
         lines = "".join(
             f'<path class="grid" d="M{LEFT} {self.up(v):.1f}H{self.width - RIGHT}"/>'
-            f'<text x="{LEFT - 6}" y="{self.up(v) + 4:.1f}" text-anchor="end">{html(name)}</text>'
+            f'<text x="{LEFT - 6}" y="{self.up(v) + 4:.1f}" text-anchor="end">{html(cut(name, 7))}</text>'
             for v, name in ticks
         )
         middle = (TOP + self.height - BOTTOM) / 2
@@ -174,7 +126,7 @@ class Chart:
         longest = max((len(name) for _, name in ticks), default=0)
         fits = int(plot_width / max(len(ticks), 1) / TEXT_WIDTH)
         foot = self.height - BOTTOM
-        shown = [(v, name if longest <= fits else _cut(name, fits)) for v, name in ticks]
+        shown = [(v, name if longest <= fits else cut(name, fits)) for v, name in ticks]
         labels = "".join(
             f'<text x="{self.across(v):.1f}" y="{foot + 15}" text-anchor="middle">{html(name)}</text>'
             for v, name in shown
@@ -185,5 +137,16 @@ class Chart:
         return f'<path class="axis" d="M{LEFT} {foot}H{self.width - RIGHT}"/>{labels}{label}'
 
 
-def _cut(name: str, length: int) -> str:
+def _stairs(xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
+    """The corners of a line in steps.
+
+    >>> _stairs([0, 1, 2], [5, 3, 2])
+    ([0, 1, 1, 2, 2], [5, 5, 3, 3, 2])
+    """
+    along = [xs[0], *(x for x in xs[1:] for _ in range(2))]
+    return along, [ys[0], *(y for pair in pairwise(ys) for y in pair)]
+
+
+def cut(name: str, length: int) -> str:
+    """A name that is no longer than this, with an ellipsis if it was."""
     return name if len(name) <= length else name[: max(length - 1, 1)] + "…"

@@ -2,41 +2,69 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 
 from noregret.tune.learning.findings import Findings, Point
-from noregret.tune.page import pictures, prose, words
-from noregret.tune.store.records import Record
+from noregret.tune.page import pictures, prose, tables, words
+from noregret.tune.page.parallel import parallel
 from noregret.tune.study.study import without_password
 
-MANY = 2000
-"""The table of trials lists at most this number of trials, the last ones."""
+MOST_EFFECTS = 24
+"""At most so many parameters have a chart of their own, the most important ones."""
 
 LEGEND = {
-    'class="chosen': 'Green <span class="key chosen"></span> is the best setting.',
-    'class="odd': 'Orange <span class="key odd"></span> is an outlying measurement.',
-    'class="failed': 'Circles <span class="key failed"></span> at the foot are failed runs.',
-    'beyond"': "Arrowheads are measurements beyond the edge.",
+    "line": "{line}",
+    "band": "{band}",
+    "mark": "the best value",
+    "dot": "a measurement",
+    "chosen": "a measurement of the best setting",
+    "yours": "a measurement of your settings",
+    "broken": "a measurement that breaks a constraint",
+    "odd": "an outlying measurement",
+    "failed": "a failed run",
+    "beyond": "a measurement beyond the edge",
+    "thread": "a measurement",
+    "good": "one of the best tenth",
+    "pick": "the best setting",
+    "recommended": "the best setting",
 }
 """What marks in a chart mean."""
 
 
-def page(findings: Findings, *, script: str = "", nonce: str = "") -> str:
-    """The whole page; ``script`` keeps a live one up to date."""
-    style = files("noregret.tune.page").joinpath("page.css").read_text("utf-8")
+def page(findings: Findings, inside: str | None = None, *, script: str = "", nonce: str = "") -> str:
+    """The whole page, around its `content` if that is known already.
+
+    ``script`` keeps a live page up to date, and its server lets run what has this ``nonce``.
+    """
+    style, code = _file("page.css"), _file("trials.js") + script
     mark = f' nonce="{nonce}"' if nonce else ""
-    note, code = ('<div id="live" role="status">live</div>', f"<script{mark}>{script}</script>") if script else ("", "")
+    note = '<div id="live" role="status">live</div>' if script else ""
+    main = content(findings) if inside is None else inside
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{"" if nonce else _policy(style, code)}'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         f"<title>{words.html(findings.study.name)}: what was found</title><style{mark}>{style}</style></head>\n"
-        f"<body>{note}<main>{content(findings)}</main>{code}</body></html>\n"
+        f"<body>{note}<main>{main}</main><script{mark}>{code}</script></body></html>\n"
     )
+
+
+def _file(name: str) -> str:
+    return files("noregret.tune.page").joinpath(name).read_text("utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """What a browser may load and run: this style and this script, and nothing else."""
+    style, script = (b64encode(sha256(text.encode()).digest()).decode() for text in (style, script))
+    policy = f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:"
+    return f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
 
 
 def content(findings: Findings) -> str:
@@ -45,13 +73,16 @@ def content(findings: Findings) -> str:
     if len(findings.done) > 1:
         sections += [
             _history(findings),
+            _importance(findings),
             _effects(findings),
+            _together(findings),
+            _all_at_once(findings),
             _candidates(findings),
             _noise(findings),
             _repeats(findings),
             _outliers(findings),
         ]
-    return "".join([*sections, _failures(findings), _trials(findings), _how(findings), _foot()])
+    return "".join([*sections, _failures(findings), tables.trials(findings), _how(findings), _foot()])
 
 
 def _head(findings: Findings) -> str:
@@ -68,34 +99,78 @@ def _best(findings: Findings) -> str:
     return (
         f'<section class="best" id="best"><div><div>{prose.title(findings)}</div>'
         f'<div class="figure">{words.number(best.estimate)}{findings.unit}</div>'
-        f"<div>{words.likely(best, findings.unit)}</div></div>"
+        f"<div>{words.likely(best, findings.unit)}</div>{_headline(findings)}</div>"
         f'<dl class="settings">{settings}</dl></section>{_paragraphs(prose.how_sure(findings))}'
     )
 
 
+def _headline(findings: Findings) -> str:
+    return f'<p class="gain">{words.html(prose.headline(findings.gain))}</p>' if findings.gain else ""
+
+
 def _history(findings: Findings) -> str:
     picture = pictures.history(findings)
-    legend = " ".join(meaning for mark, meaning in LEGEND.items() if mark in picture)
+    line = "the best setting measured so far, by all that is known now"
     return (
-        f'<section id="history"><h2>Every measurement</h2><figure>{picture}<figcaption>The band is where the best '
-        f"setting’s true value probably lies. {legend}</figcaption></figure></section>"
+        f'<section id="history"><h2>Every measurement</h2><figure>{picture}'
+        f"{_legend(findings, picture, line=line)}</figure>{_paragraphs(prose.thinned(findings))}</section>"
+    )
+
+
+def _importance(findings: Findings) -> str:
+    rows = "".join(
+        f"<tr><th>{words.html(name)}</th><td>{pictures.share(share)}</td><td>{words.percent(share.estimate)}</td>"
+        f"<td class='soft'>{words.percent(share.lower)} to {words.percent(share.upper)}</td></tr>"
+        for name, share in findings.importance.items()
+    )
+    if not rows:
+        return ""
+    return (
+        f'<section id="importance"><h2>Which parameters matter</h2>{_paragraphs(prose.importance(findings))}'
+        f'<table class="shares"><tbody>{rows}</tbody></table></section>'
     )
 
 
 def _effects(findings: Findings) -> str:
-    if not findings.effects:
+    shown = findings.effects[:MOST_EFFECTS]
+    if not shown:
         return ""
+    drawn = {effect.name: pictures.effect(findings, effect) for effect in shown}
     charts = "".join(
-        f"<figure><h3>{words.html(effect.name)}</h3>{pictures.effect(findings, effect)}"
+        f"<figure><h3>{words.html(effect.name)}</h3>{drawn[effect.name]}"
         f"<figcaption>{words.html(prose.effect(findings, effect))}</figcaption></figure>"
-        for effect in findings.effects
+        for effect in shown
     )
+    line = "the estimate when this parameter changes and all others stay at their best values"
     return (
-        '<section id="effects"><h2>What each parameter does</h2><p>The line is the estimate when this parameter '
-        "changes and all others stay at their best values (the dashed line is its own best value); the band is where "
-        "the truth probably lies. Dots are all measurements, wherever the others stood. The most important parameter "
-        "comes first.</p>"
-        f'<div class="effects">{charts}</div></section>'
+        '<section id="effects"><h2>What each parameter does</h2>'
+        f"{_legend(findings, ''.join(drawn.values()), line=line)}"
+        f'<div class="effects">{charts}</div>{_paragraphs(prose.left_out(len(findings.effects), len(shown)))}</section>'
+    )
+
+
+def _together(findings: Findings) -> str:
+    surface = findings.surface
+    if surface is None:
+        return ""
+    picture = pictures.contour(findings, surface)
+    worst, best = prose.ends(findings, surface)
+    return (
+        f'<section id="together"><h2>The two that matter most, together</h2><figure>{picture}'
+        f'<ul class="legend"><li>estimate: {worst} {pictures.shades()} {best}</li></ul>'
+        f"{_legend(findings, picture)}<figcaption>The other parameters stay at their best values; dots are all "
+        "measurements, wherever the others stood.</figcaption></figure></section>"
+    )
+
+
+def _all_at_once(findings: Findings) -> str:
+    if len(findings.importance) < 2:
+        return ""
+    picture = parallel(findings)
+    return (
+        '<section id="parallel"><h2>All parameters at once</h2><p>A line for each measurement, from its result on top '
+        f"through the values of its parameters, the most important first.</p><figure>{picture}"
+        f"{_legend(findings, picture)}</figure></section>"
     )
 
 
@@ -108,9 +183,8 @@ def _candidates(findings: Findings) -> str:
     if not points:
         return ""
     return (
-        '<section id="candidates"><h2>The best candidates</h2><p>Of '
-        f"{len(findings.candidates)} candidates, those that probably are best. Bars show where the true value of each "
-        f"probably lies.</p>{_settings(findings, points)}</section>"
+        f'<section id="candidates"><h2>The best candidates</h2><p>{prose.candidates(findings)}</p>'
+        f"{_settings(findings, points)}</section>"
     )
 
 
@@ -128,22 +202,29 @@ def _settings(findings: Findings, points: Sequence[Point]) -> str:
     """Points as a chart and a table, by number."""
     estimates = findings.predicted([point.params for point in points])[0]
     rows = [
-        [str(i), words.number(estimate), str(len(point.records)), *words.cells(point.params, findings.study.names)]
+        [str(i), words.number(estimate), *_spread(point), *tables.settings(findings, point.params)]
         for i, (point, estimate) in enumerate(zip(points, estimates, strict=True), 1)
     ]
-    return pictures.settings(findings, points) + _table(
-        ["setting", "estimate", "measured", *findings.study.names], rows
-    )
+    picture = pictures.settings(findings, points)
+    header = ["setting", "estimate", "measured", "mean", "spread (std)", *findings.study.names]
+    return picture + _legend(findings, picture, line="the estimate") + tables.table(header, rows)
+
+
+def _spread(point: Point) -> list[str]:
+    """How often a point was measured, the mean and the standard deviation of what came."""
+    values = point.values
+    mean = words.number(float(values.mean())) if len(values) else ""
+    return [str(len(values)), mean, words.number(float(values.std(ddof=1))) if len(values) > 1 else ""]
 
 
 def _outliers(findings: Findings) -> str:
     if not findings.outliers:
         return ""
     shown = findings.outliers[-20:]
-    rows = [[f"{100 * findings.weights[record.number]:.2g} %", *_row(findings, record)] for record in shown]
+    rows = [[words.percent(findings.weights[record.number]), *tables.row(findings, record)] for record in shown]
     return (
         f'<section id="outliers"><h2>Outlying measurements</h2><p>{prose.outliers(findings)}</p>'
-        f"{_table(['counts for', *_columns(findings)], rows)}</section>"
+        f"{tables.table(['counts for', *tables.columns(findings)], rows)}</section>"
     )
 
 
@@ -160,23 +241,14 @@ def _failures(findings: Findings) -> str:
     )
     return (
         f'<section id="failures"><h2>Failed runs</h2><p>{prose.failures()}</p>'
-        f"{_table(['runs', 'reason'], rows, wordy=1)}{error}</section>"
-    )
-
-
-def _trials(findings: Findings) -> str:
-    records = findings.records[-MANY:]
-    odd = {record.number for record in findings.outliers}
-    rows = [_row(findings, record) for record in reversed(records)]
-    marked = [record.number in odd for record in reversed(records)]
-    return (
-        f'<section id="trials"><h2>All trials</h2><details><summary>{len(records)} trials, the last first</summary>'
-        f"{_table(_columns(findings), rows, marked)}</details></section>"
+        f"{tables.table(['runs', 'reason'], rows, wordy=1)}{error}</section>"
     )
 
 
 def _how(findings: Findings) -> str:
     study = findings.study
+    if not study.command:
+        return ""
     facts = {
         "command": shlex.join(study.words),
         "goal": f"{study.goal} {prose.measured(study.result)}",
@@ -191,32 +263,15 @@ def _foot() -> str:
     return f"<footer>Written by noregret {version('noregret')}, {datetime.now():%Y-%m-%d %H:%M}.</footer>"
 
 
-def _columns(findings: Findings) -> list[str]:
-    return ["trial", "result", "took", *findings.study.names]
-
-
-def _row(findings: Findings, record: Record) -> list[str]:
-    result = words.number(record.value, 6) if record.value is not None else record.state
-    took = words.duration(record.seconds) if record.finished else ""
-    return [str(record.number), result, took, *words.cells(record.params, findings.study.names)]
-
-
-def _table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], marked: Iterable[bool] = (), wordy: int | None = None
-) -> str:
-    def cells(row: Sequence[str], tag: str) -> str:
-        return "".join(
-            f"<{tag}{' class=wordy' if i == wordy else ''}>{words.html(cell)}</{tag}>" for i, cell in enumerate(row)
-        )
-
-    rows = list(rows)
-    odd = list(marked) or [False] * len(rows)
-    body = "".join(
-        f"<tr{' class=odd' if mark else ''}>{cells(row, 'td')}</tr>" for row, mark in zip(rows, odd, strict=True)
+def _legend(findings: Findings, picture: str, *, line: str = "") -> str:
+    """What the marks that a picture has mean."""
+    level = findings.best.level if findings.best else 0.95
+    band = f"where its true value probably lies ({words.percent(level)})"
+    shown = [(kind, meaning) for kind, meaning in LEGEND.items() if re.search(rf'class="([^"]* )?{kind}[ "]', picture)]
+    items = "".join(
+        f'<li><span class="key {kind}"></span>{meaning.format(line=line, band=band)}</li>' for kind, meaning in shown
     )
-    return (
-        f'<div class="scroll"><table><thead><tr>{cells(header, "th")}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
+    return f'<ul class="legend">{items}</ul>' if items else ""
 
 
 def _paragraphs(sentences: Iterable[str]) -> str:

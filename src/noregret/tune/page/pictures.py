@@ -2,45 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from noregret.optimizer.spaces.parameters import Choice
-from noregret.tune.learning.findings import Effect, Findings, Point
+from noregret.belief.posterior import Floats
+from noregret.optimizer.certifying.importance import Share
+from noregret.optimizer.spaces.parameters import Choice, Int
+from noregret.tune.learning.findings import Effect, Findings, Point, Surface
 from noregret.tune.page import words
-from noregret.tune.page.charts import Axis, Chart, named_axis, padded
+from noregret.tune.page.axes import Axis, named_axis, padded
+from noregret.tune.page.charts import Chart
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import text
 
 WIDE, NARROW, HEIGHT = 880, 380, 260
 """The widths of charts for desks, of charts for phones and small charts, and the height of all."""
+MOST_DOTS = 800
+"""At most so many measurements of a kind are drawn, evenly spread over the trials: more would be a cloud."""
+COLOURS = 8
+"""The number of shades of a surface."""
+FINENESS = 3
+"""A surface is drawn with so many cells between two values of a parameter."""
 
 
 def history(findings: Findings) -> str:
-    """Every measurement in the order of trials, for wide pages and for narrow ones."""
+    """Every measurement and the best so far, in the order of trials, for wide pages and for narrow ones."""
     return _history(findings, WIDE).svg("wide") + _history(findings, NARROW).svg("narrow")
 
 
 def _history(findings: Findings, width: int) -> Chart:
     last = max((record.number for record in findings.records), default=0)
-    chart = Chart(
-        Axis(-0.5, last + 0.5, "trial", whole=True), _results(findings), width, HEIGHT, "Result of each trial"
-    )
-    if findings.best:
-        chart.band([-0.5, last + 0.5], [findings.best.lower] * 2, [findings.best.upper] * 2)
+    trials = Axis(-0.5, last + 0.5, "trial", whole=True)
+    chart = Chart(trials, _results(findings), width, HEIGHT, "Result of each trial, and the best so far")
+    steps = findings.best_so_far
+    along = [*(float(step.trial) for step in steps), last + 0.5]
+    kept = [step.estimate for step in [*steps, *steps[-1:]]]
+    if steps:
+        chart.step_band(along, [its.lower for its in kept], [its.upper for its in kept])
     for kind, records in _kinds(findings).items():
         _dots(chart, [(record.number, record) for record in records], kind)
-    foot = [(float(record.number), chart.y.low) for record in findings.failed]
-    chart.dots(foot, [f"trial {record.number}: {record.failure}" for record in findings.failed], "failed")
+    if steps:
+        chart.steps(along, [its.estimate for its in kept])
+    failed = thinned(findings.failed)
+    foot = [(float(record.number), chart.y.low) for record in failed]
+    chart.dots(foot, [f"trial {record.number}: {record.failure}" for record in failed], "failed")
     return chart
 
 
 def effect(findings: Findings, found: Effect) -> str:
     """What one parameter does: estimate, band, and the measurements themselves."""
-    axis = _parameter_axis(findings, found)
-    place = _place(axis)
+    axis = parameter_axis(findings, found.name)
     extra = [*found.estimate, *found.lower, *found.upper]
     chart = Chart(axis, _results(findings, extra), NARROW, HEIGHT, f"Effect of {found.name}")
     if axis.names:
@@ -51,11 +63,48 @@ def effect(findings: Findings, found: Effect) -> str:
         chart.band(found.values, list(found.lower), list(found.upper))
         chart.line(found.values, list(found.estimate))
     assert findings.best
-    chart.mark(place(findings.best.params[found.name]))
+    chart.mark(axis.place(findings.best.params[found.name]))
     for kind, records in _kinds(findings).items():
         having = [record for record in records if found.name in record.params]
-        _dots(chart, [(place(record.params[found.name]), record) for record in having], kind)
+        _dots(chart, [(axis.place(record.params[found.name]), record) for record in having], kind)
     return chart.svg("small")
+
+
+def share(found: Share) -> str:
+    """A bar as long as a parameter's share of the variance, with its interval as a line."""
+    low, middle, high = (f"{100 * end:.1f}" for end in (found.lower, found.estimate, found.upper))
+    return (
+        '<svg class="share" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect class="rail" width="100" height="10"/><rect class="bar" y="1" width="{middle}" height="8"/>'
+        f'<path class="whisker" d="M{low} 5H{high}M{low} 2V8M{high} 2V8"/></svg>'
+    )
+
+
+def contour(findings: Findings, surface: Surface) -> str:
+    """What two parameters do together, the better the darker, and where measurements were made."""
+    across, down = parameter_axis(findings, surface.across), parameter_axis(findings, surface.down)
+    chart = Chart(across, down, NARROW, 320, f"Estimate by {surface.across} and {surface.down}")
+    shades = _shades(surface.estimate, findings.study.goal == "minimize")
+    lefts, xs = _cells(across, surface.across_values)
+    lows, ys = _cells(down, surface.down_values)
+    for row, bottom, top in zip(_smooth(shades, ys, xs), lows, lows[1:], strict=False):
+        for first, end, shade in _runs(row):
+            chart.cell(lefts[first], lefts[end], bottom, top, f"shade{shade}")
+    names = (surface.across, surface.down)
+    for kind, records in _kinds(findings).items():
+        having = [record for record in records if all(name in record.params for name in names)]
+        points = [(across.place(r.params[names[0]]), down.place(r.params[names[1]])) for r in thinned(having)]
+        chart.dots(points, [_title(record) for record in thinned(having)], f"{kind} small")
+    assert findings.best
+    best = (across.place(findings.best.params[across.label]), down.place(findings.best.params[down.label]))
+    chart.dots([best], [f"the best setting ({words.params(findings.best.params)})"], "recommended")
+    return chart.svg("small")
+
+
+def shades() -> str:
+    """The shades of a surface side by side, from the worst to the best."""
+    boxes = "".join(f'<rect class="shade{i}" x="{12 * i}" width="12" height="12"/>' for i in range(COLOURS))
+    return f'<svg class="scale" viewBox="0 0 {12 * COLOURS} 12" aria-hidden="true">{boxes}</svg>'
 
 
 def settings(findings: Findings, points: Sequence[Point]) -> str:
@@ -69,56 +118,91 @@ def settings(findings: Findings, points: Sequence[Point]) -> str:
     for i, point in enumerate(points):
         chart.interval(i, lower[i], upper[i])
         chart.level(i, estimate[i])
-        _dots(chart, [(i, record) for record in point.records if record.number not in odd], "dot")
-        _dots(chart, [(i, record) for record in point.records if record.number in odd], "odd")
+        for kind, records in _kinds(findings, point.records).items():
+            _dots(chart, [(i, record) for record in records], kind)
     return chart.svg("small")
 
 
-def _kinds(findings: Findings) -> dict[str, list[Record]]:
-    """Measurements by how they are drawn."""
-    chosen = [record for record in findings.done if findings.best and record.params == findings.best.params]
-    odd = findings.outliers
-    return {
-        "dot": [record for record in findings.done if record not in odd and record not in chosen],
-        "chosen": [record for record in chosen if record not in odd],
-        "odd": odd,
-    }
+def thinned(records: Sequence[Record], most: int | None = None) -> Sequence[Record]:
+    """At most so many of the records, or `MOST_DOTS`, evenly spread, the first and the last among them."""
+    most = MOST_DOTS if most is None else most
+    if len(records) <= most:
+        return records
+    return [records[i] for i in np.linspace(0, len(records) - 1, most).astype(int)]
+
+
+def parameter_axis(findings: Findings, name: str) -> Axis:
+    """The axis of a parameter."""
+    assert isinstance(findings.study.space, Mapping)
+    parameter = findings.study.space[name]
+    if isinstance(parameter, Choice):
+        return named_axis([text(value) for value in parameter.options], name)
+    return Axis(parameter.low, parameter.high, name, parameter.log, whole=isinstance(parameter, Int))
+
+
+def _kinds(findings: Findings, records: Iterable[Record] | None = None) -> dict[str, list[Record]]:
+    """Measurements, all if none are given, by how they are drawn."""
+    odd = {record.number for record in findings.outliers}
+    kinds: dict[str, list[Record]] = {"dot": [], "broken": [], "yours": [], "chosen": [], "odd": []}
+    for record in findings.done if records is None else records:
+        kinds["odd" if record.number in odd else _kind(findings, record)].append(record)
+    return kinds
+
+
+def _kind(findings: Findings, record: Record) -> str:
+    """How a measurement that is no outlier is drawn."""
+    if record.number in findings.infeasible:
+        return "broken"
+    if findings.best and record.params == findings.best.params:
+        return "chosen"
+    return "yours" if record.params == findings.study.baseline else "dot"
 
 
 def _dots(chart: Chart, places: Iterable[tuple[float, Record]], kind: str) -> None:
     found = list(places)
-    titles = [f"trial {r.number}: {words.number(r.value or 0.0)} ({words.params(r.params)})" for _, r in found]
-    chart.dots([(x, r.value or 0.0) for x, r in found], titles, kind)
+    found = [found[i] for i in np.linspace(0, len(found) - 1, min(len(found), MOST_DOTS)).astype(int)]
+    chart.dots([(x, record.value or 0.0) for x, record in found], [_title(record) for _, record in found], kind)
+
+
+def _title(record: Record) -> str:
+    return f"trial {record.number}: {words.number(record.value or 0.0)} ({words.params(record.params)})"
 
 
 def _results(findings: Findings, extra: Sequence[float] = ()) -> Axis:
     """An axis for results that shows all but the far-off ones, and the ``extra`` values as far as they are near."""
-    odd = {record.number for record in findings.outliers}
-    usual = _near(findings, [record.value or 0.0 for record in findings.done if record.number not in odd])
-    if findings.best:
-        usual += [findings.best.lower, findings.best.upper]
-    low, high = min(usual, default=0.0), max(usual, default=1.0)
+    low, high = findings.usual
     margin = 0.3 * (high - low)
-    usual += [float(value) for value in np.clip(extra, low - margin, high + margin)]
-    return padded(usual, findings.label)
+    return padded([low, high, *map(float, np.clip(extra, low - margin, high + margin))], findings.label)
 
 
-def _near(findings: Findings, values: Sequence[float]) -> list[float]:
-    """The values, those of a few settings far worse than most moved closer: they would flatten all else into a line."""
-    low, high = np.quantile([np.median(point.values) for point in findings.points], [0.1, 0.9])
-    margin = 3 * (high - low) or np.inf
-    return [float(value) for value in np.clip(values, low - margin, high + margin)]
+def _shades(estimate: Floats, minimize: bool) -> Floats:
+    """Estimates from 0 at the worst to `COLOURS` at the best."""
+    found = -estimate if minimize else estimate
+    return np.asarray(COLOURS * (found - found.min()) / (np.ptp(found) or 1.0))
 
 
-def _parameter_axis(findings: Findings, found: Effect) -> Axis:
-    space = findings.study.space
-    parameter = space[found.name] if isinstance(space, Mapping) else None
-    if parameter is None or isinstance(parameter, Choice):
-        return named_axis([text(value) for value in found.values], found.name)
-    whole = all(isinstance(value, int) for value in found.values)
-    return Axis(parameter.low, parameter.high, found.name, parameter.log, whole=whole)
+def _cells(axis: Axis, values: Sequence[object]) -> tuple[list[float], Floats]:
+    """The ends of the cells along an axis, as shares of it, and the place of each cell among the values."""
+    if axis.names:
+        return [i / len(values) for i in range(len(values) + 1)], np.arange(len(values), dtype=float)
+    shares = np.array([axis.share(float(value)) for value in values])  # type: ignore[arg-type]
+    count = FINENESS * (len(values) - 1)
+    middles = (np.arange(count) + 0.5) / count
+    return [float(end) for end in np.linspace(0, 1, count + 1)], np.interp(middles, shares, np.arange(len(values)))
 
 
-def _place(axis: Axis) -> Callable[[Any], float]:
-    """Where a value stands on the axis."""
-    return (lambda value: float(axis.names.index(text(value)))) if axis.names else float
+def _smooth(shades: Floats, rows: Floats, columns: Floats) -> list[list[int]]:
+    """Whole shades at fractional rows and columns of a grid, bilinear."""
+    along = np.array([np.interp(columns, np.arange(shades.shape[1]), row) for row in shades])
+    found = np.array([np.interp(rows, np.arange(len(along)), column) for column in along.T]).T
+    return [[int(shade) for shade in row] for row in np.clip(found, 0, COLOURS - 1).astype(int)]
+
+
+def _runs(row: Sequence[int]) -> Iterable[tuple[int, int, int]]:
+    """Stretches of one shade: first cell, the one after the last, shade.
+
+    >>> list(_runs([3, 3, 4]))
+    [(0, 2, 3), (2, 3, 4)]
+    """
+    ends = [i for i in range(1, len(row)) if row[i] != row[i - 1]]
+    return [(first, end, row[first]) for first, end in zip([0, *ends], [*ends, len(row)], strict=True)]

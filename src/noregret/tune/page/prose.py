@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
-from noregret.tune.learning.findings import Effect, Findings
+from noregret.optimizer.comparing.gain import Gain
+from noregret.optimizer.estimate import Estimate
+from noregret.tune.learning.findings import Effect, Findings, Surface
 from noregret.tune.page import words
+from noregret.tune.page.pictures import MOST_DOTS
 from noregret.tune.study.results import JsonField, Pattern, Result, WallTime
 
 FEW = 5
@@ -40,6 +44,8 @@ def how_sure(findings: Findings) -> Iterator[str]:
     """What stands behind the recommendation."""
     best = findings.best
     assert best
+    if findings.study.constraints:
+        yield _sentence(feasibility(best) if best.is_likeliest else f"it {feasibility(best)}")
     times = sum(len(point.records) for point in findings.points if point.params == best.params)
     yield (
         f"This setting was measured {_times(times)}; what was measured at similar settings counts too. It is the one "
@@ -47,47 +53,117 @@ def how_sure(findings: Findings) -> Iterator[str]:
         if times
         else "This setting was not measured itself: those around it were, and say that it is the best choice."
     )
+    yield _room_left(best, findings.unit)
     worse, close = findings.rivals
     if worse + close:
-        yield _against_rivals(worse, close)
-    typical = float(np.median([np.median(point.values) for point in findings.points]))
-    gain = (typical - best.estimate) if findings.study.goal == "minimize" else (best.estimate - typical)
-    if gain > 0 and typical:
-        side = "lower" if findings.study.goal == "minimize" else "higher"
-        share = words.number(100 * gain / abs(typical), 2)
+        yield _against_rivals(worse, close, best.level, bool(findings.study.constraints))
+    yield from why_over(findings)
+
+
+def headline(gain: Gain) -> str:
+    """How much better the best setting is than the baseline."""
+    return _sentence(str(gain))
+
+
+def feasibility(best: Estimate) -> str:
+    """How likely the recommended setting meets all constraints."""
+    if best.is_likeliest:
+        chance = words.percent(best.feasible)
+        return f"nothing measured is likely to meet all constraints: this is the likeliest, with {chance}"
+    chance = f"over {words.percent(0.99)}" if best.feasible > 0.99 else words.percent(best.feasible)
+    return f"meets all constraints with a probability of {chance}"
+
+
+def why_over(findings: Findings) -> Iterator[str]:
+    """Why nothing more is measured, and what to do if more is wanted."""
+    study, reason = findings.study, findings.stopped
+    if reason == "within" and study.stop:
+        within = study.stop.within if isinstance(study.stop.within, str) else words.number(study.stop.within)
         yield (
-            f"It is about {words.number(gain, 2)}{findings.unit} ({share} %) {side} than the middle of all "
-            f"settings measured, {words.number(typical, 3)}{findings.unit}."
+            f"Precise enough: no other setting is better by more than {within} "
+            f"({words.percent(study.stop.confidence)}). Lower within, or leave [stop] out, to go on."
         )
+    elif reason == "budget" and study.budget.rounds and study.budget.seconds:
+        yield "Budget spent: raise rounds to go on, or run the same command again if only its seconds are over."
+    elif reason == "budget":
+        yield f"Budget spent: {'raise rounds' if study.budget.rounds else 'run the same command again'} to go on."
 
 
-def _against_rivals(worse: int, close: int) -> str:
+def _room_left(best: Estimate, unit: str) -> str:
+    """How much better another setting may be."""
+    level = words.percent(best.level)
+    if math.isinf(best.gap):
+        return (
+            "Another setting may be better, nobody knows by how much: too many have no measurement near them. More "
+            "rounds would help."
+        )
+    if best.gap <= 0:
+        return f"No other setting is better ({level})."
+    return f"Another setting may be better by at most {words.number(best.gap)}{unit} ({level})."
+
+
+def _against_rivals(worse: int, close: int, level: float, bounded: bool) -> str:
+    others = "settings measured that likely meet the constraints" if bounded else "settings measured"
+    at = f"at {words.percent(level)} each"
     if not close:
-        return f"All {worse} other settings measured are clearly worse: their likely values do not overlap with it."
+        return f"All {worse:,} other {others} are clearly worse: their intervals, {at}, do not overlap with it."
     if not worse:
-        return f"None of the {close} other settings measured can be told apart from it yet: more rounds would help."
+        return f"None of the {close:,} other {others} can be told apart from it ({at}): more rounds would help."
     return (
-        f"Of the other settings measured, {worse} are clearly worse; {close} cannot be told apart from it yet, and may "
-        "be as good."
+        f"Of the other {others}, {worse:,} are clearly worse ({at}); {close:,} cannot be told apart from it "
+        "yet, and may be as good."
     )
+
+
+def thinned(findings: Findings) -> Iterator[str]:
+    """What charts leave out."""
+    if len(findings.done) > MOST_DOTS:
+        count = f"{len(findings.done):,}"
+        yield f"Charts show at most {MOST_DOTS} measurements of a kind, evenly spread over the {count} there are."
+
+
+def importance(findings: Findings) -> Iterator[str]:
+    """What the shares mean."""
+    shares = findings.importance.values()
+    level = next(iter(shares)).level
+    yield (
+        "How much of the difference between all settings, as a share of its variance, is lost when a parameter stops "
+        f"changing. The thin line is where that share probably lies ({words.percent(level)})."
+    )
+    if sum(share.estimate for share in shares) > 1:
+        yield "Shares may add up to more than 100 %: what two parameters do together counts for both."
+
+
+def left_out(count: int, shown: int) -> Iterator[str]:
+    """How many parameters have no chart."""
+    if shown < count:
+        yield f"These are the {shown} parameters that matter most, of {count}."
+
+
+def ends(findings: Findings, surface: Surface) -> tuple[str, str]:
+    """The worst and the best estimate of a surface."""
+    low, high = words.between(float(surface.estimate.min()), float(surface.estimate.max()))
+    worst, best = (high, low) if findings.study.goal == "minimize" else (low, high)
+    return f"{worst}{findings.unit}", f"{best}{findings.unit}"
 
 
 def effect(findings: Findings, found: Effect) -> str:
     """What one parameter does."""
     best = findings.best
     assert best
-    chosen = words.value(best.params[found.name])
-    worst = int(np.argmax(found.estimate if findings.study.goal == "minimize" else -found.estimate))
-    if _overlap(best.lower, best.upper, found.lower[worst], found.upper[worst]):
-        return f"No clear effect: {chosen} was chosen, but even the worst value may be as good."
-    return (
-        f"Best at {chosen}; at {words.value(found.values[worst])} the result would be about "
-        f"{words.number(found.span, 2)}{findings.unit} worse."
-    )
-
-
-def _overlap(low: float, high: float, other_low: float, other_high: float) -> bool:
-    return low <= other_high and other_low <= high
+    sign = 1 if findings.study.goal == "minimize" else -1
+    loss = sign * found.estimate - sign * best.estimate
+    chosen, each = words.value(best.params[found.name]), words.percent(best.level)
+    clear = (found.lower > best.upper) | (found.upper < best.lower)
+    worst = int(np.argmax(np.where(clear, loss, -np.inf) if clear.any() else loss))
+    there = f"at {words.value(found.values[worst])} it is about {words.number(loss[worst], 2)}{findings.unit} worse"
+    if clear.any():
+        return f"Best at {chosen}; {there}, and clearly so: the intervals ({each} each) do not overlap."
+    if loss[worst] > findings.noise_std:
+        return (
+            f"Best at {chosen}; {there} by the estimate, but the intervals ({each} each) overlap: it is not sure yet."
+        )
+    return f"No effect that is larger than the noise: {chosen} was chosen, but any value may be as good."
 
 
 def noise(findings: Findings) -> Iterator[str]:
@@ -120,10 +196,13 @@ def _tails(findings: Findings) -> str:
 
 def repeats() -> str:
     """Why settings are measured again."""
-    return (
-        "Measuring a good setting again tells luck from quality. Bars show where each setting’s true value probably "
-        "lies."
-    )
+    return "Measuring a good setting again tells luck from quality."
+
+
+def candidates(findings: Findings) -> str:
+    """Which candidates are shown."""
+    shown = min(len(findings.candidates), 10)
+    return f"Of {len(findings.candidates):,} candidates, the {shown} with the best estimates."
 
 
 def outliers(findings: Findings) -> str:
@@ -150,8 +229,12 @@ def measured(result: Result) -> str:
     )
 
 
+def _sentence(said: str) -> str:
+    return f"{said[0].upper()}{said[1:]}."
+
+
 def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _times(number: int) -> str:

@@ -13,10 +13,11 @@ from hashlib import sha256
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import BoundedSemaphore, Lock
-from typing import Any
+from time import monotonic
+from typing import Any, NamedTuple
 
 from noregret.tune.learning.findings import Findings
-from noregret.tune.learning.suggest import believed
+from noregret.tune.learning.suggest import believed, replay_of
 from noregret.tune.page.page import content, page
 from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store
@@ -25,6 +26,8 @@ from noregret.tune.study.study import NotYet, Study, StudyError
 HOST = "127.0.0.1"
 IDLE_SECONDS = 10
 """A connection on which nothing comes for so long is closed."""
+REST = 4.0
+"""A page that took a second to draw is drawn again after so many seconds at the earliest: others measure here."""
 CONNECTIONS = 32
 """The number of connections that may be open; further ones are closed at once."""
 
@@ -38,6 +41,7 @@ async function look() {
       const open = [...main.querySelectorAll("details")].map(found => found.open);
       main.innerHTML = await answer.text();
       main.querySelectorAll("details").forEach((found, i) => { found.open = open[i] || false; });
+      equipped();
       mark = answer.headers.get("ETag") || "";
     } else if (answer.status !== 304) throw new Error(await answer.text());
     note.textContent = "live, looked at " + new Date().toLocaleTimeString(); note.className = "";
@@ -50,36 +54,58 @@ look();
 """
 
 
+class Shown(NamedTuple):
+    """A state of a study: what is known, the part of the page that changes, and a mark that no other state has."""
+
+    findings: Findings
+    content: str
+    mark: str
+
+
 class Watch:
-    """What a study looks like now; computed again only if something has changed."""
+    """What a study looks like now; drawn again only if something has changed, and not too often."""
 
     def __init__(self, study: Study) -> None:
         self._study, self._lock = study, Lock()
-        self._seen: list[Record] | None = None
+        self._seen: tuple[list[Record], str | None] | None = None
         self._findings: Findings | None = None
+        self._shown: Shown | None = None
+        self._begun = self._rested_at = 0.0
+        self._replay = replay_of(study)
         self.waiting = ""
         """Why there is nothing to see yet; empty once the study has been begun."""
 
     def findings(self) -> Findings:
         """What is known now."""
         with self._lock:
-            records = self._records()
-            if self._findings is None or records != self._seen:
-                self._seen = records
-                self._findings = Findings(self._study, records, believed(self._study, records))
+            records, stopped = self._records()
+            if self._findings is None or ((records, stopped) != self._seen and monotonic() >= self._rested_at):
+                self._seen, self._begun = (records, stopped), monotonic()
+                optimizer = believed(self._study, records, self._replay)
+                self._findings = Findings(self._study, records, optimizer, stopped)
             return self._findings
 
-    def _records(self) -> list[Record]:
-        """All trials; none as long as the study has not been begun."""
+    def shown(self) -> Shown:
+        """What to show now; drawn once for each state, however many look on."""
+        findings = self.findings()
+        with self._lock:
+            if self._shown is None or self._shown.findings is not findings:
+                mark = sha256(repr((findings.records, findings.stopped)).encode()).hexdigest()[:32]
+                self._shown = Shown(findings, content(findings), f'"{mark}"')
+                self._rested_at = monotonic() + REST * (monotonic() - self._begun)
+            return self._shown
+
+    def _records(self) -> tuple[list[Record], str | None]:
+        """All trials, none as long as the study has not been begun; and why it is over, None if it is not."""
         try:
             with Store(self._study, readonly=True) as store:
                 self.waiting = ""
-                return store.records()
+                return store.records(), store.stopped()
         except NotYet as error:
-            if self._seen:
+            if self._seen and self._seen[0]:
                 raise
             self.waiting = str(error)
-            return []
+            return [], None
 
 
 class Server(ThreadingHTTPServer):
@@ -130,7 +156,7 @@ def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
             if self.path not in ("/", "/content"):
                 return self._answer(HTTPStatus.NOT_FOUND, "there is only /", "text/plain")
             try:
-                self._show(watch.findings())
+                self._show(watch.shown())
             except StudyError as error:
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "text/plain")
             except ConnectionError:
@@ -141,14 +167,14 @@ def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
 
         do_HEAD = do_GET
 
-        def _show(self, findings: Findings) -> None:
+        def _show(self, shown: Shown) -> None:
             if self.path == "/":
                 nonce = secrets.token_urlsafe(16)
-                return self._answer(HTTPStatus.OK, page(findings, script=SCRIPT, nonce=nonce), "text/html", nonce=nonce)
-            mark = f'"{sha256(repr(findings.records).encode()).hexdigest()[:32]}"'
-            if self.headers.get("If-None-Match") == mark:
-                return self._answer(HTTPStatus.NOT_MODIFIED, "", "text/html", mark)
-            self._answer(HTTPStatus.OK, content(findings), "text/html", mark)
+                text = page(shown.findings, shown.content, script=SCRIPT, nonce=nonce)
+                return self._answer(HTTPStatus.OK, text, "text/html", nonce=nonce)
+            if self.headers.get("If-None-Match") == shown.mark:
+                return self._answer(HTTPStatus.NOT_MODIFIED, "", "text/html", shown.mark)
+            self._answer(HTTPStatus.OK, shown.content, "text/html", shown.mark)
 
         def _answer(self, status: HTTPStatus, text: str, kind: str, mark: str = "", nonce: str = "") -> None:
             body = text.encode()

@@ -66,6 +66,12 @@ class Constraint:
         assert self.min is not None
         return ">=", self.min
 
+    def is_broken_by(self, number: float | None) -> bool:
+        """Whether a number breaks it; None, for what was not measured, does not."""
+        if number is None:
+            return False
+        return (self.max is not None and number > self.max) or (self.min is not None and number < self.min)
+
 
 @dataclass(frozen=True)
 class Failure:

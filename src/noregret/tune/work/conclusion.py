@@ -10,15 +10,15 @@ from noregret.optimizer.estimate import Estimate
 from noregret.terminal import printable
 from noregret.tune.learning.findings import Findings
 from noregret.tune.page import words
-from noregret.tune.store.store import Reason
+from noregret.tune.page.prose import feasibility, why_over
 from noregret.tune.study.study import Study
 
 
-def conclusion(found: Findings, reason: Reason | None = None) -> str:
+def conclusion(found: Findings) -> str:
     """What was found, and why nothing more is measured."""
     if found.best is None:
-        return "\n".join(["no result yet", *why_over(found.study, reason)])
-    return "\n".join([*_found(found, found.best), *why_over(found.study, reason), _evidence(found.study)])
+        return "\n".join(["no result yet", *why_over(found)])
+    return "\n".join([*_found(found, found.best), *why_over(found), _evidence(found.study)])
 
 
 def _found(found: Findings, best: Estimate) -> Iterator[str]:
@@ -38,15 +38,6 @@ def how_good(found: Findings, best: Estimate) -> Iterator[str]:
         yield still_open(best, found.unit)
 
 
-def feasibility(best: Estimate) -> str:
-    """How likely the recommended setting meets all constraints."""
-    if best.is_likeliest:
-        chance = words.percent(best.feasible)
-        return f"nothing measured is likely to meet all constraints: this is the likeliest, with {chance}"
-    chance = f"over {words.percent(0.99)}" if best.feasible > 0.99 else words.percent(best.feasible)
-    return f"meets all constraints with a probability of {chance}"
-
-
 def still_open(best: Estimate, unit: str) -> str:
     """How much better another setting may be."""
     if math.isinf(best.gap):
@@ -57,20 +48,6 @@ def still_open(best: Estimate, unit: str) -> str:
         else "no other is better"
     )
     return f"{by} ({words.percent(best.level)})"
-
-
-def why_over(study: Study, reason: Reason | None) -> Iterator[str]:
-    """Why nothing more is measured, and what to do if more is wanted."""
-    if reason == "within" and study.stop:
-        within = study.stop.within if isinstance(study.stop.within, str) else words.number(study.stop.within)
-        yield (
-            f"Precise enough: no other setting is better by more than {within} "
-            f"({words.percent(study.stop.confidence)}). Lower within, or leave [stop] out, to go on."
-        )
-    elif reason == "budget" and study.budget.rounds and study.budget.seconds:
-        yield "Budget spent: raise rounds to go on, or run the same command again if only its seconds are over."
-    elif reason == "budget":
-        yield f"Budget spent: {'raise rounds' if study.budget.rounds else 'run the same command again'} to go on."
 
 
 def _evidence(study: Study) -> str:

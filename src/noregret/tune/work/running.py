@@ -47,8 +47,8 @@ def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = F
             return 130
         if store.stopped() is None:
             store.out_of_time()
-        found, reason = findings(study, store), store.stopped()
-        say(json.dumps(ending(found, reason)) if as_json else conclusion(found, reason))
+        found = findings(study, store)
+        say(json.dumps(ending(found)) if as_json else conclusion(found))
     return 0 if found.done else 3
 
 
@@ -77,13 +77,13 @@ def report(study: Study, as_json: bool = False) -> str:
     """What a study has found, as a page or as JSON."""
     with Store(study, readonly=True) as store:
         found = findings(study, store)
-        return json.dumps(summary(found, store.stopped()), indent=2) + "\n" if as_json else page(found)
+        return json.dumps(summary(found), indent=2) + "\n" if as_json else page(found)
 
 
 def findings(study: Study, store: Store) -> Findings:
     """What is known about a study."""
     records = store.records()
-    return Findings(study, records, believed(study, records))
+    return Findings(study, records, believed(study, records), store.stopped())
 
 
 def check_command(study: Study) -> None:

@@ -1,0 +1,108 @@
+"""What is known about an Optuna study, whichever sampler ran it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from noregret.belief.posterior import HUGE
+from noregret.integrations.optuna import constraints_of
+from noregret.integrations.replay import Answer, tell_all
+from noregret.integrations.structure import Columns, Parameter, Structure, params_of
+from noregret.optimizer.checking import Goal
+from noregret.optimizer.optimizer import Optimizer
+from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.tune.store.records import Record, State
+
+
+def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str]:
+    """Space, an optimizer that was told all trials of it, their records, and the study's name."""
+    if len(study.directions) != 1:
+        raise ValueError(f"report() is for studies with one objective, got {len(study.directions)}")
+    trials = [trial for trial in study.get_trials(deepcopy=False) if trial.params]
+    columns = Structure()(trials)
+    if not columns:
+        raise ValueError("the study must have a completed trial with a parameter that all have in common")
+    space = {_shown(label): _parameter(label, columns) for label in columns}
+    optimizer = _optimizer(study, space, dict.fromkeys(name for trial in trials for name in _constraints(trial)))
+    found = [(trial, params) for trial in trials if (params := _params(columns, trial)) is not None]
+    records = [_record(trial, optimizer.space.checked(params)) for trial, params in found]
+    _warn(trials, columns, len(records))
+    tell_all(optimizer, (_answer(optimizer, record) for record in records if record.finished))
+    return space, optimizer, records, study.study_name
+
+
+def _optimizer(study: Study, space: dict[str, Any], constraints: Iterable[str]) -> Optimizer:
+    goal: Goal = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
+    return Optimizer(space, goal=goal, rng=0, constraints=dict.fromkeys(constraints, ("<=", 0.0)))
+
+
+def _answer(optimizer: Optimizer, record: Record) -> Answer:
+    return record.params, record.value, None, {name: record.constraints.get(name) for name in optimizer.constraints}
+
+
+def _constraints(trial: FrozenTrial) -> dict[str, float]:
+    """The constraints of a trial by name; 0 or less is feasible."""
+    return {f"constraint {name}" if name.isdigit() else name: its for name, its in constraints_of(trial).items()}
+
+
+def _shown(label: str) -> str:
+    """The name of a column; a further range of a parameter has a number."""
+    name, _, number = label.partition("\n")
+    return f"{name} ({int(number) + 1})" if number else name
+
+
+def _parameter(label: str, columns: Columns) -> Float | Int | Choice:
+    """A column as a parameter, its values as Optuna has them."""
+    its = columns[label].distribution
+    when = {
+        _shown(above): [Parameter(columns[above].distribution).value(value) for value in values]
+        for above, values in columns[label].when.items()
+    }
+    if isinstance(its, CategoricalDistribution):
+        return Choice(its.choices, when=when or None)
+    assert isinstance(its, FloatDistribution | IntDistribution)
+    step = None if its.log else its.step
+    if isinstance(its, FloatDistribution):
+        return Float(its.low, its.high, its.log, step, when or None)
+    return Int(its.low, its.high, its.log, None if step is None else int(step), when or None)
+
+
+def _params(columns: Columns, trial: FrozenTrial) -> dict[str, Any] | None:
+    """What a trial has of these columns, by the names shown, None if it lacks one."""
+    ours = params_of(columns, trial)
+    return None if ours is None else {_shown(label): trial.params[columns[label].name] for label in ours}
+
+
+def _warn(trials: list[FrozenTrial], columns: Columns, kept: int) -> None:
+    """Say what the page leaves out."""
+    left = sorted({name for trial in trials for name in trial.params} - {its.name for its in columns.values()})
+    if left:
+        unclear = "parameters of which it is not clear when trials have them"
+        warnings.warn(f"the page leaves out {unclear}: {', '.join(left)}", stacklevel=4)
+    if len(trials) > kept:
+        lost = len(trials) - kept
+        warnings.warn(f"the page leaves out {lost} trials whose params are outside the common ranges", stacklevel=4)
+
+
+def _record(trial: FrozenTrial, params: dict[str, Any]) -> Record:
+    """A trial; the last report of a pruned one stands for its result."""
+    value = trial.value if trial.state.is_finished() and trial.state != TrialState.FAIL else None
+    usable = value is not None and abs(value) <= HUGE
+    state: State = "done" if usable else "failed" if trial.state.is_finished() else "running"
+    return Record(
+        number=trial.number,
+        params=params,
+        state=state,
+        value=value if usable else None,
+        failure=f"{trial.state.name.lower()}, result {value}" if state == "failed" else "",
+        seconds=trial.duration.total_seconds() if trial.duration else 0.0,
+        started=trial.datetime_start,
+        ended=trial.datetime_complete,
+        constraints=_constraints(trial),
+    )

@@ -1,0 +1,77 @@
+"""How much each parameter matters."""
+
+import numpy as np
+import pytest
+
+from noregret import Choice, Float, Int, Optimizer
+
+
+def learnt(seed, f, parameters, rounds=40):
+    """An optimizer that was told noisy values at settings drawn at random."""
+    optimizer, rng = Optimizer(parameters, rng=seed), np.random.default_rng(seed)
+    for params in optimizer.space.decode(rng.uniform(size=(rounds, len(optimizer.space.groups)))):
+        optimizer.tell(params, f(params) + 0.05 * rng.standard_normal())
+    return optimizer
+
+
+def total_indices(optimizer, f, names, count=2000):
+    """The total indices of f itself, on the scale that the optimizer sees it on."""
+    rng, scale = np.random.default_rng(0), optimizer.calibrated.scale
+    first, second = rng.uniform(size=(2, count, len(names)))
+
+    def values(rows):
+        return scale.standard(-f(dict(zip(names, rows.T, strict=True))))
+
+    found = {}
+    for i, name in enumerate(names):
+        changed = first.copy()
+        changed[:, i] = second[:, i]
+        found[name] = np.mean((values(first) - values(changed)) ** 2) / 2 / values(first).var()
+    return found
+
+
+def bowl(params):
+    return 3 * (params["x"] - 0.3) ** 2 + abs(params["y"] - 0.6)
+
+
+def test_intervals_hold_the_shares_of_the_function_itself():
+    names, hits = ("x", "y", "z"), []
+    for seed in range(12):
+        optimizer = learnt(seed, bowl, {name: Float(0, 1) for name in names})
+        true, found = total_indices(optimizer, bowl, names), optimizer.importance()
+        assert next(iter(found)) in ("x", "y")
+        assert list(found)[-1] == "z"
+        hits += [found[name].lower - 0.01 <= true[name] <= found[name].upper for name in names]
+    assert np.mean(hits) >= 0.85  # of 36, stated as 0.95
+
+
+def test_shares_are_between_0_and_1_and_intervals_hold_the_estimates():
+    space = {"kind": Choice(["a", "b", "c"]), "n": Int(1, 9), "one": Int(3, 3), "x": Float(0, 1)}
+    found = learnt(0, lambda params: (params["kind"] == "b") + 0.01 * params["n"], space).importance()
+    assert next(iter(found)) == "kind"
+    assert found["kind"].estimate > 0.8
+    assert found["one"].upper == pytest.approx(0.0)
+    assert all(0 <= share.lower <= share.estimate <= share.upper <= 1 for share in found.values())
+
+
+def test_a_function_that_is_the_same_everywhere_has_no_important_parameter():
+    optimizer = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, rng=0)
+    for _ in range(12):
+        optimizer.tell(optimizer.ask(), 1.0)
+    assert all(0 <= share.estimate <= 1 for share in optimizer.importance().values())
+
+
+def test_what_has_no_importance_is_refused():
+    with pytest.raises(ValueError, match="needs named parameters and no contexts"):
+        Optimizer([[0.0], [1.0]]).importance()
+    with pytest.raises(ValueError, match="needs at least 2 values, 0 told so far"):
+        Optimizer({"x": Float(0, 1)}).importance()
+
+
+def test_predicting_many_is_predicting_each():
+    optimizer = learnt(0, bowl, {name: Float(0, 1) for name in "xyz"}, 20)
+    points = [{"x": x, "y": 0.5, "z": 0.1} for x in (0.0, 0.3, 1.0)]
+    for one, each in zip(optimizer.predict_many(points), points, strict=True):
+        alone = optimizer.predict(each)
+        assert (one.estimate, one.lower, one.upper) == pytest.approx((alone.estimate, alone.lower, alone.upper))
+    assert optimizer.predict_many([]) == []
