@@ -21,6 +21,8 @@ from noregret.tune.store.identity import FORM, FORMAT, SELF, study_id
 from noregret.tune.store.patience import OPENING_SECONDS, PATIENCE_SECONDS, patiently
 from noregret.tune.study.study import Study, StudyError
 
+RESTORING = "noregret restore STUDY_FILE_WITH_THIS_STORAGE"
+"""The command that lists copies."""
 FIND = sqlalchemy.text(
     "SELECT study_id, key, value_json FROM studies JOIN study_user_attributes USING (study_id) WHERE study_name = :name"
 )
@@ -49,7 +51,7 @@ class Storage:
     def __init__(self, url: str, folder: Path) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.url, self.stop = url, Event()
-        self.where = database_at(url, folder, "noregret restore FILE' with a study file that has this storage: it")
+        self.where = database_at(url, folder, RESTORING)
         # SQLite has one writer at a time: threads wait for each other here, where waiting costs nothing.
         self._alone: AbstractContextManager[Any] = Lock() if isinstance(self.where, SQLite) else nullcontext()
         with ExitStack() as using:
