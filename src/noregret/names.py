@@ -39,6 +39,7 @@ from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.optimizer.trials import Trial
 from noregret.tune.page.reporting import report
+from noregret.tune.service.client import connect
 
 __all__ = [
     "UCB",
@@ -91,6 +92,7 @@ __all__ = [
     "Uniform",
     "algorithms",
     "compare",
+    "connect",
     "diagnose",
     "plot",
     "problems",

@@ -99,6 +99,6 @@ def tell_all(optimizer: Optimizer, answers: Iterable[Answer]) -> None:
     """Tell an optimizer these answers."""
     for params, value, *more in answers:
         if value is None:
-            optimizer.fail(params)
+            optimizer.fail(params, *more[2:])
         else:
             optimizer.tell(params, value, *more)

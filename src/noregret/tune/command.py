@@ -1,4 +1,4 @@
-"""``noregret tune``, ``init``, ``report``, ``watch``, ``export``, ``import`` and ``restore``."""
+"""``noregret tune``, ``init``, ``report``, ``watch``, ``export``, ``import``, ``restore`` and ``serve``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 from noregret.extra import extra
 from noregret.files import write_atomically
 from noregret.terminal import complain, printable, say, show
+from noregret.tune.service.command import add_serve
 from noregret.tune.study.study import Study, StudyError
 
 PORT = 8765
@@ -46,6 +47,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     past.add_argument("--ignore", action="store_true", help="leave out columns of no parameter")
     restore = _command(commands, "restore", _restore, "list the copies of a study's database, or put one back")
     restore.add_argument("number", nargs="?", type=int, metavar="N", help="the copy to put back, as it is listed")
+    add_serve(commands)
 
 
 def _command(commands: Any, name: str, carry_out: Callable[[Any], int | None], help: str) -> argparse.ArgumentParser:

@@ -5,39 +5,27 @@ Trouble that may pass, such as a server that restarts, is waited for: `PATIENCE_
 
 from __future__ import annotations
 
-import logging
-import random
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from threading import Event
-from time import monotonic
 from typing import Any, Self, TypeVar
 
 import optuna
-import sqlalchemy
-from optuna.exceptions import OptunaError, UpdateFinishedTrialError
 from optuna.storages import get_storage
 from optuna.trial import FrozenTrial
 
 from noregret.tune.store.checksums import broken_seals
 from noregret.tune.store.databases.database import database
 from noregret.tune.store.databases.locks import ConnectionLost
-from noregret.tune.store.faults import explained, is_damage, passing, unreadable
+from noregret.tune.store.faults import explained, is_damage, unreadable
 from noregret.tune.store.identity import SELF, needed_migration, refusal, study_id
 from noregret.tune.store.migrating import Migration
+from noregret.tune.store.patience import OPENING_SECONDS, PATIENCE_SECONDS, TROUBLE, patiently
 from noregret.tune.store.records import STATES, Record, distributions, record
 from noregret.tune.study.study import Params, Study, StudyError
 
-LOG = logging.getLogger("noregret")
 BACKUP_SECONDS = 60.0
-PATIENCE_SECONDS = 60.0
-"""How long a call tries again where trouble may pass."""
-OPENING_SECONDS = 10.0
-"""The same when a study is opened: longer than most restarts, and not too long for a mistyped address."""
-TROUBLE = (OptunaError, sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError, RuntimeError, ImportError)
-"""What a storage may raise."""
 NONSENSE = (ValueError, LookupError, TypeError, AttributeError, AssertionError)
 """What Optuna raises at rows that do not say what was written."""
 ADDED, STOPPED = "noregret:added", "noregret:stopped"
@@ -207,19 +195,7 @@ class OpenStudy:
                 self._rdb.scoped_session.remove()
 
     def _patiently(self, call: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
-        """Try again, in longer and longer intervals, where trouble may pass."""
-        deadline, pause = monotonic() + seconds, 0.05
-        while True:
-            try:
-                return call()
-            except (UpdateFinishedTrialError, StudyError):
-                raise
-            except TROUBLE as error:
-                wait = random.uniform(pause / 2, pause)  # so that many workers do not come back all at once
-                if not passing(error) or monotonic() + wait > deadline or self.stop.wait(wait):
-                    raise explained(error, self.where) from error
-                LOG.info("%s; trying again", explained(error, self.where))
-                pause = min(2 * pause, 2.0)
+        return patiently(call, self.where, self.stop, seconds)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -95,7 +95,7 @@ def record(trial: FrozenTrial) -> Record:
         told=tuple(trial.user_attrs.get(TOLD, ())),
         started=None if elsewhere else trial.datetime_start,
         ended=trial.datetime_complete,
-        noise=elsewhere["noise"] if elsewhere else None,
+        noise=elsewhere["noise"] if elsewhere else run.get("noise"),
         constraints=run.get("constraints", {}),
         imported=elsewhere is not None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import AbstractContextManager
+from pathlib import Path
 from threading import Event
 from typing import Any, Protocol
 
@@ -50,24 +51,29 @@ class Database(Protocol):
 
 def database(study: Study) -> Database:
     """The database of a study; relative paths start from its folder."""
+    return database_at(study.storage, study.folder, shlex.join(["noregret", "restore", str(study.path)]))
+
+
+def database_at(url: str, folder: Path, restoring: str) -> Database:
+    """The database at a URL; relative paths start from the folder, ``restoring`` is the command that lists copies."""
     try:
-        parsed = sqlalchemy.make_url(study.storage)
+        parsed = sqlalchemy.make_url(url)
     except ValueError:  # of the port, say
         raise StudyError("storage must be a URL such as postgresql://USER@HOST:5432/DATABASE") from None
     except sqlalchemy.exc.ArgumentError:
-        shown = without_password(study.storage)
+        shown = without_password(url)
         raise StudyError(f"storage must be a URL such as sqlite:///study.db, got {shown!r}") from None
     kind = parsed.get_backend_name()
     plain = parsed.database and not parsed.query and not parsed.database.startswith((":memory:", "file:"))
     if kind == "sqlite" and parsed.database and plain:
-        path = study.folder / parsed.database
+        path = folder / parsed.database
         if path.exists() and not path.is_file():
             raise StudyError(f"storage {path}: is not a file: choose another name")
-        return SQLite(path, shlex.join(["noregret", "restore", str(study.path)]))
+        return SQLite(path, restoring)
     if "@" in (parsed.host or ""):
         raise StudyError("storage: an @ in a password must be written as %40")
     if kind == "postgresql":
         return PostgreSQL(parsed.set(drivername="postgresql+psycopg"))
     raise StudyError(
-        f"storage must be sqlite:///FILE or postgresql://USER@HOST/DATABASE, got {without_password(study.storage)!r}"
+        f"storage must be sqlite:///FILE or postgresql://USER@HOST/DATABASE, got {without_password(url)!r}"
     )

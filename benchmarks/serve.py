@@ -1,0 +1,379 @@
+"""How many ask-and-tell round trips a second ``noregret serve`` takes, and what it loses when it is killed.
+
+``python -m benchmarks.serve load`` runs 50 clients on 10 studies up to 200 trials each: round trips a second, and the
+time of one, half of them and 99 of 100 below it. ``growth`` compares a study with 10,000 trials with one that has 200,
+in the same run. ``soak --seconds 600`` lets clients work on studies of bounded length and prints memory and open files
+of the server at the start and the end. ``kills --kills 1000`` kills one of two servers at random, and counts what was
+acknowledged and is lost or counted twice. Everything is on loopback, in a folder that is deleted at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from importlib import import_module
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+import numpy as np
+
+from noregret import cli
+from noregret.tune.service import rows
+from noregret.tune.service.models import StudyForm
+from noregret.tune.service.storage import Storage
+from noregret.tune.service.studies import Studies
+
+SPACE = {
+    "x": {"type": "float", "low": 0, "high": 1},
+    "y": {"type": "float", "low": 0, "high": 1},
+    "k": {"type": "choice", "choices": ["a", "b"]},
+}
+
+
+class Served:
+    """A server as a process of its own, which can be killed and started again on the same port.
+
+    It is forked off a process that has imported everything already, so that a start takes no longer than it must.
+    """
+
+    def __init__(self, place: Path, port: int = 0) -> None:
+        command = [sys.executable, "-m", "benchmarks.serve", "launch"]
+        folders = os.pathsep.join(map(os.path.abspath, ["", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]))
+        self._launcher = subprocess.Popen(
+            command,
+            cwd=place,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": folders},
+        )
+        self.port, self.pid = port, 0
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        assert self._launcher.stdin
+        assert self._launcher.stdout
+        self._launcher.stdin.write(f"{self.port}\n")
+        self._launcher.stdin.flush()
+        pid = port = None
+        while pid is None or port is None:
+            said = self._launcher.stdout.readline()
+            pid = int(said) if said.strip().isdecimal() else pid
+            port = int(said.split()[0].rpartition(":")[2]) if said.startswith("http") else port
+        self.pid, self.port = pid, port
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """End it."""
+        os.kill(self.pid, number)
+        while Path(f"/proc/{self.pid}").exists():
+            time.sleep(0.002)
+
+    def close(self) -> None:
+        """End it in order, and whoever starts it."""
+        self.kill(signal.SIGTERM)
+        self._launcher.communicate()
+
+    def memory(self) -> float:
+        """Its resident memory in MiB."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+
+    def cpu(self) -> float:
+        """The processor's seconds that it has used: what it costs, however busy the machine is."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def descriptors(self) -> int:
+        """How many files and connections it has open."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+
+class Client:
+    """A client on one connection, which is made again when it breaks."""
+
+    def __init__(self, port: Callable[[], int]) -> None:
+        self._port, self._line = port, None
+
+    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Status and content of an answer."""
+        line = self._line = self._line or HTTPConnection("127.0.0.1", self._port(), timeout=120)
+        try:
+            sent = None if body is None else json.dumps(body)
+            line.request(method, path, sent, {"Content-Type": "application/json"})
+            answer = line.getresponse()
+            return answer.status, json.loads(answer.read())
+        except (OSError, HTTPException):
+            line.close()
+            self._line = None
+            raise
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._line:
+            self._line.close()
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="noregret-serve-") as name:
+        yield Path(name)
+
+
+@contextmanager
+def served(place: Path) -> Iterator[Served]:
+    server = Served(place)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def measured(params: dict[str, Any], rng: random.Random) -> float:
+    shift = 0.1 * (params["k"] == "b")
+    return float((params["x"] - 0.3) ** 2 + (params["y"] - 0.6) ** 2 + shift + 0.05 * rng.gauss(0, 1))
+
+
+def round_trip(client: Client, study: str, rng: random.Random) -> float:
+    """Ask and tell once; the seconds it took."""
+    begun = time.perf_counter()
+    status, asked = client.call("POST", f"/studies/{study}/ask", {})
+    assert status == 200, asked
+    (trial,) = asked["trials"]
+    value = measured(trial["params"], rng)
+    status, told = client.call("POST", f"/studies/{study}/trials/{trial['id']}/tell", {"value": value})
+    assert status == 200, told
+    return time.perf_counter() - begun
+
+
+def together(work: Callable[[int], None], count: int) -> float:
+    """Let so many threads work; the seconds it took."""
+    threads = [Thread(target=work, args=(number,)) for number in range(count)]
+    begun = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - begun
+
+
+def figures(times: list[float], seconds: float, cpu: float = 0.0) -> str:
+    half, most = np.percentile(times, [50, 99]) * 1000
+    rate, cost = len(times) / seconds, 1000 * cpu / len(times)
+    shown = f"{len(times):>6} round trips  {rate:>6.1f} a second  p50 {half:>6.1f} ms  p99 {most:>7.1f} ms"
+    return f"{shown}  processor {cost:>5.1f} ms each" if cpu else shown
+
+
+def worked(server: Served, studies: list[str], clients: int, trials: int) -> tuple[list[float], float, float]:
+    """The time of each round trip, of all, and of the server's processor, for so many trials in each study."""
+    times: list[float] = []
+    before = server.cpu()
+
+    def work(number: int) -> None:
+        client, rng = Client(lambda: server.port), random.Random(number)
+        share = trials * len(studies) // clients
+        times.extend([round_trip(client, studies[number % len(studies)], rng) for _ in range(share)])
+        client.close()
+
+    seconds = together(work, clients)
+    return times, seconds, server.cpu() - before
+
+
+def made(server: Served, names: list[str]) -> list[str]:
+    client = Client(lambda: server.port)
+    for name in names:
+        status, answer = client.call("POST", "/studies", {"name": name, "space": SPACE})
+        assert status == 201, answer
+    client.close()
+    return names
+
+
+def load(args: argparse.Namespace) -> None:
+    with folder() as place, served(place) as server:
+        studies = made(server, [f"study{number}" for number in range(args.studies)])
+        for before in range(0, args.trials, args.trials // 4):
+            found = worked(server, studies, args.clients, args.trials // 4)
+            print(f"trials {before:>4} to {before + args.trials // 4:>4} of each study:", figures(*found), flush=True)
+        found = worked(server, studies, args.clients, max(args.trials // 4, 1))
+        print(f"at {args.trials} trials a study:    ", figures(*found))
+
+
+def growth(args: argparse.Namespace) -> None:
+    with folder() as place:
+        fill(place, {"short": 200, "long": args.trials})
+        with served(place) as server:
+            client, rng = Client(lambda: server.port), random.Random(0)
+            times: dict[str, list[float]] = {"short": [], "long": []}
+            for study in times:
+                print(f"{study:>6}: the first round trip after a start took {round_trip(client, study, rng):.2f} s")
+            for _ in range(args.rounds):  # in turn, so that both meet the same machine
+                for study, its in times.items():
+                    its.append(round_trip(client, study, rng))
+            client.close()
+    for study, its in times.items():
+        print(f"{study:>6}:", figures(its, sum(its)))
+    ratios = [np.mean(times["long"]) / np.mean(times["short"]), np.median(times["long"]) / np.median(times["short"])]
+    print("ratio of the means {:.2f}, of the medians {:.2f}".format(*ratios))
+
+
+def fill(place: Path, studies: dict[str, int]) -> None:
+    """Make studies with so many answers, without a server: trials at random, each told before the next is made."""
+    rng, all_studies = random.Random(1), Studies(Storage("sqlite:///studies.db", place), 3600.0)
+    for name, trials in studies.items():
+        all_studies.create(StudyForm.model_validate({"name": name, "space": SPACE}))
+        live = all_studies[name]
+        for first in range(0, trials, 500):
+            with live._storage.transaction() as connection:
+                for number in range(first, min(first + 500, trials)):
+                    params = {"x": rng.random(), "y": rng.random(), "k": rng.choice("ab")}
+                    proposal = rows.Proposal(params, range(max(number - 1, 0), number), {})
+                    study = live._ledger
+                    trial = rows.add(connection, study.study, number, proposal, study.distributions)
+                    rows.finish(connection, trial, rows.Answer(measured(params, rng)), 0.0)
+    all_studies.close()
+
+
+def soak(args: argparse.Namespace) -> None:
+    with folder() as place, served(place) as server:
+        deadline, generation = time.monotonic() + args.seconds, 0
+        while time.monotonic() < deadline:
+            studies = made(server, [f"study{generation}-{number}" for number in range(args.studies)])
+            found = worked(server, studies, args.clients, args.trials)
+            generation += 1
+            print(
+                f"{generation:>4}: {figures(*found)}  {server.memory():>7.1f} MiB  "
+                f"{server.descriptors():>4} descriptors",
+                flush=True,
+            )
+
+
+@dataclass
+class Tally:
+    """What was acknowledged, by study and trial, and what went wrong."""
+
+    acknowledged: dict[tuple[str, int], float] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+    broken: int = 0
+
+    def told(self, study: str, trial: int, value: float) -> None:
+        with self.lock:
+            before = self.acknowledged.setdefault((study, trial), value)
+            if before != value:
+                self.faults.append(f"{study} {trial}: {before} and {value} were both acknowledged")
+
+
+def kills(args: argparse.Namespace) -> None:
+    tally, rng, is_over = Tally(), random.Random(args.seed), False
+    with folder() as place, ExitStack() as ending:
+        servers = [Served(place) for _ in range(2)]
+        for server in servers:
+            ending.callback(server.close)
+        studies = made(servers[0], [f"study{number}" for number in range(4)])
+
+        def work(number: int) -> None:
+            own, study = random.Random(number), studies[number % len(studies)]
+            while not is_over:
+                try:
+                    _one_trial(Client(lambda: own.choice(servers).port), study, f"client{number}", own, tally)
+                except (OSError, HTTPException):
+                    tally.broken += 1
+                    time.sleep(0.02)
+
+        workers = [Thread(target=work, args=(number,)) for number in range(8)]
+        for worker in workers:
+            worker.start()
+        for number in range(args.kills):
+            time.sleep(rng.uniform(0.0, 0.5))
+            victim = rng.choice(servers)
+            victim.kill()
+            victim.start()
+            if number % 50 == 49:
+                print(f"{number + 1} kills, {len(tally.acknowledged)} acknowledged", flush=True)
+        is_over = True
+        for worker in workers:
+            worker.join()
+        _judge(servers[0], studies, tally)
+    print(
+        f"kills {args.kills}, requests broken {tally.broken}, acknowledged {len(tally.acknowledged)}, "
+        f"lost or counted twice {len(tally.faults)}"
+    )
+    print(*tally.faults[:20], sep="\n")
+    sys.exit(bool(tally.faults or not tally.acknowledged))
+
+
+def _one_trial(client: Client, study: str, key: str, rng: random.Random, tally: Tally) -> None:
+    try:
+        status, asked = client.call("POST", f"/studies/{study}/ask", {"client": key})
+        if status != 200:
+            tally.faults.append(f"{study}: asking gave {status}: {asked}")
+            return
+        (trial,) = asked["trials"]
+        value = random.Random(f"{study} {trial['id']}").random()  # the same one if it is told again
+        for _ in range(rng.choice([1, 1, 2])):
+            status, told = client.call("POST", f"/studies/{study}/trials/{trial['id']}/tell", {"value": value})
+            if status != 200:
+                tally.faults.append(f"{study} {trial['id']}: telling gave {status}: {told}")
+                return
+            tally.told(study, trial["id"], value)
+    finally:
+        client.close()
+
+
+def _judge(server: Served, studies: list[str], tally: Tally) -> None:
+    client = Client(lambda: server.port)
+    for study in studies:
+        trials = client.call("GET", f"/studies/{study}/trials")[1]["trials"]
+        if [trial["id"] for trial in trials] != list(range(len(trials))):
+            tally.faults.append(f"{study}: a trial is missing or there twice")
+        kept = {trial["id"]: trial["value"] for trial in trials}
+        told = {trial: value for (its, trial), value in tally.acknowledged.items() if its == study}
+        tally.faults += [f"{study} {trial}: lost" for trial, value in told.items() if kept.get(trial) != value]
+    client.close()
+
+
+def launch(args: argparse.Namespace) -> None:
+    """Fork a server for each port that is read, and say its process's number."""
+    for module in ("noregret.tune.service.running", "noregret.integrations.replay", "scipy.stats"):
+        import_module(module)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what has ended is gone
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os._exit(cli.main(["serve", "--port", line.strip()]))
+        print(child, flush=True)
+
+
+def main() -> None:
+    """Read the command line and run a benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    for name, run in (("load", load), ("growth", growth), ("soak", soak), ("kills", kills), ("launch", launch)):
+        command = commands.add_parser(name)
+        command.set_defaults(run=run)
+        command.add_argument("--clients", type=int, default=50)
+        command.add_argument("--studies", type=int, default=10)
+        command.add_argument("--trials", type=int, default={"growth": 10_000, "soak": 50}.get(name, 200))
+        command.add_argument("--rounds", type=int, default=100)
+        command.add_argument("--seconds", type=float, default=600.0)
+        command.add_argument("--kills", type=int, default=1000)
+        command.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    args.run(args)
+
+
+if __name__ == "__main__":
+    main()

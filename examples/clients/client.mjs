@@ -1,0 +1,22 @@
+// Finds the best x with node:  node client.mjs http://127.0.0.1:8420 NAME
+// Where the server has a token, it is taken from NOREGRET_TOKEN.
+const [url, name] = process.argv.slice(2);
+const headers = { "Content-Type": "application/json", Authorization: `Bearer ${process.env.NOREGRET_TOKEN ?? ""}` };
+
+async function call(method, path, body) {
+  const answer = await fetch(url + path, { method, headers, body: body && JSON.stringify(body) });
+  const content = await answer.json();
+  if (!answer.ok) throw new Error(`${answer.status}: ${JSON.stringify(content.detail)}`);
+  return content;
+}
+
+const space = { x: { type: "float", low: 0, high: 1 } };
+await call("POST", "/studies", { name, goal: "minimize", space });
+for (let round = 0; round < 12; round++) {
+  const { trials } = await call("POST", `/studies/${name}/ask`, { client: "node" });
+  for (const { id, params } of trials) {
+    const value = (params.x - 0.3) ** 2; // what you would measure
+    await call("POST", `/studies/${name}/trials/${id}/tell`, { value });
+  }
+}
+console.log(JSON.stringify(await call("GET", `/studies/${name}/best`)));

@@ -1,0 +1,1 @@
+"""The service: studies over HTTP and JSON, for callers in any language."""

@@ -1,0 +1,198 @@
+"""A study of a server, with the methods of an Optimizer. Needs nothing but Python."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, overload
+from urllib.parse import quote, urlencode, urlsplit
+
+from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.trials import Trial
+
+TIMEOUT_SECONDS = 120.0
+"""How long to wait for an answer: longer than the server itself waits for its storage."""
+
+
+class ServerError(ConnectionError):
+    """The server cannot be reached, or cannot answer now."""
+
+
+@dataclass(frozen=True, repr=False)
+class RemoteEstimate(Estimate):
+    """What a server believes about some params."""
+
+    gap: float = math.inf
+
+
+def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
+    """A study of a server that ``noregret serve`` runs, with the methods of an `Optimizer`.
+
+    Parameters
+    ----------
+    url : str
+        Where the server is, such as ``"http://127.0.0.1:8420"``.
+    study : str
+        Its name.
+    token : str, optional
+        The server's token, if it has one; by default what the environment variable NOREGRET_TOKEN holds.
+    space : dict, optional
+        As for `Optimizer`: the study is made if it is not there, and must be the same if it is.
+    options
+        ``goal``, ``baseline``, ``constraints`` and ``context`` of a study that is to be made.
+    """
+    connection = Connection(url, study, token)
+    if space is not None:
+        connection.create(space, **options)
+    elif options:
+        raise ValueError(f"{next(iter(options))} is for a study that is to be made: give its space too")
+    return connection
+
+
+class Connection:
+    """One study of a server; see `connect`. Several threads may use it."""
+
+    def __init__(self, url: str, study: str, token: str | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"url must be like 'http://127.0.0.1:8420', got {url!r}")
+        self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._place, self._base = (parts.hostname, parts.port), parts.path.rstrip("/")
+        self.url, self.study = url, study
+        self._token = token or os.environ.get("NOREGRET_TOKEN")
+
+    def __repr__(self) -> str:
+        return f"connect({self.url!r}, {self.study!r})"
+
+    def create(
+        self,
+        space: Mapping[str, Float | Int | Choice],
+        *,
+        goal: str = "minimize",
+        baseline: Any = None,
+        constraints: Mapping[str, tuple[str, float]] | None = None,
+        context: Mapping[str, Float | Int | Choice] | None = None,
+    ) -> None:
+        """Make the study, if it is not there; ValueError if there is another one of its name."""
+        sides = {"<=": "max", ">=": "min"}
+        body = {
+            "name": self.study,
+            "goal": goal,
+            "space": {name: _form(parameter) for name, parameter in space.items()},
+            "context": None if context is None else {name: _form(parameter) for name, parameter in context.items()},
+            "baseline": baseline,
+            "constraints": {name: {sides[side]: bound} for name, (side, bound) in (constraints or {}).items()},
+        }
+        self._send("POST", "/studies", body)
+
+    @overload
+    def ask(self, count: None = None, context: Any = None, *, client: str | None = None) -> Trial: ...
+    @overload
+    def ask(self, count: int, context: Any = None, *, client: str | None = None) -> list[Trial]: ...
+
+    def ask(self, count: int | None = None, context: Any = None, *, client: str | None = None) -> Trial | list[Trial]:
+        """What to measure next; with a ``count``, that many things to measure at once.
+
+        A ``client`` is a word of your own, such as the name of a machine: who asks with the same word again, after a
+        crash say, gets the trials that it has not answered.
+        """
+        body = {"count": 1 if count is None else count, "context": context, "client": client}
+        asked = self._send("POST", self._path("/ask"), body)["trials"]
+        trials = [Trial(found["id"], found["params"]) for found in asked]
+        return trials[0] if count is None else trials
+
+    def tell(
+        self,
+        trial: Trial,
+        value: float,
+        noise: float | None = None,
+        constraints: Mapping[str, float | None] | None = None,
+    ) -> None:
+        """The value of a trial; the same one twice counts once. Once this returns, it is on the server's disk."""
+        numbers = None if constraints is None else {name: _number(its) for name, its in constraints.items()}
+        body = {"value": _number(value), "noise": _number(noise), "constraints": numbers}
+        self._send("POST", self._path(f"/trials/{_id(trial)}/tell"), body)
+
+    def fail(self, trial: Trial) -> None:
+        """A trial gave no value."""
+        self._send("POST", self._path(f"/trials/{_id(trial)}/fail"))
+
+    def best(self, context: Any = None) -> Estimate:
+        """The params with the best bound, in this context if there are contexts: not the luckiest measurement."""
+        found = self._send("GET", self._path(f"/best?{_query(context)}"))
+        unknown = {"lower": -math.inf, "upper": math.inf, "gap": math.inf}
+        parts: dict[str, Any] = {key: unknown[key] if value is None else value for key, value in found.items()}
+        return RemoteEstimate(**parts)
+
+    def done(self, within: float | str, confidence: float = 0.95, context: Any = None) -> bool:
+        """Whether to stop: no setting is likely to be better than `best` by more than ``within``."""
+        asked = _query(context, within=within, confidence=confidence)
+        return bool(self._send("GET", self._path(f"/done?{asked}"))["done"])
+
+    def trials(self) -> list[dict[str, Any]]:
+        """All trials, each with its ``id``, ``params``, ``value``, ``state`` and ``context``."""
+        return list(self._send("GET", self._path("/trials"))["trials"])
+
+    def _path(self, rest: str) -> str:
+        return f"/studies/{quote(self.study, safe='')}{rest}"
+
+    def _send(self, method: str, path: str, body: Any = None) -> Any:
+        headers = {"Content-Type": "application/json"}
+        headers |= {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        sent = None if body is None else json.dumps(body, allow_nan=False).encode()
+        status, text = self._exchanged(method, self._base + path, sent, headers)
+        return _read(status, text)
+
+    def _exchanged(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
+        """Status and body of the answer, on a line of its own: nothing stays open that somebody must close."""
+        try:
+            with closing(self._kind(*self._place, timeout=TIMEOUT_SECONDS)) as line:
+                line.request(method, path, body, headers | {"Connection": "close"})
+                answer = line.getresponse()
+                return answer.status, answer.read()
+        except (OSError, HTTPException) as error:
+            raise ServerError(f"{self.url} does not answer: {error}") from error
+
+
+def _form(parameter: Float | Int | Choice) -> dict[str, Any]:
+    when = parameter.when and dict(parameter.when)
+    if isinstance(parameter, Choice):
+        return {"type": "choice", "choices": list(parameter.options), "when": when}
+    kind = "float" if isinstance(parameter, Float) else "int"
+    form = {"type": kind, "low": parameter.low, "high": parameter.high, "log": parameter.log, "step": parameter.step}
+    return {**form, "when": when}
+
+
+def _query(context: Any, **values: Any) -> str:
+    return urlencode(values | ({} if context is None else {"context": json.dumps(context)}))
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _id(trial: Any) -> int:
+    if not isinstance(trial, Trial):
+        raise ValueError(f"a server is told of the trials that it was asked for, got {trial!r}: pass one of ask()")
+    return trial.id
+
+
+def _read(status: int, text: bytes) -> Any:
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        raise ServerError(f"the server answered {status}, and no JSON") from None
+    if status < 300:
+        return answer
+    said = answer.get("detail") if isinstance(answer, dict) else None
+    if isinstance(said, list):
+        said = "; ".join(f"{'.'.join(map(str, fault['loc'][1:]))}: {fault['msg']}" for fault in said)
+    if status == 401:
+        raise PermissionError(f"{said}; connect(..., token=...) or NOREGRET_TOKEN")
+    raise (ServerError if status >= 500 or status == 429 else ValueError)(f"{said}")

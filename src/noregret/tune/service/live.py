@@ -1,0 +1,271 @@
+"""A study at work: asks, answers and conclusions, for all threads of one server and beside other servers.
+
+What is asked for is chosen from what was read, and written only if nobody has made another trial since; otherwise it
+is chosen anew. So it does not matter how many servers work on a study: every trial is made after the one before it,
+and knows of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from secrets import token_hex
+from threading import Lock
+from typing import Any, NamedTuple
+
+from noregret.optimizer.certifying.certificate import LEVEL
+from noregret.optimizer.constraining.constraint import checked_constraints
+from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.optimizer import Optimizer
+from noregret.tune.learning.findings import Findings
+from noregret.tune.service import rows
+from noregret.tune.service.ledger import Entry, Ledger
+from noregret.tune.service.rows import Answer, Proposal
+from noregret.tune.service.served import Served, replay_of
+from noregret.tune.service.storage import Storage
+from noregret.tune.store.holder import Silence
+from noregret.tune.study.study import Params
+
+
+class Unknown(LookupError):
+    """There is no trial with this id."""
+
+
+class Contradiction(ValueError):
+    """The trial has another answer."""
+
+
+class Known(NamedTuple):
+    """Everything that is known about a study: its trials, the number of answers, and an optimizer that has them."""
+
+    entries: list[Entry]
+    answers: int
+    has_value: bool
+    optimizer: Optimizer
+
+
+class Overtaken(Exception):
+    """Another server has changed what a choice was made from."""
+
+
+@dataclass(eq=False)
+class Wish:
+    """What somebody asks for, and once it is granted, what they get: ids and params."""
+
+    count: int
+    client: str | None = None
+    context: Params | None = None
+    granted: list[tuple[int, Params]] = field(default_factory=list)
+
+
+@dataclass
+class Plan:
+    """How a wish is to be granted: trials that are there, and new ones."""
+
+    wish: Wish
+    running: list[Entry]
+    proposals: list[Proposal] = field(default_factory=list)
+
+    @property
+    def missing(self) -> int:
+        """How many trials are still to be found."""
+        return self.wish.count - len(self.running) - len(self.proposals)
+
+
+class LiveStudy:
+    """One study, open for requests.
+
+    Parameters
+    ----------
+    storage : Storage
+    number : int
+        Its id in the tables.
+    study : Served
+    lease : float
+        The seconds after which a trial that nobody was heard of goes to another client.
+    """
+
+    def __init__(self, storage: Storage, number: int, study: Served, lease: float) -> None:
+        self.study = study
+        bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
+        self.constraints = checked_constraints(bounds)
+        self._storage, self._ledger, self._replay = storage, Ledger(number, study), replay_of(study)
+        self._silence, self._lock = Silence(lease), Lock()
+        self._wishes: deque[Wish] = deque()
+        self._latest: Known | None = None
+
+    def ask(self, number: int, client: str | None, context: Params | None) -> list[tuple[int, Params]]:
+        """Trials to measure, as ids and params: first those that the client has, then lost ones, then new ones.
+
+        Who comes while another one is served waits, and all who have waited are served together: what was learned
+        meanwhile is taken in once.
+        """
+        wish = Wish(number, client, context)
+        self._wishes.append(wish)
+        with self._lock:
+            if not wish.granted:
+                wishes = {id(wish): wish}
+                while self._wishes:
+                    waiting = self._wishes.popleft()
+                    wishes[id(waiting)] = waiting
+                self._storage.patiently(lambda: self._grant(list(wishes.values())))
+        return wish.granted
+
+    def tell(self, number: int, answer: Answer) -> None:
+        """Keep what became of a trial; Contradiction if it has had another answer before, which stands."""
+        entry = self._ledger.entries.get(number) or self._looked_up(number)
+        started = entry.record.started
+        seconds = max((datetime.now() - started).total_seconds(), 0.0) if started else 0.0
+        stands = self._storage.patiently(lambda: self._finished(entry.id, answer, seconds))
+        if stands != answer:
+            raise Contradiction(f"trial {number} {_in_words(stands)}, and this stands")
+
+    def entries(self) -> list[Entry]:
+        """All trials, by number."""
+        with self._lock:
+            self._storage.patiently(self._read_on)
+            return list(self._ledger.entries.values())
+
+    def best(self, context: Params | None) -> Estimate | None:
+        """The recommended params, None as long as there is no value."""
+        known = self._known()
+        return known.optimizer.best(context) if known.has_value else None
+
+    def done(self, within: float | str, confidence: float, context: Params | None) -> tuple[bool, float, float]:
+        """Whether to stop, how much better other params may be, and with what probability that holds."""
+        known = self._known()
+        if not known.has_value:
+            return False, math.inf, LEVEL
+        best = known.optimizer.best(context)
+        return known.optimizer.done(within, confidence, context), best.gap, best.level
+
+    def findings(self) -> Findings:
+        """What the page shows."""
+        known = self._known()
+        return Findings(self.study, [entry.record for entry in known.entries], known.optimizer)
+
+    def look(self) -> None:
+        """Look who has which trial, so that silence is noticed."""
+        with self._lock:
+            self._storage.patiently(self._read_on)
+            self._abandoned()
+
+    def _known(self) -> Known:
+        """Everything that is known now."""
+        with self._lock:
+            self._storage.patiently(self._read_on)
+            answers, fresh = self._ledger.answers()
+            entries = list(self._ledger.entries.values())
+            if (
+                self._latest is None
+                or self._latest.answers != len(answers)
+                or len(self._latest.entries) != len(entries)
+            ):
+                optimizer = self._replay(answers, settled=len(answers) - len(fresh))
+                has_value = any(value is not None for _, value, *_ in answers)
+                self._latest = Known(entries, len(answers), has_value, optimizer)
+            return self._latest
+
+    def _looked_up(self, number: int) -> Entry:
+        with self._lock:
+            self._storage.patiently(self._read_on)
+        try:
+            return self._ledger.entries[number]
+        except KeyError:
+            raise Unknown(f"there is no trial {number}") from None
+
+    def _read_on(self) -> None:
+        with self._storage.transaction() as connection:
+            self._ledger.read_on(connection)
+
+    def _finished(self, trial: int, answer: Answer, seconds: float) -> Answer:
+        """Write an answer; the one that stands."""
+        with self._storage.transaction() as connection:
+            if rows.finish(connection, trial, answer, seconds):
+                return answer
+            (row,) = rows.read(connection, [trial])
+        assert row.answer is not None
+        return row.answer
+
+    def _grant(self, wishes: Sequence[Wish]) -> None:
+        while True:
+            self._read_on()
+            plans = [Plan(wish, self._own(wish)) for wish in wishes]
+            self._share_out_lost(plans)
+            self._propose(plans)
+            try:
+                return self._write(plans)
+            except Overtaken:
+                continue
+
+    def _own(self, wish: Wish) -> list[Entry]:
+        """The trials that a client has and has not answered, the first ones, as many as it asks for."""
+        if wish.client is None:
+            return []
+        is_own: Callable[[Entry], bool] = lambda entry: (  # noqa: E731
+            entry.holder.get("client") == wish.client and entry.context == wish.context
+        )
+        return list(filter(is_own, self._ledger.outstanding()))[: wish.count]
+
+    def _abandoned(self) -> list[int]:
+        return self._silence.abandoned({number: entry.holder for number, entry in self._ledger.running.items()})
+
+    def _share_out_lost(self, plans: Sequence[Plan]) -> None:
+        """Give the trials of which nothing was heard to those who want more."""
+        taken = {entry.record.number for plan in plans for entry in plan.running}
+        for number in sorted(set(self._abandoned()) - taken):
+            entry = self._ledger.running[number]
+            plan = next((its for its in plans if its.missing > 0 and its.wish.context == entry.context), None)
+            if plan:
+                plan.running.append(entry)
+
+    def _propose(self, plans: Sequence[Plan]) -> None:
+        """Choose the new trials that are wanted."""
+        if not any(plan.missing > 0 for plan in plans):
+            return
+        answers, fresh = self._ledger.answers()
+        optimizer = self._replay(answers)
+        for entry in self._ledger.outstanding():
+            optimizer.expect(entry.record.params, entry.context)
+        for plan in plans:
+            while plan.missing > 0:
+                params = optimizer.ask(context=plan.wish.context).params
+                plan.proposals.append(Proposal(params, fresh, _holder(plan.wish), plan.wish.context))
+                fresh = []
+
+    def _write(self, plans: Sequence[Plan]) -> None:
+        """Write down who has what now, all or nothing; Overtaken if what it was chosen from has changed."""
+        study, numbers = self._ledger.study, count(self._ledger.newest + 1)
+        granted: list[list[tuple[int, Params]]] = []
+        with self._storage.transaction() as connection:
+            if rows.newest(connection, study) != self._ledger.newest:
+                raise Overtaken
+            for plan in plans:
+                for entry in plan.running:
+                    if not rows.hand_over(connection, entry.id, entry.holder, _holder(plan.wish)):
+                        raise Overtaken
+                new = [(next(numbers), proposal) for proposal in plan.proposals]
+                for number, proposal in new:
+                    rows.add(connection, study, number, proposal, self._ledger.distributions)
+                old = [(entry.record.number, entry.record.params) for entry in plan.running]
+                granted.append(old + [(number, proposal.params) for number, proposal in new])
+        for plan, trials in zip(plans, granted, strict=True):
+            plan.wish.granted = trials
+
+
+def _holder(wish: Wish) -> dict[str, Any]:
+    """Who has a trial, with a word that is another one at every sign of life."""
+    return {"client": wish.client, "token": token_hex(8)}
+
+
+def _in_words(answer: Answer) -> str:
+    return f"has failed ({answer.failure})" if answer.value is None else f"was told the value {answer.value!r}"
+
+
+def finite(number: float) -> float | None:
+    """A number as JSON has it, which knows no infinity."""
+    return number if math.isfinite(number) else None

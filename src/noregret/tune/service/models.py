@@ -1,0 +1,263 @@
+"""What requests and answers look like in JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from noregret.optimizer.comparing.baseline import checked_baseline
+from noregret.optimizer.spaces.contexts import checked_contexts
+from noregret.optimizer.spaces.parameter import checked_when
+from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.table import as_space
+from noregret.tune.study.results import LastNumber
+from noregret.tune.study.study import Constraint
+
+NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"
+MANY = 1000
+"""How many trials can be asked for at once, and how many options or parameters there can be."""
+
+Name = Annotated[str, Field(pattern=NAME)]
+Label = Annotated[str, Field(min_length=1, max_length=200)]
+Scalar = bool | int | float | Annotated[str, Field(max_length=1000)]
+Params = dict[Label, Scalar]
+When = Annotated[dict[Label, Scalar | list[Scalar]], Field(max_length=MANY), AfterValidator(checked_when)]
+
+
+class Form(BaseModel):
+    """A JSON object with these fields and no others; numbers are finite, and text is no number."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class FloatForm(Form):
+    """A number from ``low`` to ``high``."""
+
+    type: Literal["float"]
+    low: float
+    high: float
+    log: bool = False
+    step: float | None = None
+    when: When | None = None
+
+    def parameter(self) -> Float:
+        """The same for the Optimizer."""
+        return Float(self.low, self.high, log=self.log, step=self.step, when=self.when)
+
+    @model_validator(mode="after")
+    def _is_parameter(self) -> FloatForm:
+        self.parameter()
+        return self
+
+
+class IntForm(Form):
+    """A whole number from ``low`` to ``high``."""
+
+    type: Literal["int"]
+    low: int
+    high: int
+    log: bool = False
+    step: int | None = None
+    when: When | None = None
+
+    def parameter(self) -> Int:
+        """The same for the Optimizer."""
+        return Int(self.low, self.high, log=self.log, step=self.step, when=self.when)
+
+    @model_validator(mode="after")
+    def _is_parameter(self) -> IntForm:
+        self.parameter()
+        return self
+
+
+class ChoiceForm(Form):
+    """One of some values."""
+
+    type: Literal["choice"]
+    choices: Annotated[list[Scalar], Field(min_length=1, max_length=MANY)]
+    when: When | None = None
+
+    def parameter(self) -> Choice:
+        """The same for the Optimizer."""
+        return Choice(self.choices, when=self.when)
+
+    @model_validator(mode="after")
+    def _is_parameter(self) -> ChoiceForm:
+        self.parameter()
+        return self
+
+
+ParameterForm = Annotated[FloatForm | IntForm | ChoiceForm, Field(discriminator="type")]
+SpaceForm = Annotated[dict[Label, ParameterForm], Field(min_length=1, max_length=MANY)]
+
+
+class Bound(Form):
+    """What a number must be: at most ``max``, or at least ``min``."""
+
+    max: float | None = None
+    min: float | None = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Bound:
+        if (self.max is None) == (self.min is None):
+            raise ValueError("a constraint must have max or min, and not both")
+        return self
+
+    def constraint(self) -> Constraint:
+        """The same for a study."""
+        return Constraint(LastNumber(), self.max, self.min)
+
+
+class StudyForm(Form):
+    """What to tune."""
+
+    name: Name
+    goal: Literal["minimize", "maximize"] = "minimize"
+    space: SpaceForm
+    context: SpaceForm | None = None
+    constraints: Annotated[dict[Label, Bound], Field(max_length=MANY)] = {}
+    baseline: Params | None = None
+
+    @property
+    def parameters(self) -> dict[str, Float | Int | Choice]:
+        """The space for the Optimizer."""
+        return {name: form.parameter() for name, form in self.space.items()}
+
+    @property
+    def contexts(self) -> dict[str, Float | Int | Choice] | None:
+        """The contexts for the Optimizer."""
+        return _parameters(self.context)
+
+    @property
+    def limits(self) -> dict[str, Constraint]:
+        """The constraints for a study."""
+        return {name: bound.constraint() for name, bound in self.constraints.items()}
+
+    @field_validator("space")
+    @classmethod
+    def _is_space(cls, space: SpaceForm) -> SpaceForm:
+        as_space({name: form.parameter() for name, form in space.items()})
+        return space
+
+    @field_validator("context")
+    @classmethod
+    def _is_context(cls, context: SpaceForm | None) -> SpaceForm | None:
+        if context is not None:
+            as_space({name: form.parameter() for name, form in context.items()})
+        return context
+
+    @field_validator("baseline")
+    @classmethod
+    def _is_baseline(cls, baseline: Params | None, info: ValidationInfo) -> Params | None:
+        if baseline is None or not {"space", "context"} <= info.data.keys():
+            return baseline
+        space = as_space({name: form.parameter() for name, form in info.data["space"].items()})
+        contexts = checked_contexts(space, _parameters(info.data["context"]))
+        return dict(checked_baseline(contexts, baseline))
+
+
+def _parameters(space: dict[str, Any] | None) -> dict[str, Float | Int | Choice] | None:
+    return None if space is None else {name: form.parameter() for name, form in space.items()}
+
+
+class AskForm(Form):
+    """What is wanted: so many trials, in a context, by a client that is known by a key of its own."""
+
+    count: Annotated[int, Field(ge=1, le=MANY)] = 1
+    context: Params | None = None
+    client: Label | None = None
+
+
+class TellForm(Form):
+    """What was measured."""
+
+    value: float
+    noise: Annotated[float, Field(gt=0)] | None = None
+    constraints: dict[Label, float | None] | None = None
+
+
+class TrialForm(BaseModel):
+    """Something to measure."""
+
+    id: int
+    params: dict[str, Any]
+
+
+class AskedForm(BaseModel):
+    """What to measure."""
+
+    trials: list[TrialForm]
+
+
+class TrialState(BaseModel):
+    """What is known of a trial now."""
+
+    id: int
+    state: Literal["done", "failed"]
+    value: float | None
+
+
+class RecordForm(TrialForm):
+    """A trial, and what became of it: its state is ``running``, ``done`` or ``failed``."""
+
+    value: float | None
+    state: Literal["running", "done", "failed"]
+    context: dict[str, Any] | None
+
+
+class RecordsForm(BaseModel):
+    """All trials, by their ids."""
+
+    trials: list[RecordForm]
+
+
+class BestForm(BaseModel):
+    """The recommended params.
+
+    The true value lies between ``lower`` and ``upper`` with probability ``level``; no other params are better by more
+    than ``gap``, which is null as long as nothing can be said; ``feasible`` is the probability that they meet all
+    constraints.
+    """
+
+    params: dict[str, Any]
+    estimate: float
+    lower: float | None
+    upper: float | None
+    level: float
+    gap: float | None
+    feasible: float
+
+
+class DoneForm(BaseModel):
+    """Whether to stop."""
+
+    done: bool
+    gap: float | None
+    level: float
+
+
+class HealthForm(BaseModel):
+    """That the server runs."""
+
+    status: Literal["ok"] = "ok"
+
+
+class FaultForm(BaseModel):
+    """What is wrong."""
+
+    detail: str
+
+
+class FieldFault(BaseModel):
+    """What is wrong with a field of a request."""
+
+    loc: list[str | int]
+    msg: str
+    type: str
+
+
+class FieldFaults(BaseModel):
+    """What is wrong with the fields of a request."""
+
+    detail: list[FieldFault]

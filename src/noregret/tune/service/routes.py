@@ -1,0 +1,193 @@
+"""The requests: what each does, and what it answers. FastAPI checks what comes in and describes it as OpenAPI."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse
+
+from noregret.optimizer.checking import checked_confidence, checked_tolerance
+from noregret.optimizer.constraining.constraint import checked_numbers
+from noregret.optimizer.spaces.contexts import Within
+from noregret.tune.page.page import page
+from noregret.tune.service import models
+from noregret.tune.service.ledger import Entry
+from noregret.tune.service.live import Contradiction, LiveStudy, finite
+from noregret.tune.service.rows import Answer
+from noregret.tune.service.studies import Studies
+
+FAILED = "told as a failure"
+"""The reason of a failure that a client tells of."""
+PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+Responses = dict[int | str, dict[str, Any]]
+NO_STUDY: Responses = {404: {"model": models.FaultForm, "description": "There is no such study or trial"}}
+OTHER: Responses = {409: {"model": models.FaultForm, "description": "Something else stands already"}}
+
+
+class BadField(ValueError):
+    """A field of a request is at fault."""
+
+    def __init__(self, place: tuple[str, ...], error: ValueError) -> None:
+        super().__init__(str(error))
+        self.place = place
+
+
+def all_studies(request: Request) -> Studies:
+    """The studies of the application."""
+    found: Studies = request.app.state.studies
+    return found
+
+
+def live(request: Request, name: Annotated[str, Path(max_length=100)]) -> LiveStudy:
+    """The study that a path names."""
+    return all_studies(request)[name]
+
+
+Live = Annotated[LiveStudy, Depends(live)]
+Id = Annotated[int, Path(ge=0, le=2**31 - 1)]
+
+ContextText = Annotated[str | None, Query(max_length=10_000, description="The context as JSON, where there is one")]
+
+server, router = APIRouter(tags=["server"]), APIRouter()
+
+
+@server.get("/healthz")
+async def healthz() -> models.HealthForm:
+    """Whether the server runs; needs no token."""
+    return models.HealthForm()
+
+
+@router.post(
+    "/studies",
+    status_code=201,
+    tags=["studies"],
+    responses={200: {"model": models.StudyForm, "description": "The same study is there"}, **OTHER},
+)
+def create(
+    form: models.StudyForm, response: Response, studies: Annotated[Studies, Depends(all_studies)]
+) -> models.StudyForm:
+    """Make a study."""
+    response.status_code = 201 if studies.create(form) else 200
+    return form
+
+
+@router.post("/studies/{name}/ask", tags=["trials"], responses=NO_STUDY)
+def ask(study: Live, form: models.AskForm | None = None) -> models.AskedForm:
+    """What to measure next. The same client key gets the trials that it has not answered again."""
+    form = form or models.AskForm()
+    context = _context(study, form.context, ("body", "context"))
+    trials = study.ask(form.count, form.client, context)
+    return models.AskedForm(trials=[models.TrialForm(id=number, params=params) for number, params in trials])
+
+
+@router.post("/studies/{name}/trials/{id}/tell", tags=["trials"], responses={**NO_STUDY, **OTHER})
+def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
+    """What a trial gave. The same answer twice counts once."""
+    try:
+        checked_numbers(study.constraints, form.constraints)
+    except ValueError as error:
+        raise BadField(("body", "constraints"), error) from None
+    numbers = {name: number for name, number in (form.constraints or {}).items() if number is not None}
+    study.tell(id, Answer(form.value, form.noise, numbers))
+    return models.TrialState(id=id, state="done", value=form.value)
+
+
+@router.post("/studies/{name}/trials/{id}/fail", tags=["trials"], responses={**NO_STUDY, **OTHER})
+def fail(study: Live, id: Id) -> models.TrialState:
+    """Say that a trial gave no value."""
+    study.tell(id, Answer(None, failure=FAILED))
+    return models.TrialState(id=id, state="failed", value=None)
+
+
+@router.get("/studies/{name}/trials", tags=["trials"], responses=NO_STUDY)
+def trials(study: Live) -> models.RecordsForm:
+    """All trials."""
+    return models.RecordsForm(trials=[_record(entry) for entry in study.entries()])
+
+
+@router.get("/studies/{name}/best", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
+def best(study: Live, context: ContextText = None) -> models.BestForm:
+    """The recommended params, which are not those of the luckiest measurement; 409 before the first value."""
+    found = study.best(_context(study, _read(context), ("query", "context")))
+    if found is None:
+        raise Contradiction("the study has no value yet: tell one first")
+    return models.BestForm(
+        params=found.params,
+        estimate=found.estimate,
+        lower=finite(found.lower),
+        upper=finite(found.upper),
+        level=found.level,
+        gap=finite(found.gap),
+        feasible=found.feasible,
+    )
+
+
+@router.get("/studies/{name}/done", tags=["conclusions"], responses=NO_STUDY)
+def done(
+    study: Live,
+    within: Annotated[str, Query(max_length=100, description="A number, or a part of the best estimate: 2%")],
+    confidence: Annotated[float, Query(description="The probability of being right")] = 0.95,
+    context: ContextText = None,
+) -> models.DoneForm:
+    """Whether to stop: no other params are likely to be better than the best by more than ``within``."""
+    tolerance = _tolerance(within)
+    for name, check, value in (
+        ("within", checked_tolerance, tolerance),
+        ("confidence", checked_confidence, confidence),
+    ):
+        try:
+            check(value)
+        except ValueError as error:
+            raise BadField(("query", name), error) from None
+    stop, gap, level = study.done(tolerance, confidence, _context(study, _read(context), ("query", "context")))
+    return models.DoneForm(done=stop, gap=finite(gap), level=level)
+
+
+@router.get("/studies/{name}/", tags=["conclusions"], response_class=HTMLResponse, responses=NO_STUDY)
+def show(study: Live) -> HTMLResponse:
+    """What was found, as a page."""
+    if study.study.context is not None:
+        raise Contradiction("a study with a context has no page: ask for the best in each context")
+    return HTMLResponse(page(study.findings()), headers=PAGE_HEADERS)
+
+
+def _record(entry: Entry) -> models.RecordForm:
+    record = entry.record
+    return models.RecordForm(
+        id=record.number,
+        params=record.params,
+        value=record.value,
+        state="running" if entry.answer is None else "failed" if record.value is None else "done",
+        context=entry.context,
+    )
+
+
+def _tolerance(within: str) -> float | str:
+    try:
+        return float(within)
+    except ValueError:
+        return within
+
+
+def _context(study: LiveStudy, given: Any, place: tuple[str, ...]) -> dict[str, Any] | None:
+    """A context of the study, None if it has none; BadField if it is missing or bad."""
+    try:
+        part = study.study.contexts.within(given)
+    except ValueError as error:
+        raise BadField(place, error) from None
+    return dict(part.context) if isinstance(part, Within) else None
+
+
+def _read(context: str | None) -> Any:
+    """A context out of the query of an address."""
+    try:
+        return None if context is None else json.loads(context)
+    except (ValueError, RecursionError):
+        raise BadField(("query", "context"), ValueError('must be JSON like {"load": 0.5}')) from None

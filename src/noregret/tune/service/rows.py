@@ -1,0 +1,160 @@
+"""The rows of Optuna's tables that asking and telling write, and how they are read again, as far as they are new.
+
+A trial is made running, and stays so until it is answered. Who has it is an attribute, which changes hands by a
+comparison: the change is written only if nobody else has changed it before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import sqlalchemy
+
+from noregret.tune.measuring.measure import Outcome
+from noregret.tune.store.checksums import SUM, seal
+from noregret.tune.store.holder import HOLDER
+from noregret.tune.store.records import RUN, TOLD, run_attribute
+from noregret.tune.store.rows import ATTRIBUTE, VALUE, Distributions, add_params
+from noregret.tune.study.study import Params
+
+CONTEXT = "noregret:context"
+"""The attribute of a trial with the context that it was asked for."""
+
+STUDY = sqlalchemy.text("SELECT study_id FROM studies WHERE study_id = :study FOR UPDATE")
+NEWEST = sqlalchemy.text("SELECT number FROM trials WHERE study_id = :study ORDER BY trial_id DESC LIMIT 1")
+TRIAL = sqlalchemy.text(
+    "INSERT INTO trials (study_id, number, state, datetime_start) VALUES (:study, :number, 'RUNNING', :now) "
+    "RETURNING trial_id"
+)
+FINISH = {
+    state: sqlalchemy.text(
+        f"UPDATE trials SET state = '{state}', datetime_complete = :now "
+        "WHERE trial_id = :trial AND state IN ('RUNNING', 'WAITING')"
+    )
+    for state in ("COMPLETE", "FAIL")
+}
+HAND_OVER = sqlalchemy.text(
+    "UPDATE trial_user_attributes SET value_json = :new "
+    f"WHERE trial_id = :trial AND key = '{HOLDER}' AND value_json = :old "
+    "AND EXISTS (SELECT 1 FROM trials WHERE trial_id = :trial AND state IN ('RUNNING', 'WAITING'))"
+)
+
+
+class Answer(NamedTuple):
+    """What became of a trial: a value, or the reason why there is none."""
+
+    value: float | None
+    noise: float | None = None
+    constraints: Mapping[str, float] = {}
+    failure: str = ""
+
+
+class Proposal(NamedTuple):
+    """A trial that is to be made: what to try, what was newly known when it was chosen, for whom, in which context."""
+
+    params: Params
+    told: Sequence[int]
+    holder: dict[str, Any]
+    context: Params | None = None
+
+
+class Row(NamedTuple):
+    """A trial as it is stored."""
+
+    id: int
+    number: int
+    state: str
+    started: datetime | None
+    ended: datetime | None
+    value: float | None
+    params: dict[str, float]
+    attributes: dict[str, Any]
+
+    @property
+    def answer(self) -> Answer | None:
+        """What became of it, None if nobody has said."""
+        if self.state not in FINISH:
+            return None
+        run = self.attributes.get(RUN, {})
+        return Answer(self.value, run.get("noise"), run.get("constraints", {}), run.get("failure", ""))
+
+
+def newest(connection: Any, study: int) -> int:
+    """The number of the last trial of a study, -1 if it has none; from now on until the end nobody adds another."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(STUDY, {"study": study})  # where SQLite begins a transaction, nobody else writes anyway
+    number = connection.execute(NEWEST, {"study": study}).scalar()
+    return -1 if number is None else int(number)
+
+
+def add(connection: Any, study: int, number: int, proposal: Proposal, distributions: Distributions) -> int:
+    """Write a new trial, running; its id."""
+    trial = int(connection.execute(TRIAL, {"study": study, "number": number, "now": str(datetime.now())}).scalar())
+    add_params(connection, trial, proposal.params, distributions)
+    attributes = {TOLD: list(proposal.told), HOLDER: proposal.holder}
+    attributes |= {} if proposal.context is None else {CONTEXT: proposal.context}
+    connection.execute(ATTRIBUTE, [_attribute(trial, key, value) for key, value in attributes.items()])
+    return trial
+
+
+def hand_over(connection: Any, trial: int, old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Write down who has a trial now; False, and nothing changed, if it is answered or somebody else has it."""
+    values = {"trial": trial, "old": json.dumps(old), "new": json.dumps(new)}
+    return bool(connection.execute(HAND_OVER, values).rowcount)
+
+
+def finish(connection: Any, trial: int, answer: Answer, seconds: float) -> bool:
+    """Write down what became of a trial; False, and nothing changed, if it has an answer."""
+    state = "FAIL" if answer.value is None else "COMPLETE"
+    if not connection.execute(FINISH[state], {"trial": trial, "now": str(datetime.now())}).rowcount:
+        return False
+    values = [] if answer.value is None else [answer.value]
+    for value in values:
+        connection.execute(VALUE, {"trial": trial, "value": value})
+    run = run_attribute(Outcome(answer.value, answer.failure, seconds, constraints=answer.constraints))
+    run |= {"noise": answer.noise} if answer.noise is not None else {}
+    connection.execute(ATTRIBUTE, _attribute(trial, RUN, run))
+    connection.execute(ATTRIBUTE, _attribute(trial, SUM, seal(connection.exec_driver_sql, trial, state, values)))
+    return True
+
+
+def _attribute(trial: int, key: str, value: Any) -> dict[str, Any]:
+    return {"trial": trial, "key": key, "json": json.dumps(value)}
+
+
+def read_since(connection: Any, study: int, last: int) -> list[Row]:
+    """The trials of a study that have larger ids, by number."""
+    return _read(connection, f"study_id = {study} AND trial_id > {last}")
+
+
+def read(connection: Any, trials: Iterable[int]) -> list[Row]:
+    """The trials with these ids, by number."""
+    ids = ", ".join(map(str, trials))
+    return _read(connection, f"trial_id IN ({ids})") if ids else []
+
+
+def _read(connection: Any, which: str) -> list[Row]:
+    query = connection.exec_driver_sql
+    columns = "trial_id, number, CAST(state AS VARCHAR), datetime_start, datetime_complete"
+    trials = query(f"SELECT {columns} FROM trials WHERE {which} ORDER BY trial_id").all()
+    if not trials:
+        return []
+    inside = f"trial_id IN (SELECT trial_id FROM trials WHERE {which})"
+    params: dict[int, dict[str, float]] = {trial: {} for trial, *_ in trials}
+    attributes: dict[int, dict[str, Any]] = {trial: {} for trial, *_ in trials}
+    for trial, name, value in query(f"SELECT trial_id, param_name, param_value FROM trial_params WHERE {inside}"):
+        params[trial][name] = value
+    for trial, key, text in query(f"SELECT trial_id, key, value_json FROM trial_user_attributes WHERE {inside}"):
+        attributes[trial][key] = json.loads(text)
+    values = dict(query(f"SELECT trial_id, value FROM trial_values WHERE {inside}").all())
+    return [
+        Row(its, number, state, _time(start), _time(end), values.get(its), params[its], attributes[its])
+        for its, number, state, start, end in trials
+    ]
+
+
+def _time(stored: Any) -> datetime | None:
+    return datetime.fromisoformat(stored) if isinstance(stored, str) else stored

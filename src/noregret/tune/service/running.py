@@ -1,0 +1,63 @@
+"""A server that runs until it is stopped."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import uvicorn
+
+from noregret.terminal import printable, say
+from noregret.tune.service.app import application
+from noregret.tune.service.security import is_loopback
+from noregret.tune.service.storage import Storage
+from noregret.tune.service.studies import Studies
+from noregret.tune.study.study import StudyError, without_password
+
+CONNECTIONS = 1000
+"""The number of connections that may be open; further requests are answered 503."""
+
+
+def serve(url: str, host: str, port: int, token: str | None, rate: float | None, lease: float) -> None:
+    """Serve the studies of a storage until interrupted.
+
+    Raises
+    ------
+    StudyError
+        If the storage cannot be used, the address is taken, or it can be reached by others and there is no token.
+    """
+    if token is None and not is_loopback(host):
+        raise StudyError(
+            f"--host {host} can be reached from other machines, so a token is needed: --token-file FILE, or the "
+            "environment variable NOREGRET_TOKEN"
+        )
+    with _listening(host, port) as door:
+        app = application(Studies(Storage(url, Path.cwd()), lease), token, rate)
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, limit_concurrency=CONNECTIONS
+        )
+        say(
+            f"{_address(host, door)}  (end with Ctrl-C)",
+            f"studies are in {printable(without_password(url))}; {_who(host, token)}",
+        )
+        uvicorn.Server(config).run(sockets=[door])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise StudyError(f"--host {host} --port {port} cannot be used: {error.strerror}: choose another one") from error
+
+
+def _address(host: str, door: socket.socket) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{door.getsockname()[1]}"
+
+
+def _who(host: str, token: str | None) -> str:
+    if token is None:
+        return "every program on this machine may use it, without a token"
+    machines = "only this machine" if is_loopback(host) else "other machines"
+    return f"{machines} may use it, with the token: what they send is not encrypted on the way"

@@ -1,0 +1,116 @@
+"""Who may ask, how much, and how often: checked before anything else is looked at."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from time import monotonic
+from typing import Any
+
+from starlette.exceptions import HTTPException
+
+LARGEST = 1 << 20
+"""The largest request in bytes."""
+ADDRESSES = 10_000
+"""How many addresses are remembered for the rate; those that came longest ago are forgotten."""
+OPEN_PATH = "/healthz"
+"""The only path that needs no token."""
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass
+class Rate:
+    """At most so many requests a second from each address, and as many at once (at least 1)."""
+
+    per_second: float
+    _seen: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+
+    def wait(self, address: str, now: float) -> float:
+        """Count a request; the seconds after which it would be welcome, 0 if it is now."""
+        most = max(self.per_second, 1.0)
+        left, last = self._seen.pop(address, (most, now))
+        left = min(left + (now - last) * self.per_second, most)
+        is_welcome = left >= 1.0
+        self._seen[address] = (left - is_welcome, now)
+        while len(self._seen) > ADDRESSES:
+            self._seen.popitem(last=False)
+        return 0.0 if is_welcome else (1.0 - left) / self.per_second
+
+
+class Guard:
+    """Turns away requests without the token, requests that are too large, and those that come too fast.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What is guarded.
+    token : str, optional
+        The word that requests must bring; None where none is needed.
+    rate : float, optional
+        Requests a second from one address.
+    """
+
+    def __init__(self, app: App, token: str | None = None, rate: float | None = None) -> None:
+        self._app, self._token = app, None if token is None else f"Bearer {token}".encode()
+        self._rate = None if rate is None else Rate(rate)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] == OPEN_PATH:
+            return await self._app(scope, receive, send)
+        headers = dict(scope["headers"])
+        if self._rate:
+            wait = self._rate.wait((scope.get("client") or ("",))[0], monotonic())
+            if wait:
+                after = {"Retry-After": str(math.ceil(wait))}
+                return await _refuse(send, 429, "too many requests: wait a moment", after)
+        if self._token and not hmac.compare_digest(headers.get(b"authorization", b""), self._token):
+            needed = {"WWW-Authenticate": "Bearer"}
+            return await _refuse(send, 401, "a token is needed: Authorization: Bearer TOKEN", needed)
+        said = headers.get(b"content-length", b"0")
+        if not said.isdigit() or int(said[:20]) > LARGEST:
+            return await _refuse(send, 413, _too_large())
+        await self._app(scope, _limited(receive), send)
+
+
+def _limited(receive: Receive) -> Receive:
+    """What comes in, up to the limit, whatever its length was said to be."""
+    came = 0
+
+    async def limited() -> MutableMapping[str, Any]:
+        nonlocal came
+        message = await receive()
+        came += len(message.get("body", b""))
+        if came > LARGEST:
+            raise HTTPException(413, _too_large())
+        return message
+
+    return limited
+
+
+def _too_large() -> str:
+    return f"a request has at most {LARGEST} bytes"
+
+
+async def _refuse(send: Send, status: int, why: str, headers: dict[str, str] | None = None) -> None:
+    body = json.dumps({"detail": why}).encode()
+    all_headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
+    listed = [(name.lower().encode(), value.encode()) for name, value in all_headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": listed})
+    await send({"type": "http.response.body", "body": body})

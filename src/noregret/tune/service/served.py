@@ -1,0 +1,59 @@
+"""A study of the service: like one of a file, but without a command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from noregret.integrations.replay import Replay
+from noregret.optimizer.spaces.contexts import Contexts, checked_contexts
+from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.tune.service.models import StudyForm
+from noregret.tune.study.study import Budget, Study
+
+SERVICE = "service"
+"""The part of a study's identity that describes one of the service."""
+
+
+@dataclass(frozen=True)
+class Served(Study):
+    """A study whose measurements are made by whoever asks for them."""
+
+    description: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Float | Int | Choice] | None = None
+    """What is given with each question, and not chosen."""
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Params and contexts as an Optimizer has them."""
+        return checked_contexts(self.settings, self.context)
+
+    def identity(self) -> dict[str, Any]:
+        return {SERVICE: dict(self.description)}
+
+
+def served(form: StudyForm, storage: str) -> Served:
+    """The study that a request describes."""
+    return Served(
+        path=Path(form.name),
+        command=(),
+        space=form.parameters,
+        name=form.name,
+        goal=form.goal,
+        storage=storage,
+        budget=Budget(),
+        baseline=form.baseline,
+        constraints=form.limits,
+        description=form.model_dump(mode="json"),
+        context=form.contexts,
+    )
+
+
+def replay_of(study: Served) -> Replay:
+    """What leads an optimizer through the history of a study."""
+    bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
+    options = {"baseline": study.baseline, "constraints": bounds, "context": study.context}
+    return Replay(study.space, study.goal, study.seed, **options)

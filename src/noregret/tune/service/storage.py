@@ -1,0 +1,106 @@
+"""The database that a server's studies are in: opened once, written to in transactions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any, NamedTuple, TypeVar
+
+import optuna
+import sqlalchemy
+from optuna.storages import get_storage
+
+from noregret.tune.store.checksums import broken_seals
+from noregret.tune.store.databases.database import database_at
+from noregret.tune.store.databases.sqlite import SQLite
+from noregret.tune.store.faults import unreadable
+from noregret.tune.store.identity import FORM, FORMAT, SELF, study_id
+from noregret.tune.store.patience import OPENING_SECONDS, PATIENCE_SECONDS, patiently
+from noregret.tune.study.study import Study, StudyError
+
+RESTORING = "noregret restore STUDY_FILE_WITH_THIS_STORAGE"
+"""The command that lists copies."""
+FIND = sqlalchemy.text(
+    "SELECT study_id, key, value_json FROM studies JOIN study_user_attributes USING (study_id) WHERE study_name = :name"
+)
+
+T = TypeVar("T")
+
+
+class Found(NamedTuple):
+    """A study of the database: its id there, and what it is."""
+
+    id: int
+    identity: dict[str, Any]
+
+
+class Storage:
+    """A database with any number of studies.
+
+    Parameters
+    ----------
+    url : str
+        As ``storage`` of a study file.
+    folder : Path
+        Where relative paths start.
+    """
+
+    def __init__(self, url: str, folder: Path) -> None:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self.url, self.stop = url, Event()
+        self.where = database_at(url, folder, RESTORING)
+        # SQLite has one writer at a time: threads wait for each other here, where waiting costs nothing.
+        self._alone: AbstractContextManager[Any] = Lock() if isinstance(self.where, SQLite) else nullcontext()
+        with ExitStack() as using:
+            self.patiently(lambda: self._open(using), OPENING_SECONDS)
+            self._using = using.pop_all()
+
+    def _open(self, using: ExitStack) -> None:
+        using.close()
+        using.enter_context(self.where.use(self.stop))
+        with self.where.lock("open", self.stop):
+            self.where.check(False)
+            self._rdb = self.where.open(False)
+        using.callback(self._rdb.engine.dispose)
+        with self._rdb.engine.connect() as connection:
+            broken = broken_seals(connection.exec_driver_sql)
+        if broken:
+            raise unreadable(self.where, f"the checksum of trial {broken[0]} does not fit its result")
+
+    def close(self) -> None:
+        """Leave a copy where there should be one, and end all connections."""
+        self.stop.set()
+        try:
+            self.where.back_up()
+        finally:
+            self._using.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        """A connection on which everything happens or nothing; what was written is on the disk at the end."""
+        with self._alone, self._rdb.engine.begin() as connection:
+            yield connection
+
+    def find(self, name: str) -> Found | None:
+        """The study of this name, None if there is none that noregret has made."""
+        with self.transaction() as connection:
+            rows = connection.execute(FIND, {"name": name}).all()
+        attributes = {key: json.loads(text) for _, key, text in rows}
+        if FORM not in attributes:
+            return None
+        if attributes[FORM] > FORMAT:
+            raise StudyError(f"study {name!r} was written by a newer noregret: upgrade this one")
+        return Found(int(rows[0][0]), attributes[SELF])
+
+    def create(self, study: Study) -> None:
+        """Make a study, if there is none of its name."""
+        with self.where.lock("open", self.stop):
+            study_id(get_storage(self._rdb), study, readonly=False)
+            self._rdb.remove_session()
+
+    def patiently(self, call: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
+        """Try again where trouble may pass."""
+        return patiently(call, self.where, self.stop, seconds)

@@ -1,0 +1,101 @@
+"""All studies of a server, opened when they are first asked for."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Event, Lock, Thread
+
+from noregret.tune.service.live import LiveStudy
+from noregret.tune.service.models import StudyForm
+from noregret.tune.service.served import SERVICE, Served, served
+from noregret.tune.service.storage import Found, Storage
+from noregret.tune.store.opened import BACKUP_SECONDS
+from noregret.tune.store.patience import TROUBLE
+from noregret.tune.study.study import StudyError
+
+OPEN = 64
+"""How many studies are kept open; others are read again when they are asked for."""
+
+
+class NoStudy(LookupError):
+    """There is no such study."""
+
+
+class AnotherStudy(ValueError):
+    """There is another study of this name."""
+
+
+class Studies:
+    """The studies of a storage, for all threads of a server.
+
+    Parameters
+    ----------
+    storage : Storage
+    lease : float
+        The seconds after which a trial that nobody was heard of goes to another client.
+    """
+
+    def __init__(self, storage: Storage, lease: float) -> None:
+        self._storage, self._lease, self._lock = storage, lease, Lock()
+        self._open: OrderedDict[str, LiveStudy] = OrderedDict()
+        self._end = Event()
+        self._keeper = Thread(target=self._keep_house, daemon=True)
+        self._keeper.start()
+
+    def create(self, form: StudyForm) -> bool:
+        """Make a study; False if it is there already, AnotherStudy if one of its name is there."""
+        study = served(form, self._storage.url)
+        is_new = self._found(form.name) is None
+        if is_new:
+            self._storage.patiently(lambda: self._storage.create(study))
+        found = self._found(form.name)
+        if found is None or found.identity != study.identity():
+            raise AnotherStudy(f"there is another study named {form.name!r}: {_difference(study, found)}")
+        return is_new
+
+    def __getitem__(self, name: str) -> LiveStudy:
+        """The study of this name; NoStudy if there is none."""
+        with self._lock:
+            if name not in self._open:
+                self._open[name] = self._opened(name)
+            self._open.move_to_end(name)
+            while len(self._open) > OPEN:
+                self._open.popitem(last=False)
+            return self._open[name]
+
+    def close(self) -> None:
+        """End what was begun."""
+        self._end.set()
+        self._keeper.join()
+        self._storage.close()
+
+    def _found(self, name: str) -> Found | None:
+        return self._storage.patiently(lambda: self._storage.find(name))
+
+    def _opened(self, name: str) -> LiveStudy:
+        found = self._found(name)
+        if found is None or SERVICE not in found.identity:
+            raise NoStudy(f"there is no study {name!r}: POST /studies makes one")
+        study = served(StudyForm.model_validate(found.identity[SERVICE]), self._storage.url)
+        return LiveStudy(self._storage, found.id, study, self._lease)
+
+    def _keep_house(self) -> None:
+        """Make copies, and look for trials that were lost, until the end."""
+        while not self._end.wait(min(BACKUP_SECONDS, self._lease) / 4):
+            try:
+                self._storage.where.back_up(BACKUP_SECONDS)
+                with self._lock:
+                    live = list(self._open.values())
+                for study in live:
+                    study.look()
+            except (StudyError, *TROUBLE):
+                continue  # who asks is told
+
+
+def _difference(study: Served, found: Found | None) -> str:
+    was = (found.identity if found else {}).get(SERVICE)
+    if was is None:
+        return "it was made by 'noregret tune'"
+    now = study.description
+    changed = [key for key in now if now[key] != was.get(key)]
+    return f"{' and '.join(changed)} differ{'s' * (len(changed) == 1)}"

@@ -1,0 +1,209 @@
+"""``noregret serve`` as a process: what it refuses, who it outlives, and several of them on one database."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+import noregret
+from noregret import Choice, Float, Int
+from noregret.cli import main
+
+pytest.importorskip("fastapi")
+pytestmark = pytest.mark.slow
+
+CLIENTS = Path(__file__).parents[1] / "examples" / "clients"
+
+
+@contextmanager
+def server(folder, *options, token=None):
+    """A server's address and process; it is killed at the end, if it still runs."""
+    command = [sys.executable, "-m", "noregret", "serve", "--port", "0", *options]
+    environment = os.environ | ({"NOREGRET_TOKEN": token} if token else {})
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            yield process.stdout.readline().split()[0], process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def served(tmp_path):
+    with server(tmp_path) as (address, _):
+        yield address
+
+
+def test_what_is_acknowledged_survives_the_end_of_the_server(tmp_path):
+    with server(tmp_path) as (address, process):
+        study = noregret.connect(address, "s", space={"x": Float(0, 1), "n": Int(1, 9), "k": Choice(["a", "b"])})
+        first, second = study.ask(2, client="me")
+        study.tell(first, 0.1 + 0.2)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    with server(tmp_path) as (address, process):
+        study = noregret.connect(address, "s")
+        assert [trial["value"] for trial in study.trials()] == [0.1 + 0.2, None]
+        assert study.ask(1, client="me")[0].params == second.params
+        study.tell(first, 0.1 + 0.2)
+        with pytest.raises(ValueError, match=r"was told the value 0\.30000000000000004, and this stands"):
+            study.tell(first, 0.3)
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+    assert len(list(tmp_path.glob("studies.db.bak.*"))) == 1
+
+
+def test_two_servers_on_one_file_neither_lose_nor_duplicate(tmp_path):
+    with server(tmp_path) as (one, _), server(tmp_path) as (other, _):
+        noregret.connect(one, "s", space={"x": Float(0, 1)})
+        acknowledged = {}
+
+        def work(address):
+            study = noregret.connect(address, "s")
+            for _ in range(8):
+                trial = study.ask()
+                study.tell(trial, trial.params["x"])
+                assert trial.id not in acknowledged
+                acknowledged[trial.id] = trial.params["x"]
+
+        threads = [Thread(target=work, args=(address,)) for address in (one, other, one, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for address in (one, other):
+            trials = noregret.connect(address, "s").trials()
+            assert {trial["id"]: trial["value"] for trial in trials} == acknowledged
+    assert sorted(acknowledged) == list(range(32))
+
+
+def test_a_trial_of_which_nothing_is_heard_goes_to_another_client(tmp_path):
+    with server(tmp_path, "--lease", "2") as (address, _):
+        study = noregret.connect(address, "s", space={"x": Float(0, 1)})
+        (lost,), (kept,) = study.ask(1, client="dies"), study.ask(1, client="lives")
+        deadline, taken = time.monotonic() + 60, None
+        while taken is None and time.monotonic() < deadline:
+            time.sleep(0.5)
+            assert study.ask(1, client="lives")[0].id == kept.id  # a sign of life
+            (found,) = study.ask(1, client="third")
+            taken = found if found.id == lost.id else None
+            if taken is None:
+                study.tell(found, 1.0)
+        assert taken.params == lost.params
+        study.tell(lost, 2.0)  # it was only slow, and the first answer stands
+        with pytest.raises(ValueError, match="this stands"):
+            study.tell(taken, 3.0)
+
+
+def test_a_server_has_the_methods_of_an_optimizer(served):
+    space = {"x": Float(0, 1), "k": Choice(["a", "b"]), "d": Int(1, 4, when={"k": "a"})}
+    study = noregret.connect(served, "s", space=space, goal="maximize", constraints={"memory": ("<=", 0.9)})
+    with pytest.raises(ValueError, match="no value yet"):
+        study.best()
+    study.fail(study.ask())
+    for trial in study.ask(12):
+        assert ("d" in trial.params) == (trial.params["k"] == "a")
+        study.tell(trial, -abs(trial.params["x"] - 0.5), constraints={"memory": trial.params["x"]})
+    best = study.best()
+    assert abs(best.params["x"] - 0.5) < 0.3
+    assert best.lower <= best.estimate <= best.upper
+    assert best.gap > 0
+    assert study.done(within=0.0001) is False
+    assert [trial["state"] for trial in study.trials()] == ["failed"] + ["done"] * 12
+    for bad in (lambda: study.tell(trial, float("nan")), lambda: study.tell({"x": 1}, 1.0), lambda: study.ask(0)):
+        with pytest.raises(ValueError, match=r"JSON|pass one of ask|count"):
+            bad()
+    with pytest.raises(ValueError, match="there is another study named 's': goal differs"):
+        noregret.connect(served, "s", space=space, constraints={"memory": ("<=", 0.9)})
+    with pytest.raises(ValueError, match="there is no study 'other'"):
+        noregret.connect(served, "other").ask()
+
+
+def test_a_server_knows_contexts(served):
+    study = noregret.connect(served, "s", space={"x": Float(0, 1)}, context={"region": Choice(["east", "west"])})
+    for number in range(16):
+        trial = study.ask(context={"region": ("east", "west")[number % 2]})
+        study.tell(trial, abs(trial.params["x"] - 0.3 - 0.4 * (number % 2)))
+    assert study.best({"region": "east"}).params["x"] < study.best({"region": "west"}).params["x"]
+    assert study.done(1e-9, context={"region": "east"}) is False
+
+
+def test_the_token_is_needed_and_never_shown(tmp_path, monkeypatch):
+    monkeypatch.delenv("NOREGRET_TOKEN", raising=False)
+    with server(tmp_path, "--host", "0.0.0.0", token="very-secret") as (address, process):
+        address = address.replace("0.0.0.0", "127.0.0.1")
+        with pytest.raises(PermissionError, match="a token is needed"):
+            noregret.connect(address, "s", space={"x": Float(0, 1)})
+        assert noregret.connect(address, "s", token="very-secret", space={"x": Float(0, 1)}).ask().id == 0
+        monkeypatch.setenv("NOREGRET_TOKEN", "very-secret")
+        assert noregret.connect(address, "s").ask().id == 1
+        process.send_signal(signal.SIGINT)
+        assert "very-secret" not in process.communicate()[0]
+
+
+def test_what_cannot_be_served_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("NOREGRET_TOKEN", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").touch()
+    for options, said in (
+        (["--host", "0.0.0.0"], "so a token is needed: --token-file FILE"),
+        (["--host", "no.such.host.invalid", "--token-file", "empty"], "a token must be ASCII"),
+        (["--token-file", "nowhere"], "--token-file nowhere cannot be read"),
+        (["--storage", "nonsense"], "storage must be a URL"),
+        (["--storage", "sqlite:///nowhere/s.db"], "cannot be opened"),
+    ):
+        assert main(["serve", "--port", "0", *options]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_study_of_tune_is_left_alone(tmp_path):
+    study = 'command = ["echo", "{x}"]\nstorage = "sqlite:///studies.db"\n[budget]\nrounds = 2\n'
+    (tmp_path / "t.toml").write_text(f'{study}[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n')
+    assert main(["tune", str(tmp_path / "t.toml")]) == 0
+    with server(tmp_path) as (address, _):
+        with pytest.raises(ValueError, match="there is no study 't'"):
+            noregret.connect(address, "t").trials()
+        with pytest.raises(ValueError, match="it was made by 'noregret tune'"):
+            noregret.connect(address, "t", space={"x": Float(0, 1)})
+        noregret.connect(address, "mine", space={"x": Float(0, 1)}).ask()
+    assert main(["report", str(tmp_path / "t.toml")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("tool", "file"),
+    [("bash", "client.sh"), ("node", "client.mjs"), ("perl", "client.pl"), (sys.executable, "client.py")],
+)
+def test_the_clients_in_other_languages_find_the_best(served, tool, file):
+    if not shutil.which(tool) or (tool == "bash" and not (shutil.which("curl") and shutil.which("jq"))):
+        pytest.skip(f"needs {tool}, curl and jq")
+    done = subprocess.run(
+        [tool, str(CLIENTS / file), served, file.replace(".", "-")], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    best = json.loads(done.stdout.splitlines()[-1])
+    assert abs(best["params"]["x"] - 0.3) < 0.2
+    trials = noregret.connect(served, file.replace(".", "-")).trials()
+    assert {trial["state"] for trial in trials} == {"done"}
+
+
+def test_several_servers_on_postgresql(postgresql, tmp_path):
+    url = postgresql.new_database()
+    with server(tmp_path, "--storage", url) as (one, first), server(tmp_path, "--storage", url) as (other, _):
+        here, there = noregret.connect(one, "s", space={"x": Float(0, 1)}), noregret.connect(other, "s")
+        trials = [its for pair in ((here.ask(), there.ask()) for _ in range(4)) for its in pair]
+        assert [trial.id for trial in trials] == list(range(8))
+        for trial in trials:
+            here.tell(trial, trial.params["x"])
+        first.kill()
+        assert [trial["value"] for trial in there.trials()] == [trial.params["x"] for trial in trials]
+        there.tell(trials[0], trials[0].params["x"])
+        with suppress(ValueError):
+            there.fail(trials[0])
+        assert there.best().params["x"] < 0.5

@@ -1,0 +1,340 @@
+"""The service's requests and answers, as DESIGN of the API has them, on an application without a server."""
+
+import json
+import socket
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+import httpx
+import uvicorn
+
+from noregret.tune.service.app import application
+from noregret.tune.service.security import LARGEST, Rate
+from noregret.tune.service.storage import Storage
+from noregret.tune.service.studies import Studies
+
+ROOT = Path(__file__).parents[1]
+X = {"x": {"type": "float", "low": 0, "high": 1}}
+NAMES = (f"study{number}" for number in count())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("service")
+
+
+@contextmanager
+def serving(app):
+    """A client of an application, which is served by a thread."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
+        thread = Thread(target=server.run, kwargs={"sockets": [door]})
+        thread.start()
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{door.getsockname()[1]}", timeout=60) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def client(folder):
+    with serving(application(Studies(Storage("sqlite:///s.db", folder), lease=1000.0))) as client:
+        yield client
+
+
+@pytest.fixture
+def study(client):
+    """The path of a new study."""
+    name = next(NAMES)
+    assert client.post("/studies", json={"name": name, "space": X}).status_code == 201
+    return f"/studies/{name}"
+
+
+def ask(http, study, **body):
+    answer = http.post(f"{study}/ask", json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json().keys() == {"trials"}
+    return answer.json()["trials"]
+
+
+def tell(client, study, trial, value, **more):
+    return client.post(f"{study}/trials/{trial}/tell", json={"value": value, **more}).status_code
+
+
+def places(answer):
+    """The fields at fault."""
+    assert answer.status_code == 422, answer.text
+    return [fault["loc"] for fault in answer.json()["detail"]]
+
+
+def test_a_study_is_made_once_and_another_one_of_its_name_is_refused(client):
+    body = {
+        "name": "made",
+        "goal": "maximize",
+        "space": {
+            **X,
+            "n": {"type": "int", "low": 1, "high": 64, "log": True},
+            "k": {"type": "choice", "choices": [1, "a"]},
+        },
+        "constraints": {"memory": {"max": 512}},
+        "baseline": {"x": 0.5, "n": 2, "k": "a"},
+    }
+    assert client.post("/studies", json=body).status_code == 201
+    assert client.post("/studies", json=body).status_code == 200
+    other = client.post("/studies", json={**body, "constraints": {"memory": {"max": 500}}})
+    assert other.status_code == 409
+    assert "constraints differs" in other.json()["detail"]
+    assert ask(client, "/studies/made")[0]["params"] == body["baseline"]  # the first thing to measure
+
+
+def test_trials_are_asked_for_told_and_listed(client, study):
+    first, second, third = ask(client, study, count=3)
+    assert [trial["id"] for trial in (first, second, third)] == [0, 1, 2]
+    assert first.keys() == {"id", "params"}
+    assert 0 <= first["params"]["x"] <= 1
+    assert tell(client, study, 0, 1.5, noise=0.1) == 200
+    assert client.post(f"{study}/trials/1/fail").status_code == 200
+    listed = client.get(f"{study}/trials").json()["trials"]
+    assert listed == [
+        {**first, "value": 1.5, "state": "done", "context": None},
+        {**second, "value": None, "state": "failed", "context": None},
+        {**third, "value": None, "state": "running", "context": None},
+    ]
+
+
+def test_the_same_answer_counts_once_and_another_one_is_refused(client, study):
+    ask(client, study, count=2)
+    assert [tell(client, study, 0, value) for value in (1.5, 1.5, 2.5)] == [200, 200, 409]
+    assert client.post(f"{study}/trials/0/fail").status_code == 409
+    assert [client.post(f"{study}/trials/1/fail").status_code for _ in range(2)] == [200, 200]
+    assert tell(client, study, 1, 1.5) == 409
+    assert [trial["value"] for trial in client.get(f"{study}/trials").json()["trials"]] == [1.5, None]
+
+
+def test_a_client_gets_the_trials_again_that_it_has_not_answered(client, study):
+    mine = ask(client, study, count=2, client="a")
+    assert ask(client, study, count=2, client="a") == mine
+    assert ask(client, study, client="b")[0]["id"] == 2
+    assert ask(client, study)[0]["id"] == 3
+    assert tell(client, study, 0, 1.0) == 200
+    assert [trial["id"] for trial in ask(client, study, count=2, client="a")] == [1, 4]
+
+
+def test_what_is_best_and_whether_to_stop(client, study):
+    assert client.get(f"{study}/best").status_code == 409
+    assert client.get(f"{study}/done", params={"within": "2%"}).json() == {"done": False, "gap": None, "level": 0.95}
+    for _ in range(12):
+        (trial,) = ask(client, study)
+        assert tell(client, study, trial["id"], (trial["params"]["x"] - 0.3) ** 2) == 200
+    best = client.get(f"{study}/best").json()
+    assert best.keys() == {"params", "estimate", "lower", "upper", "level", "gap", "feasible"}
+    assert abs(best["params"]["x"] - 0.3) < 0.15
+    assert best["feasible"] == 1.0
+    done = client.get(f"{study}/done", params={"within": 0.5, "confidence": 0.9}).json()
+    assert done == {"done": True, "gap": best["gap"], "level": best["level"]}
+
+
+def test_suggestions_are_those_of_an_optimizer_that_was_told_the_same(client, study):
+    from noregret import Float, Optimizer
+
+    optimizer = Optimizer({"x": Float(0, 1)}, goal="minimize", rng=0)
+    for _ in range(15):
+        (trial,), own = ask(client, study), optimizer.ask()
+        assert trial["params"] == own.params
+        value = abs(own.params["x"] - 0.6)
+        optimizer.tell(own, value)
+        assert tell(client, study, trial["id"], value) == 200
+
+
+def test_constraints_are_told_by_name(client):
+    body = {"name": "limited", "space": X, "constraints": {"memory": {"max": 0.5}, "speed": {"min": 1}}}
+    assert client.post("/studies", json=body).status_code == 201
+    study = "/studies/limited"
+    ask(client, study, count=2)
+    missing = client.post(f"{study}/trials/0/tell", json={"value": 1.0, "constraints": {"memory": 1}})
+    assert places(missing) == [["body", "constraints"]]
+    assert "'speed' is missing" in missing.json()["detail"][0]["msg"]
+    for trial, memory in ((0, 0.6), (1, 0.4)):
+        told = {"memory": memory, "speed": None}
+        assert tell(client, study, trial, 1.0, constraints=told) == 200
+        assert tell(client, study, trial, 1.0, constraints=told) == 200
+    assert tell(client, study, 1, 1.0, constraints={"memory": 0.3, "speed": None}) == 409
+    assert client.get(f"{study}/best").json()["feasible"] < 1.0
+
+
+def test_a_context_is_given_with_each_question(client):
+    load = {"load": {"type": "float", "low": 0, "high": 1}}
+    body = {"name": "context", "space": X, "context": load}
+    assert client.post("/studies", json=body).status_code == 201
+    assert places(client.post("/studies", json={**body, "baseline": {"x": 0.5}})) == [["body", "baseline"]]
+    study = "/studies/context"
+    assert places(client.post(f"{study}/ask")) == [["body", "context"]]
+    assert places(client.post(f"{study}/ask", json={"context": {"load": 2}})) == [["body", "context"]]
+    assert places(client.get(f"{study}/best?context=x")) == [["query", "context"]]
+    for number in range(24):
+        here = {"load": number % 2}
+        (trial,) = ask(client, study, context=here, client="me")
+        assert ask(client, study, context=here, client="me") == [trial]
+        assert tell(client, study, trial["id"], (trial["params"]["x"] - 0.2 - 0.6 * here["load"]) ** 2) == 200
+    for number in (0, 1):
+        here = json.dumps({"load": number})
+        best = client.get(f"{study}/best", params={"context": here}).json()
+        assert abs(best["params"]["x"] - 0.2 - 0.6 * number) < 0.2
+        assert client.get(f"{study}/done", params={"within": 10, "context": here}).status_code == 200
+    assert client.get(f"{study}/trials").json()["trials"][1]["context"] == {"load": 1}
+    assert client.get(f"{study}/").status_code == 409
+
+
+@pytest.mark.parametrize("name", ["../a", "a/b", "", ".", "..", "a b", "é", "a" * 101, "a\0", "a\n", "-a", ".hidden"])
+def test_names_cannot_lead_anywhere(client, folder, name):
+    before = set(folder.rglob("*"))
+    assert places(client.post("/studies", json={"name": name, "space": X})) == [["body", "name"]]
+    assert set(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "path", ["/studies/..%2f..%2fetc%2fpasswd/best", "/studies/%2e%2e/best", "/studies/a%00b/best"]
+)
+def test_paths_cannot_lead_anywhere(client, path):
+    assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"goal": "best"}, ["goal"]),
+        ({"space": {}}, ["space"]),
+        ({"space": {"x": {"type": "float", "low": 2, "high": 1}}}, ["space", "x", "float"]),
+        ({"space": {"x": {"type": "float", "low": "0", "high": 1}}}, ["space", "x", "float", "low"]),
+        ({"space": {"x": {"type": "real", "low": 0, "high": 1}}}, ["space", "x"]),
+        ({"space": {"x": {"type": "int", "low": 0, "high": 1, "steps": 2}}}, ["space", "x", "int", "steps"]),
+        ({"space": {"k": {"type": "choice", "choices": []}}}, ["space", "k", "choice", "choices"]),
+        ({"space": {**X, "y": {**X["x"], "when": {"z": 1}}}}, ["space"]),
+        ({"baseline": {"x": 2}}, ["baseline"]),
+        ({"constraints": {"m": {}}}, ["constraints", "m"]),
+        ({"constraints": {"m": {"max": 1, "min": 0}}}, ["constraints", "m"]),
+        ({"command": ["rm"]}, ["command"]),
+        ({"storage": "sqlite:///other.db"}, ["storage"]),
+    ],
+)
+def test_the_field_at_fault_is_named(client, change, place):
+    body = {"name": "faulty", "space": X, **change}
+    assert [["body", *place]] == places(client.post("/studies", json=body))
+    assert client.get("/studies/faulty/best").status_code == 404  # nothing was made
+
+
+@pytest.mark.parametrize("value", ["", "NaN", "1e999", "true", "null", '"1"', "[]"])
+def test_values_that_are_none_are_refused_and_change_nothing(client, study, value):
+    ask(client, study)
+    body = f'{{"value": {value}}}'
+    answer = client.post(f"{study}/trials/0/tell", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert client.get(f"{study}/trials").json()["trials"][0]["state"] == "running"
+
+
+def test_further_faults_are_named(client, study):
+    assert places(client.post(f"{study}/ask", json={"count": 0})) == [["body", "count"]]
+    assert places(client.post(f"{study}/ask", json={"context": {"load": 1}})) == [["body", "context"]]
+    assert places(client.get(f"{study}/done")) == [["query", "within"]]
+    assert places(client.get(f"{study}/done?within=much")) == [["query", "within"]]
+    assert places(client.get(f"{study}/done?within=1&confidence=2")) == [["query", "confidence"]]
+    assert places(client.post(f"{study}/trials/x/fail")) == [["path", "id"]]
+    assert client.post(f"{study}/trials/7/fail").status_code == 404
+    assert client.post("/studies/none/ask").status_code == 404
+    assert client.get("/studies").status_code == 405
+
+
+def test_the_page_is_html_that_loads_nothing_from_elsewhere(client, study):
+    assert client.get(f"{study}/").status_code == 200
+    for value in (1.0, 2.0, 3.0):
+        tell(client, study, ask(client, study)[0]["id"], value)
+    page = client.get(f"{study}/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert study.rpartition("/")[2] in page.text
+
+
+def test_no_other_site_reaches_a_server_without_a_token(client):
+    assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 400
+    answer = client.get("/healthz", headers={"Origin": "http://evil.example"})
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_nothing_is_answered_without_the_token(folder):
+    app = application(Studies(Storage("sqlite:///t.db", folder), lease=1000.0), token="secret-word")
+    with serving(app) as client:
+        assert client.get("/healthz").json() == {"status": "ok"}
+        for said in (None, "Bearer secret-wor", "secret-word", "Bearer \xe9"):
+            headers = {} if said is None else {b"Authorization": said.encode("latin-1")}
+            for path in ("/openapi.json", "/studies/a/best", "/nowhere"):
+                refused = client.get(path, headers=headers)
+                assert refused.status_code == 401
+                assert refused.headers["www-authenticate"] == "Bearer"
+                assert "secret" not in refused.text
+        right = {"Authorization": "Bearer secret-word"}
+        assert client.post("/studies", json={"name": "a", "space": X}, headers=right).status_code == 201
+        assert client.get("/openapi.json", headers=right).status_code == 200
+
+
+def test_requests_that_are_too_large_are_refused(client):
+    big = json.dumps({"name": "a" * LARGEST, "space": X})
+    assert client.post("/studies", content=big).status_code == 413
+    pieces = (big[start : start + 65536].encode() for start in range(0, len(big), 65536))
+    answer = client.post("/studies", content=pieces, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413
+    assert "bytes" in answer.json()["detail"]
+
+
+def test_the_rate_is_kept_for_each_address(folder):
+    rate = Rate(2.0)
+    assert [rate.wait("a", now) for now in (0.0, 0.0, 0.0, 0.25, 0.5)] == [0.0, 0.0, 0.5, 0.25, 0.0]
+    assert rate.wait("b", 0.5) == 0.0
+    app = application(Studies(Storage("sqlite:///r.db", folder), lease=1000.0), rate=0.001)
+    with serving(app) as client:
+        assert client.get("/studies/a/best").status_code == 404
+        refused = client.get("/studies/a/best")
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 100
+        assert client.get("/healthz").status_code == 200
+
+
+def test_threads_that_ask_at_once_get_different_trials(client, study):
+    found = []
+    threads = [Thread(target=lambda: found.extend(ask(client, study, count=2))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(trial["id"] for trial in found) == list(range(12))
+
+
+def test_studies_are_optunas_and_their_results_have_checksums(client, folder, study):
+    import optuna
+
+    from noregret.tune.store.checksums import broken_seals
+
+    ask(client, study, count=2)
+    tell(client, study, 0, 1.5)
+    client.post(f"{study}/trials/1/fail")
+    storage = optuna.storages.RDBStorage(f"sqlite:///{folder / 's.db'}")
+    its = optuna.load_study(study_name=study.rpartition("/")[2], storage=storage)
+    assert [trial.state.name for trial in its.trials] == ["COMPLETE", "FAIL"]
+    assert its.best_value == 1.5
+    with storage.engine.begin() as connection:
+        assert broken_seals(connection.exec_driver_sql) == []
+        connection.exec_driver_sql("UPDATE trial_values SET value = 1.25 WHERE value = 1.5")
+        assert broken_seals(connection.exec_driver_sql)
+        connection.exec_driver_sql("UPDATE trial_values SET value = 1.5 WHERE value = 1.25")
+    storage.engine.dispose()
+
+
+def test_the_description_that_is_checked_in_is_current(client):
+    assert json.loads((ROOT / "docs" / "openapi.json").read_text("utf-8")) == client.get("/openapi.json").json()
