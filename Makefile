@@ -4,6 +4,8 @@ PYTHON ?= python3
 JOBS ?= 4
 BIN := .venv/bin
 READY := .venv/.ready
+# Tests and commands start many processes: let each use what the first has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
 
 .PHONY: demo compare test quick check format bench wheel versions

@@ -239,7 +239,7 @@ def test_bad_input_is_refused():
 
 @pytest.mark.slow
 def test_the_interval_of_the_gain_holds():
-    """Stated at 95 %; 4 functions, 3 noises and 3 seeds: at least 31 of 36, which 95 % misses once in 100 times."""
+    """Stated at 95 %; 4 functions, 3 noises and 2 seeds: at least 20 of 24, which 95 % misses once in 100 times."""
     functions = [
         bowl,
         lambda p: 5 + math.sin(6 * p["x"]) + p["y"],
@@ -254,11 +254,11 @@ def test_the_interval_of_the_gain_holds():
     held = 0
     for function in functions:
         for number, noise in enumerate(noises):
-            for seed in range(3):
+            for seed in range(2):
                 opt, rng = Optimizer(SQUARE, rng=seed, baseline=TODAY), np.random.default_rng([seed, number])
                 for _ in range(30):
                     trial = opt.ask()
                     opt.tell(trial, function(trial.params) + noise(rng))
                 gain = opt.gain()
                 held += gain.lower <= function(TODAY) - function(gain.best.params) <= gain.upper
-    assert held >= 31
+    assert held >= 20

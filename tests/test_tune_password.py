@@ -9,6 +9,7 @@ import sqlalchemy
 
 from noregret.cli import main
 from noregret.tune.page.watch import server
+from noregret.tune.store import opened
 from noregret.tune.store.databases.database import database
 from noregret.tune.store.faults import explained
 from noregret.tune.store.store import Store
@@ -72,7 +73,8 @@ def test_urls_are_shown_without_their_password(url, shown):
     ],
 )
 @pytest.mark.parametrize("command", ["tune", "report", "watch"])
-def test_no_message_has_the_password(tmp_path, capsys, command, storage):
+def test_no_message_has_the_password(tmp_path, capsys, monkeypatch, command, storage):
+    monkeypatch.setattr(opened, "OPENING_SECONDS", 0.2)
     path = written(tmp_path, storage)
     assert main([command, str(path)]) == 2
     said = "".join(capsys.readouterr())
