@@ -136,6 +136,8 @@ def as_told(run: Run, arms: Any, rewards: Any, noise: Any = None) -> Told:
 
 def joined(pieces: list[Told]) -> Told:
     """What was told in pieces, as one."""
+    if len(pieces) == 1:
+        return pieces[0]
     arms, rewards = (np.concatenate([piece[i] for piece in pieces]) for i in (0, 1))
     if all(piece.noise is None for piece in pieces):
         return Told(arms, rewards)

@@ -124,8 +124,9 @@ class Policy:
         if self._run.is_stale:
             with self._all_or_nothing():
                 self._do(Event("resume"))
-        self._wait_for(self._run.pull.arms)
-        return self._run.pull.arms.copy()
+        planned = self._run.pull.arms
+        self._wait_for(planned)
+        return planned.copy()
 
     def tell(self, arms: Any, rewards: Any, noise: Any = None) -> None:
         """Report rewards of arms, each a number or (n,) of them.
@@ -136,11 +137,12 @@ class Policy:
         ValueError if one is bad. Whatever is raised, here or by the algorithm, nothing has changed then: an algorithm
         that fails is built again from its history, which takes as long as its rounds so far.
         """
-        told = as_told(self._run, arms, rewards, noise)
+        run = self._run
+        told = as_told(run, arms, rewards, noise)
         if not len(told.arms):
             return
         with self._all_or_nothing():
-            if self._at_once or self._run.is_stale:
+            if self._at_once or run.is_stale:
                 self._do(Event("learn", told))
             else:
                 self._held, self._shown = [*self._held, told], None
