@@ -182,6 +182,9 @@ def test_the_headline():
     assert str(Gain(1.5, 0.2, 3.0, estimate(101, 97, 99), base, "maximize")) == (
         "1.5 % higher than your settings (between 0.2 % and 3 %, at 95 %)"
     )
+    assert str(Gain(102.0, 98.8, 105.9, estimate(-2, -6, 1), base, "minimize")) == (
+        "102 % lower than your settings (between 99 % and 106 %, at 95 %)"
+    )
 
 
 def test_an_infeasible_baseline_is_allowed_and_said():

@@ -88,6 +88,7 @@ class Gain:
 
 
 def _number(number: float, unit: str, words: tuple[str, str] | None) -> str:
-    """The size of a number to two digits with its unit, and which of the words it deserves."""
+    """The size of a number with its unit, whole or to two digits, and which of the words it deserves."""
     word = "" if words is None else f" {words[number < 0]}"
-    return f"{float(f'{abs(number):.2g}'):g}{unit}{word}"
+    size = round(abs(number)) if abs(number) >= 10 else float(f"{abs(number):.2g}")
+    return f"{size:g}{unit}{word}"
