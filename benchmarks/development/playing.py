@@ -49,7 +49,7 @@ def play(run: Run, budgets: list[int], **options: Any) -> list[Reading]:
         if evaluation in budgets:
             best = opt.best()
             regret = place.regret(best.params)
-            held = best.lower <= noise.expected(place, regret) <= best.upper
+            held = bool(best.lower <= noise.expected(place, regret) <= best.upper)
             readings.append(Reading(evaluation, regret, total / evaluation, held, time.process_time() - clock))
     return readings
 
