@@ -143,6 +143,28 @@ def test_what_acts_one_by_one_is_foreseen_where_nothing_was_measured():
     assert np.mean([error(seed, additive=False) for seed in range(4)]) > 0.8
 
 
+def test_what_choices_do_adds_up_from_the_start():
+    """Of the 1,024 settings of five choices of four, 20 are measured: the others are foreseen, in the mean of 4 seeds.
+
+    Numbers that are as few are not taken to add up.
+    """
+    options, groups = np.eye(4), np.repeat(np.arange(5), 4)
+
+    def error(seed):
+        rng = np.random.default_rng(seed)
+        effects, chosen = rng.standard_normal((5, 4)), rng.integers(4, size=(220, 5))
+        points, values = options[chosen].reshape(220, 20), effects[np.arange(5), chosen].sum(axis=1)
+        data = Evidence(points[:20], np.arange(20), values[:20], np.full(20, np.nan), groups)
+        fit = FitMatern()(data, np.ones(20))
+        belief = ExactGP(fit.kernel(groups), fit.noise**2).prior(points[:20])
+        belief.update(np.arange(20), values[:20] - fit.centre)
+        return np.sqrt(np.mean((belief.predict(points[20:])[0] + fit.centre - values[20:]) ** 2)) / values.std()
+
+    assert np.mean([error(seed) for seed in range(4)]) < 0.3
+    numbers = evidence(points=20, measurements=20)
+    assert FitMatern()(numbers, np.ones(20)).additive == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_the_fit_finds_noise_and_relevance(seed):

@@ -85,7 +85,9 @@ class FitMatern:
 
     Medians and spreads (standard deviations of the logarithm) of what is fitted. ``lengthscale`` is the one in one
     dimension; with d parameters that apply together it is longer by d^(1/4), half way to how distances in the cube
-    grow. The additive part is there from ``enough`` points on: fewer do not tell it from the other.
+    grow. The additive part is there from ``enough`` points on: fewer do not tell it from the other. Where most
+    parameters are choices, it is there from the start and expected to be ``additive_names``: a choice has no neighbours
+    from which the joint part could learn.
     """
 
     lengthscale: float = 0.3
@@ -93,6 +95,7 @@ class FitMatern:
     amplitude: float = 1.0
     amplitude_spread: float = 1.0
     additive: float = 0.4
+    additive_names: float = 1.0
     enough: int = 50
     noise: float = 0.3
     noise_spread: float = 1.5
@@ -101,9 +104,11 @@ class FitMatern:
         """Fit standardised measurements with trust w, (n,), from ``start`` or from the priors' medians."""
         dimension = int(evidence.groups.max()) + 1
         likelihood = _Likelihood(evidence, trust)
-        parts = 2 if dimension > 1 and len(evidence.points) >= self.enough else 1
+        is_named = _is_mostly_names(evidence)
+        parts = 2 if dimension > 1 and (is_named or len(evidence.points) >= self.enough) else 1
         company = evidence.company or (dimension,) * dimension
-        centre, spread = self._medians(company, parts), self._spreads(dimension, parts)
+        amplitudes = [self.amplitude, self.additive_names if is_named else self.additive][:parts]
+        centre, spread = self._medians(company, amplitudes), self._spreads(dimension, parts)
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             value, gradient = likelihood(theta)
@@ -115,13 +120,20 @@ class FitMatern:
         found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 1e-5})
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
-    def _medians(self, company: tuple[int, ...], parts: int) -> Floats:
+    def _medians(self, company: tuple[int, ...], amplitudes: list[float]) -> Floats:
         lengthscales = [self.lengthscale * together**0.25 for together in company]
-        return np.log([*lengthscales, *[self.amplitude, self.additive][:parts], self.noise])
+        return np.log([*lengthscales, *amplitudes, self.noise])
 
     def _spreads(self, dimension: int, parts: int) -> Floats:
         amplitudes = [self.amplitude_spread] * parts
         return np.array([self.lengthscale_spread] * dimension + amplitudes + [self.noise_spread])
+
+
+def _is_mostly_names(evidence: Evidence) -> bool:
+    """Whether most parameters are choices: each coordinate has two values, or a third where it does not apply."""
+    few = [len(np.unique(column)) <= 3 for column in evidence.points.T]
+    named = np.bincount(evidence.groups, few) == np.bincount(evidence.groups)
+    return bool(2 * np.count_nonzero(named) > named.size)
 
 
 def log_likelihood(evidence: Evidence, trust: Floats, fit: Fit) -> float:
