@@ -48,14 +48,14 @@ def main() -> None:
     for process in running:
         process.wait()
     if options.table:
-        from benchmarks.peer_table import table
+        from benchmarks.peers.page import table
 
         Path(options.table).write_text(table(read(options.out)), encoding="utf-8")
 
 
 def work(options: argparse.Namespace) -> None:
     """All runs of one peer on one problem that are not done yet."""
-    from benchmarks.peer_worlds import noises_of
+    from benchmarks.peers.worlds import noises_of
 
     (peer,), (problem,) = options.peers, options.problems
     done = {_cell(line) for line in read(options.out)}
@@ -71,8 +71,8 @@ def run(peer: str, problem: str, noise: str, seed: int, budgets: list[int]) -> l
     """One run, and what there is to say at every budget: mean regret, regret of what is recommended, CPU seconds."""
     import numpy as np
 
-    from benchmarks.peer_adapters import PEERS
-    from benchmarks.peer_worlds import measured, world
+    from benchmarks.peers.adapters import PEERS
+    from benchmarks.peers.worlds import measured, world
 
     warnings.simplefilter("ignore")
     place, rng = world(problem, seed), np.random.default_rng([seed, 1])
@@ -99,8 +99,8 @@ def question(peer: str, problem: str, told: int) -> float:
     """CPU seconds of one question after so many random points, for optimisers that take points they did not ask for."""
     import numpy as np
 
-    from benchmarks.peer_adapters import PEERS
-    from benchmarks.peer_worlds import measured, world
+    from benchmarks.peers.adapters import PEERS
+    from benchmarks.peers.worlds import measured, world
 
     place, rng = world(problem, 0), np.random.default_rng(0)
     optimiser = PEERS[peer](place, 0)
@@ -147,7 +147,7 @@ def _started(options: argparse.Namespace, peer: str, problem: str) -> subprocess
 
 
 def _options() -> argparse.Namespace:
-    from benchmarks.peer_worlds import NOISES, PROBLEMS
+    from benchmarks.peers.worlds import NOISES, PROBLEMS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     peers = ["noregret", "optuna-tpe", "optuna-gp", "bayesian-optimization", "scikit-optimize"]

@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from benchmarks import markdown
-from benchmarks.peer_worlds import HEAVY
+from benchmarks.peers.worlds import HEAVY
 
 Line = dict[str, Any]
 INTRODUCTION = """# Against other optimisers: all figures
