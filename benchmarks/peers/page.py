@@ -1,121 +1,209 @@
-"""The tables of `benchmarks.peers`, in Markdown: mean ranks, seconds, and means with intervals."""
+"""The page docs/peers.md: pictures, what they say, how the runs were made, and all figures, folded."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
+import textwrap
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
-from scipy.stats import t as student
 
 from benchmarks import markdown
-from benchmarks.peers.worlds import HEAVY
+from benchmarks.peers.pictures import draw_ranks, draw_regret, draw_seconds, words
+from benchmarks.peers.ranks import ALL, KINDS, Ranks, mean_ranks
+from benchmarks.peers.results import Row
 
-Line = dict[str, Any]
-INTRODUCTION = """# Against other optimisers: all figures
+INTRODUCTION = """# Against other optimisers
 
-Made by `python -m benchmarks.peers --table`. All meet the same functions, noises and seeds. A regret of 1 is that of a
-random point. Gaussian noise of 0.1 and 0.5 standard deviations of the function over its space; Student-t noise of a
-quarter of it, with 3 and 1.5 degrees of freedom; Pareto: the value is the mean of a Pareto distribution of shape 2;
-spikes: 20 times the function's range, up or down, in 2 % of the evaluations, on Gaussian noise of 0.1. The latencies
-come with their own measurements. Read [the summary](optimizer.md#comparison-with-other-optimizers) first.
+The same functions, noises and seeds for all, each optimiser as it comes. A regret of 0 is the best there is and
+1 is that of a random point. `python -m benchmarks.peers --page docs/peers.md` makes this page from
+`benchmarks/results/peers.csv`, and [more runs](#how-to-run-it) go into that file.
+
+## Rank by kind of noise
+
+By the regret of the point that an optimiser recommends. The filled dot is the best of its column.
+
+![Mean rank of seven optimisers after 50 evaluations, by kind of noise](pictures/peers_ranks.svg)
 """
-FEWEST = 10
-"""Ranks over fewer runs than this say nothing."""
-MEASURES = {"recommended": "regret of the recommended point", "cumulative": "mean regret of all evaluations"}
+EVALUATIONS = """## Regret against evaluations
+
+![Regret of the recommended point against evaluations, by kind of noise](pictures/peers_regret.svg)
+
+Means over eight problems. Optimisers that were run to 50 evaluations only are dots. Random search recommends
+its luckiest measurement, which under heavy tails gets no better with more of them.
+
+## Regret against CPU seconds
+
+![Regret of the recommended point against CPU seconds of the optimiser](pictures/peers_seconds.svg)
+
+Seconds of asking, telling and recommending on one thread of a busy machine; the number at a dot is that of
+evaluations. Where a measurement takes longer than this, the seconds do not matter.
+"""
+METHOD = """## What was run
+
+**Problems.** Branin, Rosenbrock (2-d), Hartmann in 4 and 6 dimensions, random functions in 1, 2 and 3
+dimensions, a table of cloud runtimes, and two tables of network latencies with their own measurements and names
+instead of features.
+
+**Noise.** Gaussian: 0.1 and 0.5 standard deviations of the function over its space. Student-t: a quarter of it,
+with 3 and 1.5 degrees of freedom. Pareto: the value is the mean of a Pareto distribution of shape 2. Spikes: 20
+times the function's range, up or down, in 2 % of the evaluations, on Gaussian noise of 0.1.
+
+**Optimisers.** noregret: `Optimizer` with its defaults, which were chosen on other problems. BoTorch: a
+`SingleTaskGP` fitted before every question, as in its tutorials, which recommends the largest posterior mean
+among the measured points. The others, with their defaults, recommend the luckiest measurement.
+
+**Ranks.** Optimisers are ranked by their mean over seeds on each problem and noise, and ranks are averaged over
+problems. Intervals are a bootstrap over problems, so one who is first on all of them has none.
+
+**Dates.** Rows of the file say when they were run. Of runs before 2026-11-16 only the means over seeds were
+kept.
+"""
+RUNNING = """## How to run it
+
+    pip install 'noregret[peers,lab]'
+    python -m benchmarks.peers --peers noregret optuna-tpe --seeds 10 --budgets 10 20 50 100 200
+    python -m benchmarks.peers --keep
+
+The first adds runs to `.benchmarks/peers.jsonl` and repeats none; the second puts their means into the file of
+results. All runs of noregret, TPE and random to 200 evaluations take less than an hour; all runs of all
+optimisers take days.
+"""
+MEASURES = {
+    "recommended": "regret of the recommended point",
+    "cumulative": "mean regret of all evaluations",
+    "seconds": "CPU seconds of the optimiser",
+}
+RANKED = {50: "peers_ranks.svg", 200: "peers_ranks_200.svg"}
 
 
-def table(lines: list[Line]) -> str:
-    """Everything there is to say about these runs."""
-    parts = [INTRODUCTION, _coverage(lines)]
-    for measure, words in MEASURES.items():
-        parts += [f"## Mean rank: {words}\n", _ranks(lines, measure)]
-    parts += ["## CPU seconds of the optimiser, mean of a run\n", _seconds(lines)]
-    for measure, words in {**MEASURES, "seconds": "CPU seconds of the optimiser"}.items():
-        parts += [f"## Mean and 95 % interval: {words}\n", _means(lines, measure)]
+def write(rows: list[Row], path: Path) -> None:
+    """The page, and its pictures in the folder ``pictures`` beside it."""
+    pictures = path.parent / "pictures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    path.write_text(text(rows), encoding="utf-8")
+    for budget, name in RANKED.items():
+        draw_ranks(mean_ranks(rows, "recommended", budget), pictures / name)
+    peers = list(mean_ranks(rows, "recommended", min(RANKED)).of)
+    draw_regret(rows, peers, pictures / "peers_regret.svg")
+    draw_seconds(rows, [peer for peer in peers if peer != "random"], pictures / "peers_seconds.svg")
+
+
+def text(rows: list[Row]) -> str:
+    """The page in Markdown."""
+    first, longer = (mean_ranks(rows, "recommended", budget) for budget in RANKED)
+    lost = mean_ranks(rows, "cumulative", first.budget)
+    parts = [INTRODUCTION, _standing(first, "the point that it recommends"), _longer(longer)]
+    parts += [_standing(lost, f"the mean regret of all {lost.budget} evaluations"), _names_only(rows)]
+    parts += [EVALUATIONS, METHOD, _coverage(rows), RUNNING, "## All figures\n"]
+    for measure in ("recommended", "cumulative"):
+        for budget in RANKED:
+            ranks = mean_ranks(rows, measure, budget)
+            parts.append(_folded(f"Mean rank, {MEASURES[measure]}, {budget} evaluations", _rank_table(ranks)))
+    for measure, title in MEASURES.items():
+        parts.append(_folded(f"Mean and 95 % interval (runs): {title}", _means(rows, measure)))
     return "\n".join(parts)
 
 
-def _coverage(lines: list[Line]) -> str:
-    rows = []
-    for peer in _values(lines, "peer"):
-        own = [line for line in lines if line["peer"] == peer]
-        runs = ", ".join(f"{sum(line['budget'] == b for line in own)} of {b}" for b in _values(own, "budget"))
-        rows.append([peer, runs, ", ".join(_values(own, "problem")), str(len(_values(own, "seed")))])
-    return "## What was run\n\n" + markdown.table(["optimiser", "runs, by evaluations", "problems", "seeds"], rows)
+def _standing(ranks: Ranks, by: str) -> str:
+    """Where noregret is first, and who is where it is not."""
+    ahead = [words(kind) for kind in KINDS[:-1] if ranks.first(kind) == "noregret"]
+    behind = [_against(ranks, kind) for kind in KINDS[:-1] if ranks.first(kind) != "noregret"]
+    said = f"By {by}, noregret has a mean rank of {_against(ranks, ALL)} over all noises."
+    said += f" It is first under {_listed(ahead)} noise." if ahead else ""
+    return _wrapped(said + (f" **It is not first** under {_listed(behind)}." if behind else ""))
 
 
-def _ranks(lines: list[Line], measure: str) -> str:
-    """Mean rank by budget and kind of noise: of all optimisers where all have run, then of those that ran much more."""
-    blocks = ["In brackets: runs (problem, noise, seed) that every optimiser of the table has done.\n"]
-    for budget in _values(lines, "budget"):
-        here = [line for line in lines if line["budget"] == budget]
-        runs = Counter(line["peer"] for line in here).most_common()
-        for i in reversed(range(1, len(runs))):
-            if i + 1 == len(runs) or runs[i + 1][1] < 0.8 * runs[i][1]:
-                group = [peer for peer in _values(here, "peer") if peer in dict(runs[: i + 1])]
-                blocks.append(_rank_table(here, group, measure, budget))
-    return "\n".join(block for block in blocks if block)
+def _against(ranks: Ranks, kind: str) -> str:
+    """Its mean rank and that of the best of the others."""
+    own = f"{ranks.of['noregret'][kind].mean:.2f}"
+    return (
+        f"{own} (best of the others: {_next(ranks, kind)})"
+        if kind == ALL
+        else f"{words(kind)} ({own}; {_next(ranks, kind)})"
+    )
 
 
-def _rank_table(lines: list[Line], peers: list[str], measure: str, budget: int) -> str:
-    cells = _complete([line for line in lines if line["peer"] in peers], peers, measure)
-    if len(cells) < FEWEST:
-        return ""
-    groups = {noise: [c for c in cells if c[1] == noise] for noise in _values(lines, "noise")}
-    groups |= {"heavy-tailed": [c for c in cells if c[1] in HEAVY], "all": list(cells)}
-    groups = {name: members for name, members in groups.items() if members}
-    ranks = {cell: rankdata([_rounded(x) for x in values]) for cell, values in cells.items()}
-    head = [f"{budget} evaluations", *(f"{name} ({len(members)})" for name, members in groups.items())]
-    means = [[np.mean([ranks[cell][i] for cell in members]) for members in groups.values()] for i in range(len(peers))]
-    return markdown.table(head, [[peer, *(f"{m:.2f}" for m in mean)] for peer, mean in zip(peers, means, strict=True)])
+def _next(ranks: Ranks, kind: str) -> str:
+    """The best of the others and its mean rank."""
+    others = {peer: by_kind[kind].mean for peer, by_kind in ranks.of.items() if peer != "noregret"}
+    best = min(others, key=others.__getitem__)
+    return f"{words(best)} {others[best]:.2f}"
 
 
-def _complete(lines: list[Line], peers: list[str], measure: str) -> dict[tuple[Any, ...], list[float]]:
-    """The measure of every optimiser, by (problem, noise, seed), where all have one."""
-    cells: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
-    for line in lines:
-        cells[line["problem"], line["noise"], line["seed"]][line["peer"]] = line[measure]
-    return {cell: [found[peer] for peer in peers] for cell, found in cells.items() if len(found) == len(peers)}
+def _longer(ranks: Ranks) -> str:
+    picture = f"![Mean rank after {ranks.budget} evaluations, by kind of noise](pictures/{RANKED[ranks.budget]})"
+    return f"After {ranks.budget} evaluations, for those that are quick enough to be run so far:\n\n{picture}\n"
 
 
-def _seconds(lines: list[Line]) -> str:
-    return _grid(lines, "budget", lambda group: f"{np.mean([line['seconds'] for line in group]):.2f}")
+def _names_only(rows: list[Row]) -> str:
+    """What came of the tables without features, where nothing can be learned from one row about another."""
+    said = "On the two latency tables, names without features and more of them than 50, the mean regret is"
+    peers = ("noregret", "optuna-tpe", "random")
+    means = {(peer, budget): _measured(rows, peer, budget) for peer in peers for budget in RANKED}
+    each = [
+        f"after {budget} evaluations " + ", ".join(f"{words(p)} {means[p, budget]:.2f}" for p in peers)
+        for budget in RANKED
+    ]
+    return _wrapped(f"{said} {_listed(each)}.")
 
 
-def _means(lines: list[Line], measure: str) -> str:
+def _measured(rows: list[Row], peer: str, budget: int) -> float:
+    chosen = (row for row in rows if (row["peer"], row["budget"], row["noise"]) == (peer, budget, "measured"))
+    return float(np.mean([row["recommended"] for row in chosen]))
+
+
+def _wrapped(sentences: str) -> str:
+    return textwrap.fill(sentences, 112, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def _listed(items: Iterable[str]) -> str:
+    *most, last = items
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _coverage(rows: list[Row]) -> str:
+    lines = []
+    for peer in _values(rows, "peer"):
+        own = [row for row in rows if row["peer"] == peer]
+        runs = ", ".join(f"{sum(r['runs'] for r in own if r['budget'] == b)} to {b}" for b in _values(own, "budget"))
+        lines.append([words(peer), runs, str(len(_values(own, "problem"))), _listed(_values(own, "on"))])
+    return markdown.table(["optimiser", "runs, by evaluations", "problems", "run on"], lines)
+
+
+def _rank_table(ranks: Ranks) -> str:
+    lines = [
+        [words(peer), *(f"{m.mean:.2f} [{m.low:.2f}, {m.high:.2f}]" for m in by_kind.values())]
+        for peer, by_kind in ranks.of.items()
+    ]
+    return markdown.table(["optimiser", *map(words, KINDS)], lines)
+
+
+def _means(rows: list[Row], measure: str) -> str:
     blocks = []
-    for budget, problem in sorted({(line["budget"], line["problem"]) for line in lines}):
-        here = [line for line in lines if line["budget"] == budget and line["problem"] == problem]
-        blocks.append(f"{problem}, {budget} evaluations\n\n" + _grid(here, "noise", lambda g: _interval(g, measure)))
+    for budget, problem in sorted({(row["budget"], row["problem"]) for row in rows}):
+        here = [row for row in rows if row["budget"] == budget and row["problem"] == problem]
+        blocks.append(f"{problem}, {budget} evaluations\n\n" + _grid(here, lambda row: _interval(row, measure)))
     return "\n".join(blocks)
 
 
-def _interval(group: list[Line], measure: str) -> str:
-    values = np.array([line[measure] for line in group])
-    if len(values) < 2:
-        return f"{values.mean():.3f} (1)"
-    half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
-    return f"{values.mean():.3f} ± {half:.3f} ({len(values)})"
+def _interval(row: Row, measure: str) -> str:
+    half = row[f"{measure}_half"]
+    return f"{row[measure]:.3f}" + ("" if np.isnan(half) else f" ± {half:.3f}") + f" ({row['runs']})"
 
 
-def _grid(lines: list[Line], column: str, show: Callable[[list[Line]], str]) -> str:
-    heads, rows = _values(lines, column), []
-    for peer in _values(lines, "peer"):
-        groups = [[line for line in lines if line["peer"] == peer and line[column] == head] for head in heads]
-        rows.append([peer, *(show(group) if group else "" for group in groups)])
-    return markdown.table([column, *map(str, heads)], rows)
+def _grid(rows: list[Row], show: Callable[[Row], str]) -> str:
+    noises = [noise for noise in (*KINDS, "measured") if noise in _values(rows, "noise")]
+    found = {(row["peer"], row["noise"]): show(row) for row in rows}
+    lines = [[peer, *(found.get((peer, noise), "") for noise in noises)] for peer in _values(rows, "peer")]
+    return markdown.table(["optimiser", *noises], lines)
 
 
-def _values(lines: Iterable[Line], name: str) -> list[Any]:
-    """The different values of a field, in the order of their first line."""
-    found = list(dict.fromkeys(line[name] for line in lines))
-    return sorted(found) if name in ("budget", "seed") else found
+def _folded(title: str, content: str) -> str:
+    """Shown when the reader opens it."""
+    return f'<details markdown="1"><summary>{title}</summary>\n\n{content}\n</details>\n'
 
 
-def _rounded(value: float) -> float:
-    """Regrets that differ by less than one part in a million of the problem's gap are ties."""
-    return round(value, 6)
+def _values(rows: Iterable[Row], name: str) -> list[Any]:
+    return sorted({row[name] for row in rows})
