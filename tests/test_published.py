@@ -1,5 +1,6 @@
 """What the README and the documentation say was measured: it is in the stored results."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the package
 
+from benchmarks import quotes  # noqa: E402
 from benchmarks.peers import page, results  # noqa: E402
 from benchmarks.peers.ranks import ALL, mean_ranks  # noqa: E402
 
@@ -32,6 +34,7 @@ def test_the_comparison_changes_with_its_results():
     assert "**It is not first** under Gaussian 0.1" in " ".join(page.text(worse).split())
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_beside_the_page(tmp_path):
     page.write(ROWS, tmp_path / "peers.md")
     assert {path.name for path in (tmp_path / "pictures").iterdir()} >= set(page.RANKED.values())
@@ -72,3 +75,34 @@ def test_ranks_are_of_optimisers_that_met_everything():
     ranks = mean_ranks(rows, "recommended", 50)
     assert {peer: by_kind[ALL] for peer, by_kind in ranks.of.items()} == {"a": (1, 1, 1), "b": (2, 2, 2)}
     assert ranks.first("spikes") == "a"
+
+
+@pytest.mark.parametrize("path", quotes.pages(), ids=lambda path: path.name)
+def test_pages_quote_what_was_measured(path):
+    text = path.read_text(encoding="utf-8")
+    assert quotes.filled(text) == text, "the results have changed: python -m benchmarks.quotes"
+
+
+def test_quotes_are_found_and_wrong_ones_are_mended():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(quotes.NUMBER.findall(readme)) >= 10
+    assert len(quotes.OUTPUT.findall(readme)) == 1
+    right = quotes.filled("take 5<!-- million.seconds --> seconds, <!-- output: demo -->\n```text\nold\n```\n")
+    assert right.startswith(f"take {quotes.numbers()['million.seconds']}<!-- million.seconds --> seconds")
+    assert "lower than your settings" in right
+    assert "old" not in right
+    with pytest.raises(KeyError):
+        quotes.filled("5<!-- million.parsecs -->")
+
+
+def test_the_readme_says_where_it_is_first_and_where_it_is_not():
+    ranks = mean_ranks(ROWS, "recommended", 50)
+    assert {kind for kind in page.KINDS if ranks.first(kind) == "noregret"} >= {"student-1.5", "pareto", "spikes", ALL}
+    assert ranks.first("gaussian-0.5") == "botorch-ucb"
+
+
+def test_measured_numbers_have_a_command_that_the_pages_name():
+    text = "".join(path.read_text(encoding="utf-8") for path in quotes.pages())
+    for entry in json.loads(quotes.MEASURED.read_text(encoding="utf-8")).values():
+        assert entry["command"] in text
+        assert entry["on"]
