@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import noregret.names
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,6 +89,31 @@ def test_signatures_and_tables_come_from_the_docstrings(site):
             rf'id="noregret\.algorithms\.\w+\.{builder}"', text
         )
     assert "====" not in re.sub(r"<[^>]+>", "", text)
+
+
+def test_every_public_name_is_in_the_reference(site):
+    reference = "".join(page.read_text() for page in (site / "api").glob("*.html"))
+    modules = {"algorithms", "problems", "plot"}  # each has a page of its own
+    builders = [*noregret.algorithms.NAMES.values(), *noregret.problems.NAMES.values()]
+    names = {*noregret.names.__all__} - modules | {getattr(b, "func", b).__name__ for b in builders}
+    names |= {
+        "Answer",
+        "Estimate",
+        "Gain",
+        "Measurement",
+        "NoRegretSampler",
+        "Posterior",
+        "Share",
+    }  # what they return and take
+    assert {name for name in names if not re.search(rf'id="noregret\.[\w.]*\b{name}"', reference)} == set()
+    assert all((site / "api" / f"{module}.html").exists() for module in modules)
+
+
+def test_search_works_from_disk(site, browser):
+    page = f"file://{site}/index.html?q=truncation"
+    found = browser(page, "--virtual-time-budget=20000", "--dump-dom").stdout
+    results = re.findall(r'href="file://[^"]*/([\w/-]+)\.html[^"]*" class="md-search-result__link"', found)
+    assert "0010-how-rewards-become-a-mean" in results
 
 
 def test_tables_of_docstrings_become_markdown():
