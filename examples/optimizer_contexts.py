@@ -1,6 +1,6 @@
 """Contexts: how many threads a service wants depends on its load, which nobody chooses.
 
-Run it as ``python examples/contexts.py [FOLDER]``; the picture goes to the folder.
+Run it as ``python examples/optimizer_contexts.py [FOLDER]``; the picture goes to the folder.
 """
 
 import sys

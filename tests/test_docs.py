@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 WARNINGS = ("-W", "error", "-W", "ignore::DeprecationWarning")  # old versions of others do what newer ones deprecate
 EXAMPLES = {
-    "optimizer_contexts": ["optimizer_contexts.svg"],
     "first_steps": ["first_steps.svg"],
     "heavy_tails": ["heavy_tails.svg"],
     "many_arms": ["many_arms.svg", "shrinking.svg"],
