@@ -137,3 +137,13 @@ def test_examples_run_and_their_pictures_are_in_the_docs(name, tmp_path):
         assert f"](pictures/{picture})" in page
         assert (ROOT / "docs" / "pictures" / picture).stat().st_size > 5000
     assert len(script.read_text().splitlines()) < 70
+
+
+def test_code_fits_the_width_of_the_page():
+    """Lines of at most 88 characters, but for what programs print."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    fence = re.compile(r"^ *```([^\n]*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+    found = [(page.name, *block) for page in pages for block in fence.findall(page.read_text())]
+    blocks = [(name, block) for name, language, block in found if language not in ("text", "console")]
+    assert len(blocks) > 50
+    assert [(name, line) for name, block in blocks for line in block.splitlines() if len(line) > 88] == []

@@ -9,7 +9,7 @@ world = np.random.default_rng(0)
 
 
 def load_test(threads, cache_mb, gc):
-    """Milliseconds and megabytes, as a load test would print them; 3 in 100 are far off."""
+    """Milliseconds and megabytes, as a load test prints them; 3 in 100 are far off."""
     slow = 40 / threads + 1.2 * threads + 4000 / (cache_mb + 60) + 6 * (gc == "serial")
     hiccup = 300 * (world.random() < 0.03)
     memory = cache_mb + 12 * threads + 3 * world.standard_normal()
@@ -23,7 +23,9 @@ space = {
 }
 today = {"threads": 16, "cache_mb": 64, "gc": "serial"}
 limit = {"memory": ("<=", 512)}
-opt = noregret.Optimizer(space, goal="minimize", baseline=today, constraints=limit, rng=0)
+opt = noregret.Optimizer(
+    space, goal="minimize", baseline=today, constraints=limit, rng=0
+)
 for _ in range(60):
     trial = opt.ask()  # the first one is today's setting
     milliseconds, megabytes = load_test(**trial.params)

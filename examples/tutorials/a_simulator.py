@@ -20,7 +20,9 @@ def profit(order_at, order_up_to, days=60):
     return earned / days
 
 
-opt = Optimizer({"order_at": Int(0, 40), "order_up_to": Int(41, 200)}, goal="maximize", rng=0)
+opt = Optimizer(
+    {"order_at": Int(0, 40), "order_up_to": Int(41, 200)}, goal="maximize", rng=0
+)
 for _ in range(15):
     trials = opt.ask(4)  # four runs at a time, for four processes
     for trial in trials:

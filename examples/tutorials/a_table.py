@@ -1,4 +1,4 @@
-"""A table of candidates: which of 69 clusters runs a job fastest, from 40 noisy runs."""
+"""A table of candidates: which of 69 clusters runs a job fastest, in 40 noisy runs."""
 
 import numpy as np
 
@@ -17,5 +17,7 @@ for _ in range(40):
 
 chosen = clusters.index(opt.best().params)
 rank = int((problem.means > problem.means[chosen]).sum()) + 1
-print(f"measured {len({m.params['machines'] for m in opt.measurements})} sizes of cluster")
+print(
+    f"measured {len({m.params['machines'] for m in opt.measurements})} sizes of cluster"
+)
 print(f"chosen: number {rank} of {len(clusters)}, in truth")

@@ -1,4 +1,4 @@
-"""Your own algorithm in twenty lines: look once at everything, then at the top tenth."""
+"""Your own algorithm in twenty lines: look at everything, then at the top tenth."""
 
 import sys
 from dataclasses import dataclass
@@ -22,7 +22,9 @@ class TopTenth:
             belief.update(pulled, rewards)
         while True:
             top = np.argsort(-belief.mean)[: max(1, len(arms) // 10)]
-            pulled, rewards = yield noregret.Pull(rng.choice(top, 1), belief, everything)
+            pulled, rewards = yield noregret.Pull(
+                rng.choice(top, 1), belief, everything
+            )
             belief.update(pulled, rewards)
 
     def bounds(self, belief):
@@ -37,7 +39,8 @@ entrants = {
     "random": noregret.algorithms.random(kernel),
 }
 traces = {
-    name: [noregret.run(algorithm, problem, 500, rng=seed) for seed in range(5)] for name, algorithm in entrants.items()
+    name: [noregret.run(algorithm, problem, 500, rng=seed) for seed in range(5)]
+    for name, algorithm in entrants.items()
 }
 for name, runs in traces.items():
     print(f"{name:>9}: regret {np.mean([run.regret.sum() for run in runs]):.0f}")

@@ -17,8 +17,12 @@ policy = noregret.Policy(algorithm, arms, rng=0)
 noise = torch.Generator().manual_seed(1)
 for _ in range(40):
     for arm in policy.ask():
-        policy.tell(arm, float(truth[arm]) + 0.1 * float(torch.randn(1, generator=noise)))
+        policy.tell(
+            arm, float(truth[arm]) + 0.1 * float(torch.randn(1, generator=noise))
+        )
 
 best = policy.best()
 print(f"{count:,} arms on {'a GPU' if device == 'cuda' else 'the CPU'}")
-print(f"within {float(truth.max() - truth[best.arm]):.2f} of the best arm after 40 pulls")
+print(
+    f"within {float(truth.max() - truth[best.arm]):.2f} of the best arm after 40 pulls"
+)
