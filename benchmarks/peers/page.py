@@ -57,8 +57,8 @@ among the measured points. The others, with their defaults, recommend the luckie
 **Ranks.** Optimisers are ranked by their mean over seeds on each problem and noise, and ranks are averaged over
 problems. Intervals are a bootstrap over problems, so one who is first on all of them has none.
 
-**Dates.** Rows of the file say when they were run. Of runs before 2026-11-16 only the means over seeds were
-kept.
+**The file.** A row is the mean over seeds of an optimiser, problem, noise and budget, and says when it was run
+([why means](decisions/0170-a-comparison-keeps-means-over-seeds.md)).
 """
 RUNNING = """## How to run it
 
