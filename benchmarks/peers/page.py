@@ -75,6 +75,7 @@ MEASURES = {
     "cumulative": "mean regret of all evaluations",
     "seconds": "CPU seconds of the optimiser",
 }
+BUDGETS = (50, 200, 1000)
 RANKED = {50: "peers_ranks.svg", 200: "peers_ranks_200.svg"}
 
 
@@ -181,8 +182,9 @@ def _rank_table(ranks: Ranks) -> str:
 
 
 def _means(rows: list[Row], measure: str) -> str:
+    """A table for each problem at the budgets of all; the readings on the way are in the pictures and in the file."""
     blocks = []
-    for budget, problem in sorted({(row["budget"], row["problem"]) for row in rows}):
+    for budget, problem in sorted({(row["budget"], row["problem"]) for row in rows if row["budget"] in BUDGETS}):
         here = [row for row in rows if row["budget"] == budget and row["problem"] == problem]
         blocks.append(f"{problem}, {budget} evaluations\n\n" + _grid(here, lambda row: _interval(row, measure)))
     return "\n".join(blocks)
