@@ -38,7 +38,7 @@ WORDS = {
 }
 GROUPS = {"Gaussian noise": ("gaussian-0.1", "gaussian-0.5"), "heavy tails": tuple(NOISES)[2:]}
 
-READINGS = (10, 20, 50, 100, 200)
+READINGS, SECONDS, REGRETS = (10, 20, 50, 100, 200), (0.1, 1, 10), (0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 def words(name: str) -> str:
@@ -104,6 +104,8 @@ def draw_seconds(rows: Sequence[Row], peers: Sequence[str], path: Path) -> None:
             for evaluations, at in readings.items():
                 panel.annotate(f" {evaluations}", (at[1], at[0]), fontsize=7, color=colour, va="bottom")
         panel.set(title=title, xscale="log", yscale="log", xlabel="CPU seconds of the optimiser")
+        panel.set_xticks(SECONDS, map(str, SECONDS))
+        panel.set_yticks(REGRETS, map(str, REGRETS))
         panel.minorticks_off()
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("mean regret of the recommended point")
