@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ def filled(text: str) -> str:
     return OUTPUT.sub(lambda match: f"{match[1]}{match[2]}" + "\n".join(outputs[match[1]]) + "\n", text)
 
 
+@cache
 def numbers() -> dict[str, str]:
     """Every number that can be quoted, by its name, as it is printed."""
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))

@@ -109,6 +109,7 @@ def test_every_public_name_is_in_the_reference(site):
 
 
 def test_search_works_from_disk(site, browser):
+    assert "truncation" in (site / "search" / "search_index.js").read_text()
     page = f"file://{site}/index.html?q=truncation"
     found = browser(page, "--virtual-time-budget=20000", "--dump-dom").stdout
     results = re.findall(r'href="file://[^"]*/([\w/-]+)\.html[^"]*" class="md-search-result__link"', found)

@@ -66,9 +66,9 @@ RUNNING = """## How to run it
     python -m benchmarks.peers --peers noregret optuna-tpe --seeds 10 --budgets 10 20 50 100 200
     python -m benchmarks.peers --keep
 
-The first adds runs to `.benchmarks/peers.jsonl` and repeats none; the second puts their means into the file of
-results. All runs of noregret, TPE and random to 200 evaluations take less than an hour; all runs of all
-optimisers take days.
+The first adds runs to `.benchmarks/peers.jsonl` and repeats none, so remove that file when `Optimizer` has changed;
+the second puts their means into the file of results. All runs of noregret, TPE and random to 200 evaluations
+take less than an hour; all runs of all optimisers take days.
 """
 MEASURES = {
     "recommended": "regret of the recommended point",
