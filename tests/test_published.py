@@ -1,6 +1,7 @@
 """What the README and the documentation say was measured: it is in the stored results."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -106,3 +107,10 @@ def test_measured_numbers_have_a_command_that_the_pages_name():
     for entry in json.loads(quotes.MEASURED.read_text(encoding="utf-8")).values():
         assert entry["command"] in text
         assert entry["on"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "SECURITY.md"])
+def test_links_lead_somewhere(name):
+    links = re.findall(r"\]\((?!http)([^)#]+)(?:#[^)]*)?\)", (ROOT / name).read_text(encoding="utf-8"))
+    assert len(links) >= 2
+    assert [link for link in links if not (ROOT / link).exists()] == []
