@@ -1,7 +1,8 @@
 """Ask and tell: tune anything that Python can measure, without a study file.
 
-Here: how many numbers to sort at a time, and with which key, so that it takes the least time. Timings are noisy,
-and one in a while is far off because the machine was busy with something else.
+Here: how many numbers to sort at a time, and with which key, so that it takes the least
+time. Timings are noisy, and one in a while is far off because the machine was busy with
+something else.
 
 Run: python examples/ask_tell.py
 """
@@ -25,12 +26,19 @@ def nanoseconds_per_number(chunk: int, key: str) -> float:
 
 def main() -> None:
     """Measure forty times, and say what was found."""
-    optimizer = Optimizer({"chunk": Int(1, 20_000, log=True), "key": Choice(list(KEYS))}, goal="minimize", rng=0)
+    optimizer = Optimizer(
+        {"chunk": Int(1, 20_000, log=True), "key": Choice(list(KEYS))},
+        goal="minimize",
+        rng=0,
+    )
     for _ in range(40):
         trial = optimizer.ask()
         optimizer.tell(trial, nanoseconds_per_number(**trial.params))
     best = optimizer.best()
-    print(f"{best.params}: {best.estimate:.0f} ns per number, probably between {best.lower:.0f} and {best.upper:.0f}")
+    print(
+        f"{best.params}: {best.estimate:.0f} ns per number, "
+        f"probably between {best.lower:.0f} and {best.upper:.0f}"
+    )
 
 
 if __name__ == "__main__":

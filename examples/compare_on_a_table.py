@@ -1,7 +1,8 @@
-"""Comparing algorithms on your own table: one column per option, one row per time you measured them all.
+"""Comparing algorithms on your own table: a column per option, a row per measurement.
 
-Run it as ``python examples/compare_on_a_table.py [FOLDER] [TABLE.csv]``; the picture goes to the folder. Without a
-table it makes one up: response times of 12 servers, lower is better, with a spike now and then.
+Run it as ``python examples/compare_on_a_table.py [FOLDER] [TABLE.csv]``; the picture
+goes to the folder. Without a table it makes one up: response times of 12 servers, lower
+is better, with a spike now and then.
 """
 
 import sys
@@ -21,7 +22,8 @@ else:
     table = load * np.linspace(1.0, 2.0, 12) * world.gamma(8, 1 / 8, (400, 12))
     table[world.random(table.shape) < 0.01] += 10
 
-# A pull of an option returns its value in a random row. Options whose columns move together are taken to be alike.
+# A pull of an option returns its value in a random row. Options whose columns move
+# together are taken to be alike.
 payoff = Resampled(-table)
 kernel = noregret.Tabular(np.corrcoef(table, rowvar=False))
 problem = Problem("my table", kernel.arms, payoff.means, kernel, payoff)
@@ -35,7 +37,10 @@ algorithms = {
     "gp-ei": noregret.algorithms.gp_ei(kernel, noise=noise),
     "random": noregret.algorithms.random(kernel, noise=noise),
 }
-traces = {name: [noregret.run(a, problem, 2000, rng=seed) for seed in range(8)] for name, a in algorithms.items()}
+traces = {
+    name: [noregret.run(a, problem, 2000, rng=seed) for seed in range(8)]
+    for name, a in algorithms.items()
+}
 best = int(payoff.means.argmax())
 for name, those in traces.items():
     share = np.mean([(trace.arms[-500:] == best).mean() for trace in those])

@@ -1,4 +1,4 @@
-"""First steps: find the best of 200 settings of a knob from noisy measurements, and say how sure that is.
+"""First steps: find the best of 200 settings of a knob, and say how sure that is.
 
 Run it as ``python examples/first_steps.py [FOLDER]``; the picture goes to the folder.
 """
@@ -24,7 +24,8 @@ def measure(knob):
     return truth(knob) + 0.3 * world.standard_normal()
 
 
-# Neighbouring settings behave alike, over distances of about 0.15. f has a norm below 2, the noise an sd of 0.3.
+# Neighbouring settings behave alike, over distances of about 0.15. f has a norm below
+# 2, the noise an sd of 0.3.
 knobs = np.linspace(0, 1, 200)[:, None]
 kernel = noregret.SquaredExponential(0.15)
 algorithm = noregret.algorithms.amm_ucb(kernel, norm=2, noise=0.3, delta=0.05)
@@ -35,7 +36,12 @@ for _ in range(300):
         policy.tell(arm, measure(knobs[arm, 0]))
 
 best = policy.best()
-print(f"best knob {knobs[best.arm, 0]:.2f}: {best.mean:.2f}, with 95 % confidence {best.lower:.2f} to {best.upper:.2f}")
+print(
+    f"best knob {knobs[best.arm, 0]:.2f}: {best.mean:.2f}, "
+    f"with 95 % confidence {best.lower:.2f} to {best.upper:.2f}"
+)
 print(f"{policy.belief.rank} of {len(knobs)} settings were measured at all")
 
-noregret.plot.band(policy.belief, knobs, truth=truth(knobs[:, 0]), path=folder / "first_steps.svg")
+noregret.plot.band(
+    policy.belief, knobs, truth=truth(knobs[:, 0]), path=folder / "first_steps.svg"
+)

@@ -1,4 +1,4 @@
-"""Heavy tails: when a measurement is now and then wildly off, truncation keeps the search on course.
+"""Heavy tails: where measurements are now and then wildly off, truncation helps.
 
 Run it as ``python examples/heavy_tails.py [FOLDER]``; the picture goes to the folder.
 """
@@ -19,19 +19,26 @@ problems = [rkhs_sum(kernel, payoff=Stable(1.4, 0.3), rng=seed) for seed in seed
 draws = problems[0].rewards(np.full(5000, 10), np.random.default_rng(0))
 print(noregret.diagnose([draws]))
 
-# alpha and moment are what is known of the tails: E|y|^(1 + alpha) <= moment. The widths are scaled down, as everybody
-# does in practice: at their full size the theorems' widths learn nothing in so few rounds.
+# alpha and moment are what is known of the tails: E|y|^(1 + alpha) <= moment. The
+# widths are scaled down, as everybody does in practice: at their full size the
+# theorems' widths learn nothing in so few rounds.
 facts = problems[0].facts
 tail = {"moment": facts["moment"], "alpha": facts["alpha"]}
 algorithms = {
     "igp-ucb": noregret.algorithms.igp_ucb(kernel, norm=1, noise=0.5, scale=0.2),
-    "tgp-ucb": noregret.algorithms.tgp_ucb(kernel, norm=1, **tail, constants="experiment", scale=0.02),
+    "tgp-ucb": noregret.algorithms.tgp_ucb(
+        kernel, norm=1, **tail, constants="experiment", scale=0.02
+    ),
 }
 traces = {
-    name: [noregret.run(algorithm, problem, rounds, rng=seed) for seed, problem in zip(seeds, problems, strict=True)]
+    name: [
+        noregret.run(algorithm, problem, rounds, rng=seed)
+        for seed, problem in zip(seeds, problems, strict=True)
+    ]
     for name, algorithm in algorithms.items()
 }
 for name, those in traces.items():
-    print(f"{name:>10}: regret per round {np.mean([trace.regret.mean() for trace in those]):.3f}")
+    regret = np.mean([trace.regret.mean() for trace in those])
+    print(f"{name:>10}: regret per round {regret:.3f}")
 
 noregret.plot.regret(traces, average=True, path=folder / "heavy_tails.svg")

@@ -1,6 +1,6 @@
 """Contexts: how many threads a service wants depends on its load, which nobody chooses.
 
-Run it as ``python examples/contexts.py [FOLDER]``; the picture goes to the folder.
+Run: python examples/optimizer_contexts.py [FOLDER]; the picture goes to the folder.
 """
 
 import sys
@@ -22,10 +22,17 @@ def ideal(load):
 
 def measure(threads, load):
     """Milliseconds of a request, with noise."""
-    return 30 + 0.2 * (threads - ideal(load)) ** 2 + 20 * load + 3 * world.standard_normal()
+    return (
+        30
+        + 0.2 * (threads - ideal(load)) ** 2
+        + 20 * load
+        + 3 * world.standard_normal()
+    )
 
 
-opt = Optimizer({"threads": Int(1, 32)}, goal="minimize", rng=0, context={"load": Float(0, 1)})
+opt = Optimizer(
+    {"threads": Int(1, 32)}, goal="minimize", rng=0, context={"load": Float(0, 1)}
+)
 for minute in range(120):
     trial = opt.ask(context={"load": 0.5 + 0.5 * np.sin(minute / 10)})
     opt.tell(trial, measure(trial.params["threads"], trial.context["load"]))
@@ -37,7 +44,9 @@ print(f"off by {np.abs(threads - ideal(loads)).mean():.1f} on average")
 
 fig, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
 asked = [(m.context["load"], m.params["threads"]) for m in opt.measurements]
-points = axes.scatter(*np.transpose(asked), c=range(len(asked)), cmap="viridis", s=18, label="asked for")
+points = axes.scatter(
+    *np.transpose(asked), c=range(len(asked)), cmap="viridis", s=18, label="asked for"
+)
 axes.plot(loads, ideal(loads), color="0.5", linestyle="--", label="best")
 axes.step(loads, threads, where="mid", color="tab:red", label="recommended")
 axes.set(xlabel="load", ylabel="threads")

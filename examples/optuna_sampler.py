@@ -1,4 +1,4 @@
-"""The same search inside Optuna: a sampler that needs no option when measurements are heavy-tailed.
+"""The same search inside Optuna: a sampler that needs no option for heavy tails.
 
 Run: python examples/optuna_sampler.py
 """
@@ -10,20 +10,25 @@ from noregret.integrations.optuna import NoRegretSampler
 
 
 def main() -> None:
-    """A loss with noise that has no variance; Optuna's best value is luck, the sampler's own is not."""
+    """Minimise a loss; Optuna's best value is luck, the sampler's own is not."""
     noise = np.random.default_rng(0)
 
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", -5, 5)
         rate = trial.suggest_float("rate", 1e-4, 1, log=True)
-        return float((x - 2) ** 2 / 10 + abs(np.log10(rate) + 2) + 0.1 * noise.standard_t(1.5))
+        return float(
+            (x - 2) ** 2 / 10 + abs(np.log10(rate) + 2) + 0.1 * noise.standard_t(1.5)
+        )
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="minimize", sampler=NoRegretSampler(seed=0))
     study.optimize(objective, n_trials=60)
     best = study.sampler.best(study)
     print(f"luckiest:    {study.best_value:.2f} at {study.best_params}")
-    print(f"recommended: {best.estimate:.2f} (between {best.lower:.2f} and {best.upper:.2f}) at {best.params}")
+    print(
+        f"recommended: {best.estimate:.2f} "
+        f"(between {best.lower:.2f} and {best.upper:.2f}) at {best.params}"
+    )
 
 
 if __name__ == "__main__":

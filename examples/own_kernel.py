@@ -1,10 +1,11 @@
-"""Your own kernel and arms: recipes with a base, a spice and an amount, compared as you see fit.
+"""Your own kernel and arms: recipes with a base, a spice and an amount.
 
 Run it as ``python examples/own_kernel.py [FOLDER]``; the picture goes to the folder.
 """
 
 import sys
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 
 @dataclass(frozen=True)
 class Recipes(noregret.Kernel):
-    """Recipes are alike if their amounts are close, the more so with the same base (column 0) and spice (column 1)."""
+    """Recipes with close amounts are alike, more so with the same base and spice."""
 
     other_base: float = 0.5
     other_spice: float = 0.3
@@ -33,20 +34,30 @@ class Recipes(noregret.Kernel):
         return np.ones(len(X))
 
 
-arms = np.array([(base, spice, amount) for base in range(3) for spice in range(4) for amount in np.linspace(0, 1, 15)])
+arms = np.array(list(product(range(3), range(4), np.linspace(0, 1, 15))))
 testing.check_kernel(Recipes(), arms)  # symmetric, positive, diag = the diagonal
 
 # A taste nobody knows: base 2 with spice 1, and not too much of it.
-taste = 0.3 * (arms[:, 0] == 2) + 0.3 * (arms[:, 1] == 1) + 0.4 * np.exp(-10 * (arms[:, 2] - 0.4) ** 2)
-problem = noregret.problems.Problem("recipes", arms, taste, Recipes(), noregret.problems.Gaussian(0.2))
+taste = 0.3 * (arms[:, 0] == 2) + 0.3 * (arms[:, 1] == 1)
+taste += 0.4 * np.exp(-10 * (arms[:, 2] - 0.4) ** 2)
+noise = noregret.problems.Gaussian(0.2)
+problem = noregret.problems.Problem("recipes", arms, taste, Recipes(), noise)
 
+facts, plain = (
+    {"norm": 1.5, "noise": 0.2, "scale": 0.5},
+    noregret.SquaredExponential(0.3),
+)
 algorithms = {
-    "own kernel": noregret.algorithms.amm_ucb(Recipes(), norm=1.5, noise=0.2, scale=0.5),
-    "plain kernel": noregret.algorithms.amm_ucb(noregret.SquaredExponential(0.3), norm=1.5, noise=0.2, scale=0.5),
+    "own kernel": noregret.algorithms.amm_ucb(Recipes(), **facts),
+    "plain kernel": noregret.algorithms.amm_ucb(plain, **facts),
     "random": noregret.algorithms.random(Recipes(), noise=0.2),
 }
-traces = {name: [noregret.run(a, problem, 1000, rng=seed) for seed in range(5)] for name, a in algorithms.items()}
+traces = {
+    name: [noregret.run(a, problem, 1000, rng=seed) for seed in range(5)]
+    for name, a in algorithms.items()
+}
 for name, those in traces.items():
-    print(f"{name:>12}: regret {np.mean([trace.regret.sum() for trace in those]):.0f} in 1,000 rounds")
+    regret = np.mean([trace.regret.sum() for trace in those])
+    print(f"{name:>12}: regret {regret:.0f} in 1,000 rounds")
 
 noregret.plot.regret(traces, path=folder / "own_kernel.svg")

@@ -22,7 +22,7 @@ from benchmarks.noisy.optimisers import AskTell  # noqa: E402
 from benchmarks.noisy.page import write  # noqa: E402
 from benchmarks.noisy.ranks import mean_ranks, shares_reached  # noqa: E402
 from benchmarks.noisy.running import Cell, Recorder, Spent  # noqa: E402
-from benchmarks.peer_adapters import Random  # noqa: E402
+from benchmarks.peers.adapters import Random  # noqa: E402
 
 from noregret.optimizer.spaces.space import Product  # noqa: E402
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import noregret.names
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[1]
 WARNINGS = ("-W", "error", "-W", "ignore::DeprecationWarning")  # old versions of others do what newer ones deprecate
 EXAMPLES = {
-    "optimizer_contexts": ["optimizer_contexts.svg"],
     "first_steps": ["first_steps.svg"],
     "heavy_tails": ["heavy_tails.svg"],
     "many_arms": ["many_arms.svg", "shrinking.svg"],
@@ -89,6 +90,32 @@ def test_signatures_and_tables_come_from_the_docstrings(site):
     assert "====" not in re.sub(r"<[^>]+>", "", text)
 
 
+def test_every_public_name_is_in_the_reference(site):
+    reference = "".join(page.read_text() for page in (site / "api").glob("*.html"))
+    modules = {"algorithms", "problems", "plot"}  # each has a page of its own
+    builders = [*noregret.algorithms.NAMES.values(), *noregret.problems.NAMES.values()]
+    names = {*noregret.names.__all__} - modules | {getattr(b, "func", b).__name__ for b in builders}
+    names |= {
+        "Answer",
+        "Estimate",
+        "Gain",
+        "Measurement",
+        "NoRegretSampler",
+        "Posterior",
+        "Share",
+    }  # what they return and take
+    assert {name for name in names if not re.search(rf'id="noregret\.[\w.]*\b{name}"', reference)} == set()
+    assert all((site / "api" / f"{module}.html").exists() for module in modules)
+
+
+def test_search_works_from_disk(site, browser):
+    assert "truncation" in (site / "search" / "search_index.js").read_text()
+    page = f"file://{site}/index.html?q=truncation"
+    found = browser(page, "--virtual-time-budget=20000", "--dump-dom").stdout
+    results = re.findall(r'href="file://[^"]*/([\w/-]+)\.html[^"]*" class="md-search-result__link"', found)
+    assert "0010-how-rewards-become-a-mean" in results
+
+
 def test_tables_of_docstrings_become_markdown():
     spec = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
     module = importlib.util.module_from_spec(spec)
@@ -111,3 +138,13 @@ def test_examples_run_and_their_pictures_are_in_the_docs(name, tmp_path):
         assert f"](pictures/{picture})" in page
         assert (ROOT / "docs" / "pictures" / picture).stat().st_size > 5000
     assert len(script.read_text().splitlines()) < 70
+
+
+def test_code_fits_the_width_of_the_page():
+    """Lines of at most 88 characters, but for what programs print."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    fence = re.compile(r"^ *```([^\n]*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+    found = [(page.name, *block) for page in pages for block in fence.findall(page.read_text())]
+    blocks = [(name, block) for name, language, block in found if language not in ("text", "console")]
+    assert len(blocks) > 50
+    assert [(name, line) for name, block in blocks for line in block.splitlines() if len(line) > 88] == []

@@ -50,3 +50,9 @@ def test_every_requirement_has_a_lowest_version():
     assert all(re.fullmatch(r"[\w-]+==[\d.]+", line) for line in lines)
     assert {"numpy", "optuna", "matplotlib", "psycopg", "pytest"} <= {line.partition("=")[0] for line in lines}
     assert len({line.partition("=")[0] for line in lines}) == len(lines)
+
+
+def test_the_citation_has_the_version_of_the_package():
+    package = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    citation = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert package[1] == citation[1]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.noisy.functions import NoisyFunction
-from benchmarks.peer_adapters import PEERS, Peer
+from benchmarks.peers.adapters import PEERS, Peer
 
 Point = NDArray[np.float64]
 Measure = Callable[[Point], float]

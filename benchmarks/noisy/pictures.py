@@ -7,17 +7,8 @@ from pathlib import Path
 
 from benchmarks.noisy.functions import KINDS
 from benchmarks.noisy.ranks import Line, shared, shares_reached
+from benchmarks.peers.pictures import LOOKS
 
-LOOKS = {
-    "noregret": ("#0072b2", "-"),
-    "cma-es": ("#d55e00", "--"),
-    "cma-es-plain": ("#8c4a00", ":"),
-    "optuna-tpe": ("#009e73", "-."),
-    "random": ("#666666", ":"),
-    "botorch-lognei": ("#cc79a7", "-"),
-    "botorch-ucb": ("#e69f00", "--"),
-    "optuna-gp": ("#56b4e9", "-."),
-}
 MEASURES = {"recommended": "recommended", "evaluated": "best evaluated"}
 
 

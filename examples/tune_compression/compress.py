@@ -1,9 +1,9 @@
-"""Compress some files: prints the milliseconds of CPU per megabyte that took, and how large the result is.
+"""Compress some files: prints CPU milliseconds per megabyte, and the size of it all.
 
 Usage: python3 compress.py LEVEL BLOCK_KIB
 
-The files are those of Python's own library, other ones at every run, as they would be in real use: that, and what else
-the machine is doing, make the measurements noisy.
+The files are those of Python's own library, other ones at every run, as they would be
+in real use: that, and what else the machine is doing, make the measurements noisy.
 """
 
 import json
@@ -26,9 +26,15 @@ def some_files() -> bytes:
 def measure(data: bytes, level: int, block: int) -> dict[str, float]:
     """Compress the data block by block, so that each can be read without the others."""
     began = time.process_time()
-    compressed = [lzma.compress(data[i : i + block], preset=level) for i in range(0, len(data), block)]
+    compressed = [
+        lzma.compress(data[i : i + block], preset=level)
+        for i in range(0, len(data), block)
+    ]
     seconds = time.process_time() - began
-    return {"ms_per_mb": 1e9 * seconds / len(data), "size_percent": 100 * sum(map(len, compressed)) / len(data)}
+    return {
+        "ms_per_mb": 1e9 * seconds / len(data),
+        "size_percent": 100 * sum(map(len, compressed)) / len(data),
+    }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""noregret: find the best of many options from noisy measurements, with confidence bounds that hold."""
+"""noregret: find the best of many options from noisy, heavy-tailed measurements, and say how sure that is."""
 
 import logging
 from typing import TYPE_CHECKING, Any

@@ -4,12 +4,13 @@ Install the others with ``pip install 'noregret[peers]'``, and
 
     python -m benchmarks.peers --peers noregret optuna-tpe --problems branin cloud --seeds 5 --budgets 50 200
 
-Every peer and problem runs in a process of its own on one thread. Finished runs are kept as JSON lines (``--out``) and
-not repeated, so the grid can be filled bit by bit; the table (``--table``) is made from all that is there. An
+Every peer and problem runs in a process of its own on one thread. Finished runs are kept as JSON lines (``--out``)
+and not repeated, so the grid can be filled bit by bit. ``--keep`` puts their means over seeds into
+benchmarks/results/peers.csv, and ``--page docs/peers.md`` makes the page and its pictures from that file. An
 optimiser does not know the budget: the run of the largest one is looked at on the way. The whole grid takes weeks of
-CPU time, most of it of others; a part of it, chosen by the options, is what one usually wants. Seconds are CPU seconds
-of asking, telling and recommending. Runs of BoTorch to 1,000 evaluations take hours each; what one question costs it
-after so many random points is printed by
+CPU time, most of it of others; a part of it, chosen by the options, is what one usually wants. Seconds are CPU
+seconds of asking, telling and recommending. Runs of BoTorch to 1,000 evaluations take hours each; what one question
+costs it after so many random points is printed by
 
     python -m benchmarks.peers --peers botorch-ucb --problems hartmann6 --question-after 50 200 500 1000
 """
@@ -35,10 +36,14 @@ def main() -> None:
     if options.worker:
         work(options)
         return
+    if options.keep or options.page:
+        publish(options)
+        return
     if options.question_after:
         for peer, problem, told in product(options.peers, options.problems, options.question_after):
             print(f"{peer}, {problem}, after {told}: {question(peer, problem, told):.2f} CPU seconds", flush=True)
         return
+    Path(options.out).parent.mkdir(parents=True, exist_ok=True)
     running: list[subprocess.Popen[bytes]] = []
     for peer, problem in product(options.peers, options.problems):
         while len(running) >= options.jobs:
@@ -47,15 +52,24 @@ def main() -> None:
         running.append(_started(options, peer, problem))
     for process in running:
         process.wait()
-    if options.table:
-        from benchmarks.peer_table import table
 
-        Path(options.table).write_text(table(read(options.out)), encoding="utf-8")
+
+def publish(options: argparse.Namespace) -> None:
+    """Put finished runs into the file of results, or make the page from it."""
+    from datetime import date
+
+    from benchmarks.peers import page, results
+
+    if options.keep:
+        today = results.summarised(read(options.out), date.today().isoformat())
+        results.write(results.replaced(results.read(), today))
+    if options.page:
+        page.write(results.read(), options.page)
 
 
 def work(options: argparse.Namespace) -> None:
     """All runs of one peer on one problem that are not done yet."""
-    from benchmarks.peer_worlds import noises_of
+    from benchmarks.peers.worlds import noises_of
 
     (peer,), (problem,) = options.peers, options.problems
     done = {_cell(line) for line in read(options.out)}
@@ -71,8 +85,8 @@ def run(peer: str, problem: str, noise: str, seed: int, budgets: list[int]) -> l
     """One run, and what there is to say at every budget: mean regret, regret of what is recommended, CPU seconds."""
     import numpy as np
 
-    from benchmarks.peer_adapters import PEERS
-    from benchmarks.peer_worlds import measured, world
+    from benchmarks.peers.adapters import PEERS
+    from benchmarks.peers.worlds import measured, world
 
     warnings.simplefilter("ignore")
     place, rng = world(problem, seed), np.random.default_rng([seed, 1])
@@ -99,8 +113,8 @@ def question(peer: str, problem: str, told: int) -> float:
     """CPU seconds of one question after so many random points, for optimisers that take points they did not ask for."""
     import numpy as np
 
-    from benchmarks.peer_adapters import PEERS
-    from benchmarks.peer_worlds import measured, world
+    from benchmarks.peers.adapters import PEERS
+    from benchmarks.peers.worlds import measured, world
 
     place, rng = world(problem, 0), np.random.default_rng(0)
     optimiser = PEERS[peer](place, 0)
@@ -147,7 +161,7 @@ def _started(options: argparse.Namespace, peer: str, problem: str) -> subprocess
 
 
 def _options() -> argparse.Namespace:
-    from benchmarks.peer_worlds import NOISES, PROBLEMS
+    from benchmarks.peers.worlds import NOISES, PROBLEMS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     peers = ["noregret", "optuna-tpe", "optuna-gp", "bayesian-optimization", "scikit-optimize"]
@@ -158,8 +172,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--budgets", nargs="+", type=int, default=[50, 200, 1000])
     parser.add_argument("--seeds", type=int, default=10, help="seeds 0, 1, ... of this number")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
-    parser.add_argument("--out", default="peers.jsonl")
-    parser.add_argument("--table", help="Markdown file to write")
+    parser.add_argument("--out", default=".benchmarks/peers.jsonl")
+    parser.add_argument("--keep", action="store_true", help="put the means of finished runs into the file of results")
+    parser.add_argument("--page", type=Path, help="Markdown file to write, with pictures beside it")
     parser.add_argument("--question-after", nargs="+", type=int, help="time one question after so many random points")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -1,0 +1,1 @@
+"""noregret's Optimizer against the optimisers people use: ``python -m benchmarks.peers``."""
