@@ -52,11 +52,11 @@ def _head(reports: Sequence[Report]) -> str:
         "that is given beside them, and may be others at the full one.</p>"
     )
     return (
-        "<header><h1>The papers, reproduced</h1><p>Each figure or table of the four papers, run again, beside what the "
-        "paper says about it. It is <em>as the paper says</em> if the 95&nbsp;% confidence interval of the test, over "
-        "paired trials, lies wholly on the claim’s side, <em>against the paper</em> if it lies wholly on the other, "
-        "and <em>undecided</em> if it contains the threshold. <em>Not comparable</em> are claims whose data or "
-        "settings are not to be had.</p>"
+        "<header><h1>The papers, reproduced</h1><p>Each figure or table of the four papers, run again, and claims of "
+        "later ones, beside what the paper says. It is <em>as the paper says</em> if the 95&nbsp;% confidence interval "
+        "of the test, over paired trials, lies wholly on the claim’s side, <em>against the paper</em> if it lies "
+        "wholly on the other, and <em>undecided</em> if it contains the threshold. <em>Not comparable</em> are claims "
+        "whose data or settings are not to be had.</p>"
         f'<ul class="counts">{counts}</ul>'
         f"{small if any(report.small for report in reports) else ''}</header>"
     )
