@@ -3,10 +3,13 @@
 import base64
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
+from noregret.cli import main
 from noregret.experiments.command import chosen, missing
+from noregret.experiments.drawing.styles import style
 from noregret.experiments.figures import FIGURES, PAPERS
 from noregret.experiments.judging.figure import Scale, Setting
 from noregret.experiments.progress import Lines
@@ -59,10 +62,27 @@ def test_every_figure_says_what_it_is(figure):
     assert 0 < figure.minutes < 10
 
 
+def test_the_times_are_those_of_the_documentation(capsys):
+    assert sum(figure.minutes for figure in FIGURES.values()) <= 30
+    page = (Path(__file__).parents[1] / "docs" / "lab.md").read_text(encoding="utf-8")
+    assert re.search(r"noregret reproduce  .*: half an hour on two cores\n", page)
+    assert re.search(r"noregret reproduce --quick .*: two minutes\n", page)
+    with pytest.raises(SystemExit):
+        main(["reproduce", "--help"])
+    assert "in two minutes" in capsys.readouterr().out
+
+
 def test_keys_of_panels_are_unique_but_for_shared_trials():
     panels = {id(panel): panel for figure in FIGURES.values() for panel in figure.panels}
     keys = [panel.key for panel in panels.values()]
     assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=list(FIGURES))
+def test_no_two_curves_of_a_comparison_look_the_same(figure):
+    for panel in figure.panels:
+        looks = [str(style(label)) for label in getattr(panel, "entrants", ())]
+        assert len(set(looks)) == len(looks)
 
 
 def test_figures_are_chosen_by_name_and_by_paper():

@@ -23,7 +23,7 @@ def ignoring(kernel: KernelLike, *, norm: float, noise: float) -> Sequential:
 
 
 def one_by_one(kernel: KernelLike, *, norm: float, noise: float) -> Sequential:
-    """GP-UCB for every context alone: what was learnt in one is used only within 0.01 or so of it."""
+    """GP-UCB for every context apart: what was learnt in one is used only within 0.01 or so of it."""
     return cgp_ucb(APART, norm=norm, noise=noise)
 
 
@@ -34,7 +34,7 @@ PANEL = Comparison(
     {
         "cgp-ucb": Entrant(cgp_ucb, {}),
         "no context": Entrant(ignoring, {}),
-        "each context alone": Entrant(one_by_one, {}),
+        "each context apart": Entrant(one_by_one, {}),
     },
 )
 
@@ -48,7 +48,7 @@ FIGURE = figure(
         ),
         Claim(
             "Krause and Ong 2011: CGP-UCB outperforms a naive use of context",
-            Below(PANEL.key, "cgp-ucb", ["each context alone"]),
+            Below(PANEL.key, "cgp-ucb", ["each context apart"]),
         ),
     ],
     says="""
@@ -58,7 +58,7 @@ FIGURE = figure(
     how="""
         30 arms of [0, 1], a context uniform on [0, 1] in every round, and f of known norm under the product of two
         squared exponential kernels, l = 0.2; noise of sd 0.1, the width of AY-UCB. Regret is against the best arm of
-        each context. The naive use learns every context alone: its kernel has l = 0.01 on contexts.
+        each context. The naive use learns every context apart: its kernel has l = 0.01 on contexts.
     """,
     scale=Scale(300, 20),
     quick=Scale(80, 4),

@@ -72,7 +72,7 @@ PANEL = Comparison(
     "A narrow hill in a valley",
     valley,
     {
-        "igp-ucb, all known": Entrant(known, {}),
+        "igp-ucb": Entrant(known, {}),
         "igp-ucb, 4 times too long": Entrant(too_long, {}),
         "a-gp-ucb": Entrant(adapted, {}),
         "lb-gp-ucb": Entrant(balanced, {}),
