@@ -15,7 +15,7 @@ import argparse
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,7 @@ def walking(kernel: Stationary, rng: Any) -> Changing:
 def longer(kernel: Stationary, rng: Any) -> Problem:
     """The still world, for an algorithm that is told a lengthscale four times too long."""
     problem = still(kernel, rng)
-    stretched = type(kernel)(**{**asdict(kernel), "lengthscale": 4 * float(kernel.lengthscale)})  # type: ignore[arg-type]
+    stretched = replace(kernel, lengthscale=4 * kernel.lengthscale)
     return Problem(problem.name, problem.arms, problem.means, stretched, problem.payoff, problem.norm)
 
 
