@@ -44,14 +44,14 @@ def tabulate(figure: Figure, results: Results) -> list[Table]:
     others = [(name, *(_speedup(results, i, name) for i in range(len(PANELS)))) for name in ("gp-threds", "bpe")]
     return [
         Table("Seconds per run here, mean ± sd (in the paper)", ("algorithm", *titles), times),
-        Table("Times faster than each REDS is here (in the paper)", ("algorithm", *titles), others),
+        Table("How many times faster REDS is here (in the paper)", ("than", *titles), others),
     ]
 
 
 def _seconds(results: Results, i: int, name: str) -> str:
     ours = [seconds(trial) for trial in results[PANELS[i].key][name]]
     sd = float(np.std(ours, ddof=1)) if len(ours) > 1 else float("nan")
-    return f"{np.mean(ours):.2g} ± {sd:.1g} ({PAPER[name][i]:.4g} ± {PAPER_SD[name][i]:g})"
+    return f"{np.mean(ours):.2g} ± {sd:.1g} ({PAPER[name][i]:g} ± {PAPER_SD[name][i]:g})"
 
 
 def _speedup(results: Results, i: int, name: str) -> str:
