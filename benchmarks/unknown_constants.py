@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 from noregret import SquaredExponential, algorithms, run
 from noregret.belief.posterior import Floats, Rng
 from noregret.decision.loops import Algorithm
+from noregret.experiments.figures.beyond.unknown import valley
 from noregret.problems import Gaussian, Problem
 from noregret.problems.problem import rkhs_norm
 
@@ -63,14 +64,6 @@ def outcome(part: str, name: str, scale: float, seed: int, horizon: int) -> tupl
     with threadpool_limits(1, user_api="blas"):
         trace = run(build(problem, scale), problem, horizon, rng=seed)
     return float(trace.cumulative_regret[-1]), bool(trace.regret[-LAST:].mean() > STUCK)
-
-
-def valley(seed: int) -> Problem:
-    """A hill of height 0.6, 4 times as broad as one of height 1 which stands in a valley as broad."""
-    rng = np.random.default_rng(seed)
-    broad, narrow = rng.uniform(0.1, 0.3), rng.uniform(0.65, 0.9)
-    means = 0.6 * bump(broad, 0.12) - bump(narrow, 0.12) + 2 * bump(narrow, 0.03)
-    return problem_of("valley", means if rng.random() < 0.5 else means[::-1], 0.03)
 
 
 def rough(seed: int) -> Problem:
@@ -138,7 +131,12 @@ def longer(problem: Any, factor: float = 4.0) -> SquaredExponential:
     return SquaredExponential(factor * problem.kernel.lengthscale)
 
 
-PROBLEMS = {"valley": valley, "rough": rough, "smooth": smooth, "corrupted": corrupted}
+PROBLEMS: dict[str, Callable[[int], Problem]] = {
+    "valley": lambda seed: valley(rng=seed),
+    "rough": rough,
+    "smooth": smooth,
+    "corrupted": corrupted,
+}
 
 UNKNOWN: dict[str, Callable[[Problem, float], Algorithm]] = {
     "IGP-UCB, all known (the oracle)": igp(1.0),

@@ -2,45 +2,80 @@
 
 import shutil
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from noregret.experiments.figures import FIGURES, PAPERS
-from noregret.experiments.page.report import Report, duration, found_in, runs_in
+from noregret.experiments.judging.figure import OUTCOMES, Table, Verdict
+from noregret.experiments.page.report import Report, counted, duration, found_in, runs_in
 
 DOCS = Path(__file__).parent
-MARKS = {"held": "held", "did not hold": "**did not hold**", "not comparable": "not comparable"}
+MARKS = {outcome: f"**{outcome}**" if outcome == "against the paper" else outcome for outcome in OUTCOMES}
+
+
+class Page(NamedTuple):
+    """A page of the gallery: its file, its title, what it says first, and the papers on it."""
+
+    file: str
+    title: str
+    text: str
+    papers: Sequence[str]
+
+
+PAGES = (
+    Page(
+        "gallery.md",
+        "Gallery",
+        "The figures and tables of the four papers from `noregret reproduce`. Claims of later papers are "
+        "[on another page](beyond.md). Of the four only the REDS paper prints numbers of its experiments, the times of "
+        "its Tables 1 and 2, and they stand beside ours. The others show curves, and say in words what is to be seen.",
+        [paper for paper in PAPERS if paper != "beyond"],
+    ),
+    Page(
+        "beyond.md",
+        "Beyond the four papers",
+        "Claims of the later papers whose methods are here too, from `noregret reproduce beyond`. The claims are those "
+        "of the abstracts, or our reading of a theorem where it says so; the experiments are ours.",
+        ["beyond"],
+    ),
+)
 
 
 def main(folder: Path) -> None:
-    """Write gallery.md, and the pictures beside it."""
-    reports = found_in(folder, list(FIGURES))
-    shutil.rmtree(DOCS / "gallery", ignore_errors=True)
-    parts = [introduction(reports, folder)]
-    for paper, title in PAPERS.items():
-        parts.append(f"## {title}\n")
-        parts += [section(report, folder) for report in reports if report.paper == paper]
-    (DOCS / "gallery.md").write_text("\n".join(parts), encoding="utf-8")
+    """Write each page that there are reports for, and the pictures beside it."""
+    reports, runs = found_in(folder, list(FIGURES)), times(folder)
+    for page in PAGES:
+        if shown := [report for report in reports if report.paper in page.papers]:
+            parts = [introduction(page, shown), runs]
+            for paper in page.papers:
+                parts += [f"## {PAPERS[paper]}\n"] if len(page.papers) > 1 else []
+                parts += [section(report, folder) for report in shown if report.paper == paper]
+            (DOCS / page.file).write_text("\n".join(parts), encoding="utf-8")
 
 
-def introduction(reports: list[Report], folder: Path) -> str:
+def introduction(page: Page, reports: Sequence[Report]) -> str:
     """What was run, and how it came out."""
-    total = {mark: sum(report.outcomes[mark] for report in reports) for mark in MARKS}
-    counts = ", ".join(f"{count} {mark}" for mark, count in total.items())
-    scale = "at less than the papers' scale" if any(report.small for report in reports) else "at the papers' scale"
-    runs = "\n".join(
-        f"- {run['finished']}: {run['run']:,} trials in {duration(run['seconds'])} on {run['engine']}"
+    total = sum((report.outcomes for report in reports), Counter[str]())
+    scale = "at a small scale" if any(report.small for report in reports) else "in full"
+    counts = f"{total.total()} claims, run {scale}: {counted(total)}."
+    return f"# {page.title}\n\n{page.text}\n\n{counts} [How verdicts are computed](lab.md#verdicts).\n"
+
+
+def times(folder: Path) -> str:
+    """When the trials were run, and how long that took."""
+    return "".join(
+        f"- {run['finished']}: {run['run']:,} trials in {duration(run['seconds'])} on {run['engine']}\n"
         for run in runs_in(folder)
         if run["run"]
-    )
-    return (
-        f"# Gallery\n\nThe papers' figures and tables from `noregret reproduce`, {scale}. Of "
-        f"{sum(total.values())} claims: {counts}. [How verdicts are computed](lab.md#verdicts).\n\n{runs}\n"
     )
 
 
 def section(report: Report, folder: Path) -> str:
     """A figure: claim, pictures, verdicts."""
     target = DOCS / "gallery" / report.name.replace("/", "-")
+    shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for picture in report.pictures:
         shutil.copy(folder / report.name / f"{picture.file}.png", target)
@@ -48,14 +83,20 @@ def section(report: Report, folder: Path) -> str:
         f"![{report.title}: {picture.caption}](gallery/{target.name}/{picture.file}.png){{ width=49% }}"
         for picture in report.pictures
     )
-    verdicts = "\n".join(map(line, report.verdicts))
-    return f"### {report.title}\n\n> {report.says}\n\n{pictures}\n\n{verdicts}\n\n{report.how}\n"
+    verdicts, tables = "\n".join(map(line, report.verdicts)), "\n".join(map(written, report.tables))
+    return f"### {report.title}\n\n> {report.says}\n\n{pictures}\n\n{verdicts}\n\n{tables}\n{report.how}\n"
 
 
-def line(verdict: object) -> str:
+def line(verdict: Verdict) -> str:
     """A verdict as an item of a list."""
-    claim, outcome, numbers, reason = verdict  # type: ignore[misc]
+    claim, outcome, numbers, reason = verdict
     return f"- {claim}: {MARKS[outcome]}. {numbers}{f' ({reason})' if reason else ''}"
+
+
+def written(table: Table) -> str:
+    """A table in Markdown, under its title."""
+    rows = [table.header, ["---"] * len(table.header), *table.rows]
+    return "\n".join([f"{table.title}:\n", *("| " + " | ".join(cells) + " |" for cells in rows), ""])
 
 
 if __name__ == "__main__":

@@ -4,12 +4,20 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest, ttest_1samp
 from scipy.stats import t as student
-from scipy.stats import ttest_1samp
 
 from noregret import Trace
-from noregret.experiments.judging.claims import Below, Fraction, MeanBelow, final_regret, ratio_of_means, seconds
-from noregret.experiments.running.summary import Interval
+from noregret.experiments.judging.claims import (
+    Below,
+    Fraction,
+    MeanBelow,
+    decided,
+    final_regret,
+    ratio_of_means,
+    seconds,
+)
+from noregret.experiments.running.summary import Interval, fraction_interval
 
 
 def trace(regret, time=1.0):
@@ -40,8 +48,9 @@ def test_the_interval_covers_the_true_ratio_as_often_as_it_says():
     ("first", "second", "expected"),
     [
         ([1.0], [2.0], Interval(0.5, 0.0, math.inf)),  # one trial decides nothing
-        ([1.0, 2.0], [0.0, 1.0], Interval(3.0, 0.0, math.inf)),  # the second mean may be 0
-        ([1.0, 1.0], [0.0, 0.0], Interval(math.inf, 0.0, math.inf)),
+        ([1.0, 2.0], [0.0, 1.0], Interval(3.0, 0.0, math.inf)),  # both means may be 0
+        ([0.0, 0.0], [0.0, 0.0], Interval(math.inf, 0.0, math.inf)),
+        ([1.0, 1.0], [0.0, 0.0], Interval(math.inf, math.inf, math.inf)),  # the second mean is 0, the first is not
         ([0.0, 0.0], [1.0, 1.1], Interval(0.0, 0.0, 0.0)),
     ],
 )
@@ -53,13 +62,50 @@ def results(**regrets):
     return {"panel": {label: [trace(value) for value in values] for label, values in regrets.items()}}
 
 
-def test_below_needs_the_whole_interval_of_every_ratio():
+def test_where_only_the_second_mean_may_be_0_the_interval_still_begins_where_the_t_test_rejects():
+    first, second = np.array([1.0, 1.2, 0.9, 1.1]), np.array([0.0, 0.1, 0.0, 2.0])
+    ratio = ratio_of_means(first, second)
+    assert ratio.high == math.inf
+    assert ttest_1samp(first - ratio.low * second, 0).pvalue == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("interval", "outcome"),
+    [
+        (Interval(0.5, 0.4, 0.6), "as the paper says"),
+        (Interval(1.5, 1.1, 1.9), "against the paper"),
+        (Interval(0.9, 0.8, 1.1), "undecided"),
+        (Interval(0.466, 0.0, math.inf), "undecided"),
+        (Interval(1.5, 1.0, 2.0), "undecided"),  # it contains the threshold
+        (Interval(math.inf, math.inf, math.inf), "against the paper"),
+    ],
+)
+def test_an_interval_that_contains_the_threshold_decides_nothing(interval, outcome):
+    assert decided(interval, 0.0, 1.0) == outcome
+
+
+@pytest.mark.parametrize(
+    ("interval", "outcome"),
+    [
+        (Interval(1.0, 0.95, 1.05), "as the paper says"),
+        (Interval(0.5, 0.4, 0.6), "against the paper"),
+        (Interval(1.0, 0.85, 1.05), "undecided"),
+        (Interval(1.0, 0.5, 1.5), "undecided"),
+    ],
+)
+def test_between_two_thresholds(interval, outcome):
+    assert decided(interval, 0.9, 1.1) == outcome
+
+
+def test_below_needs_every_ratio_and_is_refuted_by_one():
     found = results(low=[1.0, 1.1, 0.9], high=[2.0, 2.2, 1.9], near=[1.0, 1.05, 0.9])
-    assert Below("panel", "low", ["high"])(found).holds
-    assert not Below("panel", "low", ["high", "near"])(found).holds
-    assert not Below("panel", "low", ["high"], 0.5)(found).holds
-    assert Below("panel", "low", ["near"], 1.3, above=0.7)(found).holds
-    assert not Below("panel", "low", ["high"], 1.3, above=0.7)(found).holds
+    assert Below("panel", "low", ["high"])(found).outcome == "as the paper says"
+    assert Below("panel", "low", ["high", "near"])(found).outcome == "undecided"
+    assert Below("panel", "low", ["high"], 0.5)(found).outcome == "undecided"
+    assert Below("panel", "high", ["low", "near"])(found).outcome == "against the paper"
+    assert Below("panel", "near", ["high", "low"], 0.7)(found).outcome == "against the paper"
+    assert Below("panel", "low", ["near"], 1.3, above=0.7)(found).outcome == "as the paper says"
+    assert Below("panel", "low", ["high"], 1.3, above=0.7)(found).outcome == "against the paper"
     numbers = Below("panel", "low", ["high"])(found).numbers
     assert numbers.startswith("regret: low / high = 0.492 [")
     assert numbers.endswith("; below 1 needed")
@@ -68,25 +114,38 @@ def test_below_needs_the_whole_interval_of_every_ratio():
 def test_other_numbers_than_regret_can_be_compared():
     found = {"panel": {"a": [trace(1, 0.1)] * 3, "b": [trace(1, 0.5)] * 3}}
     finding = Below("panel", "a", ["b"], 0.3, of=seconds, what="time")(found)
-    assert finding.holds
+    assert finding.outcome == "as the paper says"
     assert "time: a / b = 0.2 [0.2, 0.2]" in finding.numbers
 
 
 def test_mean_below_is_students_interval():
     values = [0.1, 0.4, 0.2, 0.3]
     half = student.ppf(0.975, 3) * np.std(values, ddof=1) / 2
-    found = results(a=values)
-    assert MeanBelow("panel", "a", final_regret, 0.25 + half + 1e-9, "x")(found).holds
-    assert not MeanBelow("panel", "a", final_regret, 0.25 + half - 1e-9, "x")(found).holds
-    assert not MeanBelow("panel", "a", final_regret, 10.0, "x")(results(a=[0.1])).holds
+
+    def outcome(bound, of=values):
+        return MeanBelow("panel", "a", final_regret, bound, "x")(results(a=of)).outcome
+
+    assert outcome(0.25 + half + 1e-9) == "as the paper says"
+    assert outcome(0.25 + half - 1e-9) == outcome(0.25 - half + 1e-9) == "undecided"
+    assert outcome(0.25 - half - 1e-9) == "against the paper"
+    assert outcome(10.0, of=[0.1]) == "undecided"
 
 
-def test_fraction_is_clopper_and_pearsons_bound():
+def test_fraction_is_clopper_and_pearsons_interval():
     def small(trial):
         return final_regret(trial) < 1
 
-    all_of_them = Fraction("panel", "a", small, 0.8, "small")
-    assert all_of_them(results(a=[0.0] * 20)).holds  # 0.05^(1/20) = 0.86
-    assert not all_of_them(results(a=[0.0] * 10)).holds  # 0.05^(1/10) = 0.74
-    assert not all_of_them(results(a=[2.0] * 20)).holds
-    assert "small: 19 of 20 trials" in all_of_them(results(a=[0.0] * 19 + [2.0])).numbers
+    def finding(yes, no):
+        return Fraction("panel", "a", small, 0.8, "small")(results(a=[0.0] * yes + [2.0] * no))
+
+    assert finding(20, 0).outcome == "as the paper says"  # 0.025^(1/20) = 0.83
+    assert finding(10, 0).outcome == "undecided"  # 0.025^(1/10) = 0.69
+    assert finding(16, 4).outcome == "undecided"
+    assert finding(0, 20).outcome == finding(5, 15).outcome == "against the paper"
+    assert finding(19, 1).numbers == "small: 19 of 20 trials = 0.95 [0.751, 0.999]; above 0.8 needed"
+
+
+def test_clopper_and_pearsons_interval_is_scipys():
+    for yes, n in ((0, 10), (3, 10), (10, 10), (187, 200)):
+        expected = binomtest(yes, n).proportion_ci(method="exact")
+        assert fraction_interval(yes, n) == pytest.approx((yes / n, expected.low, expected.high))

@@ -51,6 +51,7 @@ def test_the_site_has_every_page_that_was_asked_for(site):
             "guarantees",
             "lab",
             "gallery",
+            "beyond",
             "examples",
             "architecture",
             "contributing",

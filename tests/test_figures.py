@@ -3,10 +3,13 @@
 import base64
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
+from noregret.cli import main
 from noregret.experiments.command import chosen, missing
+from noregret.experiments.drawing.styles import style
 from noregret.experiments.figures import FIGURES, PAPERS
 from noregret.experiments.judging.figure import Scale, Setting
 from noregret.experiments.progress import Lines
@@ -18,7 +21,8 @@ pytestmark = pytest.mark.slow
 ISSUE = (
     "kernelized/fig1 kernelized/fig2 kernelized/fig3 kernelized/fig4 heavy-tails/fig1a heavy-tails/fig1b "
     "heavy-tails/fig1c heavy-tails/fig1d heavy-tails/fig1e heavy-tails/fig1f bkb/fig1 bkb/scaling reds/fig1 "
-    "reds/table1 reds/random-exploration reds/noise-free"
+    "reds/table1 reds/random-exploration reds/noise-free beyond/widths beyond/sketching beyond/robust beyond/unknown "
+    "beyond/contexts beyond/drift"
 )
 
 
@@ -40,7 +44,8 @@ def test_every_figure_runs_is_judged_and_drawn(run, name):
     report, out = run[0][name], run[1]
     assert not report.failure
     assert report.verdicts
-    assert all(verdict.outcome == "not comparable" for verdict in report.verdicts)
+    unlike = [bool(claim.unlike) for claim in FIGURES[name].claims]
+    assert [verdict.outcome == "not comparable" for verdict in report.verdicts] == unlike
     assert report.pictures
     for picture in report.pictures:
         assert (out / name / f"{picture.file}.png").stat().st_size > 5000
@@ -57,10 +62,27 @@ def test_every_figure_says_what_it_is(figure):
     assert 0 < figure.minutes < 10
 
 
+def test_the_times_are_those_of_the_documentation(capsys):
+    assert sum(figure.minutes for figure in FIGURES.values()) <= 30
+    page = (Path(__file__).parents[1] / "docs" / "lab.md").read_text(encoding="utf-8")
+    assert re.search(r"noregret reproduce  .*: half an hour on two cores\n", page)
+    assert re.search(r"noregret reproduce --quick .*: two minutes\n", page)
+    with pytest.raises(SystemExit):
+        main(["reproduce", "--help"])
+    assert "in two minutes" in capsys.readouterr().out
+
+
 def test_keys_of_panels_are_unique_but_for_shared_trials():
     panels = {id(panel): panel for figure in FIGURES.values() for panel in figure.panels}
     keys = [panel.key for panel in panels.values()]
     assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=list(FIGURES))
+def test_no_two_curves_of_a_comparison_look_the_same(figure):
+    for panel in figure.panels:
+        looks = [str(style(label)) for label in getattr(panel, "entrants", ())]
+        assert len(set(looks)) == len(looks)
 
 
 def test_figures_are_chosen_by_name_and_by_paper():
@@ -130,8 +152,9 @@ def test_the_page_is_whole_and_needs_nothing_else(run):
         assert len(image["alt"]) > 10
     for report in reports.values():
         assert report.name.replace("/", "-") in page.ids
-    assert "20 rounds, 2 trials (the paper: 30,000 rounds, 25 trials)" in text
-    assert re.search(r"16 figures, \d+ trials run and 0 found from before, in .* on 2 of \d+ cores", text)
+    assert "20 rounds, 2 trials; in full: 30,000 rounds, 25 trials" in text
+    assert "(119.71 ± 23.75)" in text  # what the REDS paper prints, beside ours
+    assert re.search(r"22 figures, \d+ trials run and 0 found from before, in .* on 2 of \d+ cores", text)
 
 
 PROBE = """

@@ -78,7 +78,7 @@ def run(figures_, out, watcher=None, **options):
 def test_a_figure_is_run_judged_drawn_and_reported(tmp_path, known):
     notes = Notes()
     (report,) = run(known(toy()), tmp_path, notes)
-    assert [v.outcome for v in report.verdicts] == ["held"]
+    assert [v.outcome for v in report.verdicts] == ["as the paper says"]
     assert report.says == "IGP-UCB beats chance."
     assert (report.rounds, report.trials, report.small) == (60, 4, False)
     assert {p.name for p in (tmp_path / "toy/fig1").iterdir()} == {"report.json", "toy.png", "toy.svg"}
@@ -91,24 +91,37 @@ def test_a_figure_is_run_judged_drawn_and_reported(tmp_path, known):
     assert (log["figures"], log["run"], log["kept"]) == (["toy/fig1"], 8, 0)
 
 
-def test_a_small_scale_decides_nothing_but_shows_its_numbers(tmp_path, known):
-    (report,) = run(known(toy()), tmp_path, quick=True)
+def test_a_small_scale_has_verdicts_of_its_own_and_says_so(tmp_path, known):
+    quick = toy(quick=Scale(50, 3))
+    (report,) = run(known(quick), tmp_path, quick=True)
+    assert (report.rounds, report.trials) == (50, 3)
+    assert [verdict.outcome for verdict in report.verdicts] == ["as the paper says"]
+    assert report.summary() == "claims: 1 as the paper says (50 rounds, 3 trials; in full: 60 rounds, 4 trials)"
+    page = (tmp_path / "index.html").read_text()
+    assert "At a small scale: 50 rounds, 3 trials; in full: 60 rounds, 4 trials." in page
+    assert "<b>1</b> as the paper says" in page
+    (report,) = run(known(quick), tmp_path, trials=5)
+    assert report.summary() == "claims: 1 as the paper says"
+    assert "small scale" not in (tmp_path / "index.html").read_text()
+
+
+@pytest.mark.parametrize(("scale", "reason"), [({}, "It is so."), ({"quick": True}, "")])
+def test_reasons_are_about_the_full_scale(tmp_path, known, scale, reason):
+    claim = Claim("random beats igp-ucb", Below("toy", "random", ["igp-ucb"]), because="It is\n   so.")
+    (report,) = run(known(toy(claims=[claim], quick=Scale(50, 3))), tmp_path, **scale)
     (verdict,) = report.verdicts
-    assert (report.rounds, report.trials) == (20, 2)
-    assert verdict.outcome == "not comparable"
-    assert "at this small scale" in verdict.reason
-    assert verdict.numbers.startswith("regret: igp-ucb / random")
-    (report,) = run(known(toy()), tmp_path, rounds=60, trials=3)
-    assert report.verdicts[0].outcome == "not comparable"
-    (report,) = run(known(toy()), tmp_path, trials=5)
-    assert report.verdicts[0].outcome == "held"
+    assert (verdict.outcome, verdict.reason) == ("against the paper", reason)
+    (report,) = run(known(toy(claims=[claim])), tmp_path, trials=1)
+    assert report.verdicts[0].outcome == "undecided"
 
 
 def test_a_claim_that_our_experiment_cannot_decide_is_not_comparable(tmp_path, known):
     claim = Claim("as on Mars", Below("toy", "igp-ucb", ["random"]), unlike="this is Earth")
     (report,) = run(known(toy(claims=[claim])), tmp_path)
     assert report.verdicts[0].outcome == "not comparable"
-    assert report.verdicts[0].reason == "it held here, but this is Earth"
+    assert report.verdicts[0].reason == "as the paper says here, but this is Earth"
+    (report,) = run(known(toy(claims=[claim])), tmp_path, quick=True)
+    assert report.verdicts[0].outcome == "not comparable"
 
 
 def trials_in(folder):
@@ -166,7 +179,7 @@ def test_an_error_in_a_trial_stops_its_figure_only(tmp_path, known):
     bad = toy("toy/bad", panels=[Comparison("bad", "Bad", broken, ENTRANTS)])
     reports = {report.name: report for report in run(known(bad, toy()), tmp_path)}
     assert "ZeroDivisionError: no such world" in reports["toy/bad"].failure
-    assert reports["toy/fig1"].verdicts[0].outcome == "held"
+    assert reports["toy/fig1"].verdicts[0].outcome == "as the paper says"
     assert "no such world" in (tmp_path / "index.html").read_text()
     again = run(known(toy("toy/bad")), tmp_path)  # mended
     assert not again[0].failure
@@ -194,7 +207,7 @@ def test_studies_are_measured_kept_and_found_again(tmp_path, known):
         tabulate=lambda figure, results: (),
     )
     (report,) = run(known(figure), tmp_path)
-    assert report.verdicts[0].outcome == "held"  # both labels of a trial have the same seed
+    assert report.verdicts[0].outcome == "as the paper says"  # both labels of a trial have the same seed
     assert report.curves[0].record == "Twice a random number."
     (again,) = run(known(figure), tmp_path)
     assert again.verdicts == report.verdicts

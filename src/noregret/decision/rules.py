@@ -150,10 +150,15 @@ def _log_improvement(z: Floats) -> Floats:
     Below -1 it is ln phi(z) + ln(1 - |z| Phi(z) / phi(z)) with Phi / phi from erfcx; below -100, where that difference
     cancels, its asymptotic series 1/z^2 - 3/z^4 + 15/z^6 - 105/z^8.
     """
-    if isinstance(z, np.ndarray):
-        return np.piecewise(z, [z < -100, (z >= -100) & (z < -1)], [_far_below, _below, _near])
-    where = namespace(z).where
-    return cast(Floats, where(z < -100, _far_below(z), where(z < -1, _below(z), _near(z))))
+    far, below = z < -100, z < -1
+    if not isinstance(z, np.ndarray):
+        where = namespace(z).where
+        return cast(Floats, where(far, _far_below(z), where(below, _below(z), _near(z))))
+    found = np.empty_like(z)
+    for is_there, function in ((far, _far_below), (below & ~far, _below), (~below, _near)):
+        if is_there.any():
+            found[is_there] = function(z[is_there])
+    return found
 
 
 def _far_below(z: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,7 +28,7 @@ def add_reproduce(commands: Any, count: Callable[[str], int], seed: Callable[[st
     parser.set_defaults(command=run)
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="names as in --list, or papers (default: all)")
     parser.add_argument("--list", action="store_true", help="show the figures and what they take")
-    parser.add_argument("--quick", action="store_true", help="all of it in two minutes, at a small scale")
+    parser.add_argument("--quick", action="store_true", help="all of it in two minutes, judged at a small scale")
     parser.add_argument("--rounds", type=count, metavar="T", help="rounds per trial (default: the paper's)")
     parser.add_argument("--trials", type=count, metavar="N", help="trials (default: the paper's)")
     parser.add_argument("--seed", type=seed, default=0, metavar="S", help="the same seed, the same trials (default 0)")
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int | None:
         if not ready:
             raise Refused("nothing is left to run")
         reports = _reproduced(args, ready, data, looking)
-    print(f"{args.out / NAME}")
+    print(f"{_total(reports)}\n{args.out / NAME}")
     return 1 if any(report.failure for report in reports) else None
 
 
@@ -90,6 +91,15 @@ def missing(figure: Figure, data: Path | None) -> str:
 
     absent = [file for file in figure.files if data is not None and data_file(data, file) is None]
     return f"{', '.join(absent)} not found in {data}" if absent else ""
+
+
+def _total(reports: Sequence[Report]) -> str:
+    """The outcomes of all claims in one line, which says whether it was a small scale."""
+    from noregret.experiments.page.report import counted
+
+    outcomes = sum((report.outcomes for report in reports), Counter[str]())
+    small = " (at a small scale)" if any(report.small for report in reports) else ""
+    return f"all claims: {counted(outcomes)}{small}"
 
 
 def _show(figures: Sequence[Figure]) -> None:

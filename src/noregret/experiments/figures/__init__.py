@@ -1,7 +1,8 @@
-"""The papers' figures and tables, one file each."""
+"""The papers' figures and tables, one file each, and claims of later papers."""
 
 from __future__ import annotations
 
+from noregret.experiments.figures.beyond import contexts, drift, robust, sketching, unknown, widths
 from noregret.experiments.figures.bkb import fig1 as starvation
 from noregret.experiments.figures.bkb import scaling
 from noregret.experiments.figures.heavy_tails import fig1a, fig1b, fig1c, fig1d, fig1e, fig1f
@@ -17,6 +18,7 @@ PAPERS = {
     "(Calandriello, Carratino, Lazaric, Valko and Rosasco, COLT 2019)",
     "reds": "Random exploration in Bayesian optimization: order-optimal regret and computational efficiency "
     "(Salgia, Vakili and Zhao, ICML 2024)",
+    "beyond": "Claims of papers beyond the four",
 }
 """The papers by the first part of their figures' names."""
 
@@ -25,6 +27,7 @@ _MODULES = (
     *(fig1a, fig1b, fig1c, fig1d, fig1e, fig1f),
     *(starvation, scaling),
     *(shrinking, table1, random_exploration, noise_free),
+    *(widths, sketching, robust, unknown, contexts, drift),
 )
 
 FIGURES: dict[str, Figure] = {module.FIGURE.name: module.FIGURE for module in _MODULES}

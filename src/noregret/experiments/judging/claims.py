@@ -1,9 +1,10 @@
 """How claims are decided: ratios of mean regrets over paired trials, with their confidence intervals.
 
-A claim "A below B" holds if the whole 95 % interval of the ratio mean regret of A / mean regret of B lies below the
-bound; "A no worse than B" if it lies below a bound a little above 1. The trials are paired, A and B having met the same
-problem and the same noise, and the interval is Fieller's: the ratios r for which a paired t test does not reject that A
-- r B has mean 0.
+It is as the paper says that "A is below B" if the whole 95 % interval of the ratio mean regret of A / mean regret of B
+lies below the threshold, against the paper if the whole interval lies above it, and undecided if the interval contains
+it. "A no worse than B" has a threshold a little above 1. The trials are paired, A and B having met the same problem and
+the same noise, and the interval is Fieller's: the ratios r for which a paired t test does not reject that A - r B has
+mean 0.
 """
 
 from __future__ import annotations
@@ -15,20 +16,34 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv, stdtrit
+from scipy.special import stdtrit
 
 from noregret.belief.posterior import Floats
-from noregret.experiments.judging.figure import Finding, Results
-from noregret.experiments.running.summary import Interval, mean_interval
+from noregret.experiments.judging.figure import Decision, Finding, Results
+from noregret.experiments.running.summary import Interval, fraction_interval, mean_interval
 
 Number = Callable[[Any], float]
 """From a finished trial to the number that is compared."""
 
 
+def decided(interval: Interval, low: float, high: float) -> Decision:
+    """Which side of the thresholds an interval lies on; the claim is that the number is between ``low`` and ``high``.
+
+    Examples
+    --------
+    >>> [decided(Interval(value, value - 0.2, value + 0.2), 0.0, 1.0) for value in (0.5, 2.0, 1.1)]
+    ['as the paper says', 'against the paper', 'undecided']
+    """
+    if low <= interval.low and interval.high < high:
+        return "as the paper says"
+    return "against the paper" if interval.high < low or interval.low > high else "undecided"
+
+
 def ratio_of_means(first: ArrayLike, second: ArrayLike, confidence: float = 0.95) -> Interval:
     """Ratio of the means of paired numbers that are not negative, with Fieller's interval.
 
-    Where the second mean may be 0 for all that is known, the interval goes to infinity.
+    Where the second mean may be 0 for all that is known, the interval goes to infinity; where the first may be 0 too,
+    it is all numbers.
 
     Examples
     --------
@@ -43,9 +58,11 @@ def ratio_of_means(first: ArrayLike, second: ArrayLike, confidence: float = 0.95
     (vx, cxy), (_, vy) = np.cov(x, y)
     # r with (mx - r my)^2 <= k var(x - r y): a quadratic in r
     a, b, c = y.mean() ** 2 - k * vy, x.mean() * y.mean() - k * cxy, x.mean() ** 2 - k * vx
-    if a <= 0:
+    if a <= 0 and c <= 0:
         return Interval(value, 0.0, math.inf)
     root = math.sqrt(max(b * b - a * c, 0.0))
+    if a <= 0:  # (b - root) / a, written so that a may be 0
+        return Interval(value, float(c / (b + root)) if b + root > 0 else math.inf, math.inf)
     return Interval(value, max(float((b - root) / a), 0.0), float((b + root) / a))
 
 
@@ -63,7 +80,8 @@ def seconds(trial: Any) -> float:
 class Below:
     """The first algorithm has less of something (regret unless said otherwise) than each of the others.
 
-    Holds if the interval of every ratio lies below ``bound``, and above ``above``.
+    It is as the paper says if the interval of every ratio lies below ``bound``, and above ``above``; against the paper
+    if one of them lies wholly beyond.
     """
 
     panel: str
@@ -79,8 +97,8 @@ class Below:
         first = self._numbers(results, self.first)
         ratios = {other: ratio_of_means(first, self._numbers(results, other)) for other in self.others}
         text = "; ".join(f"{self.first} / {other} = {ratio}" for other, ratio in ratios.items())
-        holds = all(self.above <= ratio.low and ratio.high < self.bound for ratio in ratios.values())
-        return Finding(holds, f"{self.what}: {text}; {self._needed()} needed")
+        outcomes = {decided(ratio, self.above, self.bound) for ratio in ratios.values()}
+        return Finding(_all_of(outcomes), f"{self.what}: {text}; {self._needed()} needed")
 
     def _numbers(self, results: Results, label: str) -> Floats:
         return np.array([self.of(trial) for trial in results[self.panel][label]])
@@ -91,7 +109,7 @@ class Below:
 
 @dataclass(frozen=True)
 class MeanBelow:
-    """A number of every trial: holds if the 95 % interval (Student's) of its mean lies below ``bound``."""
+    """The mean over the trials of some number is below ``bound``; the interval is Student's."""
 
     panel: str
     label: str
@@ -102,14 +120,15 @@ class MeanBelow:
     def __call__(self, results: Results) -> Finding:
         """The mean and its interval."""
         interval = mean_interval([self.of(trial) for trial in results[self.panel][self.label]])
-        return Finding(interval.high < self.bound, f"{self.what} = {interval}; below {self.bound:.3g} needed")
+        outcome = decided(interval, -math.inf, self.bound)
+        return Finding(outcome, f"{self.what} = {interval}; below {self.bound:.3g} needed")
 
 
 @dataclass(frozen=True)
 class Fraction:
-    """A yes or no in every trial: holds if it is yes in more than ``bound`` of them, with 95 % confidence.
+    """A yes or no of every trial is yes in more than ``bound`` of them; the interval is Clopper and Pearson's.
 
-    ``label`` is the curve whose trials are asked. The interval is that of Clopper and Pearson.
+    ``label`` is the curve whose trials are asked.
     """
 
     panel: str
@@ -119,8 +138,16 @@ class Fraction:
     what: str
 
     def __call__(self, results: Results) -> Finding:
-        """How often, and the lower end of the one-sided interval."""
+        """How often, and the interval of the probability."""
         answers = [bool(self.true(trial)) for trial in results[self.panel][self.label]]
         n, yes = len(answers), sum(answers)
-        low = float(betaincinv(yes, n - yes + 1, 0.05)) if yes else 0.0
-        return Finding(low > self.bound, f"{self.what}: {yes} of {n} trials, at least {low:.0%} with 95 % confidence")
+        interval = fraction_interval(yes, n)
+        numbers = f"{self.what}: {yes} of {n} trials = {interval}; above {self.bound:.3g} needed"
+        return Finding(decided(interval, self.bound, math.inf), numbers)
+
+
+def _all_of(outcomes: set[Decision]) -> Decision:
+    """What is known of several statements together: one that is refuted refutes them all."""
+    if "against the paper" in outcomes:
+        return "against the paper"
+    return "undecided" if "undecided" in outcomes else "as the paper says"

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 Results = Mapping[str, Mapping[str, Sequence[Any]]]
 """The finished trials: by the panel's key, then by the label of the curve, in the order of the trials."""
 
-Outcome = Literal["held", "did not hold", "not comparable"]
+Decision = Literal["as the paper says", "against the paper", "undecided"]
+"""The side that the numbers are on; undecided if their interval contains the threshold."""
+
+Outcome = Decision | Literal["not comparable"]
+
+OUTCOMES: Sequence[Outcome] = ("as the paper says", "against the paper", "undecided", "not comparable")
 
 
 class Scale(NamedTuple):
@@ -80,7 +85,7 @@ class Panel(Protocol):
 class Finding(NamedTuple):
     """What the numbers say about a claim."""
 
-    holds: bool
+    outcome: Decision
     numbers: str
 
 
@@ -91,9 +96,9 @@ class Claim:
     text: str
     judge: Callable[[Results], Finding]
     unlike: str = ""
-    """The reason why our experiment cannot decide the claim; empty if it can."""
+    """The data or settings that are not to be had, without which nothing can be said; empty if all are there."""
     because: str = ""
-    """The reason why the claim does not hold here, if the reason is known."""
+    """The reason why it is not as the paper says at the full scale, if the reason is known."""
 
 
 class Table(NamedTuple):
@@ -129,7 +134,7 @@ class Figure:
     draw: Callable[[Figure, Results], Mapping[str, Picture]]
     """Pictures by the key of their panel, or by another short name."""
     scale: Scale
-    """The rounds and trials that the paper used."""
+    """The full scale: the rounds and trials that the paper used, or ours where it gives none."""
     quick: Scale
     minutes: float
     """The approximate time in minutes that the figure takes on two cores."""
@@ -142,18 +147,16 @@ class Figure:
         return sorted({file for panel in self.panels for file in panel.files})
 
     def judge(self, results: Results, scale: Scale) -> list[Verdict]:
-        """Decide every claim. At less than the paper's scale no claim is decided, but its numbers are shown."""
+        """Decide every claim at this scale; reasons are about the full scale, and not given at a smaller one."""
         small = scale.rounds < self.scale.rounds or scale.trials < self.scale.trials
         return [_verdict(claim, claim.judge(results), small) for claim in self.claims]
 
 
 def _verdict(claim: Claim, finding: Finding, small: bool) -> Verdict:
-    outcome: Outcome = "held" if finding.holds else "did not hold"
-    if small:
-        return Verdict(claim.text, "not comparable", finding.numbers, f"it {outcome} at this small scale")
     if claim.unlike:
-        return Verdict(claim.text, "not comparable", finding.numbers, f"it {outcome} here, but {claim.unlike}")
-    return Verdict(claim.text, outcome, finding.numbers, "" if finding.holds else " ".join(claim.because.split()))
+        return Verdict(claim.text, "not comparable", finding.numbers, f"{finding.outcome} here, but {claim.unlike}")
+    reason = "" if small or finding.outcome == "as the paper says" else " ".join(claim.because.split())
+    return Verdict(claim.text, finding.outcome, finding.numbers, reason)
 
 
 def seeds(setting: Setting, count: int) -> list[np.random.SeedSequence]:

@@ -20,7 +20,7 @@ from noregret.decision.loops import Algorithm
 from noregret.experiments.judging.figure import Setting, Task, seeds
 from noregret.experiments.running.measurement import Measurement
 from noregret.experiments.running.trials import Trial, build
-from noregret.problems import Problem
+from noregret.problems import Changing, Problem
 
 
 class Entrant(NamedTuple):
@@ -54,7 +54,7 @@ class Comparison:
 
     key: str
     title: str
-    problem: Callable[..., Problem]
+    problem: Callable[..., Problem | Changing]
     entrants: Mapping[str, Entrant]
     files: Sequence[str] = ()
     rows: int | None = None
@@ -81,9 +81,10 @@ class Comparison:
         return Task(label, kept_at(self.key, label, i, depends), trial.play)
 
 
-def built(entrant: Entrant, problem: Problem, horizon: int) -> Algorithm:
+def built(entrant: Entrant, problem: Problem | Changing, horizon: int) -> Algorithm:
     """Build an algorithm as the paper ran it: with what the problem knows, and what the paper passed instead."""
-    return build(entrant.builder, problem, horizon, {**problem.paper, **entrant.settings})
+    passed = problem.paper if isinstance(problem, Problem) else {}
+    return build(entrant.builder, problem, horizon, {**passed, **entrant.settings})
 
 
 Measure = Callable[..., Mapping[str, Floats]]

@@ -10,12 +10,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from noregret.experiments.judging.figure import Table, Verdict
+from noregret.experiments.judging.figure import OUTCOMES, Table, Verdict
 from noregret.experiments.page.report import Illustration, Report, duration, found_in, runs_in
 from noregret.files import write_atomically
 
 NAME = "index.html"
-OUTCOMES = ("held", "did not hold", "not comparable")
 
 
 def write_page(folder: Path) -> Path:
@@ -49,13 +48,15 @@ def _head(reports: Sequence[Report]) -> str:
     total = sum((report.outcomes for report in reports), Counter[str]())
     counts = "".join(f'<li class="{_slug(o)}"><b>{total[o]}</b> {o}</li>' for o in OUTCOMES)
     small = (
-        '<p class="warning">Some figures were run at less than the papers’ scale. Their numbers are shown, but they '
-        "decide nothing.</p>"
+        '<p class="warning">Some figures were run at less than their full scale. Their verdicts are about the scale '
+        "that is given beside them, and may be others at the full one.</p>"
     )
     return (
-        "<header><h1>The papers, reproduced</h1><p>Each figure or table of the four papers, run again, beside what the "
-        "paper says about it. A claim <em>held</em> if the 95&nbsp;% confidence interval of its test, over paired "
-        "trials, lies on the claim’s side; it is <em>not comparable</em> if what was run here cannot decide it.</p>"
+        "<header><h1>The papers, reproduced</h1><p>Each figure or table of the four papers, run again, and claims of "
+        "later ones, beside what the paper says. It is <em>as the paper says</em> if the 95&nbsp;% confidence interval "
+        "of the test, over paired trials, lies wholly on the claim’s side, <em>against the paper</em> if it lies "
+        "wholly on the other, and <em>undecided</em> if it contains the threshold. <em>Not comparable</em> are claims "
+        "whose data or settings are not to be had.</p>"
         f'<ul class="counts">{counts}</ul>'
         f"{small if any(report.small for report in reports) else ''}</header>"
     )
@@ -90,7 +91,7 @@ def _figure(report: Report, folder: Path) -> str:
     failure = f'<pre class="failed">{escape(report.failure)}</pre>' if report.failure else ""
     return (
         f'<article id="{_slug(report.name)}"><h3>{escape(report.title)} <small>{escape(report.name)}</small></h3>'
-        f"<blockquote>{escape(report.says)}</blockquote>"
+        f"<blockquote>{escape(report.says)}</blockquote>{_small(report)}"
         f'{failure}<div class="exhibits">{pictures}{tables}</div><ul class="verdicts">{verdicts}</ul>'
         f"{_settings(report)}</article>"
     )
@@ -116,12 +117,13 @@ def _verdict(verdict: Verdict) -> str:
     )
 
 
+def _small(report: Report) -> str:
+    return f'<p class="warning">At a small scale: {escape(report.scale)}.</p>' if report.small else ""
+
+
 def _settings(report: Report) -> str:
-    scale = f"{report.rounds:,} rounds, {report.trials} trials"
-    if report.small:
-        scale += f" (the paper: {report.paper_rounds:,} rounds, {report.paper_trials} trials)"
     about = {
-        "scale": scale,
+        "scale": report.scale,
         "seed": f"{report.seed}; trial i has its i-th child",
         "time": f"{duration(report.seconds)} in all trials, finished {report.finished}",
         "versions": ", ".join(f"{name} {found}" for name, found in report.versions.items()),
@@ -132,7 +134,7 @@ def _settings(report: Report) -> str:
         for curve in report.curves
     )
     return (
-        f"<details><summary>How it was run: {escape(scale)}</summary><p>{escape(report.how)}</p>"
+        f"<details><summary>How it was run: {escape(report.scale)}</summary><p>{escape(report.how)}</p>"
         f"<dl>{rows}{curves}</dl></details>"
     )
 

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from noregret.experiments.judging.figure import Figure, Results, Setting, Table, Verdict
+from noregret.experiments.judging.figure import OUTCOMES, Figure, Results, Setting, Table, Verdict
 from noregret.files import write_atomically
 
 NAME = "report.json"
@@ -44,8 +44,8 @@ class Report:
     how: str
     rounds: int
     trials: int
-    paper_rounds: int
-    paper_trials: int
+    full_rounds: int
+    full_trials: int
     seed: int
     verdicts: Sequence[Verdict] = ()
     pictures: Sequence[Illustration] = ()
@@ -65,8 +65,14 @@ class Report:
 
     @property
     def small(self) -> bool:
-        """Whether the figure was run at less than the paper's scale."""
-        return self.rounds < self.paper_rounds or self.trials < self.paper_trials
+        """Whether the figure was run at less than its full scale."""
+        return self.rounds < self.full_rounds or self.trials < self.full_trials
+
+    @property
+    def scale(self) -> str:
+        """The scale of the run in words, beside the full one if that is larger."""
+        ours = f"{self.rounds:,} rounds, {self.trials} trials"
+        return ours + (f"; in full: {self.full_rounds:,} rounds, {self.full_trials} trials" if self.small else "")
 
     @property
     def outcomes(self) -> Counter[str]:
@@ -77,8 +83,7 @@ class Report:
         """The outcomes of the claims in one line."""
         if self.failure:
             return f"failed: {self.failure}"
-        words = [f"{count} {outcome}" for outcome, count in self.outcomes.items()]
-        return f"claims: {', '.join(words)}"
+        return f"claims: {counted(self.outcomes)}{f' ({self.scale})' if self.small else ''}"
 
     def save(self, folder: Path) -> None:
         """Write the report into the figure's own folder below ``folder``."""
@@ -92,6 +97,11 @@ class Report:
         for name, kind in (("verdicts", Verdict), ("pictures", Illustration), ("tables", Table), ("curves", Curve)):
             fields[name] = [kind(*item) for item in fields[name]]
         return cls(**fields)
+
+
+def counted(outcomes: Counter[str]) -> str:
+    """Numbers of claims by outcome, as text: ``3 as the paper says, 1 undecided``."""
+    return ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in OUTCOMES if outcomes[outcome])
 
 
 def described(figure: Figure, setting: Setting, **found: Any) -> Report:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
+from scipy.special import betaincinv, stdtrit
 
 from noregret.experiments.running.trace import Trace
 
@@ -49,6 +49,19 @@ def mean_interval(values: ArrayLike) -> Interval:
     mean, n = float(numbers.mean()), numbers.size
     half_width = math.inf if n < 2 else float(stdtrit(n - 1, 0.975) * numbers.std(ddof=1) / math.sqrt(n))
     return Interval(mean, mean - half_width, mean + half_width)
+
+
+def fraction_interval(yes: int, trials: int) -> Interval:
+    """The share of trials that said yes, and the 95 % interval of Clopper and Pearson for its probability.
+
+    Examples
+    --------
+    >>> str(fraction_interval(198, 200))
+    '0.99 [0.964, 0.999]'
+    """
+    no = trials - yes
+    low = float(betaincinv(yes, no + 1, 0.025)) if yes else 0.0
+    return Interval(yes / trials, low, float(betaincinv(yes + 1, no, 0.975)) if no else 1.0)
 
 
 def summarise(traces_by_name: Mapping[str, Sequence[Trace]]) -> list[Row]:

@@ -135,6 +135,6 @@ FIGURE = Figure(
     ],
     draw=draw,
     scale=Scale(215, 20),
-    quick=Scale(63, 3),
+    quick=Scale(63, 6),
     minutes=0.1,
 )

@@ -99,7 +99,7 @@ FIGURE = Figure(
         Claim(
             "Beyond the paper: BKB takes less time than exact GP-UCB with appended rows",
             Below(MANY, "bkb", ["exact GP-UCB"], 1.0, of=seconds, what="time"),
-            because="After 400 rounds the arms pulled are far fewer than the square of the dictionary's size.",
+            because="After 300 rounds the arms pulled are far fewer than the square of the dictionary's size.",
         ),
         Claim(
             "BKB's dictionary is smaller than the set of arms pulled",
@@ -110,7 +110,7 @@ FIGURE = Figure(
     ],
     draw=draw,
     tabulate=regret_tables,
-    scale=Scale(400, 4),
-    quick=Scale(40, 2),
-    minutes=0.9,
+    scale=Scale(300, 4),
+    quick=Scale(40, 3),
+    minutes=0.5,
 )

@@ -25,5 +25,5 @@ FIGURE = figure(
     """,
     trials=20,
     minutes=3.0,
-    quick=Scale(300, 3),
+    quick=Scale(300, 4),
 )

@@ -23,5 +23,5 @@ FIGURE = figure(
     """,
     trials=20,
     minutes=2.7,
-    quick=Scale(300, 3),
+    quick=Scale(300, 4),
 )

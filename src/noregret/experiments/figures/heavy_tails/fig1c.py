@@ -22,5 +22,5 @@ FIGURE = figure(
     """,
     trials=20,
     minutes=5.3,
-    quick=Scale(300, 2),
+    quick=Scale(300, 4),
 )

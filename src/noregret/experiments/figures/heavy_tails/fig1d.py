@@ -25,5 +25,5 @@ FIGURE = figure(
     """,
     trials=10,
     minutes=0.7,
-    quick=Scale(300, 2),
+    quick=Scale(300, 4),
 )

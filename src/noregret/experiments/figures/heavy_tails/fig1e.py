@@ -41,5 +41,5 @@ FIGURE = figure(
     """,
     trials=10,
     minutes=1.1,
-    quick=Scale(200, 2),
+    quick=Scale(200, 4),
 )

@@ -42,6 +42,6 @@ FIGURE = Figure(
     draw=partial(regrets, log=True),
     tabulate=regret_tables,
     scale=Scale(30_000, 25),
-    quick=Scale(500, 3),
+    quick=Scale(500, 4),
     minutes=4.6,
 )

@@ -52,6 +52,6 @@ FIGURE = Figure(
     draw=draw,
     tabulate=regret_tables,
     scale=Scale(1000, 10),
-    quick=Scale(300, 3),
+    quick=Scale(300, 4),
     minutes=0.1,
 )

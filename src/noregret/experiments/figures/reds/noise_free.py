@@ -115,6 +115,6 @@ FIGURE = Figure(
     ],
     draw=draw,
     scale=Scale(4000, 10),
-    quick=Scale(400, 3),
+    quick=Scale(400, 4),
     minutes=0.8,
 )

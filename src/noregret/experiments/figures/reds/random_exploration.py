@@ -103,7 +103,7 @@ FIGURE = Figure(
         for panel in PANELS
     ],
     draw=draw,
-    scale=Scale(1024, 40),
-    quick=Scale(128, 3),
-    minutes=1.9,
+    scale=Scale(1024, 20),
+    quick=Scale(128, 5),
+    minutes=1.0,
 )

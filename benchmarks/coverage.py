@@ -1,0 +1,298 @@
+"""How often bands hold: ``python -m benchmarks.coverage`` for every width that claims 1 - delta, in ten minutes.
+
+A run is covered if f lies within the band at all arms and in all its rounds. The theorems promise that in at least 1 -
+delta of the runs, here 0.9. Every row is 200 runs on functions whose norm is exactly the B that the algorithm is told,
+with noise that just meets the assumption; the interval is Clopper and Pearson's, 95 %. *Needed* is the largest share of
+the half-width that any arm needed in a run: a band of that share of the width would have held too.
+
+Rows are kept in ``coverage.json`` beside this file, and a row that is there is not run again: name rows to run them
+anew. The tables are written into docs/guarantees.md between their two marks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from benchmarks.markdown import table
+from noregret import Columns, Matern, Policy, SquaredExponential, algorithms, problems
+from noregret.belief.posterior import Floats, Rng
+from noregret.decision.loops import Algorithm
+from noregret.experiments.running.summary import fraction_interval
+from noregret.experiments.running.trials import build, children
+from noregret.problems import Changing, Gaussian, Problem, Spikes, StudentT
+
+Stationary = SquaredExponential | Matern
+World = Callable[[Stationary, Any], Any]
+KERNELS: dict[str, Stationary] = {"SE": SquaredExponential(0.2), "Matérn 1.5": Matern(1.5, 0.2)}
+RUNS, ROUNDS, DELTA, ARMS, NOISE = 200, 150, 0.1, 50, 0.3
+KEPT = Path(__file__).with_suffix(".json")
+PAGE = Path(__file__).parents[1] / "docs" / "guarantees.md"
+MARKS = "<!-- coverage: begin -->\n", "<!-- coverage: end -->\n"
+
+
+@dataclass(frozen=True)
+class Width:
+    """A row of the table: who claims what, and in which world."""
+
+    title: str
+    builder: Callable[..., Algorithm]
+    world: World
+    settings: dict[str, Any] = field(default_factory=dict)
+    kernels: Sequence[str] = tuple(KERNELS)
+    adapt: Callable[[Any], dict[str, Any]] = lambda _: {}
+    """Settings that depend on the problem of the run."""
+
+    def algorithm(self, problem: Any) -> Algorithm:
+        """What plays on a problem."""
+        return build(self.builder, problem, ROUNDS, {"delta": DELTA} | self.settings | self.adapt(problem))
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came out for one width on one kernel."""
+
+    width: str
+    kernel: str
+    covered: int
+    runs: int
+    needed: float
+    """The median over the runs of the share of the half-width that was needed."""
+    most: float
+    """The largest such share."""
+
+
+def still(kernel: Stationary, rng: Any) -> Problem:
+    """A function of known norm, with Gaussian noise."""
+    return problems.rkhs(kernel, points=ARMS, payoff=Gaussian(NOISE), rng=rng)
+
+
+def bounded(kernel: Stationary, rng: Any) -> Problem:
+    """The same with noise of plus or minus R."""
+    return problems.rkhs(kernel, points=ARMS, payoff=Spikes(0.0, 1.0, NOISE), rng=rng)
+
+
+def heavy(kernel: Stationary, rng: Any) -> Problem:
+    """A sum of kernels, with Student-t noise of 3 degrees of freedom."""
+    return problems.rkhs_sum(kernel, points=ARMS, payoff=StudentT(3), rng=rng)
+
+
+def contexts(kernel: Stationary, rng: Any) -> Changing:
+    """A function of context and arm."""
+    product = Columns(kernel, (0,)) * Columns(kernel, (1,))
+    return problems.contextual(product, points=15, rounds=ROUNDS, payoff=Gaussian(NOISE), rng=rng)
+
+
+def sliding(kernel: Stationary, rng: Any) -> Changing:
+    """A function that slides by twice the range of the arms."""
+    return problems.motion(kernel, distance=2.0, points=15, rounds=ROUNDS, payoff=Gaussian(NOISE), rng=rng)
+
+
+def standing(kernel: Stationary, rng: Any) -> Changing:
+    """A function that stands still, as a world that may change."""
+    return problems.jump(kernel, points=15, rounds=1, payoff=Gaussian(NOISE), rng=rng)
+
+
+def walking(kernel: Stationary, rng: Any) -> Changing:
+    """A function that walks at the rate of 0.05."""
+    return problems.walk(kernel, rate=0.05, points=15, rounds=ROUNDS, payoff=Gaussian(NOISE), rng=rng)
+
+
+def longer(kernel: Stationary, rng: Any) -> Problem:
+    """The still world, for an algorithm that is told a lengthscale four times too long."""
+    problem = still(kernel, rng)
+    stretched = replace(kernel, lengthscale=4 * kernel.lengthscale)
+    return Problem(problem.name, problem.arms, problem.means, stretched, problem.payoff, problem.norm)
+
+
+def explained(problem: Problem, share: float = 1.0) -> dict[str, Any]:
+    """N with which the right lengthscale, a quarter of the longest, has the right norm: N 4^(1/2) = B."""
+    return {"norm": share * (problem.norm or 1.0) / 2}
+
+
+def apart(problem: Changing, remembered: int) -> dict[str, Any]:
+    """V: how far the functions of the last rounds are from the present one, at most."""
+    means = problem.means
+    gaps = [np.abs(means[t] - means[max(t - remembered, 0) : t]).max() for t in range(1, len(means))]
+    return {"variation": float(max(gaps))}
+
+
+def third_of(problem: Problem) -> dict[str, Any]:
+    """Constants that are too small."""
+    return {"norm": (problem.norm or 1.0) / 3, "noise": NOISE / 3}
+
+
+def range_of(problem: Problem) -> dict[str, Any]:
+    """Bounds on the maximum of f that are true and not tight."""
+    return {"bounds": (float(problem.means.max()) - 1.0, float(problem.means.max()) + 1.0)}
+
+
+EACH_ROUND = {"delta": DELTA / ROUNDS}
+WIDTHS = {
+    "igp_ucb": Width("`igp_ucb`", algorithms.igp_ucb, still),
+    "gp_ts": Width("`gp_ts`", algorithms.gp_ts, still),
+    "gp_ucb": Width("`gp_ucb`, noise ± R", algorithms.gp_ucb, bounded),
+    "gp_ei": Width("`gp_ei`", algorithms.gp_ei, still),
+    "gp_pi": Width("`gp_pi`", algorithms.gp_pi, still),
+    "ay_ucb": Width("`ay_ucb`", algorithms.ay_ucb, still),
+    "amm_ucb": Width("`amm_ucb`", algorithms.amm_ucb, still),
+    "dmm_ucb": Width("`dmm_ucb`", algorithms.dmm_ucb, still),
+    "bkb": Width("`bkb`", algorithms.bkb, still, {"coins": "fresh"}),
+    "bkb_kept": Width("`bkb`, coins kept", algorithms.bkb, still),
+    "bbkb": Width("`bbkb`", algorithms.bbkb, still, {"coins": "fresh"}),
+    "mini_gp_ucb": Width("`mini_gp_ucb`", algorithms.mini_gp_ucb, still),
+    "mini_bkb": Width("`mini_bkb`", algorithms.mini_bkb, still, {"coins": "fresh"}),
+    "reds": Width("`reds`", algorithms.reds, still, {"first_epoch": 10}),
+    "bpe": Width("`bpe`", algorithms.bpe, still, {"first_epoch": 10}),
+    "gp_threds": Width("`gp_threds`", algorithms.gp_threds, still, adapt=range_of),
+    "tgp_ucb": Width("`tgp_ucb`, Student-t", algorithms.tgp_ucb, heavy),
+    "ata_nystrom": Width("`ata_gp_ucb`, Nyström, Student-t", algorithms.ata_gp_ucb, heavy),
+    "ata_qff": Width("`ata_gp_ucb`, QFF, Student-t", algorithms.ata_gp_ucb, heavy, {"features": "qff"}, ("SE",)),
+    "mom_gp_ucb": Width("`mom_gp_ucb`, Student-t (recalled)", algorithms.mom_gp_ucb, heavy),
+    "hvt_ucb": Width("`hvt_ucb`, Student-t (recalled)", algorithms.hvt_ucb, heavy),
+    "rcgp_ucb": Width("`rcgp_ucb`, nothing corrupted (cited)", algorithms.rcgp_ucb, still),
+    "lb_gp_ucb": Width("`lb_gp_ucb`, l four times too long", algorithms.lb_gp_ucb, longer, adapt=explained),
+    "lb_norms": Width(
+        "`lb_gp_ucb(norms=True)`, B half as well",
+        algorithms.lb_gp_ucb,
+        longer,
+        {"norms": True},
+        adapt=partial(explained, share=0.5),
+    ),
+    "cgp_ucb": Width("`cgp_ucb`, contexts", algorithms.cgp_ucb, contexts),
+    "sw_gp_ucb": Width(
+        "`sw_gp_ucb`, V known",
+        algorithms.sw_gp_ucb,
+        sliding,
+        EACH_ROUND | {"window": 40},
+        adapt=partial(apart, remembered=40),
+    ),
+    "r_gp_ucb": Width(
+        "`r_gp_ucb`, V known",
+        algorithms.r_gp_ucb,
+        sliding,
+        EACH_ROUND | {"period": 40},
+        adapt=partial(apart, remembered=40),
+    ),
+    "wgp_ucb": Width("`wgp_ucb`, f stands still", algorithms.wgp_ucb, standing, EACH_ROUND | {"discount": 0.95}),
+    "tv_gp_ucb": Width("`tv_gp_ucb`, its own walk", algorithms.tv_gp_ucb, walking, {"rate": 0.05}),
+    "ay_third": Width("`ay_ucb`, told a third of B and R", algorithms.ay_ucb, still, adapt=third_of),
+    "sw_alone": Width("`sw_gp_ucb`, not told V", algorithms.sw_gp_ucb, sliding, EACH_ROUND | {"window": 40}),
+}
+CONTROLS = ("ay_third", "sw_alone")
+
+
+def needed(width: Width, kernel: str, seed: int) -> float:
+    """The largest share of the half-width that a run needed; covered if at most 1."""
+    instance, *streams = children(np.random.SeedSequence(seed), 3)
+    problem = width.world(KERNELS[kernel], np.random.default_rng(instance))
+    player, world = map(np.random.default_rng, streams)
+    bands = _changing if isinstance(problem, Changing) else _still
+    with threadpool_limits(1, user_api="blas"):
+        algorithm = width.algorithm(problem)
+        return max(_share(*band) for band in bands(algorithm, problem, player, world))
+
+
+def _share(lower: Floats, upper: Floats, truth: Floats) -> float:
+    """How far from the middle of the band f is at most, in half-widths; infinite where the band is empty."""
+    half_width, distance = (upper - lower) / 2, np.abs(truth - (upper + lower) / 2)
+    shares = np.full(len(truth), math.inf)
+    np.divide(distance, half_width, out=shares, where=half_width > 0)
+    return float(np.where((half_width == 0) & (distance < 1e-9), 0.0, shares).max())
+
+
+def _still(algorithm: Algorithm, problem: Problem, player: Rng, world: Rng) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """The band by which every pull was chosen, and f at the arms that it is about."""
+    play = algorithm.play(problem.arms, player)
+    pull, told = next(play), 0
+    while told < ROUNDS:
+        yield *algorithm.bounds(pull.belief), problem.means[pull.active if pull.about is None else pull.about]
+        told += len(pull.arms)
+        pull = play.send((pull.arms, problem.rewards(pull.arms, world)))
+    yield *algorithm.bounds(pull.belief), problem.means[pull.active if pull.about is None else pull.about]
+
+
+def _changing(
+    algorithm: Algorithm, problem: Changing, player: Rng, world: Rng
+) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """The band of every round, about f as it is in that round."""
+    policy = Policy(algorithm, problem.at(0).arms, rng=player)
+    for t in range(ROUNDS):
+        now = problem.at(t)
+        if problem.contexts is not None:
+            policy.change_arms(now.arms)
+        yield *algorithm.bounds(policy.belief), now.means
+        arms = policy.ask()
+        policy.tell(arms, now.rewards(arms, world))
+
+
+def measured(name: str, kernel: str, runs: int, jobs: int) -> Row:
+    """All runs of a row."""
+    shares = np.array(Parallel(jobs)(delayed(needed)(WIDTHS[name], kernel, seed) for seed in range(runs)))
+    return Row(name, kernel, int((shares <= 1 + 1e-9).sum()), runs, float(np.median(shares)), float(shares.max()))
+
+
+def kept() -> list[Row]:
+    """The rows of earlier calls."""
+    return [Row(**row) for row in json.loads(KEPT.read_text())["rows"]] if KEPT.exists() else []
+
+
+def keep(rows: Sequence[Row]) -> None:
+    """Write the rows, in the order of the table."""
+    order = [(name, kernel) for name, width in WIDTHS.items() for kernel in width.kernels]
+    rows = sorted(rows, key=lambda row: order.index((row.width, row.kernel)))
+    about = {"rounds": ROUNDS, "delta": DELTA, "arms": ARMS, "noise": NOISE}
+    KEPT.write_text(json.dumps({**about, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+
+
+def pages(rows: Sequence[Row]) -> str:
+    """The two tables, in Markdown: the widths that claim, and what shows that the measurement can fail."""
+    head = ("band", "kernel", "covered", "95 % interval", "needed, median", "most")
+    claims = table(head, [_cells(row) for row in rows if row.width not in CONTROLS])
+    controls = table(head, [_cells(row) for row in rows if row.width in CONTROLS])
+    return f"{claims}\nBands that claim nothing here, to show that the measurement can fail:\n\n{controls}"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    _, low, high = fraction_interval(row.covered, row.runs)
+    shares = (f"{share:.2f}" for share in (row.needed, row.most))
+    return (WIDTHS[row.width].title, row.kernel, f"{row.covered} of {row.runs}", f"[{low:.3f}, {high:.3f}]", *shares)
+
+
+def write_page(rows: Sequence[Row]) -> None:
+    """Put the tables between their marks."""
+    begin, end = MARKS
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
+    after = rest.partition(end)[2]
+    PAGE.write_text(f"{before}{begin}\n{pages(rows)}\n{end}{after}", encoding="utf-8")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the rows that are missing or named, then write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("widths", nargs="*", metavar="WIDTH", help=f"to run anew, of {', '.join(WIDTHS)}")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args(argv)
+    rows = {(row.width, row.kernel): row for row in kept() if row.width not in options.widths}
+    for name, width in WIDTHS.items():
+        for kernel in width.kernels:
+            if (name, kernel) not in rows:
+                rows[name, kernel] = measured(name, kernel, options.runs, options.jobs)
+                keep(list(rows.values()))
+                print(*_cells(rows[name, kernel]), sep=" | ", flush=True)
+    write_page(kept())
+
+
+if __name__ == "__main__":
+    main()
