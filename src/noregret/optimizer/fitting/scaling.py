@@ -18,9 +18,6 @@ SHARPEST = 1e3
 """No measurement counts as sharper than to one part in so many of a unit."""
 
 
-LARGEST_CORRECTION = 1.0
-"""The mean of multiplied noise counts as at most e to this power times its median: nobody can estimate more."""
-
 LARGEST_LOGARITHM = 690.0
 """No value is taken for farther from a ceiling than e to this power, which is still a float."""
 
@@ -30,11 +27,13 @@ class Logarithm:
     """ell = -ln(ceiling - value), for values that come close to a ceiling and do not pass it.
 
     Within ``knee`` of the ceiling, and beyond it, the tangent goes on: -ln knee + (value - ceiling + knee) / knee.
-    So every value has a logarithm, and one far beyond the ceiling is as absurd here as it was before.
+    So every value has a logarithm, and one far beyond the ceiling is as absurd here as it was before. Mean distances to
+    the ceiling count as at most e^``correction`` times the median ones: nobody can estimate more.
     """
 
     ceiling: float
     knee: float
+    correction: float = 1.0
 
     def distance(self, values: Floats) -> Floats:
         """How far values are from the ceiling, at least the knee: d value / d ell."""
@@ -51,7 +50,7 @@ class Logarithm:
         They are ceiling - exp(noise^2 / 2 - logarithm); within the knee as much less than the tangent as there.
         """
         beyond = np.maximum(logarithms + math.log(self.knee), 0.0)
-        correction = min(noise**2 / 2, LARGEST_CORRECTION)
+        correction = min(noise**2 / 2, self.correction)
         distances = np.exp(np.minimum(correction - logarithms + beyond, LARGEST_LOGARITHM))
         return np.asarray(self.ceiling + self.knee * beyond - distances)
 
@@ -136,7 +135,7 @@ class Logarithms:
 
     Heuristic. The ceilings are ``gaps`` units of the plain scale above the best value. Values more than ``absurd``
     units above the centre do not count as the best. There are no logarithms where the noise of a measurement was told:
-    what they would have to guess is known then.
+    what they would have to guess is known then. What is reported are means; with a ``correction`` of 0, medians.
 
     If the noise of values y <= c is multiplied by c - y, and so vanishes where y = c is best, it is the same for all
     logarithms. Timings and losses, to be made small, are like that, c being a little below the smallest of them.
@@ -145,6 +144,7 @@ class Logarithms:
     gaps: tuple[float, ...] = (1.0, 0.1, 0.01, 1e-4, 1e-8)
     absurd: float = 5.0
     bend: float = 2.0
+    correction: float = 1.0
 
     def __call__(self, evidence: Evidence, plain: Scale) -> Iterator[Scale]:
         """The scales, from the mildest on."""
@@ -154,6 +154,6 @@ class Logarithms:
         best = float(values.max(initial=-math.inf, where=plain.standard(values) <= self.absurd))
         for gap in plain.unit * np.array(self.gaps):
             if best + gap / 2 > best:
-                logarithm = Logarithm(best + float(gap), float(gap) / 2)
+                logarithm = Logarithm(best + float(gap), float(gap) / 2, self.correction)
                 scale = RobustScale(self.bend)(replace(evidence, values=logarithm(values)))
                 yield replace(scale, logarithm=logarithm)
