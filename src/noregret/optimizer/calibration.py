@@ -6,15 +6,15 @@ covers what comes out. The steps:
 1. ``scale``: a centre and a unit that a few absurd measurements cannot move;
 2. ``weighings``: views of the noise, from Gaussian to heavy-tailed; each says how far measurements are trusted;
 3. ``fit``: kernel, noise and prior mean, given that trust; 2 and 3 alternate, and of the views the one that explains
-   the measurements best is kept;
+   the measurements best is kept; ``logarithms``: scales that take its place where they explain them better;
 4. ``candidates`` and ``rule``: what could be asked for next, and what is; ``caution``: how sure `best` wants to be;
    ``interval``: how far off its estimate may be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,12 +29,18 @@ from noregret.optimizer.choosing.improvement import SaturatedImprovement
 from noregret.optimizer.choosing.widths import SimultaneousWidth
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.fit import Fit, FitMatern, log_likelihood
-from noregret.optimizer.fitting.scaling import RobustScale, Scale
+from noregret.optimizer.fitting.scaling import Logarithms, RobustScale, Scale
 from noregret.optimizer.fitting.weights import Equal, StudentT, Weighing, surprising
 from noregret.optimizer.spaces.space import Space
 
 MANY_SMALL_STEPS = SMALL / 2
 """Work for `threads_for`: calibrating is made of many small steps, for which one BLAS thread is the fastest."""
+
+CONVINCING = 3.0
+"""A logarithm must make the measurements more likely by so much (in logarithms) to be preferred to their own scale."""
+
+RISING = 1.0
+"""A closer ceiling must make them more likely by so much to be preferred to the one before."""
 
 
 class View(NamedTuple):
@@ -64,6 +70,10 @@ class Calibrated(NamedTuple):
         """The best view."""
         return self.views[0].weighing
 
+    def reported(self, numbers: Floats) -> Floats:
+        """The means of what is measured where f has these numbers, in the values' own units."""
+        return self.scale.original(numbers, self.fit.noise)
+
     def weighed(self, evidence: Evidence) -> tuple[Calibrated, Floats]:
         """The same with the view first that explains these standardised measurements best, and the trust in each.
 
@@ -80,7 +90,7 @@ class Calibrated(NamedTuple):
         """Standardised value less the prior mean of f, noise and trust of a measurement where this is believed."""
         standard = float(self.scale.standard(np.array(value))) - self.fit.centre
         unknown = noise != noise
-        noise = self.fit.noise if unknown else float(self.scale.standard_noise(np.array(noise)))
+        noise = self.fit.noise if unknown else float(self.scale.standard_noise(np.array(noise), np.array(value)))
         return standard, noise, self.weighing.arriving(standard - mean, std, noise)
 
 
@@ -91,6 +101,8 @@ class Calibration:
     Parameters
     ----------
     scale : Evidence -> Scale
+    logarithms : (Evidence, Scale) -> Scales
+        Logarithmic scales to choose from, from the mildest on; ``Logarithms(gaps=())`` for none.
     weighings : Weighings
         Views of the noise to choose from, from light tails to heavy ones.
     fit : (Evidence, trust, Fit or None) -> Fit
@@ -119,6 +131,7 @@ class Calibration:
     """
 
     scale: Callable[[Evidence], Scale] = field(default_factory=RobustScale)
+    logarithms: Callable[[Evidence, Scale], Iterable[Scale]] = field(default_factory=Logarithms)
     weighings: tuple[Weighing, ...] = (Equal(), StudentT(4.0), StudentT(2.0))
     fit: Callable[[Evidence, Floats, Fit | None], Fit] = field(default_factory=FitMatern)
     rule: Rule = field(default_factory=SaturatedImprovement)
@@ -140,22 +153,47 @@ class Calibration:
 
     def calibrated(self, evidence: Evidence) -> Calibrated:
         """Scale, fit and view of the noise."""
-        scale = self.scale(evidence)
-        evidence = scale.standardised(subset(evidence, self.most))
-        tried: list[tuple[float, View]] = []
+        scale, part = self.scale(evidence), subset(evidence, self.most)
         with threads_for(MANY_SMALL_STEPS):
-            for weighing in self.weighings:
-                if len(tried) > 1 and tried[-1][0] <= tried[-2][0]:
-                    break  # heavier tails still would explain no more
-                tried.append(self._fitted(evidence, weighing))
-        tried.sort(key=lambda view: -view[0])
+            tried = self._tried(scale.standardised(part))
+            logarithm = self._logarithm(evidence, scale, *tried[0])
+            if logarithm is not None:
+                scale, tried = logarithm, self._tried(logarithm.standardised(part))
         return Calibrated(scale, tuple(view for _, view in tried))
 
-    def _fitted(self, evidence: Evidence, weighing: Weighing) -> tuple[float, View]:
-        """The fit under one view of the noise, and how well it explains the measurements."""
-        trust = weighing.first(evidence)
-        fit = self.fit(evidence, trust, None)
-        for _ in range(self.alternations - 1 if weighing.heavy else 0):
+    def _tried(self, evidence: Evidence) -> list[tuple[float, View]]:
+        """Views of the noise, and how well they explain standardised measurements, the best first."""
+        tried: list[tuple[float, View]] = []
+        for weighing in self.weighings:
+            if len(tried) > 1 and tried[-1][0] <= tried[-2][0]:
+                break  # heavier tails still would explain no more
+            tried.append(self._fitted(evidence, weighing))
+        return sorted(tried, key=lambda view: -view[0])
+
+    def _logarithm(self, evidence: Evidence, plain: Scale, explained: float, view: View) -> Scale | None:
+        """The logarithm under which this view of the noise explains the measurements best, if it beats the plain scale.
+
+        Densities of numbers on two scales are compared as densities of the values, p(number) |d number / d value|. The
+        slope at the best point counts as that at the second best: the ceiling was chosen close to the former.
+        """
+        part = subset(evidence, self.most)
+        part = replace(part, values=plain.limited(part.values))
+        slopes_at = np.minimum(part.values, part.second_best())
+        explained += plain.log_slope(slopes_at)
+        best, found = explained, None
+        for scale in self.logarithms(evidence, plain):
+            score, view = self._fitted(scale.standardised(part), view.weighing, view.fit)
+            score += scale.log_slope(slopes_at)
+            if score < best + RISING:
+                break
+            best, found = score, scale
+        return found if best > explained + CONVINCING else None
+
+    def _fitted(self, evidence: Evidence, weighing: Weighing, start: Fit | None = None) -> tuple[float, View]:
+        """The fit under one view of the noise, and how well it explains the measurements; quicker from a start."""
+        trust = weighing.first(evidence) if start is None else weighing.trust(evidence, start)
+        fit = self.fit(evidence, trust, start)
+        for _ in range(self.alternations - 1 if weighing.heavy and start is None else 0):
             trust = weighing.trust(evidence, fit)
             fit = self.fit(evidence, trust, fit)
         view = View(weighing, fit)

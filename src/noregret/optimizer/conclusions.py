@@ -102,7 +102,7 @@ class Conclusions:
         belief, calibrated = self._tracker.belief(), self._tracker.calibrated
         (mean, std), width = belief.predict(points), self._calibration.interval(belief)
         shifts, centre = (0.0, -width * std, width * std), calibrated.fit.centre
-        own = [calibrated.scale.original(centre + mean + shift) for shift in shifts]
+        own = [calibrated.reported(centre + mean + shift) for shift in shifts]
         ends = self.sign * np.array([*own, *self.certificate().interval(points, width)])
         return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
 

@@ -114,8 +114,8 @@ class Certificate:
     def interval(self, points: Floats, width: float) -> tuple[Floats, Floats]:
         """The least mean - width std and the largest mean + width std of all rungs at (n, d) points, two (n,)."""
         mean, std = np.array([rung.predict(points) for rung in self.rungs]).transpose(1, 0, 2)
-        scale = self.calibrated.scale
-        return scale.original((mean - width * std).min(axis=0)), scale.original((mean + width * std).max(axis=0))
+        ends = (mean - width * std).min(axis=0), (mean + width * std).max(axis=0)
+        return self.calibrated.reported(ends[0]), self.calibrated.reported(ends[1])
 
     def difference(self, points: Floats, width: float) -> tuple[float, float]:
         """How much f may be higher at the first of two points, (2, d), than at the second, at least and at most.
@@ -137,7 +137,7 @@ class Certificate:
     def _pairs(self, points: Floats, width: float) -> Floats:
         """Values that f may have at two points, (2, n): those on the ellipse of this width under each rung."""
         ellipses = np.hstack([_ellipse(*rung.joint(points), width) for rung in self.rungs])
-        return self.calibrated.scale.original(ellipses)
+        return self.calibrated.reported(ellipses)
 
     def gap(self, point: Floats) -> float:
         """How much better than at a (1, d) point f may be elsewhere, at `LEVEL`; infinite if too much is unexplored."""
@@ -146,7 +146,7 @@ class Certificate:
             return math.inf
         with threads_for(MANY_SMALL_STEPS):
             excesses = [self._contest(rung, point).excess(DRAWS, rng) for rung in self.rungs]
-        return self.calibrated.scale.unit * max(float(np.quantile(excess, 1 - risk)) for excess in excesses)
+        return max(float(np.quantile(excess, 1 - risk)) for excess in excesses)
 
     def is_within(self, point: Floats, tolerance: float, risk: float) -> bool:
         """Whether nothing is better than a (1, d) point by more than this, but for a probability of at most ``risk``.
@@ -154,10 +154,10 @@ class Certificate:
         Half of the risk is that the best place is unexplored, a quarter is the share of draws in which
         something is better, and a quarter is spent on estimating that share, after every answer some.
         """
-        rng, bound = np.random.default_rng(self.seed), tolerance / self.calibrated.scale.unit
+        rng = np.random.default_rng(self.seed)
 
         def is_unlikely(rung: Rung) -> bool:
-            exceeding = partial(self._contest(rung, point).exceeding, bound, rng)
+            exceeding = partial(self._contest(rung, point).exceeding, tolerance, rng)
             return is_rare(exceeding, 0.25 * risk, spent(0.25 * risk, self.answers))
 
         with threads_for(MANY_SMALL_STEPS):
@@ -181,7 +181,7 @@ class Certificate:
         mean, std = rung.predict(self.others)
         best = self.others[top(mean + 3 * std, CONTENDERS)]
         mean, covariance = rung.joint(np.vstack([point, best]))
-        return _Contest(mean, pivoted_root(covariance))
+        return _Contest(self.calibrated, mean, pivoted_root(covariance))
 
 
 def _ellipse(mean: Floats, covariance: Floats, width: float) -> Floats:
@@ -195,16 +195,17 @@ def _ellipse(mean: Floats, covariance: Floats, width: float) -> Floats:
 class _Contest:
     """The settings that may be the best, the recommended one first: mean (m,), covariance root root'."""
 
+    calibrated: Calibrated
     mean: Floats
     root: Floats
 
     def excess(self, count: int, rng: Rng) -> Floats:
-        """How far the best setting lies above the recommended one in so many joint draws, (count,)."""
-        values = self.mean[:, None] + self.root @ rng.standard_normal((self.root.shape[1], count))
-        return np.asarray(values.max(axis=0) - values[0])
+        """How much better the best setting is than the recommended one in so many joint draws, in values, (count,)."""
+        numbers = self.mean[:, None] + self.root @ rng.standard_normal((self.root.shape[1], count))
+        return self.calibrated.reported(numbers.max(axis=0)) - self.calibrated.reported(numbers[0])
 
     def exceeding(self, bound: float, rng: Rng, count: int) -> int:
-        """In how many of so many joint draws it lies further above than the bound."""
+        """In how many of so many joint draws it is better by more than the bound."""
         return int(np.count_nonzero(self.excess(count, rng) > bound))
 
 

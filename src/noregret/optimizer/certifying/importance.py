@@ -15,7 +15,9 @@ a factor. Heuristic. Very bad values count as less bad than they are, as everywh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +29,7 @@ from noregret.optimizer.calibration import MANY_SMALL_STEPS
 from noregret.optimizer.certifying.certificate import LEVEL, Certificate
 from noregret.optimizer.certifying.ladder import Rung
 from noregret.optimizer.choosing.candidates import sobol
+from noregret.optimizer.fitting.scaling import Scale
 
 PLACES = 256
 """Settings at which a parameter is drawn anew."""
@@ -51,13 +54,14 @@ def shares(certificate: Certificate) -> list[Share]:
     places, others = drawn[:, : len(groups)], drawn[:, len(groups) :]
     changed = [np.where(groups == group, others, places) for group in range(groups.max() + 1)]
     snap, rng = certificate.space.snap, np.random.default_rng(certificate.seed)
+    unbent = replace(certificate.calibrated.scale, bend=math.inf)
     with threads_for(MANY_SMALL_STEPS):
-        return [_share(certificate.rungs, snap(np.vstack([places, each])), rng) for each in changed]
+        return [_share(certificate.rungs, unbent, snap(np.vstack([places, each])), rng) for each in changed]
 
 
-def _share(rungs: Sequence[Rung], points: Floats, rng: Rng) -> Share:
+def _share(rungs: Sequence[Rung], scale: Scale, points: Floats, rng: Rng) -> Share:
     """The share of the parameter that the second half of the points has drawn anew."""
-    found = np.array([_indices(rung, points, rng) for rung in rungs])
+    found = np.array([_indices(rung, scale, points, rng) for rung in rungs])
     ends = np.quantile(found[:, 1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
     estimate = float(found[0, 0])
     upper = max(float(ends[1].max()), estimate)
@@ -65,12 +69,12 @@ def _share(rungs: Sequence[Rung], points: Floats, rng: Rng) -> Share:
     return Share(estimate, min(float(ends[0].min()), mirrored), upper)
 
 
-def _indices(rung: Rung, points: Floats, rng: Rng) -> Floats:
+def _indices(rung: Rung, scale: Scale, points: Floats, rng: Rng) -> Floats:
     """The total index of the mean of f at (2n, d) points, and of each of `DRAWS` draws of f, none of them above 1."""
     mean, covariance = rung.joint(points)
     root = pivoted_root(covariance)
     weights = np.column_stack([np.zeros(root.shape[1]), rng.standard_normal((root.shape[1], DRAWS))])
-    values = mean[:, None] + root @ weights
+    values = scale.original(mean[:, None] + root @ weights)
     first, second = np.split(values, 2)
     variance, anew = values.var(axis=0), 0.5 * np.mean((first - second) ** 2, axis=0)
     return np.asarray(np.clip(np.divide(anew, variance, out=np.zeros_like(anew), where=variance > 0), 0.0, 1.0))

@@ -1,7 +1,8 @@
 """Margins: what is believed about the number of each constraint, and how likely it is that all are met.
 
 A constraint is measured with noise like the values are, so it gets a belief of the same kind: its own scale, kernel,
-noise and trust, fitted at the same milestones. A measurement that was told without its number says nothing about it,
+noise and trust, fitted at the same milestones. It has no logarithm, which would look closely at the best numbers, and
+not where the constraint is just met. A measurement that was told without its number says nothing about it,
 and neither does a failure. Heuristic: the constraints are taken for independent, given the measurements.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +23,7 @@ from noregret.optimizer.calibration import Calibrated, Calibration
 from noregret.optimizer.condensing import conditioned, essential
 from noregret.optimizer.constraining.constraint import Constraint
 from noregret.optimizer.fitting.evidence import Evidence
+from noregret.optimizer.fitting.scaling import Logarithms
 from noregret.optimizer.history import History
 
 OPEN = math.log(0.5)
@@ -84,7 +87,7 @@ class Side:
     """Keeps the belief about one constraint, on the arms of the belief about the values."""
 
     def __init__(self, history: History, calibration: Calibration, index: int, constraint: Constraint) -> None:
-        self._history, self._calibration = history, calibration
+        self._history, self._calibration = history, replace(calibration, logarithms=Logarithms(gaps=()))
         self._index, self._constraint = index, constraint
         self._fitted_at = 0
         self._fitted: Calibrated | None = None

@@ -66,3 +66,8 @@ class Evidence:
         start = np.cumsum(counts) - counts
         ranked = self.values[order]
         return np.asarray(0.5 * (ranked[start + (counts - 1) // 2] + ranked[start + counts // 2]))
+
+    def second_best(self) -> float:
+        """The best measurement of all points but the one that has the best; that one, if there is no other point."""
+        others = self.where != self.where[np.argmax(self.values)]
+        return float(self.values[others].max() if others.any() else self.values.max())

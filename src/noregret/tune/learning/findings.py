@@ -131,7 +131,9 @@ class Findings:
     @cached_property
     def noise_std(self) -> float:
         """The usual size of the noise near the best point, as a standard deviation."""
-        return self.optimizer.calibrated.scale.unit * self.optimizer.calibrated.fit.noise
+        calibrated, estimate = self.optimizer.calibrated, self.optimizer.best().estimate
+        signed = estimate if self.optimizer.goal == "maximize" else -estimate
+        return calibrated.fit.noise * float(calibrated.scale.units(np.array(signed)))
 
     @property
     def heavy(self) -> bool:
