@@ -1,17 +1,18 @@
 """How many ask-and-tell round trips a second ``noregret serve`` takes, and what it loses when it is killed.
 
 ``python -m benchmarks.serve load`` runs 50 clients on 10 studies up to 200 trials each: round trips a second, and the
-time of one, half of them and 99 of 100 below it. ``growth`` compares a study with 10,000 trials with one that has 200,
-in the same run. ``soak --seconds 600`` lets clients work on studies of bounded length and prints memory and open files
-of the server at the start and the end. ``kills --kills 1000`` kills three servers at random, for ``--seconds`` at most,
-and counts what was acknowledged and is lost or counted twice. Everything is on loopback, in a folder that is deleted at
-the end.
+time of one, half of them and 99 of 100 below it; with ``--pace 100``, at that many a second. ``growth`` compares a
+study with 10,000 trials with one that has 200, in the same run. ``soak --seconds 600`` lets clients work on studies of
+bounded length and prints memory and open files of the server at the start and the end. ``kills --kills 1000`` kills
+three servers at random, for ``--seconds`` at most, and counts what was acknowledged and is lost or counted twice.
+Everything is on loopback, in a folder that is deleted at the end.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import signal
@@ -178,15 +179,21 @@ def figures(times: list[float], seconds: float, cpu: float = 0.0) -> str:
     return f"{shown}  processor {cost:>5.1f} ms each" if cpu else shown
 
 
-def worked(server: Served, studies: list[str], clients: int, trials: int) -> tuple[list[float], float, float]:
-    """The time of each round trip, of all, and of the server's processor, for so many trials in each study."""
+def worked(
+    server: Served, studies: list[str], clients: int, trials: int, pace: float = math.inf
+) -> tuple[list[float], float, float]:
+    """The time of each round trip, of all, and of the server's processor, for so many trials in each study.
+
+    All clients together begin at most ``pace`` round trips a second; without a pace, each begins one after the other.
+    """
     times: list[float] = []
-    before = server.cpu()
+    before, begun = server.cpu(), time.monotonic()
 
     def work(number: int) -> None:
         client, rng = Client(lambda: server.port), random.Random(number)
-        share = trials * len(studies) // clients
-        times.extend([round_trip(client, studies[number % len(studies)], rng) for _ in range(share)])
+        for turn in range(trials * len(studies) // clients):
+            time.sleep(max(begun + (number + turn * clients) / pace - time.monotonic(), 0.0))
+            times.append(round_trip(client, studies[number % len(studies)], rng))
         client.close()
 
     seconds = together(work, clients)
@@ -206,9 +213,9 @@ def load(args: argparse.Namespace) -> None:
     with folder() as place, served(place) as server:
         studies = made(server, [f"study{number}" for number in range(args.studies)])
         for before in range(0, args.trials, args.trials // 4):
-            found = worked(server, studies, args.clients, args.trials // 4)
+            found = worked(server, studies, args.clients, args.trials // 4, args.pace)
             print(f"trials {before:>4} to {before + args.trials // 4:>4} of each study:", figures(*found), flush=True)
-        found = worked(server, studies, args.clients, max(args.trials // 4, 1))
+        found = worked(server, studies, args.clients, max(args.trials // 4, 1), args.pace)
         print(f"at {args.trials} trials a study:    ", figures(*found))
 
 
@@ -400,6 +407,7 @@ def main() -> None:
         command.add_argument("--clients", type=int, default=50)
         command.add_argument("--studies", type=int, default=10)
         command.add_argument("--trials", type=int, default={"growth": 10_000, "soak": 50}.get(name, 200))
+        command.add_argument("--pace", type=float, default=math.inf, help="round trips a second that clients begin")
         command.add_argument("--rounds", type=int, default=100)
         command.add_argument("--seconds", type=float, default=600.0)
         command.add_argument("--kills", type=int, default=1000)
