@@ -34,6 +34,7 @@ import numpy as np
 
 from noregret import cli
 from noregret.tune.service import rows
+from noregret.tune.service.live import Wish
 from noregret.tune.service.models import StudyForm
 from noregret.tune.service.storage import Storage
 from noregret.tune.service.studies import Studies
@@ -347,8 +348,8 @@ def _kill(server: Served, number: int, args: argparse.Namespace, tally: Tally) -
 
 
 def _current_study(client: Client, tally: Tally, group: int, known: set[str]) -> str:
-    """The study that a group of clients works on: another one after 20 trials, so that a start stays cheap."""
-    name = f"study{group}-{tally.answers[group] // 20}"
+    """The study that a group of clients works on: another one after 8 trials, so that nothing is fitted."""
+    name = f"study{group}-{tally.answers[group] // 8}"
     if name not in known:
         status, answer = client.call("POST", "/studies", {"name": name, "space": SPACE})
         assert status in (200, 201), answer
@@ -386,8 +387,12 @@ def _judge(server: Served, tally: Tally) -> None:
 
 def launch(args: argparse.Namespace) -> None:
     """Fork a server for each port that is read, and say its process's number."""
-    for module in ("noregret.tune.service.running", "noregret.integrations.replay", "scipy.stats"):
-        import_module(module)
+    import_module("noregret.tune.service.running")
+    with folder() as place:  # whoever has used a study has imported everything
+        studies = Studies(Storage("sqlite:///studies.db", place), 3600.0)
+        studies.create(StudyForm.model_validate({"name": "any", "space": SPACE}))
+        studies["any"].ask(Wish(30)).result()
+        studies.close()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what has ended is gone
     for line in sys.stdin:
         child = os.fork()

@@ -44,7 +44,8 @@ class Overtaken(Exception):
     """Another server has changed what a choice was made from."""
 
 
-class Wish(NamedTuple):
+@dataclass(frozen=True)
+class Wish:
     """What somebody asks for: so many trials, for the client of this name if it has one, in this context."""
 
     count: int

@@ -58,7 +58,8 @@ def all_studies(request: Request) -> Studies:
 async def live(request: Request, name: Annotated[str, Path(max_length=100)]) -> LiveStudy:
     """The study that a path names."""
     studies = all_studies(request)
-    return studies.opened(name) or await run_in_threadpool(studies.__getitem__, name)
+    found = studies.opened(name)
+    return await run_in_threadpool(studies.__getitem__, name) if found is None else found
 
 
 Live = Annotated[LiveStudy, Depends(live)]
