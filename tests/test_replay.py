@@ -77,6 +77,17 @@ def test_it_can_be_copied(copied):
     assert copied(going)(history(12)).ask().params == going(history(12)).ask().params
 
 
+def test_nothing_is_fitted_while_the_first_questions_are_asked(monkeypatch):
+    fits, calibrated = [], Calibration.calibrated
+    monkeypatch.setattr(Calibration, "calibrated", lambda its, evidence: fits.append(0) or calibrated(its, evidence))
+    going = Replay(SPACE, "minimize", 0)
+    asked = [going(history(count)).ask().params for count in range(5)]
+    assert not fits
+    assert asked[4] == Replay(SPACE, "minimize", 0)(history(4)).ask().params
+    going(history(11)).ask()
+    assert fits
+
+
 def test_fits_of_constraints_are_made_once_too(monkeypatch):
     fits, fitted = [], Calibration.calibrated
 

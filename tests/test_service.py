@@ -2,10 +2,11 @@
 
 import json
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -15,6 +16,7 @@ import httpx
 import uvicorn
 
 from noregret.tune.service.app import application
+from noregret.tune.service.desk import Desk
 from noregret.tune.service.security import LARGEST, Rate
 from noregret.tune.service.storage import Storage
 from noregret.tune.service.studies import Studies
@@ -317,6 +319,52 @@ def test_threads_that_ask_at_once_get_different_trials(client, study):
     for thread in threads:
         thread.join()
     assert sorted(trial["id"] for trial in found) == list(range(12))
+
+
+def test_requests_that_wait_are_worked_on_together_and_each_gets_its_own_answer():
+    lots, go_on = [], Event()
+
+    def work(requests):
+        lots.append(list(requests))
+        assert go_on.wait(30)
+        return [10 * request for request in requests]
+
+    with ThreadPoolExecutor(2) as pool:
+        desk = Desk(pool, work)
+        first = desk.lay(1)
+        while not lots:
+            pass
+        waiting = [desk.lay(number) for number in (2, 3, 4)]
+        waiting[1].cancel()  # who has gone is not waited for
+        go_on.set()
+        assert (first.result(30), waiting[0].result(30), waiting[2].result(30)) == (10, 20, 40)
+        assert desk.lay(5).result(30) == 50
+    assert lots == [[1], [2, 4], [5]]
+
+
+def test_what_goes_wrong_is_told_to_all_who_asked_and_the_next_are_served():
+    def work(requests):
+        return [1 / request for request in requests]
+
+    with ThreadPoolExecutor(1) as pool:
+        desk = Desk(pool, work)
+        with pytest.raises(ZeroDivisionError):
+            desk.lay(0).result(30)
+        assert desk.lay(2).result(30) == 0.5
+
+
+def test_answers_that_are_told_at_once_all_stand(client, study):
+    trials, codes = ask(client, study, count=20), []
+    told = [(trial["id"], value) for trial in trials for value in (1.0, 1.0, 2.0)]
+    threads = [Thread(target=lambda its=its: codes.append((its[0], tell(client, study, *its)))) for its in told]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    values = {trial["id"]: trial["value"] for trial in client.get(f"{study}/trials").json()["trials"]}
+    for trial in trials:
+        expected = [200, 200, 409] if values[trial["id"]] == 1.0 else [200, 409, 409]
+        assert sorted(code for id, code in codes if id == trial["id"]) == expected
 
 
 def test_studies_are_optunas_and_their_results_have_checksums(client, folder, study):

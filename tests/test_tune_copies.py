@@ -15,6 +15,7 @@ import pytest
 
 from noregret.cli import main
 from noregret.tune.measuring.measure import Outcome
+from noregret.tune.store import checksums
 from noregret.tune.store.checksums import broken_seals
 from noregret.tune.store.databases.copies import KEPT, SPACING_SECONDS, copies, examine, fresh
 from noregret.tune.store.records import Suggestion, arrived
@@ -293,7 +294,9 @@ def test_a_flipped_digit_is_reported_and_never_copied(study, db, flip, capsys):
     assert values(study) == [i - 0.5 for i in range(RESULTS)]
 
 
-def test_a_digit_that_flips_while_a_study_is_open_is_reported_at_the_next_copy(study, db):
+@pytest.mark.parametrize("at_once", [1, 4, checksums.AT_ONCE])
+def test_a_digit_that_flips_while_a_study_is_open_is_reported_at_the_next_copy(study, db, monkeypatch, at_once):
+    monkeypatch.setattr(checksums, "AT_ONCE", at_once)
     before = copies(db)[0].results()
     store = Store(study)
     with sqlite3.connect(db) as connection:
@@ -306,7 +309,7 @@ def test_a_digit_that_flips_while_a_study_is_open_is_reported_at_the_next_copy(s
     assert [copy.results() for copy in copies(db)] == [before]
 
 
-@pytest.mark.parametrize("when", range(5))
+@pytest.mark.parametrize("when", range(6))
 def test_a_result_that_comes_while_checksums_are_read_is_no_damage(study, db, when):
     with Store(study) as store:
         number, queries = store.claim(suggest).trial.number, []
@@ -320,7 +323,7 @@ def test_a_result_that_comes_while_checksums_are_read_is_no_damage(study, db, wh
             return rows
 
         assert broken_seals(execute) == []
-        assert len(queries) == 5
+        assert len(queries) == 6
         connection.close()
 
 

@@ -91,8 +91,13 @@ class Replay:
             self._begin()
         tell_all(self._optimizer, answers[len(self._told) :])
         self._told = list(answers)
-        if sum(value is not None for _, value, *_ in answers) > 1:
+        if self._is_fit_needed(answers):
             self._optimizer.calibrated  # noqa: B018
+
+    def _is_fit_needed(self, answers: Sequence[Answer]) -> bool:
+        """Whether a fit is likely to choose the next question: not the first ones, of which those out are some."""
+        first = self._optimizer.calibration.first(self._optimizer.space)
+        return 2 * len(answers) >= first and sum(value is not None for _, value, *_ in answers) > 1
 
 
 def tell_all(optimizer: Optimizer, answers: Iterable[Answer]) -> None:

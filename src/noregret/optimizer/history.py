@@ -70,6 +70,11 @@ class History:
                 self._points[number] = point
         return np.array(self._points).reshape(len(self._points), len(self.space.groups))
 
+    def point(self, number: int) -> Floats:
+        """One of the points, (d,)."""
+        found = self._points[number]
+        return self.points[number] if found is None else found
+
     def answered(self, number: int) -> int:
         """How often a point has given a value."""
         return self._values[number]

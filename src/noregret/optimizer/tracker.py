@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -34,6 +34,8 @@ from noregret.optimizer.spaces.space import Space
 LOG = logging.getLogger("noregret")
 HARDLY = 0.3
 """Trust below which a measurement is doubted."""
+NEAR = 1e-6
+"""How far rounding may bring the coordinates of params from those of the candidate that they were read from."""
 
 
 class _Weighed(NamedTuple):
@@ -68,8 +70,7 @@ class Tracker:
         self._belief: ExactPosterior | None = None
         self._candidates = np.empty((0, len(history.space.groups)))
         self._arms: dict[int, int] = {}  # the arm of each point that has one
-        self._others: dict[Hashable, int] | None = None  # the arm of each other candidate, by the key of its params
-        self._extra = 0  # how many those are
+        self._extra = 0  # how many arms are mere candidates: the last ones
         self._placed = 0  # points that have an arm or are left out
         self._trust: list[float] = []  # in each arrival; nan for failures and what is left out
         self._suspects: dict[int, float] = {}  # the value of each point whose only measurement is hardly trusted
@@ -218,21 +219,21 @@ class Tracker:
         new = [*range(self._placed, len(self._history.params)), *needed, *recent]
         for number in new:
             if number not in self._arms:
-                arm = self._other(self._history.space.key(self._history.params[number]))
+                arm = self._other(number)
                 if arm is None:
                     return False
                 self._arms[number] = arm
         self._placed = len(self._history.params)
         return True
 
-    def _other(self, key: Hashable) -> int | None:
-        """The arm of the candidate with this key, None if there is none."""
-        if self._others is None:
-            assert self._belief is not None
-            space, points = self.space, self._belief.arms
-            first = len(points) - self._extra
-            self._others = {space.key(p): arm for arm, p in enumerate(space.decode(points[first:]), first)}
-        return self._others.get(key)
+    def _other(self, number: int) -> int | None:
+        """The arm of the candidate with the params of this point, None if there is none."""
+        assert self._belief is not None
+        history, arms = self._history, self._belief.arms
+        first = len(arms) - self._extra
+        near = first + np.flatnonzero((np.abs(arms[first:] - history.point(number)) <= NEAR).all(axis=1))
+        key, params = history.space.key(history.params[number]), self.space.decode(arms[near])
+        return next((arm for arm, its in zip(near.tolist(), params, strict=True) if self.space.key(its) == key), None)
 
     def _build(self, needed: Iterable[int] = ()) -> None:
         """The belief on the points met and all other candidates, after the arrivals that were weighed together."""
@@ -245,7 +246,7 @@ class Tracker:
         self._arms = {number: arm for arm, number in enumerate(shown)}
         self._belief = self._model.prior(np.vstack([points[shown], candidates]))
         self._belief.update([self._arms[number] for number in numbers.tolist()], values, noise=noise)
-        self._others, self._extra, self._placed = None, len(candidates), len(points)
+        self._extra, self._placed = len(candidates), len(points)
         self._suspects = _suspects(numbers, values, trust)
         known = iter(trust.tolist())
         unknown = self._weighed.left_out

@@ -15,8 +15,7 @@ from fastapi.security import HTTPBearer
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from noregret.tune.service import models, routes
-from noregret.tune.service.live import Contradiction, Unknown
-from noregret.tune.service.routes import BadField
+from noregret.tune.service.routes import BadField, Contradiction, Unknown
 from noregret.tune.service.security import Guard
 from noregret.tune.service.studies import AnotherStudy, NoStudy, Studies
 from noregret.tune.study.study import StudyError

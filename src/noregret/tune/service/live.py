@@ -8,10 +8,9 @@ and knows of it.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import count
 from secrets import token_hex
 from threading import Lock
@@ -23,20 +22,13 @@ from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.learning.findings import Findings
 from noregret.tune.service import rows
+from noregret.tune.service.desk import Desk
 from noregret.tune.service.ledger import Entry, Ledger
-from noregret.tune.service.rows import Answer, Proposal
+from noregret.tune.service.rows import Answer, Made, Proposal, Told
 from noregret.tune.service.served import Served, replay_of
 from noregret.tune.service.storage import Storage
 from noregret.tune.store.holder import Silence
 from noregret.tune.study.study import Params
-
-
-class Unknown(LookupError):
-    """There is no trial with this id."""
-
-
-class Contradiction(ValueError):
-    """The trial has another answer."""
 
 
 class Known(NamedTuple):
@@ -52,14 +44,19 @@ class Overtaken(Exception):
     """Another server has changed what a choice was made from."""
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class Wish:
-    """What somebody asks for, and once it is granted, what they get: ids and params."""
+    """What somebody asks for: so many trials, for the client of this name if it has one, in this context."""
 
     count: int
     client: str | None = None
     context: Params | None = None
-    granted: list[tuple[int, Params]] = field(default_factory=list)
+
+
+Granted = list[tuple[int, Params]]
+"""What they get: ids and params."""
+Telling = Desk[Told, Answer | None]
+"""Where answers are laid down."""
 
 
 @dataclass
@@ -87,42 +84,35 @@ class LiveStudy:
     study : Served
     lease : float
         The seconds after which a trial that nobody was heard of goes to another client.
+    pool : Executor
+        Whose threads choose what to measure.
+    telling : Desk
+        Where answers are laid down.
     """
 
-    def __init__(self, storage: Storage, number: int, study: Served, lease: float) -> None:
+    def __init__(
+        self, storage: Storage, number: int, study: Served, lease: float, pool: Executor, telling: Telling
+    ) -> None:
         self.study = study
         bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
         self.constraints = checked_constraints(bounds)
         self._storage, self._ledger, self._replay = storage, Ledger(number, study), replay_of(study)
         self._silence, self._lock = Silence(lease), Lock()
-        self._wishes: deque[Wish] = deque()
         self._latest: Known | None = None
+        self._asking, self._telling = Desk(pool, self._granted), telling
 
-    def ask(self, number: int, client: str | None, context: Params | None) -> list[tuple[int, Params]]:
+    def ask(self, wish: Wish) -> Future[Granted]:
         """Trials to measure, as ids and params: first those that the client has, then lost ones, then new ones.
 
-        Who comes while another one is served waits, and all who have waited are served together: what was learned
-        meanwhile is taken in once.
+        Wishes that wait for the same study are granted together: what was learned meanwhile is taken in once.
         """
-        wish = Wish(number, client, context)
-        self._wishes.append(wish)
-        with self._lock:
-            if not wish.granted:
-                wishes = {id(wish): wish}
-                while self._wishes:
-                    waiting = self._wishes.popleft()
-                    wishes[id(waiting)] = waiting
-                self._storage.patiently(lambda: self._grant(list(wishes.values())))
-        return wish.granted
+        return self._asking.lay(wish)
 
-    def tell(self, number: int, answer: Answer) -> None:
-        """Keep what became of a trial; Contradiction if it has had another answer before, which stands."""
-        entry = self._ledger.entries.get(number) or self._looked_up(number)
-        started = entry.record.started
-        seconds = max((datetime.now() - started).total_seconds(), 0.0) if started else 0.0
-        stands = self._storage.patiently(lambda: self._finished(entry.id, answer, seconds))
-        if stands != answer:
-            raise Contradiction(f"trial {number} {_in_words(stands)}, and this stands")
+    def tell(self, number: int, answer: Answer) -> Future[Answer | None]:
+        """Keep what became of a trial; the answer that stands, the first one; None if there is no such trial."""
+        entry = self._ledger.entries.get(number)
+        made = None if entry is None else Made(entry.id, entry.record.started)
+        return self._telling.lay(Told(self._ledger.study, number, made, answer))
 
     def entries(self) -> list[Entry]:
         """All trials, by number."""
@@ -170,28 +160,15 @@ class LiveStudy:
                 self._latest = Known(entries, len(answers), has_value, optimizer)
             return self._latest
 
-    def _looked_up(self, number: int) -> Entry:
-        with self._lock:
-            self._storage.patiently(self._read_on)
-        try:
-            return self._ledger.entries[number]
-        except KeyError:
-            raise Unknown(f"there is no trial {number}") from None
-
     def _read_on(self) -> None:
         with self._storage.transaction() as connection:
             self._ledger.read_on(connection)
 
-    def _finished(self, trial: int, answer: Answer, seconds: float) -> Answer:
-        """Write an answer; the one that stands."""
-        with self._storage.transaction() as connection:
-            if rows.finish(connection, trial, answer, seconds):
-                return answer
-            (row,) = rows.read(connection, [trial])
-        assert row.answer is not None
-        return row.answer
+    def _granted(self, wishes: Sequence[Wish]) -> list[Granted]:
+        with self._lock:
+            return self._storage.patiently(lambda: self._grant(wishes))
 
-    def _grant(self, wishes: Sequence[Wish]) -> None:
+    def _grant(self, wishes: Sequence[Wish]) -> list[Granted]:
         while True:
             self._read_on()
             plans = [Plan(wish, self._own(wish)) for wish in wishes]
@@ -237,10 +214,10 @@ class LiveStudy:
                 plan.proposals.append(Proposal(params, fresh, _holder(plan.wish), plan.wish.context))
                 fresh = []
 
-    def _write(self, plans: Sequence[Plan]) -> None:
+    def _write(self, plans: Sequence[Plan]) -> list[Granted]:
         """Write down who has what now, all or nothing; Overtaken if what it was chosen from has changed."""
         study, numbers = self._ledger.study, count(self._ledger.newest + 1)
-        granted: list[list[tuple[int, Params]]] = []
+        granted: list[Granted] = []
         with self._storage.transaction() as connection:
             if rows.newest(connection, study) != self._ledger.newest:
                 raise Overtaken
@@ -253,17 +230,12 @@ class LiveStudy:
                     rows.add(connection, study, number, proposal, self._ledger.distributions)
                 old = [(entry.record.number, entry.record.params) for entry in plan.running]
                 granted.append(old + [(number, proposal.params) for number, proposal in new])
-        for plan, trials in zip(plans, granted, strict=True):
-            plan.wish.granted = trials
+        return granted
 
 
 def _holder(wish: Wish) -> dict[str, Any]:
     """Who has a trial, with a word that is another one at every sign of life."""
     return {"client": wish.client, "token": token_hex(8)}
-
-
-def _in_words(answer: Answer) -> str:
-    return f"has failed ({answer.failure})" if answer.value is None else f"was told the value {answer.value!r}"
 
 
 def finite(number: float) -> float | None:

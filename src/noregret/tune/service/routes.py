@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from asyncio import wrap_future
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse
 
 from noregret.optimizer.checking import checked_confidence, checked_tolerance
@@ -14,7 +16,7 @@ from noregret.optimizer.spaces.contexts import Within
 from noregret.tune.page.page import page
 from noregret.tune.service import models
 from noregret.tune.service.ledger import Entry
-from noregret.tune.service.live import Contradiction, LiveStudy, finite
+from noregret.tune.service.live import LiveStudy, Wish, finite
 from noregret.tune.service.rows import Answer
 from noregret.tune.service.studies import Studies
 
@@ -31,6 +33,14 @@ NO_STUDY: Responses = {404: {"model": models.FaultForm, "description": "There is
 OTHER: Responses = {409: {"model": models.FaultForm, "description": "Something else stands already"}}
 
 
+class Unknown(LookupError):
+    """There is no trial with this id."""
+
+
+class Contradiction(ValueError):
+    """The trial has another answer."""
+
+
 class BadField(ValueError):
     """A field of a request is at fault."""
 
@@ -45,9 +55,11 @@ def all_studies(request: Request) -> Studies:
     return found
 
 
-def live(request: Request, name: Annotated[str, Path(max_length=100)]) -> LiveStudy:
+async def live(request: Request, name: Annotated[str, Path(max_length=100)]) -> LiveStudy:
     """The study that a path names."""
-    return all_studies(request)[name]
+    studies = all_studies(request)
+    found = studies.opened(name)
+    return await run_in_threadpool(studies.__getitem__, name) if found is None else found
 
 
 Live = Annotated[LiveStudy, Depends(live)]
@@ -79,31 +91,39 @@ def create(
 
 
 @router.post("/studies/{name}/ask", tags=["trials"], responses=NO_STUDY)
-def ask(study: Live, form: models.AskForm | None = None) -> models.AskedForm:
+async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedForm:
     """What to measure next. The same client key gets the trials that it has not answered again."""
     form = form or models.AskForm()
     context = _context(study, form.context, ("body", "context"))
-    trials = study.ask(form.count, form.client, context)
+    trials = await wrap_future(study.ask(Wish(form.count, form.client, context)))
     return models.AskedForm(trials=[models.TrialForm(id=number, params=params) for number, params in trials])
 
 
 @router.post("/studies/{name}/trials/{id}/tell", tags=["trials"], responses={**NO_STUDY, **OTHER})
-def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
+async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
     """What a trial gave. The same answer twice counts once."""
     try:
         checked_numbers(study.constraints, form.constraints)
     except ValueError as error:
         raise BadField(("body", "constraints"), error) from None
     numbers = {name: number for name, number in (form.constraints or {}).items() if number is not None}
-    study.tell(id, Answer(form.value, form.noise, numbers))
+    await _told(study, id, Answer(form.value, form.noise, numbers))
     return models.TrialState(id=id, state="done", value=form.value)
 
 
 @router.post("/studies/{name}/trials/{id}/fail", tags=["trials"], responses={**NO_STUDY, **OTHER})
-def fail(study: Live, id: Id) -> models.TrialState:
+async def fail(study: Live, id: Id) -> models.TrialState:
     """Say that a trial gave no value."""
-    study.tell(id, Answer(None, failure=FAILED))
+    await _told(study, id, Answer(None, failure=FAILED))
     return models.TrialState(id=id, state="failed", value=None)
+
+
+async def _told(study: LiveStudy, id: int, answer: Answer) -> None:
+    stands = await wrap_future(study.tell(id, answer))
+    if stands is None:
+        raise Unknown(f"there is no trial {id}")
+    if stands != answer:
+        raise Contradiction(f"trial {id} {_in_words(stands)}, and this stands")
 
 
 @router.get("/studies/{name}/trials", tags=["trials"], responses=NO_STUDY)
@@ -167,6 +187,10 @@ def _record(entry: Entry) -> models.RecordForm:
         state="running" if entry.answer is None else "failed" if record.value is None else "done",
         context=entry.context,
     )
+
+
+def _in_words(answer: Answer) -> str:
+    return f"has failed ({answer.failure})" if answer.value is None else f"was told the value {answer.value!r}"
 
 
 def _tolerance(within: str) -> float | str:

@@ -25,6 +25,7 @@ CONTEXT = "noregret:context"
 
 STUDY = sqlalchemy.text("SELECT study_id FROM studies WHERE study_id = :study FOR UPDATE")
 NEWEST = sqlalchemy.text("SELECT number FROM trials WHERE study_id = :study ORDER BY trial_id DESC LIMIT 1")
+FIND = sqlalchemy.text("SELECT trial_id, datetime_start FROM trials WHERE study_id = :study AND number = :number")
 TRIAL = sqlalchemy.text(
     "INSERT INTO trials (study_id, number, state, datetime_start) VALUES (:study, :number, 'RUNNING', :now) "
     "RETURNING trial_id"
@@ -59,6 +60,22 @@ class Proposal(NamedTuple):
     told: Sequence[int]
     holder: dict[str, Any]
     context: Params | None = None
+
+
+class Made(NamedTuple):
+    """A trial that was made: its id in the tables, and when that was."""
+
+    id: int
+    started: datetime | None
+
+
+class Told(NamedTuple):
+    """What is told of a trial of a study; what it was made as, if that is known already."""
+
+    study: int
+    number: int
+    made: Made | None
+    answer: Answer
 
 
 class Row(NamedTuple):
@@ -104,6 +121,24 @@ def hand_over(connection: Any, trial: int, old: dict[str, Any], new: dict[str, A
     """Write down who has a trial now; False, and nothing changed, if it is answered or somebody else has it."""
     values = {"trial": trial, "old": json.dumps(old), "new": json.dumps(new)}
     return bool(connection.execute(HAND_OVER, values).rowcount)
+
+
+def tell(connection: Any, told: Told) -> Answer | None:
+    """Write down what is told, unless the trial has an answer; the one that stands, None if there is no such trial."""
+    made = told.made or find(connection, told.study, told.number)
+    if made is None:
+        return None
+    seconds = max((datetime.now() - made.started).total_seconds(), 0.0) if made.started else 0.0
+    if finish(connection, made.id, told.answer, seconds):
+        return told.answer
+    (row,) = read(connection, [made.id])
+    return row.answer
+
+
+def find(connection: Any, study: int, number: int) -> Made | None:
+    """The trial of a study with this number, None if there is none."""
+    row = connection.execute(FIND, {"study": study, "number": number}).first()
+    return None if row is None else Made(int(row[0]), _time(row[1]))
 
 
 def finish(connection: Any, trial: int, answer: Answer, seconds: float) -> bool:

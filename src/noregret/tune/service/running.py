@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from pathlib import Path
 
 import uvicorn
 
+from noregret.belief.numerics.threads import one_thread
 from noregret.terminal import printable, say
 from noregret.tune.service.app import application
 from noregret.tune.service.security import is_loopback
@@ -40,7 +42,9 @@ def serve(url: str, host: str, port: int, token: str | None, rate: float | None,
             f"{_address(host, door)}  (end with Ctrl-C)",
             f"studies are in {printable(without_password(url))}; {_who(host, token)}",
         )
-        uvicorn.Server(config).run(sockets=[door])
+        gc.freeze()  # what is there now stays: no need to look through it again and again
+        with one_thread():  # studies share the machine; products of their size are no faster on more
+            uvicorn.Server(config).run(sockets=[door])
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock, Thread
 
-from noregret.tune.service.live import LiveStudy
+from noregret.tune.service import rows
+from noregret.tune.service.desk import Desk
+from noregret.tune.service.live import LiveStudy, Telling
 from noregret.tune.service.models import StudyForm
+from noregret.tune.service.rows import Answer, Told
 from noregret.tune.service.served import SERVICE, Served, served
 from noregret.tune.service.storage import Found, Storage
 from noregret.tune.store.opened import BACKUP_SECONDS
@@ -15,6 +20,9 @@ from noregret.tune.study.study import StudyError
 
 OPEN = 64
 """How many studies are kept open; others are read again when they are asked for."""
+CHOOSING = 2
+"""How many studies choose what to measure at the same time. Python computes one thing at a time anyway; the second one
+is there so that no study waits for another one's long fit."""
 
 
 class NoStudy(LookupError):
@@ -36,8 +44,11 @@ class Studies:
     """
 
     def __init__(self, storage: Storage, lease: float) -> None:
-        self._storage, self._lease, self._lock = storage, lease, Lock()
+        self._storage, self._lease = storage, lease
+        self._lock, self._opening = Lock(), Lock()
         self._open: OrderedDict[str, LiveStudy] = OrderedDict()
+        self._choosers, self._writer = ThreadPoolExecutor(CHOOSING), ThreadPoolExecutor(1)
+        self._telling: Telling = Desk(self._writer, self._told)
         self._end = Event()
         self._keeper = Thread(target=self._keep_house, daemon=True)
         self._keeper.start()
@@ -55,29 +66,49 @@ class Studies:
 
     def __getitem__(self, name: str) -> LiveStudy:
         """The study of this name; NoStudy if there is none."""
+        with self._opening:
+            found = self.opened(name) or self._read(name)
         with self._lock:
-            if name not in self._open:
-                self._open[name] = self._opened(name)
-            self._open.move_to_end(name)
+            self._open[name] = found
             while len(self._open) > OPEN:
                 self._open.popitem(last=False)
-            return self._open[name]
+        return found
+
+    def opened(self, name: str) -> LiveStudy | None:
+        """The study of this name if it is open: at once, without a look into the storage."""
+        with self._lock:
+            if name in self._open:
+                self._open.move_to_end(name)
+            return self._open.get(name)
 
     def close(self) -> None:
         """End what was begun."""
         self._end.set()
         self._keeper.join()
+        self._choosers.shutdown()
+        self._writer.shutdown()
         self._storage.close()
 
     def _found(self, name: str) -> Found | None:
         return self._storage.patiently(lambda: self._storage.find(name))
 
-    def _opened(self, name: str) -> LiveStudy:
+    def _read(self, name: str) -> LiveStudy:
         found = self._found(name)
         if found is None or SERVICE not in found.identity:
             raise NoStudy(f"there is no study {name!r}: POST /studies makes one")
         study = served(StudyForm.model_validate(found.identity[SERVICE]), self._storage.url)
-        return LiveStudy(self._storage, found.id, study, self._lease)
+        return LiveStudy(self._storage, found.id, study, self._lease, self._choosers, self._telling)
+
+    def _told(self, answers: Sequence[Told]) -> list[Answer | None]:
+        """Write down answers, of any studies, in one transaction; those that stand."""
+        return self._storage.patiently(lambda: self._written(answers))
+
+    def _written(self, answers: Sequence[Told]) -> list[Answer | None]:
+        # by trial, so that servers which are told the same at once do not wait for each other in a circle
+        order = sorted(range(len(answers)), key=lambda place: answers[place][:2])
+        with self._storage.transaction() as connection:
+            stands = {place: rows.tell(connection, answers[place]) for place in order}
+        return [stands[place] for place in range(len(answers))]
 
     def _keep_house(self) -> None:
         """Make copies, and look for trials that were lost, until the end."""

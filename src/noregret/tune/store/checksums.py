@@ -18,6 +18,9 @@ from noregret.tune.store.holder import HOLDER
 SUM = "noregret:sum"
 """The attribute of a trial that holds its checksum."""
 
+AT_ONCE = 1000
+"""So many trials are looked at together: memory does not grow with what is stored."""
+
 Execute = Callable[[str], Iterable[Any]]
 """Runs a statement on a database and gives its rows."""
 
@@ -30,7 +33,16 @@ def seal(execute: Execute, trial: int, state: str, values: Sequence[float] | Non
 
 def broken_seals(execute: Execute, study: str = "SELECT study_id FROM studies") -> list[int]:
     """The numbers of the trials whose rows do not fit their checksum; ``study`` selects the ids of the studies."""
-    trials = f"SELECT trial_id FROM trials WHERE study_id IN ({study})"
+    ((last,),) = execute(f"SELECT MAX(trial_id) FROM trials WHERE study_id IN ({study})")
+    broken = []
+    for first in range(0, (last or 0) + 1, AT_ONCE):
+        some = f"trial_id >= {first} AND trial_id < {first + AT_ONCE}"
+        broken += _broken_among(execute, f"SELECT trial_id FROM trials WHERE study_id IN ({study}) AND {some}")
+    return broken
+
+
+def _broken_among(execute: Execute, trials: str) -> list[int]:
+    """The numbers of the trials whose rows do not fit their checksum; ``trials`` selects their ids."""
     sums = _sums(execute, trials)  # first of all: a trial that has one is finished, and its rows stay as they are
     params, kept = _params(execute, trials), _kept(execute, trials)
     values: dict[int, list[float]] = defaultdict(list)
