@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from noregret.belief.exact import ExactPosterior
 from noregret.belief.posterior import Rng
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.candidates import sobol
 from noregret.optimizer.choosing.exploring import Kind, hole, rough
 from noregret.optimizer.comparing.baseline import SHARE, is_worth_measuring
+from noregret.optimizer.condensing import Belief
 from noregret.optimizer.constraining.margins import FAINT, Margins, log_chances
 from noregret.optimizer.constraining.questions import POSSIBLE, among_likely, question_scores, recommended
 from noregret.optimizer.history import History
@@ -41,8 +41,8 @@ class Asking:
     ) -> None:
         self._history, self._tracker, self._calibration, self._seed = history, tracker, calibration, seed
         self._out: dict[int, _Out] = {}
-        self._ahead: list[ExactPosterior] = []  # the beliefs as if those in _taken had been measured
-        self._ahead_of: tuple[ExactPosterior, int] | None = None
+        self._ahead: list[Belief] = []  # the beliefs as if those in _taken had been measured
+        self._ahead_of: tuple[Belief, int] | None = None
         self._taken: list[int] = []
 
     def copy(self, history: History, tracker: Tracker) -> Asking:
@@ -126,7 +126,7 @@ class Asking:
         highest = scores.max()
         return self._tracker.met(int(np.argmax(scores >= highest - TIE * abs(highest))))
 
-    def _due(self, belief: ExactPosterior, margins: Margins, out: list[int]) -> int | None:
+    def _due(self, belief: Belief, margins: Margins, out: list[int]) -> int | None:
         """A point that is to be measured again, whatever else is promising: one that is doubted, or the baseline."""
         chances = log_chances(margins, len(belief.arms))
         for number in self._tracker.doubted():
@@ -134,7 +134,7 @@ class Asking:
                 return number
         return self._history.anchor if self._is_baseline_due(belief, margins, out) else None
 
-    def _is_baseline_due(self, belief: ExactPosterior, margins: Margins, out: list[int]) -> bool:
+    def _is_baseline_due(self, belief: Belief, margins: Margins, out: list[int]) -> bool:
         """Whether the baseline is worth another measurement, and few of the questions have gone there."""
         baseline, known = self._history.anchor, len(self._history.arrivals) + len(out)
         if baseline is None or baseline in self._history.unproven:
@@ -148,7 +148,7 @@ class Asking:
     def _rng(self, out: list[int]) -> Rng:
         return np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(out)))
 
-    def _explored(self, kind: Kind, belief: ExactPosterior, margins: Margins, rng: Rng) -> int | None:
+    def _explored(self, kind: Kind, belief: Belief, margins: Margins, rng: Rng) -> int | None:
         """The point of an exploring question; None for the highest upper bound."""
         space, exploring, elsewhere = self._tracker.space, self._calibration.exploring, self._tracker.elsewhere
         likely = among_likely(belief, margins, self._tracker.here)
@@ -159,7 +159,8 @@ class Asking:
             case "hole":
                 places = np.delete(np.arange(len(belief.arms)), elsewhere)
                 worthwhile = log_chances(margins, len(belief.arms))[places] >= math.log(FAINT)
-                return self._tracker.met(int(places[hole(belief.arms[places], self._history.points, worthwhile)]))
+                measured = belief.arms[belief.pulled] if self._tracker.is_moving else self._history.points
+                return self._tracker.met(int(places[hole(belief.arms[places], measured, worthwhile)]))
             case "rough":
                 if not np.isin(belief.pulled, likely.pulled).any():
                     return None
@@ -167,7 +168,7 @@ class Asking:
                 return self._tracker.met(rough(belief, rougher.kernel(np.array(space.groups)), likely.pulled))
         return None
 
-    def _looked_ahead(self, belief: ExactPosterior, margins: Margins, out: list[int]) -> tuple[ExactPosterior, Margins]:
+    def _looked_ahead(self, belief: Belief, margins: Margins, out: list[int]) -> tuple[Belief, Margins]:
         """The beliefs as if these points had been measured and come back as expected."""
         if not out:
             return belief, margins

@@ -13,6 +13,7 @@ covers what comes out. The steps:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -78,10 +79,19 @@ class Calibrated(NamedTuple):
 
     def arriving(self, value: float, noise: float, mean: float, std: float) -> tuple[float, float, float]:
         """Standardised value less the prior mean of f, noise and trust of a measurement where this is believed."""
+        standard, noise = self._standard(value, noise)
+        return standard, noise, self.weighing.arriving(standard - mean, std, noise)
+
+    def distance(self, value: float, noise: float, mean: float, std: float) -> float:
+        """How far a measurement lies from where this is believed, in a Gaussian's standard deviations."""
+        standard, noise = self._standard(value, noise)
+        return self.weighing.distance(abs(standard - mean) / math.hypot(std, noise))
+
+    def _standard(self, value: float, noise: float) -> tuple[float, float]:
+        """Standardised value less the prior mean of f, and noise."""
         standard = float(self.scale.standard(np.array(value))) - self.fit.centre
         unknown = noise != noise
-        noise = self.fit.noise if unknown else float(self.scale.standard_noise(np.array(noise)))
-        return standard, noise, self.weighing.arriving(standard - mean, std, noise)
+        return standard, self.fit.noise if unknown else float(self.scale.standard_noise(np.array(noise)))
 
 
 @dataclass(frozen=True)
@@ -110,6 +120,8 @@ class Calibration:
         When to repeat fitting, and weighing and drawing candidates: see `milestone`.
     longest : int
         Weighing and drawing are repeated after so many answers at the latest: the belief grows with each in between.
+    ask_pace : (int, float, float)
+        When to find out whether f changes, for an optimizer with drift: see `milestone`.
     alternations : int
         How often trust and fit are improved in turn.
     most : int
@@ -130,6 +142,7 @@ class Calibration:
     refit: tuple[int, float] = (400, 1.4)
     refresh: tuple[int, float] = (2000, 1.05)
     longest: int = 100
+    ask_pace: tuple[int, float, float] = (100, 1.2, 50)
     alternations: int = 3
     most: int = 400
     exact: int = 500
@@ -141,15 +154,18 @@ class Calibration:
     def calibrated(self, evidence: Evidence) -> Calibrated:
         """Scale, fit and view of the noise."""
         scale = self.scale(evidence)
-        evidence = scale.standardised(subset(evidence, self.most))
+        views = self.views(scale.standardised(subset(evidence, self.most)))
+        return Calibrated(scale, tuple(view for _, view in views))
+
+    def views(self, evidence: Evidence) -> list[tuple[float, View]]:
+        """The views of standardised measurements, and how well each explains them, the best one first."""
         tried: list[tuple[float, View]] = []
         with threads_for(MANY_SMALL_STEPS):
             for weighing in self.weighings:
                 if len(tried) > 1 and tried[-1][0] <= tried[-2][0]:
                     break  # heavier tails still would explain no more
                 tried.append(self._fitted(evidence, weighing))
-        tried.sort(key=lambda view: -view[0])
-        return Calibrated(scale, tuple(view for _, view in tried))
+        return sorted(tried, key=lambda view: -view[0])
 
     def _fitted(self, evidence: Evidence, weighing: Weighing) -> tuple[float, View]:
         """The fit under one view of the noise, and how well it explains the measurements."""

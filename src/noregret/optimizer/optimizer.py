@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from numbers import Integral
 from threading import RLock
@@ -19,6 +20,7 @@ from noregret.optimizer.comparing.baseline import checked_baseline
 from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.conclusions import Conclusions
 from noregret.optimizer.constraining.constraint import checked_constraints
+from noregret.optimizer.drifting.pace import checked_drift
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.history import FAILURE, History
 from noregret.optimizer.showing.frames import Frames
@@ -46,6 +48,9 @@ class Optimizer:
         What others are compared with, see `gain`: measured first, and again as long as the gain hinges on its noise.
     context : dict, optional
         ``{"load": Float(0, 1), "region": Choice(["eu", "us"])}``: what is given with every question and not chosen.
+    drift : "auto", or float, optional
+        What is best changes as time passes: "auto" finds out whether it does and how fast, a number is the half-life in
+        evaluations, after which half of what was learnt is out of date. Everything is then about now.
     constraints : dict, optional
         ``{"memory": ("<=", 512), "accuracy": (">=", 0.9)}``: numbers that are told with each value, and may be noisy.
     calibration : Calibration, optional
@@ -75,6 +80,7 @@ class Optimizer:
         rng: Any = None,
         baseline: Any = None,
         context: Any = None,
+        drift: Any = None,
         constraints: Any = None,
         calibration: Calibration | None = None,
     ) -> None:
@@ -82,12 +88,13 @@ class Optimizer:
             raise ValueError(f"calibration must be a Calibration, got {calibration!r}")
         self.space, self.goal = as_space(space), checked_goal(goal)
         self.calibration, self.constraints = calibration or Calibration(), checked_constraints(constraints)
+        self.drift = checked_drift(drift)
         self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
         self._history = History(self._contexts.whole)
         self.context = None if context is None else dict(context)
         self.baseline = None if baseline is None else checked_baseline(self._contexts, baseline)
         self._history.anchor = None if baseline is None else self._history.meet(self.baseline)
-        self._tracker = Tracker(self._history, self.calibration, seed, self.constraints.values())
+        self._tracker = Tracker(self._history, self.calibration, seed, self.constraints.values(), self.drift)
         self._asking = Asking(self._history, self._tracker, self.calibration, seed)
         self._conclusions = Conclusions(self._history, self._tracker, self._contexts, self.calibration, goal, seed)
         self._frames = Frames(self._contexts, self.constraints, self._conclusions.sign)
@@ -254,6 +261,15 @@ class Optimizer:
     def calibrated(self) -> Calibrated:
         """Scale, kernel, noise and view of the noise that the measurements led to, as of the last milestone."""
         return self._tracker.calibrated
+
+    @property
+    @alone
+    def half_life(self) -> float:
+        """The evaluations after which half of what was learnt is out of date; infinite if nothing is found to change.
+
+        Given with `drift`, or found out at the last milestone if that is "auto".
+        """
+        return self._tracker.calibrated.fit.half_life if self._history.measured > 1 else math.inf
 
     @property
     @alone
