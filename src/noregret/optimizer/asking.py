@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +52,16 @@ class Asking:
         twin._out = dict(self._out)
         return twin
 
+    @property
+    def out(self) -> dict[int, int]:
+        """The points of the trials that are out and not lost, by the trials' ids."""
+        arrivals = len(self._history.arrivals)
+        return {id: out.number for id, out in self._out.items() if arrivals < out.lost_at}
+
+    def take_over(self, other: Asking, fewer: int, numbers: Mapping[int, int]) -> None:
+        """The trials of another that are out and not lost, so many arrivals being forgotten and points renumbered."""
+        self._out = {id: _Out(numbers[place], other._out[id].lost_at - fewer) for id, place in other.out.items()}
+
     def sent(self, id: int, number: int) -> None:
         """A trial at this point is out."""
         with_it = len(self._outstanding()) + 1
@@ -78,8 +89,7 @@ class Asking:
 
     def _outstanding(self) -> list[int]:
         """Points of the trials that are out and not lost."""
-        arrivals = len(self._history.arrivals)
-        return [out.number for out in self._out.values() if arrivals < out.lost_at]
+        return list(self.out.values())
 
     def _design(self, index: int) -> int | None:
         """Point ``index`` of a Sobol sequence, or the next one that has not been met, None if there is none.
@@ -119,7 +129,8 @@ class Asking:
             upper = self._calibration.exploring.upper(ahead.mean, ahead.std)
             scores = upper + log_chances(margins, len(upper)) if margins else upper
         else:
-            scores = question_scores(self._calibration.rule, ahead, margins, rng, self._tracker.here)
+            rule = self._calibration.moving_rule if self._tracker.is_moving else self._calibration.rule
+            scores = question_scores(rule, ahead, margins, rng, self._tracker.here)
         scores[self._tracker.elsewhere] = -np.inf
         if len(hopeless) < np.count_nonzero(scores > -np.inf):
             scores[hopeless] = -np.inf

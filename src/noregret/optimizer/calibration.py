@@ -22,7 +22,7 @@ import numpy as np
 
 from noregret.belief.numerics.threads import SMALL, threads_for
 from noregret.belief.posterior import Floats
-from noregret.decision.rules import Rule
+from noregret.decision.rules import UCB, Rule
 from noregret.decision.schedules import Constant, Schedule
 from noregret.optimizer.choosing.candidates import Candidates
 from noregret.optimizer.choosing.exploring import Exploring
@@ -107,6 +107,8 @@ class Calibration:
         The last argument is where to start.
     rule : Rule
         Scores what could be asked for next.
+    moving_rule : Rule
+        The same while f is found to change.
     caution : Schedule
         `Optimizer.best` recommends the largest mean - caution * std.
     interval : Schedule
@@ -134,6 +136,7 @@ class Calibration:
     weighings: tuple[Weighing, ...] = (Equal(), StudentT(4.0), StudentT(2.0))
     fit: Callable[[Evidence, Floats, Fit | None], Fit] = field(default_factory=FitMatern)
     rule: Rule = field(default_factory=SaturatedImprovement)
+    moving_rule: Rule = field(default_factory=lambda: UCB(Constant(2.0)))
     caution: Schedule = field(default=Constant(2.0))
     interval: Schedule = field(default_factory=SimultaneousWidth)
     candidates: Candidates = field(default_factory=Candidates)
@@ -142,7 +145,7 @@ class Calibration:
     refit: tuple[int, float] = (400, 1.4)
     refresh: tuple[int, float] = (2000, 1.05)
     longest: int = 100
-    ask_pace: tuple[int, float, float] = (100, 1.2, 50)
+    ask_pace: tuple[int, float, float] = (100, 1.2, 100)
     alternations: int = 3
     most: int = 400
     exact: int = 500

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +60,18 @@ class History:
             if isinstance(value, list | dict | set):
                 setattr(twin, name, value.copy())
         return twin
+
+    def last(self, count: int, needed: Iterable[int]) -> tuple[History, dict[int, int]]:
+        """A history of the last so many arrivals and these points, and the new number of each point that is left."""
+        twin = History(self.space)
+        kept = self.arrivals[-count:]
+        anchors = [] if self.anchor is None else [self.anchor]
+        left = dict.fromkeys([*anchors, *(arrival.where for arrival in kept), *needed])
+        numbers = {number: twin.meet(self.params[number], self._points[number]) for number in left}
+        twin.anchor = None if self.anchor is None else numbers[self.anchor]
+        for arrival in kept:
+            twin.add(arrival._replace(where=numbers[arrival.where]))
+        return twin, numbers
 
     @property
     def points(self) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from noregret.decision.playing import seed_sequence
+from noregret.decision.playing import child, seed_sequence
 from noregret.optimizer.alone import alone
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
@@ -22,13 +22,16 @@ from noregret.optimizer.conclusions import Conclusions
 from noregret.optimizer.constraining.constraint import checked_constraints
 from noregret.optimizer.drifting.pace import checked_drift
 from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.history import FAILURE, History
+from noregret.optimizer.history import FAILURE, Arrival, History
 from noregret.optimizer.showing.frames import Frames
 from noregret.optimizer.showing.words import Standing
 from noregret.optimizer.spaces.contexts import Pair, checked_contexts
 from noregret.optimizer.spaces.table import as_space
 from noregret.optimizer.tracker import Tracker
 from noregret.optimizer.trials import Answer, Measurement, Trial, Trials
+
+KEPT = 1000
+"""With drift, so many of the last answers are kept at least, and fewer than twice as many."""
 
 
 class Optimizer:
@@ -94,9 +97,8 @@ class Optimizer:
         self.context = None if context is None else dict(context)
         self.baseline = None if baseline is None else checked_baseline(self._contexts, baseline)
         self._history.anchor = None if baseline is None else self._history.meet(self.baseline)
-        self._tracker = Tracker(self._history, self.calibration, seed, self.constraints.values(), self.drift)
-        self._asking = Asking(self._history, self._tracker, self.calibration, seed)
-        self._conclusions = Conclusions(self._history, self._tracker, self._contexts, self.calibration, goal, seed)
+        self._seed, self._forgotten = seed, 0
+        self._learn_from(self._history)
         self._frames = Frames(self._contexts, self.constraints, self._conclusions.sign)
         self._trials, self._lock = Trials(), RLock()
 
@@ -149,7 +151,7 @@ class Optimizer:
             The context that params were measured in, if there are contexts; a trial knows its own.
         """
         arrival = self._frames.arrival(value, noise, constraints)
-        self._history.add(arrival._replace(where=self._resolved(trial, context, failing=False)))
+        self._add(arrival._replace(where=self._resolved(trial, context, failing=False)))
 
     @alone
     def tell_many(self, frame: Any) -> None:
@@ -163,7 +165,7 @@ class Optimizer:
             nothing. What has no column or an empty cell was not measured.
         """
         for (params, context), arrival in self._frames.arrivals(frame):
-            self._history.add(arrival._replace(where=self._resolved(params, context, arrival.failed)))
+            self._add(arrival._replace(where=self._resolved(params, context, arrival.failed)))
 
     @alone
     def fail(self, trial: Trial | Any, context: Any = None) -> None:
@@ -173,7 +175,7 @@ class Optimizer:
         """
         if isinstance(trial, Trial) and self._trials.has_failed(trial):
             return
-        self._history.add(FAILURE._replace(where=self._resolved(trial, context, failing=True)))
+        self._add(FAILURE._replace(where=self._resolved(trial, context, failing=True)))
 
     @alone
     def best(self, context: Any = None) -> Estimate:
@@ -254,7 +256,8 @@ class Optimizer:
         best = self.best() if values and not self._contexts.contexts else None  # each context has another best
         gain = self.gain() if self._conclusions.has_gain else None
         failed = len(self._history.arrivals) - values
-        return Standing(self.goal, self.space.names, self.constraints, values, failed, out, best, gain)
+        names, half_life = self.space.names, self.half_life
+        return Standing(self.goal, names, self.constraints, values, failed, out, best, gain, half_life)
 
     @property
     @alone
@@ -304,6 +307,26 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state | {"_lock": RLock()})
+
+    def _learn_from(self, history: History) -> None:
+        """Everything is a function of this history and the seed; a new one where an older history was forgotten."""
+        seed = child(self._seed, 6, self._forgotten) if self._forgotten else self._seed
+        self._history = history
+        self._tracker = Tracker(history, self.calibration, seed, self.constraints.values(), self.drift)
+        self._asking = Asking(history, self._tracker, self.calibration, seed)
+        self._conclusions = Conclusions(history, self._tracker, self._contexts, self.calibration, self.goal, seed)
+
+    def _add(self, arrival: Arrival) -> None:
+        """Take in an answer; where things may change, the older half is forgotten when there are twice `KEPT`."""
+        self._history.add(arrival)
+        if self.drift is None or len(self._history.arrivals) < 2 * KEPT:
+            return
+        out, asking = self._asking.out, self._asking
+        self._forgotten += KEPT
+        history, numbers = self._history.last(KEPT, out.values())
+        self._trials.forget(KEPT, set(out), numbers)
+        self._learn_from(history)
+        self._asking.take_over(asking, KEPT, numbers)
 
     def _sent(self, number: int) -> Trial:
         """A new trial at this point."""

@@ -27,10 +27,10 @@ PRIOR = 6.0
 ENOUGH = 30
 """With fewer measurements nobody looks whether f changes."""
 
-NEWEST = 100
+NEWEST = 80
 """So many of the newest measurements are looked at,"""
 
-OLDER = 100
+OLDER = 40
 """and so many of the older ones, evenly spread."""
 
 TRIED = (10.0, 30.0, 100.0, 300.0)
@@ -42,7 +42,7 @@ LONGEST = 10_000.0
 MEMORY = 5.0
 """What is older than so many half-lives is no part of the belief: it explains 1/32 of the variance at most."""
 
-MOST = 300
+MOST = 200
 """Measurements that a belief about now is made of at most, half of them the newest."""
 
 
@@ -59,8 +59,8 @@ def checked_drift(drift: Any) -> Drift:
     if not isinstance(drift, bool) and isinstance(drift, Real) and 1 <= float(drift) <= LONGEST:
         return float(drift)
     raise ValueError(
-        f"drift must be None, 'auto', or a half-life in evaluations from 1 to {LONGEST:g}, got {drift!r}: leave it out "
-        "if nothing changes, or let 'auto' find out"
+        f"drift must be 'auto' or a half-life, which must be a number of evaluations from 1 to {LONGEST:g}, got "
+        f"{drift!r}: leave it out if nothing changes, or let 'auto' find out"
     )
 
 
@@ -125,8 +125,8 @@ def is_moving(found: Calibrated) -> bool:
 
 
 def renewal(half_life: float) -> int:
-    """After how many answers measurements are weighed and candidates drawn anew: a tenth of the half-life."""
-    return int(np.clip(half_life / 10, 5, 25))
+    """After how many answers measurements are weighed and candidates drawn anew: a fifth of the half-life."""
+    return int(np.clip(half_life / 5, 5, 40))
 
 
 def of_now(found: Calibrated, evidence: Evidence, now: int) -> Evidence:

@@ -113,8 +113,8 @@ class FitMatern:
     enough: int = 50
     noise: float = 0.3
     noise_spread: float = 1.5
-    half_life: float = 100.0
-    half_life_spread: float = 1.0
+    half_life: float = 50.0
+    half_life_spread: float = 0.7
 
     def __call__(self, evidence: Evidence, trust: Floats, start: Fit | None = None) -> Fit:
         """Fit standardised measurements with trust w, (n,), from ``start`` or from the priors' medians."""
