@@ -2,22 +2,22 @@
 
 Two views of the same measurements compete: f stays as it is, or it changes with a half-life that is fitted like the
 rest (see `fit`). Heuristic: the second must explain them better by `PRIOR` nats, since things mostly stay as they are,
-and a kernel that is not quite right finds excuses in time.
+and a kernel that is not quite right finds excuses in time. That is asked under the view of the noise that goes best
+with a change: who believes in none may else take all that is out of date for heavy tails. With heavier tails a world
+that stays must still explain less.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 
-from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Ints
-from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated, Calibration, View
+from noregret.optimizer.calibration import Calibrated, Calibration
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.fit import log_likelihood
 
@@ -94,12 +94,14 @@ class Pace:
         self._calibration, self.half_life = calibration, drift if isinstance(drift, float) else None
 
     def is_likely(self, still: Calibrated, evidence: Evidence, now: int) -> bool:
-        """Whether a look at some half-lives, all else being as fitted by one who believes in none, speaks for one."""
+        """Whether a look at some half-lives, all else being as fitted by one who believes in none, speaks for one.
+
+        All measurements are trusted alike: heavy tails would explain away what contradicts the past.
+        """
         if self.half_life is not None:
             return True
         chosen = looked_at(evidence)
-        moving, fit = still.scale.standardised(evidence.aged(chosen, now)), still.fit
-        trust = np.minimum(still.weighing.trust(still.scale.standardised(evidence), fit)[chosen], 1.0)
+        moving, fit, trust = still.scale.standardised(evidence.aged(chosen, now)), still.fit, np.ones(chosen.size)
         before = log_likelihood(still.scale.standardised(evidence.chosen(chosen)), trust, fit)
         return any(log_likelihood(moving, trust, replace(fit, half_life=tried)) > before for tried in TRIED)
 
@@ -107,16 +109,13 @@ class Pace:
         """The scale and the views that explain the newest measurements best: with a half-life, or without one."""
         chosen = looked_at(evidence)
         scale = self._calibration.scale(evidence.chosen(chosen))
-        moving = self._views(scale.standardised(evidence.aged(chosen, now, self.half_life)))
+        moving = self._calibration.views(scale.standardised(evidence.aged(chosen, now, self.half_life)))
         if self.half_life is None:
-            still = self._views(scale.standardised(evidence.chosen(chosen)))
-            if moving[0][0] < still[0][0] + PRIOR:
+            still = self._calibration.views(scale.standardised(evidence.chosen(chosen)))
+            same = next((score for score, view in still if view.weighing == moving[0][1].weighing), -math.inf)
+            if moving[0][0] < max(still[0][0], same + PRIOR):
                 moving = still
         return Calibrated(scale, tuple(view for _, view in moving))
-
-    def _views(self, evidence: Evidence) -> Sequence[tuple[float, View]]:
-        with threads_for(MANY_SMALL_STEPS):
-            return self._calibration.views(evidence)
 
 
 def is_moving(found: Calibrated) -> bool:
