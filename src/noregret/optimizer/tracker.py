@@ -162,12 +162,16 @@ class Tracker:
     def is_moving(self) -> bool:
         """Whether f is found to change, so that the belief is about now."""
         self.belief()
+        return self._moves
+
+    @property
+    def _moves(self) -> bool:
         return self._fitted is not None and is_moving(self._fitted)
 
     @property
     def _fitted_key(self) -> tuple[int, bool]:
         """After how many arrivals the last fit was made, and whether f was found to change."""
-        return self._fitted_at, self._fitted is not None and is_moving(self._fitted)
+        return self._fitted_at, self._moves
 
     def doubted(self) -> list[int]:
         """Points that are worth a second measurement: the only one would be the best of all, but is hardly trusted.
@@ -226,20 +230,27 @@ class Tracker:
         """Weigh the first ``stop`` arrivals."""
         assert self._fitted is not None
         evidence, numbers = self._history.evidence(stop)
-        telling = of_now(self._fitted, evidence, stop) if is_moving(self._fitted) else self._telling(evidence, numbers)
+        telling, observed = self._of_now(evidence, numbers, stop) if self._moves else self._telling(evidence, numbers)
         self._calibrated, values, trust, noise, self._model, self._measured = conditioned(self._fitted, telling)
         assert telling.when is not None
-        observed = numbers[telling.where if telling.ages is None else telling.origin]
         left_out = frozenset(numbers.tolist()) - frozenset(observed.tolist())
         self._weighed = _Weighed(stop, self._fitted, left_out, telling.when, observed, values, noise, trust)
 
-    def _telling(self, evidence: Evidence, numbers: Ints) -> Evidence:
-        """What the belief is made of if f stays as it is, standardised."""
+    def _of_now(self, evidence: Evidence, numbers: Ints, stop: int) -> tuple[Evidence, Ints]:
+        """What the belief is made of if f changes, standardised, and the point of each observation."""
+        assert self._fitted is not None
+        telling = of_now(self._fitted, evidence, stop)
+        assert telling.origin is not None
+        return telling, numbers[telling.origin]
+
+    def _telling(self, evidence: Evidence, numbers: Ints) -> tuple[Evidence, Ints]:
+        """What the belief is made of if f stays as it is, standardised, and the point of each observation."""
         assert self._fitted is not None
         evidence, space = self._fitted.scale.standardised(evidence), self._history.space
         most = self._calibration.exact if space.count > self._calibration.candidates.few else len(numbers)
         kept = np.union1d(essential(self._fitted, evidence, most), np.flatnonzero(numbers == self._history.anchor))
-        return evidence.only(kept)
+        telling = evidence.only(kept)
+        return telling, numbers[kept][telling.where]
 
     def _draw(self, stop: int, needed: Iterable[int]) -> None:
         """Draw candidates in the light of the first ``stop`` arrivals."""
