@@ -10,10 +10,7 @@ through or told after a restart: the belief is the same, up to rounding. It is m
 from __future__ import annotations
 
 import copy
-import logging
-import math
 from collections.abc import Hashable, Iterable
-from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,14 +24,13 @@ from noregret.optimizer.condensing import Belief, conditioned, essential
 from noregret.optimizer.constraining.constraint import Constraint
 from noregret.optimizer.constraining.margins import Margins, Side
 from noregret.optimizer.constraining.questions import penalised
-from noregret.optimizer.drifting.pace import Drift, is_moving, of_now, renewal
-from noregret.optimizer.drifting.watch import Watch
+from noregret.optimizer.drifting.fits import Fits
+from noregret.optimizer.drifting.pace import Drift, is_moving, of_now
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.history import UNKNOWN, Arrival, History
 from noregret.optimizer.spaces.contexts import Within
 from noregret.optimizer.spaces.space import Space
 
-LOG = logging.getLogger("noregret")
 HARDLY = 0.3
 """Trust below which a measurement is doubted."""
 
@@ -65,11 +61,10 @@ class Tracker:
     ) -> None:
         self._history, self._calibration, self._seed = history, calibration, seed
         self.space = history.space  # where candidates are: all of it, or one context
-        self._watch = None if drift is None else Watch(history, calibration, drift)
+        self._fits = Fits(history, calibration, drift)
         self._sides = [Side(history, calibration, drift, *numbered) for numbered in enumerate(constraints)]
-        self._still: tuple[int, Calibrated] | None = None  # as of the last milestone for fitting, if f stays as it is
         self._fitted_at = 0
-        self._fitted: Calibrated | None = None  # the same, or as f was found to change
+        self._fitted: Calibrated | None = None  # as of the last milestone for fitting
         self._calibrated: Calibrated | None = None  # the same, its views in the order of the last weighing
         self._weighed: _Weighed | None = None
         self._measured: Belief | None = None  # at the points that were weighed
@@ -86,7 +81,7 @@ class Tracker:
         """The same for a copy of the history."""
         twin = copy.copy(self)
         twin._history = history
-        twin._watch = None if self._watch is None else self._watch.copy(history)
+        twin._fits = self._fits.copy(history)
         twin._sides = [side.copy(history) for side in self._sides]
         twin._belief = None if self._belief is None else self._belief.copy()
         twin._arms, twin._trust, twin._suspects = dict(self._arms), list(self._trust), dict(self._suspects)
@@ -192,7 +187,8 @@ class Tracker:
 
     def belief(self, needed: Iterable[int] = ()) -> Belief:
         """What is believed after all arrivals, at least two of which have a value, with the needed points as arms."""
-        arrivals, draw_at = len(self._history.arrivals), self._fit()
+        self._fitted_at, self._fitted, draw_at = self._fits.latest()
+        arrivals = len(self._history.arrivals)
         if self._belief is None or self._weighed is None or self._weighed[:2] != (draw_at, self._fitted):
             with threads_for(MANY_SMALL_STEPS):
                 self._draw(draw_at, needed)
@@ -202,29 +198,6 @@ class Tracker:
         while len(self._trust) < arrivals:
             self._take(len(self._trust))
         return self._belief
-
-    def _fit(self) -> int:
-        """Fit the arrivals up to the last milestone; how many are to be weighed together."""
-        arrivals, calibration = len(self._history.arrivals), self._calibration
-        first = max(calibration.first(self._history.space), self._history.usable)
-        fit_at = milestone(arrivals, first, *calibration.refit)
-        moving = None
-        if self._watch is not None:
-            asked_at = max(fit_at, milestone(arrivals, first, *calibration.ask_pace))
-            moving = self._watch.moving(asked_at, partial(self._if_still, fit_at))
-        if moving is not None:
-            self._fitted_at, self._fitted = moving
-            return arrivals - (arrivals - self._fitted_at) % renewal(self._fitted.fit.half_life)
-        self._fitted_at, self._fitted = fit_at, self._if_still(fit_at)
-        return max(fit_at, milestone(arrivals, first, *calibration.refresh, calibration.longest))
-
-    def _if_still(self, stop: int) -> Calibrated:
-        """The fit to the first ``stop`` arrivals if f stays as it is."""
-        if self._still is None or self._still[0] != stop:
-            self._still = stop, self._calibration.calibrated(self._history.evidence(stop)[0])
-            fit = self._still[1].fit
-            LOG.debug("fitted after %d answers: noise %.3g, lengthscales %s", stop, fit.noise, fit.lengthscales)
-        return self._still[1]
 
     def _weigh(self, stop: int) -> None:
         """Weigh the first ``stop`` arrivals."""
@@ -341,17 +314,3 @@ def others(candidates: Floats, points: Floats) -> Floats:
     known = {point.tobytes() for point in points + 0.0}  # -0.0 becomes 0.0, so that equal points have equal bytes
     new = {candidate.tobytes(): i for i, candidate in reversed(list(enumerate(candidates + 0.0)))}
     return candidates[sorted(i for point, i in new.items() if point not in known)]
-
-
-@lru_cache(maxsize=16)
-def milestone(count: int, first: int, eager: int, growth: float, longest: float = math.inf) -> int:
-    """The last milestone not above ``count``, or ``count`` itself before the first one.
-
-    From one milestone m to the next it is m / eager of m, at least 1 and at most what makes it grow by ``growth``, nor
-    more than ``longest``: they are close at first, when a measurement changes much and costs little, and later evenly
-    spaced in ln m.
-    """
-    at = min(count, first)
-    while (after := at + max(1, int(min(at * min(at / eager, growth - 1), longest)))) <= count:
-        at = after
-    return at
