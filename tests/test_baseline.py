@@ -209,8 +209,8 @@ def test_a_baseline_survives_a_long_history():
     opt.tell_many([row | {"value": bowl(row) + 0.1 * rng.standard_normal()} for row in rows])
     found = opt._conclusions.certificate()
     assert len(found.measured) < 550
-    assert found.measured[found.anchor] == pytest.approx([0.9, 0.8])
-    assert found.anchor in found._telling()
+    assert found.measured[found.anchors[0]] == pytest.approx([0.9, 0.8])
+    assert found.anchors[0] in found._telling()
     gain = opt.gain()
     assert gain.lower <= bowl(TODAY) - bowl(gain.best.params) <= gain.upper
 

@@ -14,6 +14,7 @@ from noregret.optimizer.choosing.candidates import Candidates, around, shifted, 
 from noregret.optimizer.choosing.improvement import SaturatedImprovement
 from noregret.optimizer.choosing.widths import FittedWidth, SimultaneousWidth
 from noregret.optimizer.condensing import essential
+from noregret.optimizer.drifting.fits import milestone
 from noregret.optimizer.failures import hopeless
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.fit import CENTRE, Fit, FitMatern, _Likelihood, log_likelihood
@@ -21,7 +22,6 @@ from noregret.optimizer.fitting.scaling import RobustScale, Scale
 from noregret.optimizer.fitting.weights import StudentT, smoothed
 from noregret.optimizer.history import UNKNOWN, Arrival, History
 from noregret.optimizer.spaces.space import Product
-from noregret.optimizer.tracker import milestone
 
 
 def evidence(points=30, measurements=45, dimension=3, seed=0, told=False, noise=None):

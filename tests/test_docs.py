@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 WARNINGS = ("-W", "error", "-W", "ignore::DeprecationWarning")  # old versions of others do what newer ones deprecate
 EXAMPLES = {
+    "optimizer_drift": ["optimizer_drift.svg"],
     "first_steps": ["first_steps.svg"],
     "heavy_tails": ["heavy_tails.svg"],
     "many_arms": ["many_arms.svg", "shrinking.svg"],

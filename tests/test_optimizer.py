@@ -648,7 +648,9 @@ def test_a_trial_of_another_optimizer_is_refused():
     opt, other = Optimizer(SQUARE, rng=0), Optimizer(SQUARE, rng=1)
     mine, foreign = opt.ask(), other.ask()
     for answer in (lambda: opt.tell(foreign, 1.0), lambda: opt.fail(foreign)):
-        with pytest.raises(ValueError, match="trial 0 is not one of this optimizer's: tell its params instead"):
+        with pytest.raises(
+            ValueError, match="trial 0 is not one of this optimizer's, or it was forgotten: tell its params instead"
+        ):
             answer()
     assert not opt.measurements
     opt.tell(foreign.params, 1.0)

@@ -209,6 +209,13 @@ class ExactPosterior:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
         return self._conditioning.covariance(first, second)
 
+    def under(self, kernel: Kernel) -> Self:
+        """What the same rewards would say about the pulled arms if f had another kernel."""
+        (averages, noise), pulled = self.pooled, self.pulled
+        other: Self = ExactGP(kernel, self.ridge).prior(self._arms[pulled])
+        other.update(np.arange(len(averages)), averages, noise=noise / self.ridge)
+        return other
+
     def copy(self) -> Self:
         """An independent posterior with the same knowledge."""
         twin = copy.copy(self)

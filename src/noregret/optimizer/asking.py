@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from noregret.belief.exact import ExactPosterior
 from noregret.belief.posterior import Rng
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.candidates import sobol
 from noregret.optimizer.choosing.exploring import Kind, hole, rough
 from noregret.optimizer.comparing.baseline import SHARE, is_worth_measuring
+from noregret.optimizer.condensing import Belief
 from noregret.optimizer.constraining.margins import FAINT, Margins, log_chances
 from noregret.optimizer.constraining.questions import POSSIBLE, among_likely, question_scores, recommended
 from noregret.optimizer.history import History
@@ -41,8 +42,8 @@ class Asking:
     ) -> None:
         self._history, self._tracker, self._calibration, self._seed = history, tracker, calibration, seed
         self._out: dict[int, _Out] = {}
-        self._ahead: list[ExactPosterior] = []  # the beliefs as if those in _taken had been measured
-        self._ahead_of: tuple[ExactPosterior, int] | None = None
+        self._ahead: list[Belief] = []  # the beliefs as if those in _taken had been measured
+        self._ahead_of: tuple[Belief, int] | None = None
         self._taken: list[int] = []
 
     def copy(self, history: History, tracker: Tracker) -> Asking:
@@ -50,6 +51,16 @@ class Asking:
         twin = Asking(history, tracker, self._calibration, self._seed)
         twin._out = dict(self._out)
         return twin
+
+    @property
+    def out(self) -> dict[int, int]:
+        """The points of the trials that are out and not lost, by the trials' ids."""
+        arrivals = len(self._history.arrivals)
+        return {id: out.number for id, out in self._out.items() if arrivals < out.lost_at}
+
+    def take_over(self, other: Asking, fewer: int, numbers: Mapping[int, int]) -> None:
+        """The trials of another that are out and not lost, so many arrivals being forgotten and points renumbered."""
+        self._out = {id: _Out(numbers[place], other._out[id].lost_at - fewer) for id, place in other.out.items()}
 
     def sent(self, id: int, number: int) -> None:
         """A trial at this point is out."""
@@ -78,8 +89,7 @@ class Asking:
 
     def _outstanding(self) -> list[int]:
         """Points of the trials that are out and not lost."""
-        arrivals = len(self._history.arrivals)
-        return [out.number for out in self._out.values() if arrivals < out.lost_at]
+        return list(self.out.values())
 
     def _design(self, index: int) -> int | None:
         """Point ``index`` of a Sobol sequence, or the next one that has not been met, None if there is none.
@@ -119,14 +129,15 @@ class Asking:
             upper = self._calibration.exploring.upper(ahead.mean, ahead.std)
             scores = upper + log_chances(margins, len(upper)) if margins else upper
         else:
-            scores = question_scores(self._calibration.rule, ahead, margins, rng, self._tracker.here)
+            rule = self._calibration.moving_rule if self._tracker.is_moving else self._calibration.rule
+            scores = question_scores(rule, ahead, margins, rng, self._tracker.here)
         scores[self._tracker.elsewhere] = -np.inf
         if len(hopeless) < np.count_nonzero(scores > -np.inf):
             scores[hopeless] = -np.inf
         highest = scores.max()
         return self._tracker.met(int(np.argmax(scores >= highest - TIE * abs(highest))))
 
-    def _due(self, belief: ExactPosterior, margins: Margins, out: list[int]) -> int | None:
+    def _due(self, belief: Belief, margins: Margins, out: list[int]) -> int | None:
         """A point that is to be measured again, whatever else is promising: one that is doubted, or the baseline."""
         chances = log_chances(margins, len(belief.arms))
         for number in self._tracker.doubted():
@@ -134,7 +145,7 @@ class Asking:
                 return number
         return self._history.anchor if self._is_baseline_due(belief, margins, out) else None
 
-    def _is_baseline_due(self, belief: ExactPosterior, margins: Margins, out: list[int]) -> bool:
+    def _is_baseline_due(self, belief: Belief, margins: Margins, out: list[int]) -> bool:
         """Whether the baseline is worth another measurement, and few of the questions have gone there."""
         baseline, known = self._history.anchor, len(self._history.arrivals) + len(out)
         if baseline is None or baseline in self._history.unproven:
@@ -148,7 +159,7 @@ class Asking:
     def _rng(self, out: list[int]) -> Rng:
         return np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(out)))
 
-    def _explored(self, kind: Kind, belief: ExactPosterior, margins: Margins, rng: Rng) -> int | None:
+    def _explored(self, kind: Kind, belief: Belief, margins: Margins, rng: Rng) -> int | None:
         """The point of an exploring question; None for the highest upper bound."""
         space, exploring, elsewhere = self._tracker.space, self._calibration.exploring, self._tracker.elsewhere
         likely = among_likely(belief, margins, self._tracker.here)
@@ -159,7 +170,8 @@ class Asking:
             case "hole":
                 places = np.delete(np.arange(len(belief.arms)), elsewhere)
                 worthwhile = log_chances(margins, len(belief.arms))[places] >= math.log(FAINT)
-                return self._tracker.met(int(places[hole(belief.arms[places], self._history.points, worthwhile)]))
+                measured = belief.arms[belief.pulled] if self._tracker.is_moving else self._history.points
+                return self._tracker.met(int(places[hole(belief.arms[places], measured, worthwhile)]))
             case "rough":
                 if not np.isin(belief.pulled, likely.pulled).any():
                     return None
@@ -167,7 +179,7 @@ class Asking:
                 return self._tracker.met(rough(belief, rougher.kernel(np.array(space.groups)), likely.pulled))
         return None
 
-    def _looked_ahead(self, belief: ExactPosterior, margins: Margins, out: list[int]) -> tuple[ExactPosterior, Margins]:
+    def _looked_ahead(self, belief: Belief, margins: Margins, out: list[int]) -> tuple[Belief, Margins]:
         """The beliefs as if these points had been measured and come back as expected."""
         if not out:
             return belief, margins

@@ -13,6 +13,7 @@ covers what comes out. The steps:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -21,7 +22,7 @@ import numpy as np
 
 from noregret.belief.numerics.threads import SMALL, threads_for
 from noregret.belief.posterior import Floats
-from noregret.decision.rules import Rule
+from noregret.decision.rules import UCB, Rule
 from noregret.decision.schedules import Constant, Schedule
 from noregret.optimizer.choosing.candidates import Candidates
 from noregret.optimizer.choosing.exploring import Exploring
@@ -88,10 +89,21 @@ class Calibrated(NamedTuple):
 
     def arriving(self, value: float, noise: float, mean: float, std: float) -> tuple[float, float, float]:
         """Standardised value less the prior mean of f, noise and trust of a measurement where this is believed."""
+        standard, noise = self._standard(value, noise)
+        return standard, noise, self.weighing.arriving(standard - mean, std, noise)
+
+    def distance(self, value: float, noise: float, mean: float, std: float) -> float:
+        """How far a measurement lies from where this is believed, in a Gaussian's standard deviations."""
+        standard, noise = self._standard(value, noise)
+        return self.weighing.distance(abs(standard - mean) / math.hypot(std, noise))
+
+    def _standard(self, value: float, noise: float) -> tuple[float, float]:
+        """Standardised value less the prior mean of f, and noise."""
         standard = float(self.scale.standard(np.array(value))) - self.fit.centre
         unknown = noise != noise
-        noise = self.fit.noise if unknown else float(self.scale.standard_noise(np.array(noise), np.array(value)))
-        return standard, noise, self.weighing.arriving(standard - mean, std, noise)
+        return standard, self.fit.noise if unknown else float(
+            self.scale.standard_noise(np.array(noise), np.array(value))
+        )
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,8 @@ class Calibration:
         The last argument is where to start.
     rule : Rule
         Scores what could be asked for next.
+    moving_rule : Rule
+        The same while f is found to change.
     caution : Schedule
         `Optimizer.best` recommends the largest mean - caution * std.
     interval : Schedule
@@ -122,6 +136,8 @@ class Calibration:
         When to repeat fitting, and weighing and drawing candidates: see `milestone`.
     longest : int
         Weighing and drawing are repeated after so many answers at the latest: the belief grows with each in between.
+    ask_pace : (int, float, float)
+        When to find out whether f changes, for an optimizer with drift: see `milestone`.
     alternations : int
         How often trust and fit are improved in turn.
     most : int
@@ -135,6 +151,7 @@ class Calibration:
     weighings: tuple[Weighing, ...] = (Equal(), StudentT(4.0), StudentT(2.0))
     fit: Callable[[Evidence, Floats, Fit | None], Fit] = field(default_factory=FitMatern)
     rule: Rule = field(default_factory=SaturatedImprovement)
+    moving_rule: Rule = field(default_factory=lambda: UCB(Constant(2.0)))
     caution: Schedule = field(default=Constant(2.0))
     interval: Schedule = field(default_factory=SimultaneousWidth)
     candidates: Candidates = field(default_factory=Candidates)
@@ -143,6 +160,7 @@ class Calibration:
     refit: tuple[int, float] = (400, 1.4)
     refresh: tuple[int, float] = (2000, 1.05)
     longest: int = 100
+    ask_pace: tuple[int, float, float] = (100, 1.2, 100)
     alternations: int = 3
     most: int = 400
     exact: int = 500
@@ -154,20 +172,20 @@ class Calibration:
     def calibrated(self, evidence: Evidence) -> Calibrated:
         """Scale, fit and view of the noise."""
         scale, part = self.scale(evidence), subset(evidence, self.most)
-        with threads_for(MANY_SMALL_STEPS):
-            tried = self._tried(scale.standardised(part))
-            logarithm = self._logarithm(evidence, scale, *tried[0])
-            if logarithm is not None:
-                scale, tried = logarithm, self._tried(logarithm.standardised(part))
+        tried = self.views(scale.standardised(part))
+        logarithm = self._logarithm(evidence, scale, *tried[0])
+        if logarithm is not None:
+            scale, tried = logarithm, self.views(logarithm.standardised(part))
         return Calibrated(scale, tuple(view for _, view in tried))
 
-    def _tried(self, evidence: Evidence) -> list[tuple[float, View]]:
-        """Views of the noise, and how well they explain standardised measurements, the best first."""
+    def views(self, evidence: Evidence) -> list[tuple[float, View]]:
+        """The views of standardised measurements, and how well each explains them, the best one first."""
         tried: list[tuple[float, View]] = []
-        for weighing in self.weighings:
-            if len(tried) > 1 and tried[-1][0] <= tried[-2][0]:
-                break  # heavier tails still would explain no more
-            tried.append(self._fitted(evidence, weighing))
+        with threads_for(MANY_SMALL_STEPS):
+            for weighing in self.weighings:
+                if len(tried) > 1 and tried[-1][0] <= tried[-2][0]:
+                    break  # heavier tails still would explain no more
+                tried.append(self._fitted(evidence, weighing))
         return sorted(tried, key=lambda view: -view[0])
 
     def _logarithm(self, evidence: Evidence, plain: Scale, explained: float, view: View) -> Scale | None:
@@ -181,12 +199,13 @@ class Calibration:
         slopes_at = np.minimum(part.values, part.second_best())
         explained += plain.log_slope(slopes_at)
         best, found = explained, None
-        for scale in self.logarithms(evidence, plain):
-            score, view = self._fitted(scale.standardised(part), view.weighing, view.fit)
-            score += scale.log_slope(slopes_at)
-            if score < best + RISING:
-                break
-            best, found = score, scale
+        with threads_for(MANY_SMALL_STEPS):
+            for scale in self.logarithms(evidence, plain):
+                score, view = self._fitted(scale.standardised(part), view.weighing, view.fit)
+                score += scale.log_slope(slopes_at)
+                if score < best + RISING:
+                    break
+                best, found = score, scale
         return found if best > explained + CONVINCING else None
 
     def _fitted(self, evidence: Evidence, weighing: Weighing, start: Fit | None = None) -> tuple[float, View]:

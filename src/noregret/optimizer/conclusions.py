@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from noregret.belief.exact import ExactPosterior
 from noregret.belief.posterior import Floats
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import Calibration
@@ -17,6 +16,7 @@ from noregret.optimizer.certifying.certificate import Certificate, certificate
 from noregret.optimizer.certifying.importance import Share, shares
 from noregret.optimizer.checking import Goal, checked_confidence, checked_tolerance
 from noregret.optimizer.comparing.gain import WIDTH, Gain
+from noregret.optimizer.condensing import Belief
 from noregret.optimizer.constraining.margins import OPEN, impossible, log_chances_at
 from noregret.optimizer.constraining.questions import LIKELY, recommended
 from noregret.optimizer.estimate import Estimate
@@ -41,7 +41,7 @@ class Conclusions:
         self._history, self._tracker, self._contexts, self._calibration = history, tracker, contexts, calibration
         self._goal, self._seed = goal, seed
         self.sign = 1.0 if goal == "maximize" else -1.0
-        self._certified: tuple[ExactPosterior, int, Certificate] | None = None  # the belief and answers it is made of
+        self._certified: tuple[Belief, int, Certificate] | None = None  # the belief and answers it is made of
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what can be made again."""

@@ -12,11 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from noregret.belief.drift.varying import VaryingGP, VaryingPosterior
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.calibration import Calibrated
 from noregret.optimizer.choosing.candidates import top
 from noregret.optimizer.fitting.evidence import Evidence
+
+Belief = ExactPosterior | VaryingPosterior
+"""About f as it always was, or as it is now."""
 
 
 class Conditioned(NamedTuple):
@@ -30,8 +34,8 @@ class Conditioned(NamedTuple):
     values: Floats
     trust: Floats
     noise: Floats
-    model: ExactGP
-    posterior: ExactPosterior
+    model: ExactGP | VaryingGP
+    posterior: Belief
 
 
 def conditioned(fitted: Calibrated, evidence: Evidence) -> Conditioned:
@@ -40,10 +44,24 @@ def conditioned(fitted: Calibrated, evidence: Evidence) -> Conditioned:
     fit = calibrated.fit
     values = evidence.values - fit.centre
     noise = evidence.variance(fit.noise**2) / (fit.noise**2 * trust)
-    model = ExactGP(fit.kernel(evidence.groups), fit.noise**2)
-    posterior = model.prior(evidence.points)
+    kernel, ridge = fit.kernel(evidence.groups), fit.noise**2
+    if evidence.ages is not None:
+        model = VaryingGP(kernel, ridge, fit.rate)
+        return Conditioned(calibrated, values, trust, noise, model, _recalled(model, evidence, values, noise))
+    still = ExactGP(kernel, ridge)
+    posterior = still.prior(evidence.points)
     posterior.update(evidence.where, values, noise=noise)
-    return Conditioned(calibrated, values, trust, noise, model, posterior)
+    return Conditioned(calibrated, values, trust, noise, still, posterior)
+
+
+def _recalled(model: VaryingGP, evidence: Evidence, values: Floats, noise: Floats) -> VaryingPosterior:
+    """The belief about now at the measured points, each once."""
+    assert evidence.ages is not None
+    distinct = np.sort(np.unique(evidence.points, axis=0, return_index=True)[1])
+    posterior: VaryingPosterior = model.prior(evidence.points[distinct])
+    now = int(evidence.ages.max()) + 1
+    posterior.recall(evidence.points, values, noise, now - 1 - evidence.ages, now)
+    return posterior
 
 
 def essential(fitted: Calibrated, evidence: Evidence, most: int) -> Ints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +60,18 @@ class History:
             if isinstance(value, list | dict | set):
                 setattr(twin, name, value.copy())
         return twin
+
+    def last(self, count: int, needed: Iterable[int]) -> tuple[History, dict[int, int]]:
+        """A history of the last so many arrivals and these points, and the new number of each point that is left."""
+        twin = History(self.space)
+        kept = self.arrivals[-count:]
+        anchors = [] if self.anchor is None else [self.anchor]
+        left = dict.fromkeys([*anchors, *(arrival.where for arrival in kept), *needed])
+        numbers = {number: twin.meet(self.params[number], self._points[number]) for number in left}
+        twin.anchor = None if self.anchor is None else numbers[self.anchor]
+        for arrival in kept:
+            twin.add(arrival._replace(where=numbers[arrival.where]))
+        return twin, numbers
 
     @property
     def points(self) -> Floats:
@@ -122,31 +134,32 @@ class History:
     def evidence(self, stop: int) -> tuple[Evidence, Ints]:
         """What the first ``stop`` arrivals say, and the number of each of its points.
 
-        The measurements come first, in their order. Heuristic: a hopeless point counts as measured once, as bad as the
-        worst tenth of the measurements; other failures say nothing about the value.
+        The measurements come first, in their order. Heuristic: a hopeless point counts as measured once, just now and
+        as bad as the worst tenth of the measurements; other failures say nothing about the value.
         """
         where, values, noise = (np.array(column) for column in list(zip(*self.arrivals[:stop], strict=True))[:3])
         good = ~np.isnan(values)
         failed = self._hopeless(stop)
+        when = np.concatenate([np.flatnonzero(good), np.full(failed.size, stop)])
         where = np.concatenate([where[good], failed])
         values = np.concatenate([values[good], np.full(failed.size, np.quantile(values[good], 0.1))])
         noise = np.concatenate([noise[good], np.full(failed.size, UNKNOWN)])
-        return self._evidence(where, values, noise)
+        return self._evidence(where, values, noise, when)
 
     def numbers(self, index: int, sign: float, stop: int) -> Evidence:
         """What the first ``stop`` arrivals say about a constraint, times this sign."""
-        told = [(a.where, sign * a.constraints[index]) for a in self.arrivals[:stop] if a.constraints]
-        known = [(where, number) for where, number in told if number == number]
-        where, numbers = np.array([w for w, _ in known], dtype=np.intp), np.array([n for _, n in known])
-        return self._evidence(where, numbers, np.full(len(known), UNKNOWN))[0]
+        told = [(i, a.where, sign * a.constraints[index]) for i, a in enumerate(self.arrivals[:stop]) if a.constraints]
+        known = [each for each in told if each[2] == each[2]]
+        when, where = (np.array([each[i] for each in known], dtype=np.intp) for i in range(2))
+        return self._evidence(where, np.array([each[2] for each in known]), np.full(len(known), UNKNOWN), when)[0]
 
-    def _evidence(self, where: Ints, values: Floats, noise: Floats) -> tuple[Evidence, Ints]:
+    def _evidence(self, where: Ints, values: Floats, noise: Floats, when: Ints) -> tuple[Evidence, Ints]:
         """Measurements of points with these numbers, and the number of each distinct point."""
         numbers, first, inverse = np.unique(where, return_index=True, return_inverse=True)
         order = np.argsort(first)  # as they arrived, however they are numbered
         points = self.points[numbers[order]]
         groups, company = np.array(self.space.groups), self.space.company
-        return Evidence(points, np.argsort(order)[inverse], values, noise, groups, company), numbers[order]
+        return Evidence(points, np.argsort(order)[inverse], values, noise, groups, company, when), numbers[order]
 
     def _hopeless(self, stop: int) -> Ints:
         """The points that are hopeless for all that the first ``stop`` arrivals say."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from numbers import Integral
 from threading import RLock
@@ -9,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from noregret.decision.playing import seed_sequence
+from noregret.decision.playing import child, seed_sequence
 from noregret.optimizer.alone import alone
 from noregret.optimizer.asking import Asking
 from noregret.optimizer.calibration import Calibrated, Calibration
@@ -19,14 +20,18 @@ from noregret.optimizer.comparing.baseline import checked_baseline
 from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.conclusions import Conclusions
 from noregret.optimizer.constraining.constraint import checked_constraints
+from noregret.optimizer.drifting.pace import checked_drift
 from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.history import FAILURE, History
+from noregret.optimizer.history import FAILURE, Arrival, History
 from noregret.optimizer.showing.frames import Frames
 from noregret.optimizer.showing.words import Standing
 from noregret.optimizer.spaces.contexts import Pair, checked_contexts
 from noregret.optimizer.spaces.table import as_space
 from noregret.optimizer.tracker import Tracker
 from noregret.optimizer.trials import Answer, Measurement, Trial, Trials
+
+KEPT = 1000
+"""With drift, so many of the last answers are kept at least, and fewer than twice as many."""
 
 
 class Optimizer:
@@ -46,6 +51,9 @@ class Optimizer:
         What others are compared with, see `gain`: measured first, and again as long as the gain hinges on its noise.
     context : dict, optional
         ``{"load": Float(0, 1), "region": Choice(["eu", "us"])}``: what is given with every question and not chosen.
+    drift : "auto", or float, optional
+        What is best changes as time passes: "auto" finds out whether it does and how fast, a number is the half-life in
+        evaluations, after which half of what was learnt is out of date. Everything is then about now.
     constraints : dict, optional
         ``{"memory": ("<=", 512), "accuracy": (">=", 0.9)}``: numbers that are told with each value, and may be noisy.
     calibration : Calibration, optional
@@ -75,6 +83,7 @@ class Optimizer:
         rng: Any = None,
         baseline: Any = None,
         context: Any = None,
+        drift: Any = None,
         constraints: Any = None,
         calibration: Calibration | None = None,
     ) -> None:
@@ -82,14 +91,14 @@ class Optimizer:
             raise ValueError(f"calibration must be a Calibration, got {calibration!r}")
         self.space, self.goal = as_space(space), checked_goal(goal)
         self.calibration, self.constraints = calibration or Calibration(), checked_constraints(constraints)
+        self.drift = checked_drift(drift)
         self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
         self._history = History(self._contexts.whole)
         self.context = None if context is None else dict(context)
         self.baseline = None if baseline is None else checked_baseline(self._contexts, baseline)
         self._history.anchor = None if baseline is None else self._history.meet(self.baseline)
-        self._tracker = Tracker(self._history, self.calibration, seed, self.constraints.values())
-        self._asking = Asking(self._history, self._tracker, self.calibration, seed)
-        self._conclusions = Conclusions(self._history, self._tracker, self._contexts, self.calibration, goal, seed)
+        self._seed, self._forgotten = seed, 0
+        self._learn_from(self._history)
         self._frames = Frames(self._contexts, self.constraints, self._conclusions.sign)
         self._trials, self._lock = Trials(), RLock()
 
@@ -142,7 +151,7 @@ class Optimizer:
             The context that params were measured in, if there are contexts; a trial knows its own.
         """
         arrival = self._frames.arrival(value, noise, constraints)
-        self._history.add(arrival._replace(where=self._resolved(trial, context, failing=False)))
+        self._add(arrival._replace(where=self._resolved(trial, context, failing=False)))
 
     @alone
     def tell_many(self, frame: Any) -> None:
@@ -156,7 +165,7 @@ class Optimizer:
             nothing. What has no column or an empty cell was not measured.
         """
         for (params, context), arrival in self._frames.arrivals(frame):
-            self._history.add(arrival._replace(where=self._resolved(params, context, arrival.failed)))
+            self._add(arrival._replace(where=self._resolved(params, context, arrival.failed)))
 
     @alone
     def fail(self, trial: Trial | Any, context: Any = None) -> None:
@@ -166,7 +175,7 @@ class Optimizer:
         """
         if isinstance(trial, Trial) and self._trials.has_failed(trial):
             return
-        self._history.add(FAILURE._replace(where=self._resolved(trial, context, failing=True)))
+        self._add(FAILURE._replace(where=self._resolved(trial, context, failing=True)))
 
     @alone
     def best(self, context: Any = None) -> Estimate:
@@ -247,13 +256,23 @@ class Optimizer:
         best = self.best() if values and not self._contexts.contexts else None  # each context has another best
         gain = self.gain() if self._conclusions.has_gain else None
         failed = len(self._history.arrivals) - values
-        return Standing(self.goal, self.space.names, self.constraints, values, failed, out, best, gain)
+        names, half_life = self.space.names, self.half_life
+        return Standing(self.goal, names, self.constraints, values, failed, out, best, gain, half_life)
 
     @property
     @alone
     def calibrated(self) -> Calibrated:
         """Scale, kernel, noise and view of the noise that the measurements led to, as of the last milestone."""
         return self._tracker.calibrated
+
+    @property
+    @alone
+    def half_life(self) -> float:
+        """The evaluations after which half of what was learnt is out of date; infinite if nothing is found to change.
+
+        Given with `drift`, or found out at the last milestone if that is "auto".
+        """
+        return self._tracker.calibrated.fit.half_life if self._history.measured > 1 else math.inf
 
     @property
     @alone
@@ -288,6 +307,26 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state | {"_lock": RLock()})
+
+    def _learn_from(self, history: History) -> None:
+        """Everything is a function of this history and the seed; a new one where an older history was forgotten."""
+        seed = child(self._seed, 6, self._forgotten) if self._forgotten else self._seed
+        self._history = history
+        self._tracker = Tracker(history, self.calibration, seed, self.constraints.values(), self.drift)
+        self._asking = Asking(history, self._tracker, self.calibration, seed)
+        self._conclusions = Conclusions(history, self._tracker, self._contexts, self.calibration, self.goal, seed)
+
+    def _add(self, arrival: Arrival) -> None:
+        """Take in an answer; where things may change, the older half is forgotten when there are twice `KEPT`."""
+        self._history.add(arrival)
+        if self.drift is None or len(self._history.arrivals) < 2 * KEPT:
+            return
+        out, asking = self._asking.out, self._asking
+        self._forgotten += KEPT
+        history, numbers = self._history.last(KEPT, out.values())
+        self._trials.forget(KEPT, set(out), numbers)
+        self._learn_from(history)
+        self._asking.take_over(asking, KEPT, numbers)
 
     def _sent(self, number: int) -> Trial:
         """A new trial at this point."""

@@ -10,28 +10,27 @@ through or told after a restart: the belief is the same, up to rounding. It is m
 from __future__ import annotations
 
 import copy
-import logging
-import math
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from noregret.belief.exact import ExactPosterior
+from noregret.belief.drift.varying import VaryingPosterior
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated, Calibration
-from noregret.optimizer.condensing import conditioned, essential
+from noregret.optimizer.condensing import Belief, conditioned, essential
 from noregret.optimizer.constraining.constraint import Constraint
 from noregret.optimizer.constraining.margins import Margins, Side
 from noregret.optimizer.constraining.questions import penalised
+from noregret.optimizer.drifting.fits import Fits
+from noregret.optimizer.drifting.pace import Drift, is_moving, of_now
+from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.history import UNKNOWN, Arrival, History
 from noregret.optimizer.spaces.contexts import Within
 from noregret.optimizer.spaces.space import Space
 
-LOG = logging.getLogger("noregret")
 HARDLY = 0.3
 """Trust below which a measurement is doubted."""
 NEAR = 1e-6
@@ -42,7 +41,9 @@ class _Weighed(NamedTuple):
     """What the arrivals up to a milestone amount to."""
 
     stop: int
+    fitted: Calibrated
     left_out: frozenset[int]  # points whose measurements are no part of it
+    when: Ints  # the arrival that each observation is, ``stop`` for what is none
     numbers: Ints  # the point of each observation
     values: Floats
     noise: Floats  # factor on the ridge
@@ -58,16 +59,18 @@ class Tracker:
         calibration: Calibration,
         seed: np.random.SeedSequence,
         constraints: Iterable[Constraint] = (),
+        drift: Drift = None,
     ) -> None:
         self._history, self._calibration, self._seed = history, calibration, seed
         self.space = history.space  # where candidates are: all of it, or one context
-        self._sides = [Side(history, calibration, *numbered) for numbered in enumerate(constraints)]
+        self._fits = Fits(history, calibration, drift)
+        self._sides = [Side(history, calibration, drift, *numbered) for numbered in enumerate(constraints)]
         self._fitted_at = 0
         self._fitted: Calibrated | None = None  # as of the last milestone for fitting
         self._calibrated: Calibrated | None = None  # the same, its views in the order of the last weighing
         self._weighed: _Weighed | None = None
-        self._measured: ExactPosterior | None = None  # at the points that were weighed
-        self._belief: ExactPosterior | None = None
+        self._measured: Belief | None = None  # at the points that were weighed
+        self._belief: Belief | None = None
         self._candidates = np.empty((0, len(history.space.groups)))
         self._arms: dict[int, int] = {}  # the arm of each point that has one
         self._extra = 0  # how many arms are mere candidates: the last ones
@@ -79,6 +82,7 @@ class Tracker:
         """The same for a copy of the history."""
         twin = copy.copy(self)
         twin._history = history
+        twin._fits = self._fits.copy(history)
         twin._sides = [side.copy(history) for side in self._sides]
         twin._belief = None if self._belief is None else self._belief.copy()
         twin._arms, twin._trust, twin._suspects = dict(self._arms), list(self._trust), dict(self._suspects)
@@ -148,7 +152,22 @@ class Tracker:
         if not self._sides:
             return []
         arms, stop = self.belief().arms, self._weighed.stop if self._weighed else 0
-        return [side.margin(self._fitted_at, stop, arms, self._arms) for side in self._sides]
+        return [side.margin(self._fitted_key, stop, arms, self._arms) for side in self._sides]
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether f is found to change, so that the belief is about now."""
+        self.belief()
+        return self._moves
+
+    @property
+    def _moves(self) -> bool:
+        return self._fitted is not None and is_moving(self._fitted)
+
+    @property
+    def _fitted_key(self) -> tuple[int, bool]:
+        """After how many arrivals the last fit was made, and whether f was found to change."""
+        return self._fitted_at, self._moves
 
     def doubted(self) -> list[int]:
         """Points that are worth a second measurement: the only one would be the best of all, but is hardly trusted.
@@ -167,18 +186,11 @@ class Tracker:
         points = self._history.points
         return np.flatnonzero(self.space.holds(points)) if isinstance(self.space, Within) else np.arange(len(points))
 
-    def belief(self, needed: Iterable[int] = ()) -> ExactPosterior:
+    def belief(self, needed: Iterable[int] = ()) -> Belief:
         """What is believed after all arrivals, at least two of which have a value, with the needed points as arms."""
-        arrivals, first = len(self._history.arrivals), self._calibration.first(self._history.space)
-        first = max(first, self._history.usable)
-        fit_at = milestone(arrivals, first, *self._calibration.refit)
-        draw_at = max(fit_at, milestone(arrivals, first, *self._calibration.refresh, self._calibration.longest))
-        if fit_at != self._fitted_at:
-            self._fitted = self._calibration.calibrated(self._history.evidence(fit_at)[0])
-            fit = self._fitted.fit
-            LOG.debug("fitted after %d answers: noise %.3g, lengthscales %s", fit_at, fit.noise, fit.lengthscales)
-            self._fitted_at = fit_at
-        if self._belief is None or self._weighed is None or self._weighed.stop != draw_at:
+        self._fitted_at, self._fitted, draw_at = self._fits.latest()
+        arrivals = len(self._history.arrivals)
+        if self._belief is None or self._weighed is None or self._weighed[:2] != (draw_at, self._fitted):
             with threads_for(MANY_SMALL_STEPS):
                 self._draw(draw_at, needed)
         elif not self._place(needed):
@@ -190,25 +202,39 @@ class Tracker:
 
     def _weigh(self, stop: int) -> None:
         """Weigh the first ``stop`` arrivals."""
+        assert self._fitted is not None
         evidence, numbers = self._history.evidence(stop)
+        telling, observed = self._of_now(evidence, numbers, stop) if self._moves else self._telling(evidence, numbers)
+        self._calibrated, values, trust, noise, self._model, self._measured = conditioned(self._fitted, telling)
+        assert telling.when is not None
+        left_out = frozenset(numbers.tolist()) - frozenset(observed.tolist())
+        self._weighed = _Weighed(stop, self._fitted, left_out, telling.when, observed, values, noise, trust)
+
+    def _of_now(self, evidence: Evidence, numbers: Ints, stop: int) -> tuple[Evidence, Ints]:
+        """What the belief is made of if f changes, standardised, and the point of each observation."""
+        assert self._fitted is not None
+        telling = of_now(self._fitted, evidence, stop)
+        assert telling.origin is not None
+        return telling, numbers[telling.origin]
+
+    def _telling(self, evidence: Evidence, numbers: Ints) -> tuple[Evidence, Ints]:
+        """What the belief is made of if f stays as it is, standardised, and the point of each observation."""
         assert self._fitted is not None
         evidence, space = self._fitted.scale.standardised(evidence), self._history.space
         most = self._calibration.exact if space.count > self._calibration.candidates.few else len(numbers)
         kept = np.union1d(essential(self._fitted, evidence, most), np.flatnonzero(numbers == self._history.anchor))
-        left_out = frozenset(np.delete(numbers, kept).tolist())
-        evidence, numbers = evidence.only(kept), numbers[kept]
-        self._calibrated, values, trust, noise, self._model, self._measured = conditioned(self._fitted, evidence)
-        self._weighed = _Weighed(stop, left_out, numbers[evidence.where], values, noise, trust)
+        telling = evidence.only(kept)
+        return telling, numbers[kept][telling.where]
 
     def _draw(self, stop: int, needed: Iterable[int]) -> None:
         """Draw candidates in the light of the first ``stop`` arrivals."""
-        if self._weighed is None or self._weighed.stop != stop:
+        if self._weighed is None or self._weighed[:2] != (stop, self._fitted):
             self._weigh(stop)
         assert self._calibrated is not None
         assert self._measured is not None
         rng, fit = np.random.default_rng(child(self._seed, 1, stop)), self._calibrated.fit
         lengthscales = np.array(fit.lengthscales)[list(self.space.groups)]
-        measured = penalised(self._measured, [side.measured(self._fitted_at, stop) for side in self._sides])
+        measured = penalised(self._measured, [side.measured(self._fitted_key, stop) for side in self._sides])
         self._candidates = self._calibration.candidates(self.space, measured, lengthscales, rng)
         self._build(needed)
 
@@ -238,19 +264,23 @@ class Tracker:
     def _build(self, needed: Iterable[int] = ()) -> None:
         """The belief on the points met and all other candidates, after the arrivals that were weighed together."""
         assert self._weighed is not None
-        stop, left_out, numbers, values, noise, trust = self._weighed
+        stop, _, left_out, when, numbers, values, noise, trust = self._weighed
         arrivals, points = self._history.arrivals, self._history.points
         left_out = left_out.difference(needed, (arrival.where for arrival in arrivals[stop:]))
         shown = [number for number in range(len(points)) if number not in left_out]
         candidates = others(self._candidates, points[[*shown, *left_out.intersection(self._history.hopeless)]])
         self._arms = {number: arm for arm, number in enumerate(shown)}
-        self._belief = self._model.prior(np.vstack([points[shown], candidates]))
-        self._belief.update([self._arms[number] for number in numbers.tolist()], values, noise=noise)
+        arms = np.vstack([points[shown], candidates])
+        if isinstance(self._measured, VaryingPosterior):
+            self._belief = self._measured.at(arms)
+        else:
+            self._belief = self._model.prior(arms)
+            self._belief.update([self._arms[number] for number in numbers.tolist()], values, noise=noise)
         self._extra, self._placed = len(candidates), len(points)
         self._suspects = _suspects(numbers, values, trust)
-        known = iter(trust.tolist())
-        unknown = self._weighed.left_out
-        self._trust = [UNKNOWN if a.failed or a.where in unknown else next(known) for a in arrivals[:stop]]
+        known = np.full(stop + 1, UNKNOWN)
+        known[when] = trust
+        self._trust = known[:stop].tolist()
 
     def _take(self, index: int) -> None:
         """One more arrival, trusted as far as it agrees with the belief so far."""
@@ -285,17 +315,3 @@ def others(candidates: Floats, points: Floats) -> Floats:
     known = {point.tobytes() for point in points + 0.0}  # -0.0 becomes 0.0, so that equal points have equal bytes
     new = {candidate.tobytes(): i for i, candidate in reversed(list(enumerate(candidates + 0.0)))}
     return candidates[sorted(i for point, i in new.items() if point not in known)]
-
-
-@lru_cache(maxsize=16)
-def milestone(count: int, first: int, eager: int, growth: float, longest: float = math.inf) -> int:
-    """The last milestone not above ``count``, or ``count`` itself before the first one.
-
-    From one milestone m to the next it is m / eager of m, at least 1 and at most what makes it grow by ``growth``, nor
-    more than ``longest``: they are close at first, when a measurement changes much and costs little, and later evenly
-    spaced in ln m.
-    """
-    at = min(count, first)
-    while (after := at + max(1, int(min(at * min(at / eager, growth - 1), longest)))) <= count:
-        at = after
-    return at

@@ -67,26 +67,34 @@ class Trials:
     """All trials that were given away, by their id."""
 
     def __init__(self) -> None:
-        self._sent: list[_Sent] = []
+        self._sent: dict[int, _Sent] = {}
+        self._next = 0
         self._told: set[int] = set()
         self._failed: set[int] = set()
         self.answers: list[int | None] = []  # the trial of each answer, None for params of the past
 
     def __len__(self) -> int:
-        return len(self._sent)
+        return self._next
 
     def copy(self) -> Trials:
         """The same trials, with an account of its own."""
         twin = copy.copy(self)
-        twin._sent, twin._told, twin._failed = list(self._sent), set(self._told), set(self._failed)
+        twin._sent, twin._told, twin._failed = dict(self._sent), set(self._told), set(self._failed)
         twin.answers = list(self.answers)
         return twin
 
     def send(self, number: int, params: Any, context: Any) -> Trial:
         """A new trial at the point with this number."""
-        trial = Trial(len(self._sent), params, uuid4().hex, context)
-        self._sent.append(_Sent(number, trial.token))
+        trial = Trial(self._next, params, uuid4().hex, context)
+        self._sent[trial.id], self._next = _Sent(number, trial.token), self._next + 1
         return trial
+
+    def forget(self, answers: int, out: set[int], numbers: Mapping[int, int]) -> None:
+        """Keep the last so many answers, the trials they answer and those that are out; points are renumbered."""
+        self.answers = self.answers[-answers:]
+        kept = out.union(id for id in self.answers if id is not None)
+        self._sent = {id: self._sent[id]._replace(number=numbers[self._sent[id].number]) for id in sorted(kept)}
+        self._told, self._failed = self._told & kept, self._failed & kept
 
     def number(self, trial: Trial) -> int:
         """The number of a trial's point; ValueError if it is none of these, or has been told already."""
@@ -112,8 +120,10 @@ class Trials:
     def running(self) -> dict[int, int]:
         """The numbers of the points of the trials without an answer, by their id."""
         answered = self._told | self._failed
-        return {id: sent.number for id, sent in enumerate(self._sent) if id not in answered}
+        return {id: sent.number for id, sent in self._sent.items() if id not in answered}
 
     def _check_own(self, trial: Trial) -> None:
-        if not 0 <= trial.id < len(self._sent) or self._sent[trial.id].token != trial.token:
-            raise ValueError(f"trial {trial.id} is not one of this optimizer's: tell its params instead")
+        if trial.id not in self._sent or self._sent[trial.id].token != trial.token:
+            raise ValueError(
+                f"trial {trial.id} is not one of this optimizer's, or it was forgotten: tell its params instead"
+            )

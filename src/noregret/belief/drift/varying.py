@@ -79,7 +79,7 @@ class VaryingGP:
         )
 
 
-class _Seen(NamedTuple):
+class Seen(NamedTuple):
     """Observations, each a row of the factor."""
 
     points: Floats
@@ -92,15 +92,13 @@ class _Seen(NamedTuple):
     rounds: Floats
     """The round of each, (r,)."""
 
-    def and_one(self, *observation: Any) -> _Seen:
+    def and_one(self, *observation: Any) -> Seen:
         """With one more."""
-        return _Seen(
-            *(np.concatenate([old, np.asarray(new)[None]]) for old, new in zip(self, observation, strict=True))
-        )
+        return Seen(*(np.concatenate([old, np.asarray(new)[None]]) for old, new in zip(self, observation, strict=True)))
 
-    def last(self, count: int) -> _Seen:
+    def last(self, count: int) -> Seen:
         """The last so many."""
-        return _Seen._make(each[-count:] for each in self)
+        return Seen._make(each[-count:] for each in self)
 
 
 class VaryingPosterior:
@@ -116,7 +114,7 @@ class VaryingPosterior:
         self._columns = KernelColumns(model.kernel, arms, KEPT)
         self._factor = Factor(self._columns.variance)
         none = np.empty(0)
-        self._seen = _Seen(np.empty((0, arms.shape[1])), np.empty(0, np.intp), none, none, none)
+        self._seen = Seen(np.empty((0, arms.shape[1])), np.empty(0, np.intp), none, none, none)
         self.rounds, self.claimed_gain = 0, 0.0
 
     @property
@@ -153,6 +151,24 @@ class VaryingPosterior:
     def pulled(self) -> Ints:
         """The distinct arms among what is remembered, in the order of their first pulls there."""
         return np.array(list(dict.fromkeys(self._seen.arms[self._seen.arms >= 0].tolist())), np.intp)
+
+    @property
+    def seen(self) -> Seen:
+        """What is remembered."""
+        return self._seen
+
+    @property
+    def ages(self) -> Floats:
+        """How many rounds before the coming one each observation was made, (r,)."""
+        return self.rounds - self._seen.rounds
+
+    def recall(self, points: Floats, values: Floats, noise: Floats, rounds: Floats, now: int) -> None:
+        """Put these r observations, of the rounds given, in the place of all that is known, after ``now`` rounds.
+
+        ``noise`` scales the ridge of each. It costs O(r^2 (r + N)).
+        """
+        self.rounds = now
+        self._refactor(Seen(points, arms_of(self.arms, points), values, self.ridge * noise, rounds))
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Take in one or many rewards, each of a round of its own; None changes the variance only, and is of now."""
@@ -198,6 +214,14 @@ class VaryingPosterior:
         other._seen = self._seen._replace(arms=arms_of(other.arms, self._seen.points))
         with threads_for(self.rank**2 * len(other.arms)):
             other._factor = self._factor.moved(other._columns.variance, other._columns_of(other._seen), -1)
+        return other
+
+    def under(self, kernel: Kernel) -> VaryingPosterior:
+        """What is remembered would say this about the pulled arms if f had another kernel."""
+        other = VaryingPosterior(VaryingGP(kernel, self.ridge, self._model.rate), self.arms[self.pulled])
+        other.recall(
+            self._seen.points, self._seen.values, self._seen.noise / self.ridge, self._seen.rounds, self.rounds
+        )
         return other
 
     def copy(self) -> Self:
@@ -247,15 +271,18 @@ class VaryingPosterior:
         kept = self._model.memory
         if self.rank < 2 * kept:
             return
-        seen = self._seen.last(kept)
-        apart = np.abs(seen.rounds[:, None] - seen.rounds)
-        with threads_for(kept**2 * (kept + len(self.arms))):
+        self._refactor(self._seen.last(kept))
+
+    def _refactor(self, seen: Seen) -> None:
+        """Put these observations in the place of all."""
+        rows, apart = len(seen.values), np.abs(seen.rounds[:, None] - seen.rounds)
+        with threads_for(rows**2 * (rows + len(self.arms))):
             inner = self._model.kernel(seen.points, seen.points) * (1 - self._model.rate) ** (0.5 * apart)
             columns = self._columns_of(seen)
-            self._factor.refactor(np.arange(kept), inner, columns, seen.values, seen.noise, -1)
+            self._factor.refactor(np.arange(rows), inner, columns, seen.values, seen.noise, -1)
         self._seen = seen
 
-    def _fading(self, seen: _Seen) -> Floats:
+    def _fading(self, seen: Seen) -> Floats:
         """The correlation of each observation's round with the coming one, (r, 1)."""
         return np.asarray((1 - self._model.rate) ** (0.5 * (self.rounds - seen.rounds)))[:, None]
 
@@ -264,7 +291,7 @@ class VaryingPosterior:
         columns = self._model.kernel(self._seen.points, points)
         return columns * beside(columns, self._fading(self._seen))
 
-    def _columns_of(self, seen: _Seen) -> Columns:
+    def _columns_of(self, seen: Seen) -> Columns:
         """Prior covariance of observations with a slab of the arms in the coming round, (r, m)."""
         names, fading = np.arange(len(seen.values)), beside(self._columns.variance, self._fading(seen))
         return lambda slab: self._columns.at(names, seen.points, slab) * fading

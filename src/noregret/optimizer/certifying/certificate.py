@@ -11,13 +11,13 @@ but for a hill that may be anywhere, each place being as likely as the others.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from noregret.belief.exact import ExactPosterior
+from noregret.belief.drift.varying import VaryingPosterior
 from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
@@ -25,7 +25,7 @@ from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated
 from noregret.optimizer.certifying.chances import is_rare, spent
 from noregret.optimizer.certifying.ladder import Rung, ladder
 from noregret.optimizer.choosing.candidates import sobol, top
-from noregret.optimizer.condensing import spread, with_best
+from noregret.optimizer.condensing import Belief, spread, with_best
 from noregret.optimizer.spaces.space import Bools, Space
 
 LEVEL = 0.95
@@ -71,8 +71,10 @@ class Certificate:
         Settings that may be better than any measured one.
     seed : SeedSequence
     answers : int
-    anchor : int, optional
-        Which of the measured points is never left out.
+    anchors : (k,) ints, optional
+        Which of the measured points are never left out.
+    ages : (u,) floats, optional
+        How many answers ago each point was measured, if f changes: then what is said is about now.
     """
 
     calibrated: Calibrated
@@ -84,18 +86,20 @@ class Certificate:
     others: Floats
     seed: np.random.SeedSequence
     answers: int
-    anchor: int | None = None
+    anchors: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    ages: Floats | None = None
 
     @cached_property
     def rungs(self) -> list[Rung]:
         """The models that are not refuted."""
         kept, groups = self._telling(), np.array(self.space.groups)
+        ages = None if self.ages is None else self.ages[kept]
         with threads_for(MANY_SMALL_STEPS):
-            return ladder(self.calibrated.fit, groups, self.measured[kept], self.values[kept], self.noise[kept])
+            return ladder(self.calibrated.fit, groups, self.measured[kept], self.values[kept], self.noise[kept], ages)
 
     @cached_property
     def unexplored(self) -> float:
-        """The share of the settings that have no measurement near them."""
+        """The share of the settings that have no measurement near them, and none within a half-life if f changes."""
         is_small = self.space.count <= COVER
         places = self.space.everything() if is_small else self.space.snap(sobol(COVER, len(self.space.groups), 0))
         if not is_small and self._are_far(places[:64]).all():
@@ -107,7 +111,7 @@ class Certificate:
         applying, far = self.space.applying(places).sum(axis=1), np.ones(len(places), dtype=bool)
         for parameters in np.unique(applying):
             reach = np.minimum(LENGTHS * self.rungs[-1].ratio * self._lengthscales, HOLE * math.sqrt(parameters))
-            near, there = cKDTree(self.measured / reach), applying == parameters
+            near, there = cKDTree(self._up_to_date / reach), applying == parameters
             far[there] = np.isinf(near.query(places[there] / reach, distance_upper_bound=1.0)[0])
         return far
 
@@ -165,6 +169,11 @@ class Certificate:
             return explored and all(is_unlikely(rung) for rung in reversed(self.rungs))  # the most open one first
 
     @property
+    def _up_to_date(self) -> Floats:
+        """The measured points, but for those of which more than half is out of date."""
+        return self.measured if self.ages is None else self.measured[self.ages <= self.calibrated.fit.half_life]
+
+    @property
     def _lengthscales(self) -> Floats:
         """The fitted lengthscale of each coordinate, (d,)."""
         return np.array([self.calibrated.fit.lengthscales[group] for group in self.space.groups])
@@ -174,7 +183,7 @@ class Certificate:
         if len(self.measured) <= MOST:
             return np.arange(len(self.measured))
         kept = with_best(spread(self.measured / self._lengthscales, MOST // 2), self.means, MOST)
-        return kept if self.anchor is None else np.union1d(kept, [self.anchor])
+        return np.union1d(kept, self.anchors)
 
     def _contest(self, rung: Rung, point: Floats) -> _Contest:
         """The point and the others that may be the best under a rung."""
@@ -210,7 +219,7 @@ class _Contest:
 
 
 def certificate(
-    belief: ExactPosterior,
+    belief: Belief,
     excluded: Ints,
     space: Space,
     calibrated: Calibrated,
@@ -222,9 +231,12 @@ def certificate(
 
     The measurements of the arm ``anchor`` are never left out.
     """
-    averages, noise = belief.pooled
-    others = np.delete(belief.arms, excluded, axis=0)
-    pulled, centre = belief.pulled, calibrated.fit.centre
-    place = next(iter(np.flatnonzero(pulled == anchor).tolist()), None)
-    measured, means = belief.arms[pulled], belief.mean[pulled]
-    return Certificate(calibrated, space, measured, centre + averages, noise, means, others, seed, answers, place)
+    others, centre = np.delete(belief.arms, excluded, axis=0), calibrated.fit.centre
+    if isinstance(belief, VaryingPosterior):
+        (measured, arms, values, noise, _), ages = belief.seen, belief.ages
+        means = belief.predict(measured)[0]
+    else:
+        (values, noise), arms, ages = belief.pooled, belief.pulled, None
+        measured, means = belief.arms[arms], belief.mean[arms]
+    anchors = np.flatnonzero(arms == anchor)
+    return Certificate(calibrated, space, measured, centre + values, noise, means, others, seed, answers, anchors, ages)

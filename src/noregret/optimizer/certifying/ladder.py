@@ -6,6 +6,7 @@ under all of them, so the rungs that the measurements do not refute are kept, an
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import product
 
@@ -14,7 +15,7 @@ import numpy as np
 from noregret.belief.kernels import Kernel
 from noregret.belief.numerics.linalg import solve_lower
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.fitting.fit import CENTRE, Fit
+from noregret.optimizer.fitting.fit import CENTRE, Fit, apart, fading
 
 RATIOS = (1.0, 0.5, 0.25, 0.125)
 """The lengthscales of the rungs are these parts of the fitted ones."""
@@ -33,7 +34,8 @@ LEAST = 1e-5
 class Rung:
     """The belief about f under one model, given pooled measurements y with noise D at (u, d) points.
 
-    With root root' = K + D and the prior mean c, ``whitened`` is root^-1 (y - c), (u,).
+    With root root' = K + D and the prior mean c, ``whitened`` is root^-1 (y - c), (u,). Where f changes, ``faded`` is
+    how much of it is the same now as at the time of each measurement, (u,).
     """
 
     ratio: float
@@ -42,6 +44,7 @@ class Rung:
     root: Floats
     centre: float
     whitened: Floats
+    faded: Floats | None = None
 
     @property
     def likelihood(self) -> float:
@@ -51,7 +54,8 @@ class Rung:
 
     def explained(self, points: Floats) -> Floats:
         """root^-1 K(measured, points), (u, n): the sum of its squares is the variance that the measurements explain."""
-        return solve_lower(self.root, self.kernel(self.points, points))
+        shared = self.kernel(self.points, points)
+        return solve_lower(self.root, shared if self.faded is None else shared * self.faded[:, None])
 
     def predict(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and std of c + f at (n, d) points, two (n,)."""
@@ -65,22 +69,36 @@ class Rung:
         return self.centre + explained.T @ self.whitened, self.kernel(points, points) - explained.T @ explained
 
 
-def ladder(fit: Fit, groups: Ints, points: Floats, values: Floats, noise: Floats) -> list[Rung]:
+def ladder(
+    fit: Fit, groups: Ints, points: Floats, values: Floats, noise: Floats, ages: Floats | None = None
+) -> list[Rung]:
     """The rungs that values at (u, d) points, with noise of these variances, do not refute, the longest first.
 
-    Of each lengthscale the one with the largest amplitude: it leaves most open.
+    Of each lengthscale the one with the largest amplitude: it leaves most open. The half-life is not doubted.
     """
     tried = []
     for ratio, factor in product(RATIOS, AMPLITUDES):
         its = fit.scaled(ratio, factor)
-        tried.append(rung(ratio, its.kernel(groups), points, values, np.maximum(noise, (LEAST * its.size) ** 2)))
+        least_noise = np.maximum(noise, (LEAST * its.size) ** 2)
+        tried.append(rung(ratio, its.kernel(groups), points, values, least_noise, ages, fit.half_life))
     least = max(made.likelihood for made in tried) - NATS
     return list({made.ratio: made for made in tried if made.likelihood >= least}.values())
 
 
-def rung(ratio: float, kernel: Kernel, points: Floats, values: Floats, noise: Floats) -> Rung:
+def rung(
+    ratio: float,
+    kernel: Kernel,
+    points: Floats,
+    values: Floats,
+    noise: Floats,
+    ages: Floats | None = None,
+    half_life: float = math.inf,
+) -> Rung:
     """The belief under this kernel, with the most probable prior mean."""
-    root = np.asarray(np.linalg.cholesky(kernel(points, points) + np.diag(noise)), dtype=float)
+    prior, faded = kernel(points, points), None
+    if ages is not None:
+        prior, faded = prior * fading(apart(ages), half_life), fading(ages, half_life)
+    root = np.asarray(np.linalg.cholesky(prior + np.diag(noise)), dtype=float)
     ones, whitened = solve_lower(root, np.column_stack([np.ones_like(values), values])).T
     centre = float(ones @ whitened / (ones @ ones + CENTRE**-2))
-    return Rung(ratio, kernel, points, root, centre, whitened - centre * ones)
+    return Rung(ratio, kernel, points, root, centre, whitened - centre * ones, faded)

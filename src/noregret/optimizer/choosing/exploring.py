@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from noregret.belief.exact import ExactGP, ExactPosterior
+from noregret.belief.drift.varying import VaryingPosterior
+from noregret.belief.exact import ExactPosterior
 from noregret.belief.kernels import Kernel
 from noregret.belief.posterior import Floats, Ints, Posterior, Rng
 from noregret.optimizer.choosing.candidates import loosened
@@ -76,11 +77,9 @@ def hole(places: Floats, measured: Floats, worthwhile: Bools) -> int:
     return int(np.argmax(np.where(worthwhile, distances, -1.0) if worthwhile.any() else distances))
 
 
-def rough(belief: ExactPosterior, kernel: Kernel, among: Ints) -> int:
+def rough(belief: ExactPosterior | VaryingPosterior, kernel: Kernel, among: Ints) -> int:
     """Of these pulled arms the one that would be best, with some luck, if f had this kernel."""
-    averages, noise = belief.pooled
-    other = ExactGP(kernel, belief.ridge).prior(belief.arms[belief.pulled])
-    other.update(np.arange(len(averages)), averages, noise=noise / belief.ridge)
+    other = belief.under(kernel)
     scores = np.where(np.isin(belief.pulled, among), other.mean + other.std, -np.inf)
     return int(belief.pulled[np.argmax(scores)])
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from noregret.belief.exact import ExactPosterior
+from noregret.optimizer.condensing import Belief
 from noregret.optimizer.spaces.contexts import Contexts
 
 WORTH = 0.1
@@ -26,7 +26,7 @@ SHARE = 1 / 8
 """At most this part of the questions goes to the baseline."""
 
 
-def is_worth_measuring(belief: ExactPosterior, best: int, baseline: int) -> bool:
+def is_worth_measuring(belief: Belief, best: int, baseline: int) -> bool:
     """Whether the gain of the arm ``best`` over the arm ``baseline`` hinges on the baseline's own noise."""
     if best == baseline:
         return False

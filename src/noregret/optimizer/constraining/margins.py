@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_ndtr
 
-from noregret.belief.exact import ExactPosterior
 from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.calibration import Calibrated, Calibration
-from noregret.optimizer.condensing import conditioned, essential
+from noregret.optimizer.condensing import Belief, conditioned, essential
 from noregret.optimizer.constraining.constraint import Constraint
+from noregret.optimizer.drifting.pace import Drift, Pace, is_moving, of_now
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.scaling import Logarithms
 from noregret.optimizer.history import History
@@ -37,7 +37,7 @@ FAINT = 0.01
 class Margin(NamedTuple):
     """The belief about a constraint's number less its prior mean, and the least that meets it, in standard units."""
 
-    belief: ExactPosterior
+    belief: Belief
     least: float
 
     def log_chance(self, mean: Floats, std: Floats) -> Floats:
@@ -80,19 +80,22 @@ class _Weighed(NamedTuple):
 
     stop: int
     calibrated: Calibrated
-    belief: ExactPosterior
+    belief: Belief
 
 
 class Side:
     """Keeps the belief about one constraint, on the arms of the belief about the values."""
 
-    def __init__(self, history: History, calibration: Calibration, index: int, constraint: Constraint) -> None:
+    def __init__(
+        self, history: History, calibration: Calibration, drift: Drift, index: int, constraint: Constraint
+    ) -> None:
         self._history, self._calibration = history, replace(calibration, logarithms=Logarithms(gaps=()))
+        self._pace = Pace(self._calibration, drift)
         self._index, self._constraint = index, constraint
-        self._fitted_at = 0
+        self._fitted_key = 0, False
         self._fitted: Calibrated | None = None
         self._weighed: _Weighed | None = None
-        self._belief: ExactPosterior | None = None
+        self._belief: Belief | None = None
         self._taken = 0  # arrivals that are part of the belief
 
     def copy(self, history: History) -> Side:
@@ -102,21 +105,25 @@ class Side:
         twin._belief = None if self._belief is None else self._belief.copy()
         return twin
 
-    def measured(self, fit_at: int, draw_at: int) -> Margin | None:
-        """What the first ``draw_at`` arrivals say, under the fit of the first ``fit_at``, where they were measured."""
-        if fit_at != self._fitted_at:
-            evidence = self._evidence(fit_at)
-            self._fitted = self._calibration.calibrated(evidence) if len(evidence) > 1 else None
-            self._fitted_at, self._weighed = fit_at, None
+    def measured(self, fitted_key: tuple[int, bool], draw_at: int) -> Margin | None:
+        """What the first ``draw_at`` arrivals say, where they were measured.
+
+        The key of the fit is the number of arrivals that it is to be made to, and whether what is measured may change.
+        """
+        if fitted_key != self._fitted_key:
+            self._fitted = self._fit(*fitted_key)
+            self._fitted_key, self._weighed = fitted_key, None
         if self._fitted is None:
             return None
         if self._weighed is None or self._weighed.stop != draw_at:
             self._weighed, self._belief = self._weigh(self._fitted, draw_at), None
         return self._margin(self._weighed.belief)
 
-    def margin(self, fit_at: int, draw_at: int, arms: Floats, arm_of: Mapping[int, int]) -> Margin | None:
+    def margin(
+        self, fitted_key: tuple[int, bool], draw_at: int, arms: Floats, arm_of: Mapping[int, int]
+    ) -> Margin | None:
         """What all arrivals say about these (N, d) arms, among which all points met since ``draw_at`` are."""
-        if self.measured(fit_at, draw_at) is None:
+        if self.measured(fitted_key, draw_at) is None:
             return None
         assert self._weighed is not None
         if self._belief is None or self._belief.arms is not arms:
@@ -131,13 +138,23 @@ class Side:
     def _evidence(self, stop: int) -> Evidence:
         return self._history.numbers(self._index, self._constraint.sign, stop)
 
+    def _fit(self, stop: int, may_change: bool) -> Calibrated | None:
+        evidence = self._evidence(stop)
+        if len(evidence) < 2:
+            return None
+        return self._pace.calibrated(evidence, stop) if may_change else self._calibration.calibrated(evidence)
+
     def _weigh(self, fitted: Calibrated, stop: int) -> _Weighed:
-        evidence, space = fitted.scale.standardised(self._evidence(stop)), self._history.space
+        evidence, space = self._evidence(stop), self._history.space
+        if is_moving(fitted):
+            found = conditioned(fitted, of_now(fitted, evidence, stop))
+            return _Weighed(stop, found.calibrated, found.posterior)
+        evidence = fitted.scale.standardised(evidence)
         most = self._calibration.exact if space.count > self._calibration.candidates.few else len(evidence.points)
         found = conditioned(fitted, evidence.only(essential(fitted, evidence, most)))
         return _Weighed(stop, found.calibrated, found.posterior)
 
-    def _margin(self, belief: ExactPosterior) -> Margin:
+    def _margin(self, belief: Belief) -> Margin:
         assert self._weighed is not None
         scale, fit = self._weighed.calibrated.scale, self._weighed.calibrated.fit
         return Margin(belief, float(scale.standard(np.array(self._constraint.least))) - fit.centre)

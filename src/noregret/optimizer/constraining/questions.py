@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from noregret.belief.exact import ExactPosterior
 from noregret.belief.posterior import Floats, Ints, Posterior, Rng
 from noregret.decision.rules import Rule
+from noregret.optimizer.condensing import Belief
 from noregret.optimizer.constraining.margins import FAINT, Margins, closeness, log_chances, log_chances_at
 
 LIKELY = 0.95
@@ -29,7 +29,7 @@ class Constrained:
     take off: -ln P(feasible), in units of the values' spread. Everything else is the belief's own.
     """
 
-    def __init__(self, belief: ExactPosterior, margins: Margins, pulled: Ints | None = None) -> None:
+    def __init__(self, belief: Belief, margins: Margins, pulled: Ints | None = None) -> None:
         self._belief, self._margins = belief, margins
         self.pulled = belief.pulled if pulled is None else pulled
 
@@ -42,12 +42,12 @@ class Constrained:
         return mean + log_chances_at(self._margins, points), std
 
 
-def penalised(belief: ExactPosterior, margins: Margins) -> Posterior:
+def penalised(belief: Belief, margins: Margins) -> Posterior:
     """The belief with means that are lowered where a constraint is likely not met; as it is without constraints."""
     return cast(Posterior, Constrained(belief, margins)) if margins else belief
 
 
-def among_likely(belief: ExactPosterior, margins: Margins, here: Ints | None = None) -> Posterior:
+def among_likely(belief: Belief, margins: Margins, here: Ints | None = None) -> Posterior:
     """The same, and what is likely feasible, or else the likeliest, is all that counts as pulled.
 
     In a context every arm that is ``here`` counts as pulled before that: few or none of them have been, but what was
@@ -61,7 +61,7 @@ def among_likely(belief: ExactPosterior, margins: Margins, here: Ints | None = N
     return cast(Posterior, Constrained(belief, margins, pulled[likely]))
 
 
-def question_scores(rule: Rule, belief: ExactPosterior, margins: Margins, rng: Rng, here: Ints | None = None) -> Floats:
+def question_scores(rule: Rule, belief: Belief, margins: Margins, rng: Rng, here: Ints | None = None) -> Floats:
     """The rule's scores, which are taken for logarithms, plus ln P(feasible), (N,).
 
     While nothing that was measured is possible, the most likely feasible arm scores highest, as long as measuring it

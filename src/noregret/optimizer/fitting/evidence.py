@@ -26,6 +26,14 @@ class Evidence:
         The lengthscale that each coordinate has; coordinates of one parameter share theirs.
     company : tuple of ints, optional
         How many parameters apply together with each, itself among them; all, if nobody says.
+    when : (n,) ints, optional
+        How many answers had come before each measurement.
+    ages : (u,) floats, optional
+        How many answers ago each point was measured, if what was measured goes out of date: then it was measured once.
+    origin : (u,) ints, optional
+        Where measurements that have ages came from: which of the points, when several could be of one.
+    half_life : float, optional
+        The age at which half of that is out of date, if somebody knows it.
     """
 
     points: Floats
@@ -34,6 +42,10 @@ class Evidence:
     noise: Floats
     groups: Ints
     company: tuple[int, ...] | None = None
+    when: Ints | None = None
+    ages: Floats | None = None
+    origin: Ints | None = None
+    half_life: float | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -42,9 +54,27 @@ class Evidence:
         """The measurements of these points alone, in the order that they have."""
         rank = np.full(len(self.points), -1)
         rank[kept] = np.arange(kept.size)
-        mine = rank[self.where] >= 0
-        where, values, noise = rank[self.where[mine]], self.values[mine], self.noise[mine]
-        return replace(self, points=self.points[kept], where=where, values=values, noise=noise)
+        chosen = self._chosen(np.flatnonzero(rank[self.where] >= 0))
+        return replace(chosen, points=self.points[kept], where=rank[chosen.where])
+
+    def chosen(self, measurements: Ints) -> Evidence:
+        """These measurements alone, in order, and the points that they are of."""
+        points = np.unique(self.where[measurements])
+        return self._chosen(measurements).only(points)
+
+    def aged(self, measurements: Ints, now: int, half_life: float | None = None) -> Evidence:
+        """These measurements alone, each a point of its own, which has the age that it has after ``now`` answers."""
+        chosen = self._chosen(measurements)
+        assert chosen.when is not None
+        points, where = self.points[chosen.where], np.arange(len(measurements))
+        ages = np.maximum(now - 1.0 - chosen.when, 0.0)
+        return replace(chosen, points=points, where=where, ages=ages, origin=chosen.where, half_life=half_life)
+
+    def _chosen(self, measurements: Ints) -> Evidence:
+        """These measurements alone, all points being left as they are."""
+        when = None if self.when is None else self.when[measurements]
+        where, values, noise = self.where[measurements], self.values[measurements], self.noise[measurements]
+        return replace(self, where=where, values=values, noise=noise, when=when)
 
     def variance(self, default: float) -> Floats:
         """Noise variance of each measurement, (n,), ``default`` where nobody knows it."""

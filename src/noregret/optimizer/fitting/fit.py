@@ -8,7 +8,8 @@ with k Matern 5/2 of all parameters, k_1 the average over the parameters of Mate
 parameter, which both share, and the trust w given (see `weights`). Where parameters act one by one, k_1 explains f,
 and every measurement tells about it wherever the other parameters were. The log likelihood of all measurements is
 that of the points' pooled averages plus that of the scatter within the points, so its cost is that of the distinct
-points: u^3, and u^2 for each parameter.
+points: u^3, and u^2 for each parameter. Where points have an age, f changes: both kernels are multiplied by
+2^(-|age - age'| / (2 h)), so that half of the variance of f is new after a half-life h.
 """
 
 from __future__ import annotations
@@ -31,13 +32,16 @@ CENTRE = 2.0
 LEAST_NOISE = 1e-3
 """Noise is never taken for less than this part of the amplitude, nor of the unit: matrices stay well-conditioned."""
 
+KNOWN = 1e-6
+"""A number whose logarithm has a smaller spread than this is known, and is not fitted."""
+
 
 @dataclass(frozen=True)
 class Fit:
     """What was fitted, in standardised units.
 
     ``amplitude`` is a, ``additive`` is b, 0 where there is no such part. ``strange`` is how much less likely all this
-    is than the priors' medians.
+    is than the priors' medians. ``half_life`` is h, in answers, infinite where f stays as it is.
     """
 
     lengthscales: tuple[float, ...]
@@ -46,6 +50,7 @@ class Fit:
     centre: float = 0.0
     strange: float = 0.0
     additive: float = 0.0
+    half_life: float = math.inf
 
     def kernel(self, groups: Ints) -> Kernel:
         """a^2 k + b^2 k_1, each coordinate with the lengthscale of its group."""
@@ -59,6 +64,16 @@ class Fit:
         """Matern 5/2 of each parameter."""
         columns = [tuple(np.flatnonzero(groups == group).tolist()) for group in range(len(self.lengthscales))]
         return [Columns(Matern(2.5, length), its) for length, its in zip(self.lengthscales, columns, strict=True)]
+
+    def covariance(self, evidence: Evidence) -> Floats:
+        """Prior covariance of f at the points of the evidence, each at its time, (u, u)."""
+        matrix = self.kernel(evidence.groups)(evidence.points, evidence.points)
+        return matrix if evidence.ages is None else matrix * fading(apart(evidence.ages), self.half_life)
+
+    @property
+    def rate(self) -> float:
+        """How much of the variance of f is new after each answer, 1 - 2^(-1 / h)."""
+        return -math.expm1(-math.log(2) / self.half_life)
 
     @property
     def size(self) -> float:
@@ -74,9 +89,10 @@ class Fit:
 
     @property
     def theta(self) -> Floats:
-        """The logarithms of what is fitted: lengthscales, amplitudes, noise."""
+        """The logarithms of what is fitted: lengthscales, amplitudes, half-life if it is finite, noise."""
         amplitudes = [self.amplitude, self.additive] if self.additive else [self.amplitude]
-        return np.log([*self.lengthscales, *amplitudes, self.noise])
+        half_life = [self.half_life] if self.half_life < math.inf else []
+        return np.log([*self.lengthscales, *amplitudes, *half_life, self.noise])
 
 
 @dataclass(frozen=True)
@@ -87,7 +103,7 @@ class FitMatern:
     dimension; with d parameters that apply together it is longer by d^(1/4), half way to how distances in the cube
     grow. The additive part is there from ``enough`` points on: fewer do not tell it from the other. Where most
     parameters are choices, it is there from the start and expected to be ``additive_names``: a choice has no neighbours
-    from which the joint part could learn.
+    from which the joint part could learn. The ``half_life`` is fitted where points have an age and nobody knows it.
     """
 
     lengthscale: float = 0.3
@@ -99,6 +115,8 @@ class FitMatern:
     enough: int = 50
     noise: float = 0.3
     noise_spread: float = 1.5
+    half_life: float = 50.0
+    half_life_spread: float = 0.7
 
     def __call__(self, evidence: Evidence, trust: Floats, start: Fit | None = None) -> Fit:
         """Fit standardised measurements with trust w, (n,), from ``start`` or from the priors' medians."""
@@ -108,25 +126,38 @@ class FitMatern:
         parts = 2 if dimension > 1 and (is_named or len(evidence.points) >= self.enough) else 1
         company = evidence.company or (dimension,) * dimension
         amplitudes = [self.amplitude, self.additive_names if is_named else self.additive][:parts]
-        centre, spread = self._medians(company, amplitudes), self._spreads(dimension, parts)
+        centre, spread = self._medians(company, amplitudes, evidence), self._spreads(dimension, parts, evidence)
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             value, gradient = likelihood(theta)
             off = (theta - centre) / spread
             return 0.5 * float(off @ off) - value, off / spread - gradient
 
-        bounds = Bounds(np.append((centre - 4 * spread)[:-1], math.log(LEAST_NOISE)), centre + 4 * spread)
+        reach = np.where(spread < KNOWN, 0.0, 4 * spread)
+        bounds = Bounds(np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach)
         first = centre if start is None else start.theta
         found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 1e-5})
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
-    def _medians(self, company: tuple[int, ...], amplitudes: list[float]) -> Floats:
+    def _medians(self, company: tuple[int, ...], amplitudes: list[float], evidence: Evidence) -> Floats:
         lengthscales = [self.lengthscale * together**0.25 for together in company]
-        return np.log([*lengthscales, *amplitudes, self.noise])
+        half_life = [] if evidence.ages is None else [evidence.half_life or self.half_life]
+        return np.log([*lengthscales, *amplitudes, *half_life, self.noise])
 
-    def _spreads(self, dimension: int, parts: int) -> Floats:
-        amplitudes = [self.amplitude_spread] * parts
-        return np.array([self.lengthscale_spread] * dimension + amplitudes + [self.noise_spread])
+    def _spreads(self, dimension: int, parts: int, evidence: Evidence) -> Floats:
+        amplitudes, known = [self.amplitude_spread] * parts, KNOWN / 2 if evidence.half_life else self.half_life_spread
+        half_life = [] if evidence.ages is None else [known]
+        return np.array([self.lengthscale_spread] * dimension + amplitudes + half_life + [self.noise_spread])
+
+
+def fading(ages: Floats, half_life: float) -> Floats:
+    """2^(-age / 2h), the correlation of f with f that many answers ago: its square is 1/2 at the half-life h."""
+    return np.asarray(np.exp2(-ages / (2 * half_life)))
+
+
+def apart(ages: Floats) -> Floats:
+    """How many answers lie between each two, (u,) -> (u, u)."""
+    return np.asarray(np.abs(ages[:, None] - ages))
 
 
 def _is_mostly_names(evidence: Evidence) -> bool:
@@ -142,11 +173,12 @@ def log_likelihood(evidence: Evidence, trust: Floats, fit: Fit) -> float:
 
 
 class _Likelihood:
-    """Log likelihood of theta = log(lengthscales, amplitudes, noise), and its gradient."""
+    """Log likelihood of theta = log(lengthscales, amplitudes, half-life if points have an age, noise), its gradient."""
 
     def __init__(self, evidence: Evidence, trust: Floats) -> None:
         self.evidence = evidence
         self.dimension = int(evidence.groups.max()) + 1
+        self.answers_apart = None if evidence.ages is None else apart(evidence.ages)
         self.apart = [pdist(evidence.points[:, evidence.groups == group]) for group in range(self.dimension)]
         unknown = np.isnan(evidence.noise)
         known = np.where(unknown, 0.0, trust / np.where(unknown, 1.0, evidence.noise) ** 2)
@@ -160,8 +192,10 @@ class _Likelihood:
         self.constant = 0.5 * float(np.log(precision).sum()) - 0.5 * len(evidence) * math.log(2 * math.pi)
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
-        lengthscales, amplitudes, variance = self._split(theta)
+        lengthscales, amplitudes, half_life, variance = self._split(theta)
         kernels, slope, slopes = self._kernels(lengthscales, amplitudes.size)
+        faded = self._faded(half_life)
+        kernels = [kernel * faded for kernel in kernels]
         noise = 1 / (self.own / variance + self.told)
         root, bad = dpotrf(_with_diagonal(_mixed(amplitudes, kernels), noise), lower=1, overwrite_a=1)
         if bad:
@@ -173,18 +207,33 @@ class _Likelihood:
 
         gap = np.outer(solved, solved) - _symmetric(dpotri(root, lower=1, overwrite_c=1)[0])  # 2 d value / d matrix
         share = self.own * noise / variance
-        by_lengthscale = 0.5 * amplitudes[0] * self._lengthscale_part(gap * slope, lengthscales)
+        by_lengthscale = 0.5 * amplitudes[0] * self._lengthscale_part(gap * faded * slope, lengthscales)
         if slopes:
-            pairs = squareform(gap, checks=False)
+            pairs = squareform(gap * faded, checks=False)
             by_lengthscale += amplitudes[1] * np.array([pairs @ each for each in slopes])
         by_amplitude = amplitudes * [float(np.einsum("pq,pq->", gap, kernel)) for kernel in kernels]
         by_noise = float((gap.diagonal() * noise + 1) @ share) - self.unknown + self.scatter / variance
-        return value, np.array([*by_lengthscale, *by_amplitude, by_noise])
+        by_half_life = self._half_life_part(gap, amplitudes, kernels, half_life)
+        return value, np.array([*by_lengthscale, *by_amplitude, *by_half_life, by_noise])
 
-    def _split(self, theta: Floats) -> tuple[Floats, Floats, float]:
-        """Lengthscales, squared amplitudes and noise variance."""
-        lengthscales, amplitudes = theta[: self.dimension], theta[self.dimension : -1]
-        return np.exp(lengthscales), np.exp(2 * amplitudes), math.exp(2 * theta[-1])
+    def _split(self, theta: Floats) -> tuple[Floats, Floats, float, float]:
+        """Lengthscales, squared amplitudes, half-life and noise variance."""
+        is_aged = self.answers_apart is not None
+        amplitudes = theta[self.dimension : -2 if is_aged else -1]
+        half_life = math.exp(theta[-2]) if is_aged else math.inf
+        return np.exp(theta[: self.dimension]), np.exp(2 * amplitudes), half_life, math.exp(2 * theta[-1])
+
+    def _faded(self, half_life: float) -> Floats | float:
+        """How much of f is the same at the times of each two points, (u, u)."""
+        return 1.0 if self.answers_apart is None else fading(self.answers_apart, half_life)
+
+    def _half_life_part(self, gap: Floats, amplitudes: Floats, kernels: list[Floats], half_life: float) -> list[float]:
+        """The slope by the log half-life, of which there is one if points have an age."""
+        if self.answers_apart is None:
+            return []
+        slopes = gap * self.answers_apart * (math.log(2) / (2 * half_life))
+        parts = [float(np.einsum("pq,pq->", slopes, kernel)) for kernel in kernels]
+        return [0.5 * float(amplitudes @ parts)]
 
     def _kernels(self, lengthscales: Floats, parts: int) -> tuple[list[Floats], Floats, list[Floats]]:
         """The first one or two parts of the kernel, (u, u) each, and what the slopes by log lengthscales are made of.
@@ -212,13 +261,15 @@ class _Likelihood:
 
     def fit(self, theta: Floats, strange: float) -> Fit:
         """The fit with these numbers, and the mean of f that goes with them."""
-        lengthscales, amplitudes, variance = self._split(theta)
-        noise = 1 / (self.own / variance + self.told)
-        matrix = _with_diagonal(_mixed(amplitudes, self._kernels(lengthscales, amplitudes.size)[0]), noise)
+        lengthscales, amplitudes, half_life, variance = self._split(theta)
+        noise, faded = 1 / (self.own / variance + self.told), self._faded(half_life)
+        kernels = [kernel * faded for kernel in self._kernels(lengthscales, amplitudes.size)[0]]
+        matrix = _with_diagonal(_mixed(amplitudes, kernels), noise)
         centre = CENTRE**2 * float(np.linalg.solve(matrix, self.average).sum())
         least = LEAST_NOISE * math.sqrt(amplitudes.sum())
         amplitude, *additive = np.sqrt(amplitudes).tolist()
-        return Fit(tuple(lengthscales.tolist()), amplitude, max(math.sqrt(variance), least), centre, strange, *additive)
+        noise_std, both = max(math.sqrt(variance), least), sum(additive)
+        return Fit(tuple(lengthscales.tolist()), amplitude, noise_std, centre, strange, both, half_life)
 
 
 def _matern(distances: Floats) -> tuple[Floats, Floats]:

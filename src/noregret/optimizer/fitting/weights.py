@@ -19,7 +19,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, gammaln, ndtri, stdtr
 
 from noregret.belief.posterior import Floats
 from noregret.optimizer.fitting.evidence import Evidence
@@ -49,6 +49,10 @@ class Weighing(Protocol):
         """Trust in one new measurement that lies so far from the mean of a belief with this std."""
         ...
 
+    def distance(self, deviations: float) -> float:
+        """The standard deviations of a Gaussian that are as rare as so many units of this noise."""
+        ...
+
     def cost(self, evidence: Evidence, trust: Floats) -> float:
         """What this view must take off the log likelihood that the trust gives, for having chosen the trust."""
         ...
@@ -70,6 +74,9 @@ class Equal:
         """1, unless Gaussian noise is out of the question: then what a heavier tail would say, for now."""
         wild = abs(residual) > SURPRISING * math.hypot(std, noise)
         return StudentT().arriving(residual, std, noise) if wild else 1.0
+
+    def distance(self, deviations: float) -> float:
+        return deviations
 
     def cost(self, evidence: Evidence, trust: Floats) -> float:
         return 0.0
@@ -93,7 +100,7 @@ class StudentT:
         return _expected(self._dofs(evidence), evidence.values**2)
 
     def trust(self, evidence: Evidence, fit: Fit) -> Floats:
-        kernel = fit.kernel(evidence.groups)(evidence.points, evidence.points)
+        kernel = fit.covariance(evidence)
         dofs, variances, trust = self._dofs(evidence), evidence.variance(fit.noise**2), self.first(evidence)
         own = _disagreement(evidence)
         for _ in range(self.iterations):
@@ -108,6 +115,9 @@ class StudentT:
             kept = noise**2 / (noise**2 + trust * std**2)  # the share of residual and variance that stays
             trust = (dof + 1) / (dof + kept * (kept * residual**2 + std**2) / noise**2)
         return trust
+
+    def distance(self, deviations: float) -> float:
+        return float(-ndtri(stdtr(self.dof, -deviations)))
 
     def cost(self, evidence: Evidence, trust: Floats) -> float:
         """KL(q || prior) - (E ln u - ln w) / 2 summed over the trusts u ~ q = Gamma(a, a / w), prior Gamma(b, b)."""
@@ -138,8 +148,7 @@ def _expected(dofs: Floats, squares: Floats) -> Floats:
 
 def surprising(evidence: Evidence, fit: Fit) -> bool:
     """Whether some point's average is out of the question if all others are right and the noise is Gaussian."""
-    kernel = fit.kernel(evidence.groups)(evidence.points, evidence.points)
-    surprise = smoothed(kernel, evidence, 1 / evidence.variance(fit.noise**2), fit.centre)[2]
+    surprise = smoothed(fit.covariance(evidence), evidence, 1 / evidence.variance(fit.noise**2), fit.centre)[2]
     return bool(np.abs(surprise).max() > SURPRISING)
 
 

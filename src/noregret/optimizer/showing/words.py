@@ -23,6 +23,7 @@ class Standing(NamedTuple):
     out: int
     best: Estimate | None
     gain: Gain | None
+    half_life: float
 
     def __str__(self) -> str:
         best = "" if self.best is None else f"; best {_interval(self.best)} at {_shown(self.best.params)}"
@@ -47,12 +48,23 @@ class Standing(NamedTuple):
         return ", ".join([f"{self.values} value" + "s" * (self.values != 1), *others])
 
     def _remarks(self) -> str:
-        """What there is to say about constraints and the baseline."""
+        """What there is to say about constraints, the baseline and what changes."""
         remarks = []
         if self.best is not None and self.constraints:
             remarks.append(f"; meets the constraints with a probability of {chance_in_words(self.best.feasible)}")
             remarks += ["; nothing is likely to: this is the likeliest"] * self.best.is_likeliest
-        return "".join(remarks) + (f"; {self.gain}" if self.gain else "")
+        remarks += [f"; {self.gain}"] * bool(self.gain)
+        remarks += [f"; {change_in_words(self.half_life)}"] * (self.half_life < math.inf)
+        return "".join(remarks)
+
+
+def change_in_words(half_life: float) -> str:
+    """How fast things change.
+
+    >>> change_in_words(61.8)
+    'what is best changes: half of what was learnt is out of date after about 62 evaluations'
+    """
+    return f"what is best changes: half of what was learnt is out of date after about {half_life:.2g} evaluations"
 
 
 def _interval(estimate: Estimate) -> str:

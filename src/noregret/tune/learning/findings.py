@@ -140,6 +140,11 @@ class Findings:
         """Whether measurements are explained best by noise that is now and then wildly off."""
         return self.optimizer.calibrated.weighing.heavy
 
+    @property
+    def half_life(self) -> float:
+        """The evaluations after which half of what was learnt is out of date, infinite if nothing changes."""
+        return self.optimizer.half_life
+
     def predicted(self, points: Sequence[Params]) -> tuple[Floats, Floats, Floats]:
         """Estimate, lower and upper bound at any params."""
         if len(self.done) < 2:
@@ -151,11 +156,16 @@ class Findings:
 
     @cached_property
     def weights(self) -> dict[int, float]:
-        """How much each measurement counts, by trial: 1 if it fits the others, about 0 if it is absurd."""
+        """How much each measurement counts, by trial: 1 if it fits the others, about 0 if it is absurd.
+
+        What is so old that it was forgotten is not doubted either.
+        """
         known, new = arrived(self.records)
         done = {record.number for record in self.done}
         order = [number for number in (*known, *new) if number in done]
-        return {number: found.trust for number, found in zip(order, self.optimizer.measurements, strict=True)}
+        found = self.optimizer.measurements
+        trust = [1.0] * (len(order) - len(found)) + [its.trust for its in found]
+        return dict(zip(order, trust, strict=True))
 
     @cached_property
     def outliers(self) -> list[Record]:

@@ -42,7 +42,8 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
 def replay_of(study: Study) -> Replay:
     """What leads an optimizer through the history of a study."""
     bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
-    return Replay(study.space, study.goal, study.seed, baseline=study.baseline, constraints=bounds)
+    options = {"baseline": study.baseline, "constraints": bounds, "drift": study.drift}
+    return Replay(study.space, study.goal, study.seed, **options)
 
 
 def _answer(study: Study, record: Record) -> Answer:

@@ -15,6 +15,7 @@ def summary(found: Findings) -> dict[str, Any]:
     return {
         **ending(found),
         "baseline": baseline(found),
+        "half_life": _finite(found.half_life),
         "trials": [trial(record) for record in found.records],
     }
 

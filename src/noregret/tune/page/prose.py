@@ -9,6 +9,7 @@ import numpy as np
 
 from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.showing.words import change_in_words
 from noregret.tune.learning.findings import Effect, Findings, Surface
 from noregret.tune.page import words
 from noregret.tune.page.pictures import MOST_DOTS
@@ -54,6 +55,8 @@ def how_sure(findings: Findings) -> Iterator[str]:
         else "This setting was not measured itself: those around it were, and say that it is the best choice."
     )
     yield _room_left(best, findings.unit)
+    if findings.half_life < math.inf:
+        yield _sentence(change_in_words(findings.half_life)) + " Everything here is about now."
     worse, close = findings.rivals
     if worse + close:
         yield _against_rivals(worse, close, best.level, bool(findings.study.constraints))

@@ -90,7 +90,8 @@ def _outcome(value: float | None) -> tuple[State, float | None, str]:
 def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Answer]) -> Optimizer:
     """An optimizer of the same kind on these rows that was told these answers."""
     baseline = None if optimizer.baseline is None else _by_column(optimizer.baseline)
-    twin = Optimizer(rows, goal=optimizer.goal, rng=0, baseline=baseline, constraints=optimizer.constraints)
+    options: dict[str, Any] = {"baseline": baseline, "constraints": optimizer.constraints, "drift": optimizer.drift}
+    twin = Optimizer(rows, goal=optimizer.goal, rng=0, **options)
     tell_all(twin, answers)
     return twin
 

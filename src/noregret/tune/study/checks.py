@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from noregret.optimizer.checking import checked_confidence, checked_tolerance
+from noregret.optimizer.drifting.pace import Drift, checked_drift
 from noregret.tune.study.results import JsonField, LastNumber, Pattern, Result, WallTime
 from noregret.tune.study.study import text, without_password
 
@@ -55,6 +56,14 @@ def number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
         raise ValueError(f"must be a finite number, got {repr(value)[:60]}")
     return float(value)
+
+
+def drift(value: Any) -> Drift:
+    """Return "auto", or a half-life in evaluations."""
+    try:
+        return checked_drift(value)
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix("drift ")) from None
 
 
 def seconds(value: Any) -> float:

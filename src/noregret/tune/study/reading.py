@@ -39,6 +39,7 @@ def load(path: Path) -> Study:
         timeout=top.get("timeout", checks.seconds, 3600.0),
         lease=top.get("lease", checks.whole(1, 86400), 60),
         seed=top.get("seed", checks.whole(0, EXACT), 0),
+        drift=top.get("drift", checks.drift, None),
         budget=_budget(top.section("budget")),
         failure=_failure(top.section("failure")),
         stop=_stop(top.section("stop")),

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.showing.words import change_in_words
 from noregret.terminal import printable
 from noregret.tune.learning.findings import Findings
 from noregret.tune.page import words
@@ -31,11 +32,13 @@ def _found(found: Findings, best: Estimate) -> Iterator[str]:
 
 
 def how_good(found: Findings, best: Estimate) -> Iterator[str]:
-    """How the recommended setting stands to the constraints and to all others."""
+    """How the recommended setting stands to the constraints and to all others, and whether that will change."""
     if found.study.constraints:
         yield feasibility(best)
     if len(found.done) > 1:
         yield still_open(best, found.unit)
+    if found.half_life < math.inf:
+        yield change_in_words(found.half_life)
 
 
 def still_open(best: Estimate, unit: str) -> str:

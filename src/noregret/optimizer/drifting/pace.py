@@ -1,0 +1,140 @@
+"""Pace: how fast f changes, by likelihood.
+
+Two views of the same measurements compete: f stays as it is, or it changes with a half-life that is fitted like the
+rest (see `fit`). Heuristic: the second must explain them better by `PRIOR` nats, since things mostly stay as they are,
+and a kernel that is not quite right finds excuses in time. That is asked under the view of the noise that goes best
+with a change: who believes in none may else take all that is out of date for heavy tails. With heavier tails a world
+that stays must still explain less.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+from noregret.belief.posterior import Ints
+from noregret.optimizer.calibration import Calibrated, Calibration
+from noregret.optimizer.fitting.evidence import Evidence
+from noregret.optimizer.fitting.fit import log_likelihood
+
+PRIOR = 6.0
+"""So many nats more must be explained by a view in which f changes."""
+
+ENOUGH = 30
+"""With fewer measurements nobody looks whether f changes."""
+
+NEWEST = 80
+"""So many of the newest measurements are looked at,"""
+
+OLDER = 40
+"""and so many of the older ones, evenly spread."""
+
+TRIED = (10.0, 30.0, 100.0, 300.0)
+"""Half-lives that are tried before one is fitted, which takes longer."""
+
+LONGEST = 10_000.0
+"""A longer half-life cannot be given: nothing as old as that is kept."""
+
+MEMORY = 5.0
+"""What is older than so many half-lives is no part of the belief: it explains 1/32 of the variance at most."""
+
+MOST = 200
+"""Measurements that a belief about now is made of at most, half of them the newest."""
+
+
+Drift = float | Literal["auto"] | None
+"""A half-life in answers; "auto" if it is to be found out, and None if f stays as it is."""
+
+
+def checked_drift(drift: Any) -> Drift:
+    """None, "auto" or a half-life in answers; ValueError if it is none of these."""
+    if drift is None:
+        return None
+    if isinstance(drift, str) and drift == "auto":
+        return "auto"
+    if not isinstance(drift, bool) and isinstance(drift, Real) and 1 <= float(drift) <= LONGEST:
+        return float(drift)
+    raise ValueError(
+        f"drift must be 'auto' or a half-life, which must be a number of evaluations from 1 to {LONGEST:g}, got "
+        f"{drift!r}: leave it out if nothing changes, or let 'auto' find out"
+    )
+
+
+def recent(count: int, newest: int, older: int) -> Ints:
+    """The newest of so many measurements, and some of the older ones, evenly spread, in order.
+
+    >>> recent(10, 3, 2)
+    array([0, 6, 7, 8, 9])
+    """
+    split = max(count - newest, 0)
+    spread = np.linspace(0, split - 1, min(older, split)).astype(np.intp)
+    return np.concatenate([spread, np.arange(split, count)])
+
+
+def looked_at(evidence: Evidence) -> Ints:
+    """The measurements that say how fast f changes, in order."""
+    return recent(len(evidence), NEWEST, OLDER)
+
+
+class Pace:
+    """How an optimizer finds out how fast f changes.
+
+    Parameters
+    ----------
+    calibration : Calibration
+    drift : "auto" or float
+        Whether the half-life is to be found out, or what it is.
+    """
+
+    def __init__(self, calibration: Calibration, drift: Drift) -> None:
+        self._calibration, self.half_life = calibration, drift if isinstance(drift, float) else None
+
+    def is_likely(self, still: Calibrated, evidence: Evidence, now: int) -> bool:
+        """Whether a look at some half-lives, all else being as fitted by one who believes in none, speaks for one.
+
+        All measurements are trusted alike: heavy tails would explain away what contradicts the past.
+        """
+        if self.half_life is not None:
+            return True
+        chosen = looked_at(evidence)
+        moving, fit, trust = still.scale.standardised(evidence.aged(chosen, now)), still.fit, np.ones(chosen.size)
+        before = log_likelihood(still.scale.standardised(evidence.chosen(chosen)), trust, fit)
+        return any(log_likelihood(moving, trust, replace(fit, half_life=tried)) > before for tried in TRIED)
+
+    def calibrated(self, evidence: Evidence, now: int) -> Calibrated:
+        """The scale and the views that explain the newest measurements best: with a half-life, or without one."""
+        chosen = looked_at(evidence)
+        scale = self._calibration.scale(evidence.chosen(chosen))
+        moving = self._calibration.views(scale.standardised(evidence.aged(chosen, now, self.half_life)))
+        if self.half_life is None:
+            still = self._calibration.views(scale.standardised(evidence.chosen(chosen)))
+            same = next((score for score, view in still if view.weighing == moving[0][1].weighing), -math.inf)
+            if moving[0][0] < max(still[0][0], same + PRIOR):
+                moving = still
+        return Calibrated(scale, tuple(view for _, view in moving))
+
+
+def is_moving(found: Calibrated) -> bool:
+    """Whether f changes."""
+    return found.fit.half_life < math.inf
+
+
+def renewal(half_life: float) -> int:
+    """After how many answers measurements are weighed and candidates drawn anew: a fifth of the half-life."""
+    return int(np.clip(half_life / 5, 5, 40))
+
+
+def of_now(found: Calibrated, evidence: Evidence, now: int) -> Evidence:
+    """What a belief about f as it is after ``now`` arrivals is made of, standardised.
+
+    No measurement that is too old, and at most `MOST`; at least the newest one.
+    """
+    assert evidence.when is not None
+    is_young = evidence.when >= min(now - math.ceil(MEMORY * found.fit.half_life), int(evidence.when.max()))
+    young = np.flatnonzero(is_young)
+    kept = young[recent(young.size, MOST // 2, MOST // 2)]
+    return found.scale.standardised(evidence.aged(kept, now))
