@@ -383,3 +383,13 @@ def test_arms_that_are_words():
             asked = policy.ask()
             policy.tell(asked, means[asked] + 0.1 * rng.standard_normal(len(asked)))
         assert words[policy.best().arm] == "cat"
+
+
+def test_a_batch_that_looks_at_many_arms_asks_for_the_covariance_of_its_picks_only():
+    arms = np.random.default_rng(0).random((4000, 2))
+    belief, asked = ExactGP(SquaredExponential(0.5), 0.04).prior(arms), []
+    belief.update(np.arange(3), np.zeros(3))
+    covariance = belief.covariance
+    belief.covariance = lambda first, second: asked.append(len(first) * len(second)) or covariance(first, second)
+    picks = list(islice(lazily(UCB(Constant(3.0)), belief), 20))
+    assert sum(asked) <= 2 * len(set(picks)) * len(arms)

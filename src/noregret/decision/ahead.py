@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from noregret.belief.arrays import Array, largest, numpy_of
-from noregret.belief.posterior import Ints, Posterior, Rng
+from noregret.belief.posterior import Floats, Ints, Posterior, Rng
 from noregret.decision.rules import UCB, Rule, best_arm, best_of
 
 GLANCE = 8
@@ -87,7 +87,7 @@ class _Ahead:
         self.arms = np.empty(0, np.intp)  # those that were looked at, (n,)
         self._mean, self._variance = np.empty(0), np.empty(0)  # of these arms, the variance of now
         self._place: dict[int, int] = {}  # of these arms, by name: where among them it is
-        self._start = np.empty((0, 0))  # C(arms, arms)
+        self._start = np.empty((0, 0))  # C(picks, arms), (k, n)
         self._picked, self._counts = np.empty(0, np.intp), np.empty(0)  # places of the picks, and how often
         self._now = np.empty((0, 0))  # covariance of the picks with these arms, now, (k, n)
 
@@ -118,10 +118,9 @@ class _Ahead:
         arms = np.unique([arm for arm in arms.tolist() if arm not in self._place])
         self._place |= zip(arms.tolist(), range(self.arms.size, self.arms.size + arms.size), strict=True)
         self.arms = np.append(self.arms, arms)
-        columns = self._belief.covariance(self.arms, arms)
-        self._start = np.block([[self._start, columns[: -arms.size]], [columns.T]])
-        noise, cross = self._ridge / self._counts, columns[self._picked]
-        weights = np.linalg.solve(self._start[np.ix_(self._picked, self._picked)] + np.diag(noise), cross)
+        noise, cross = self._ridge / self._counts, self._covariance(self.arms[self._picked], arms)
+        self._start = np.hstack([self._start, cross])
+        weights = np.linalg.solve(self._start[:, self._picked] + np.diag(noise), cross)
         self._now = np.hstack([self._now, noise[:, None] * weights])
         self._mean = np.append(self._mean, numpy_of(self._belief.mean[arms]))
         start = numpy_of(self._belief.std[arms]) ** 2
@@ -133,11 +132,19 @@ class _Ahead:
             self.look(np.array([arm]))
         place = self._place[arm]
         if place not in self._picked:
-            weights = self._counts / self._ridge * self._start[self._picked, place]
-            self._now = np.vstack([self._now, self._start[place] - weights @ self._now])
+            start, weights = self._covariance([arm], self.arms), self._counts / self._ridge * self._start[:, place]
+            self._start, self._now = (
+                np.vstack([self._start, start]),
+                np.vstack([self._now, start - weights @ self._now]),
+            )
             self._picked, self._counts = np.append(self._picked, place), np.append(self._counts, 0.0)
         which = int(np.flatnonzero(self._picked == place)[0])
         row, pivot = self._now[which].copy(), float(self._now[which, place]) + self._ridge
         self._variance -= row * row / pivot
         self._now -= np.outer(self._now[:, place] / pivot, row)
         self._counts[which] += 1
+
+    def _covariance(self, picks: Sequence[int] | Ints, arms: Ints) -> Floats:
+        """C(picks, arms), which is empty if nothing was picked."""
+        picks = np.asarray(picks, dtype=np.intp)
+        return self._belief.covariance(picks, arms) if picks.size else np.empty((0, arms.size))
