@@ -17,7 +17,8 @@ from tests.server import Server, program
 PACKAGES = ("chromium", "postgresql")
 """What apt installs for tests that need more than Python."""
 
-TORCH = f"{sys.executable} -m pip install torch array-api-compat"
+MODULES = {"torch": "torch array-api-compat", "kubeflow.katib": "kubeflow-katib"}
+"""What pip installs for modules that are no part of the extra `all`."""
 
 os.environ.pop("NOREGRET_DATA", None)  # the data of the package, also where someone uses other data
 
@@ -42,21 +43,21 @@ def pytest_collection_modifyitems(items):
 def pytest_terminal_summary(terminalreporter):
     """Say in one line which tests were skipped because this machine lacks something, and how to install it."""
     reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
-    lacking = [package for package in (*PACKAGES, "torch") if any(f"needs {package}" in reason for reason in reasons)]
+    lacking = [name for name in (*PACKAGES, *MODULES) if any(f"needs {name}" in reason for reason in reasons)]
     if lacking:
         count = sum(any(f"needs {package}" in reason for package in lacking) for reason in reasons)
         programs = [package for package in lacking if package in PACKAGES]
         commands = [f"sudo apt-get install {' '.join(programs)}"] if programs else []
-        commands += [TORCH] if "torch" in lacking else []
+        modules = [MODULES[name] for name in lacking if name in MODULES]
+        commands += [f"{sys.executable} -m pip install {' '.join(modules)}"] if modules else []
         install = " && ".join(commands)
         terminalreporter.write_line(f"{count} skipped, as this machine lacks {' and '.join(lacking)}: {install}")
 
 
-def needs_torch():
-    """The module torch. Where it is not installed, the file's tests are skipped, or fail if CI is set."""
-    return (
-        importlib.import_module("torch") if os.environ.get("CI") else pytest.importorskip("torch", reason="needs torch")
-    )
+def needs(name):
+    """The module of this name. Where it is not installed, the file's tests are skipped, or fail if CI is set."""
+    is_ci = os.environ.get("CI")
+    return importlib.import_module(name) if is_ci else pytest.importorskip(name, reason=f"needs {name}")
 
 
 def installed(name, package):

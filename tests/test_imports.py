@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.conftest import needs_torch
+from tests.conftest import needs
 
 import noregret
 from noregret import names
@@ -50,7 +50,7 @@ def test_torch_is_imported_by_nobody_but_the_user():
         "policy = noregret.Policy(noregret.algorithms.igp_ucb(kernel), numpy.eye(3)); policy.tell(policy.ask(), 1.0)"
     )
     assert not {"torch", "array_api_compat"} & imported_by(play)
-    needs_torch()
+    needs("torch")
     tensor = play.replace("import numpy", "import numpy, torch").replace("numpy.eye(3)", "torch.eye(3)")
     assert {"torch", "array_api_compat"} <= imported_by(tensor)
 

@@ -1,8 +1,9 @@
 """Katib's own messages over a real gRPC channel."""
 
 import pytest
+from tests.conftest import needs
 
-pytest.importorskip("kubeflow.katib")
+needs("kubeflow.katib")
 
 import grpc
 from kubeflow.katib import katib_api_pb2 as api

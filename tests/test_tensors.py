@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from tests.choices import ARMS, MEANS, SE, build, played
-from tests.conftest import needs_torch
+from tests.conftest import needs
 
 from noregret import (
     UCB,
@@ -34,7 +34,7 @@ from noregret.belief import arrays
 from noregret.belief.arrays import numpy_of
 from noregret.decision.rules import ProbabilityOfImprovement
 
-torch = needs_torch()
+torch = needs("torch")
 ON_NYSTROM = {"ata-gp-ucb", "mom-gp-ucb", "hvt-ucb", "bkb", "bbkb", "mini-bkb"}
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.conftest import needs_torch
+from tests.conftest import needs
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def _words(text):
 @pytest.mark.parametrize("name", SHOWN)
 def test_tutorials_print_what_the_page_shows(name, tmp_path):
     if "torch" in name or "gpu" in name:
-        needs_torch()
+        needs("torch")
     command = [sys.executable, *WARNINGS, _script(name), tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=600)
     assert done.returncode == 0, done.stderr
