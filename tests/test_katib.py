@@ -3,13 +3,10 @@
 import pytest
 from tests.conftest import needs
 
-needs("kubeflow.katib")
-
-import grpc
-from kubeflow.katib import katib_api_pb2 as api
-from kubeflow.katib.katib_api_pb2_grpc import SuggestionStub
-
-from noregret.integrations.katib import served, suggestions
+api = needs("kubeflow.katib.katib_api_pb2")
+grpc = needs("grpc")
+SuggestionStub = needs("kubeflow.katib.katib_api_pb2_grpc").SuggestionStub
+katib = needs("noregret.integrations.katib")
 
 SPACES = [
     ("rate", api.DOUBLE, {"min": "0.001", "max": "1", "distribution": api.LOG_UNIFORM}),
@@ -24,7 +21,7 @@ STATUS = api.TrialStatus
 
 @pytest.fixture(scope="module")
 def channel():
-    server, port = served("127.0.0.1:0")
+    server, port = katib.served("127.0.0.1:0")
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield channel
     server.stop(0).wait()
@@ -112,12 +109,12 @@ def test_failed_trials_are_not_suggested_again_and_those_under_way_count():
     for condition in (STATUS.FAILED, STATUS.METRICSUNAVAILABLE):
         failed = [trial(20 + i, {"k": "d"}, condition) for i in range(3)]
         request = {"experiment": experiment(spaces), "trials": done + failed, "current_request_number": 5}
-        assert {"k": "d"} not in suggestions(api.GetSuggestionsRequest(**request))
-    (first,) = suggestions(api.GetSuggestionsRequest(experiment=experiment(), current_request_number=1))
+        assert {"k": "d"} not in katib.suggestions(api.GetSuggestionsRequest(**request))
+    (first,) = katib.suggestions(api.GetSuggestionsRequest(experiment=experiment(), current_request_number=1))
     for condition in (STATUS.CREATED, STATUS.RUNNING):
         under_way = [trial(0, first, condition)]
         request = {"experiment": experiment(), "trials": under_way, "current_request_number": 1}
-        assert suggestions(api.GetSuggestionsRequest(**request)) != [first]
+        assert katib.suggestions(api.GetSuggestionsRequest(**request)) != [first]
 
 
 @pytest.mark.parametrize("value", [None, "nan", "unavailable"])
