@@ -164,6 +164,7 @@ def test_points_of_the_cube_become_legal_params_and_come_back():
     assert np.allclose(space.encode(params), points)
     assert np.allclose(space.snap(points), points)
     assert len({space.key(p) for p in params}) == len({point.tobytes() for point in points})
+    assert space.decode(points[:0]) == []
 
 
 def test_what_does_not_apply_makes_no_two_points_look_different():

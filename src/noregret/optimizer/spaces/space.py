@@ -202,7 +202,7 @@ class Product:
             keys = {name: self._part_keys(name, points) for name in self._above}
             for column, needed in enumerate(self._requirements.values()):
                 for above, allowed in needed.items():
-                    found[:, column] &= [key in allowed for key in keys[above]]
+                    found[:, column] &= np.array([key in allowed for key in keys[above]], dtype=bool)
         return found
 
     def everything(self) -> Floats:
