@@ -476,7 +476,7 @@ def test_failures_at_random_cost_little():
     It was 0.019 when everything that failed counted as bad.
     """
     regrets = []
-    for seed in range(8):
+    for seed in range(5):
         rng, opt = np.random.default_rng(seed), Optimizer(SQUARE, rng=seed)
         for _ in range(50):
             trial = opt.ask()
@@ -490,7 +490,7 @@ def test_failures_at_random_cost_little():
 def test_a_row_that_had_bad_luck_is_tried_again():
     """The best of ten names fails at its first try, and every name fails in three of ten runs."""
     rows, found = [{"name": f"n{i}"} for i in range(10)], 0
-    for seed in range(6):
+    for seed in range(4):
         rng, opt = np.random.default_rng(seed), Optimizer(rows, goal="maximize", rng=seed)
         opt.fail(rows[7])
         for _ in range(120):
@@ -498,7 +498,7 @@ def test_a_row_that_had_bad_luck_is_tried_again():
             value = float(trial.params == rows[7]) + 0.1 * rng.standard_normal()
             opt.fail(trial) if rng.random() < 0.3 else opt.tell(trial, value)
         found += opt.best().params == rows[7]
-    assert found >= 3, "it was never found when what failed was not tried again"
+    assert found >= 2, "it was never found when what failed was not tried again"
 
 
 def test_everything_may_fail():
