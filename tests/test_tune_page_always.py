@@ -132,7 +132,7 @@ def assert_shown(study, records):
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(studies())
 def test_every_study_has_a_page(found):
     assert_shown(*found)
