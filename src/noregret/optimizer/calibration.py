@@ -100,10 +100,9 @@ class Calibrated(NamedTuple):
     def _standard(self, value: float, noise: float) -> tuple[float, float]:
         """Standardised value less the prior mean of f, and noise."""
         standard = float(self.scale.standard(np.array(value))) - self.fit.centre
-        unknown = noise != noise
-        return standard, self.fit.noise if unknown else float(
-            self.scale.standard_noise(np.array(noise), np.array(value))
-        )
+        if math.isnan(noise):  # nobody knows it
+            return standard, self.fit.noise
+        return standard, float(self.scale.standard_noise(np.array(noise), np.array(value)))
 
 
 @dataclass(frozen=True)
