@@ -145,6 +145,32 @@ def check_alike(there, here):
         assert getattr(there, name) == pytest.approx(getattr(here, name), rel=1e-7)
 
 
+def test_a_round_is_a_message_and_no_task(client, monkeypatch):
+    policy = Policy(build("igp-ucb"), blocks(), rng=0)
+    policy.tell(policy.ask(), [0.0])
+    monkeypatch.setattr(client, "submit", None)
+    for _ in range(5):
+        policy.tell(policy.ask(), [0.0])
+
+
+def test_a_section_that_is_not_where_it_was_is_found_again(monkeypatch):
+    made, init = [], Blocks.__init__
+
+    def noted(self, *given):
+        init(self, *given)
+        made.append(self)
+
+    def astray(done):
+        if done == 6:
+            made[0]._workers.reverse()
+
+    monkeypatch.setattr(Blocks, "__init__", noted)
+    asked, _ = played(build("igp-ucb"), ARMS, 12)
+    there, _ = played(build("igp-ucb"), blocks(rows=30), 12, astray)
+    assert there == asked
+    assert len(made[0]._workers) == 2
+
+
 def test_a_posterior_knows_the_same():
     here, there = learnt(ARMS), learnt(blocks())
     points = np.concatenate([np.random.default_rng(3).random((7, 2)), ARMS[:5]])

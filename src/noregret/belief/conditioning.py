@@ -24,7 +24,7 @@ from noregret.belief.numerics.factor import Columns, Factor
 from noregret.belief.numerics.linalg import REFRESH
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
-from noregret.belief.pulls import Pooled, Pulls, places_among
+from noregret.belief.pulls import Directory, Pooled, Pulls, places_among
 
 _NUGGET = 64 * np.finfo(float).eps
 
@@ -43,7 +43,7 @@ class Conditioning:
 
     def __init__(self, kernel: Kernel, arms: Floats, ridge: float) -> None:
         self._kernel, self._arms, self._noise_free = kernel, arms, not ridge
-        self.pulls, self._columns = Pulls(), KernelColumns(kernel, arms, KEPT)
+        self.pulls, self._columns, self._directory = Pulls(), KernelColumns(kernel, arms, KEPT), Directory(arms)
         self._seen = np.empty((0, arms.shape[1]))  # the first of the distinct points; arms that follow can be looked up
         self.factor = Factor(self._columns.variance)
         nugget = _NUGGET * max(float(self._columns.variance.max()), np.finfo(float).tiny)
@@ -67,7 +67,7 @@ class Conditioning:
         elsewhere = self.seen[self.pulls.arms >= count]
         known = {point.tobytes(): count + i for i, point in enumerate(elsewhere + 0.0)}  # -0.0 becomes 0.0: equal bytes
         first_of = {point.tobytes(): i for i, point in reversed(list(enumerate(points + 0.0)))}
-        places = places_among(self._arms, points[sorted(first_of.values())])
+        places = places_among(self._directory, points[sorted(first_of.values())])
         arm_of = dict(zip(sorted(first_of.values()), places.tolist(), strict=True))
         names = []
         for point in points + 0.0:
@@ -166,7 +166,7 @@ class Conditioning:
         """The same observations, and what they tell about other arms, at O(r^2 N)."""
         places = places_among(arms, self.seen)
         other = copy.copy(self)
-        other._arms, other._columns = arms, KernelColumns(self._kernel, arms, KEPT)
+        other._arms, other._columns, other._directory = arms, KernelColumns(self._kernel, arms, KEPT), Directory(arms)
         other.pulls, other._draw_root, other._prior = self.pulls.moved(places), None, None
         names, points = places[self.factor.slots], self.seen[self.factor.slots]
         last = int(names[-1]) if names.size else -1

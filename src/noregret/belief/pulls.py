@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from noregret.belief.arrays import beside, namespace, numpy_of
+from noregret.belief.arrays import Array, beside, namespace, numpy_of
 from noregret.belief.numerics.linalg import enlarged
 from noregret.belief.posterior import Floats, Ints
 
@@ -128,13 +128,43 @@ def first_of_each(arms: Ints) -> Ints:
     return np.sort(np.unique(arms, return_index=True)[1])
 
 
-def places_among(arms: Floats, points: Floats) -> Ints:
+class Directory:
+    """Where (N, d) arms are found by their first numbers.
+
+    The first time all arms are looked at, O(N log u); from the second time on they are in order of these, O(u log N).
+    """
+
+    def __init__(self, arms: Floats) -> None:
+        self.arms, self._asked = arms, 0
+        self._order: Array = None
+        self._sorted: Array = None
+
+    def rows_with(self, values: Floats) -> Ints:
+        """The rows whose first number is one of these ascending values, ascending."""
+        self._asked += 1
+        column, xp = self.arms[:, 0], namespace(self.arms)
+        known = beside(column, values)
+        if self._asked == 1:
+            nearest = known[xp.searchsorted(known[:-1], column)] if len(values) > 1 else known
+            return np.asarray(numpy_of(xp.nonzero(nearest == column)[0]), dtype=np.intp)
+        if self._order is None:
+            self._order = xp.argsort(column)
+            self._sorted = column[self._order]
+        first = numpy_of(xp.searchsorted(self._sorted, known, side="left")).tolist()
+        last = numpy_of(xp.searchsorted(self._sorted, known, side="right")).tolist()
+        found = [numpy_of(self._order[start:end]) for start, end in zip(first, last, strict=True)]
+        return np.asarray(np.sort(np.concatenate(found)), dtype=np.intp)
+
+
+def places_among(arms: Floats | Directory, points: Floats) -> Ints:
     """For each of the (u, d) points its row among the (N, d) arms; those without one come after them, in order.
 
-    No two points get the same row: of points that are equal, the first gets the lowest. O(N log u), without a table of
-    all arms; where they live, only their first column is looked at.
+    No two points get the same row: of points that are equal, the first gets the lowest. Without a table of all arms;
+    where they live, only their first column is looked at.
     """
-    rows = _rows_with(arms[:, 0], np.unique(points[:, 0])) if len(points) else np.empty(0, np.intp)
+    directory = arms if isinstance(arms, Directory) else Directory(arms)
+    arms = directory.arms
+    rows = directory.rows_with(np.unique(points[:, 0])) if len(points) else np.empty(0, np.intp)
     if not rows.size:
         return len(arms) + np.arange(len(points))
     rows, kinds, point_kinds = _equal_rows(rows, numpy_of(arms[rows]), points)
@@ -148,13 +178,6 @@ def places_among(arms: Floats, points: Floats) -> Ints:
         else:
             places[i], missing = missing, missing + 1
     return places
-
-
-def _rows_with(column: Floats, values: Floats) -> Ints:
-    """The rows of a column, (N,), wherever it lives, that hold one of these ascending values, ascending."""
-    xp, known = namespace(column), beside(column, values)
-    nearest = known[xp.searchsorted(known[:-1], column)] if len(values) > 1 else known
-    return np.asarray(numpy_of(xp.nonzero(nearest == column)[0]), dtype=np.intp)
 
 
 def _equal_rows(rows: Ints, arms: Floats, points: Floats) -> tuple[Ints, Ints, Ints]:

@@ -2,6 +2,7 @@
 
 ==================  =====================================================================================
 `section`           what a worker holds: a block of the arms, and posteriors about it
+`messages`          questions to workers, past dask's scheduling
 `blocks`            the arms as the coordinator sees them: an (N, d) array whose rows are elsewhere
 `numbers`           one number per arm (a mean, a score), computed on the workers when its top is asked for
 `belief`            the posterior: a small one here, which knows all rewards, and one about every block

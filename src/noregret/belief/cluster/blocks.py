@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from noregret.belief.cluster.messages import answers_to
 from noregret.belief.cluster.section import (
     Call,
     Knowledge,
@@ -55,6 +56,7 @@ class Blocks:
         self.ndim = 2
         self.sources: WeakSet[Any] = WeakSet()
         self._rows: dict[int, Floats] = {}  # those that were brought here
+        self._workers: list[str | None] = []  # the address of the worker that has each section, where it is known
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -129,25 +131,42 @@ class Blocks:
         """
         questions = question if isinstance(question, list) else [question] * len(self.sizes)
         answers: list[Any] = [None] * len(questions)
-        waiting, afresh = [i for i, each in enumerate(questions) if each is not None], False
+        waiting, found = [i for i, each in enumerate(questions) if each is not None], self._by_message
         while waiting:
-            futures = [self._submitted(i, numbers, sources, questions[i], afresh=afresh) for i in waiting]
-            for i, found in zip(waiting, self._client.gather(futures), strict=True):
-                answers[i] = found
-                for source in sources if found is not None else []:
+            calls = [self._call(i, numbers, sources, questions[i], afresh=found == self._by_task) for i in waiting]
+            for i, answered in zip(waiting, found(waiting, calls), strict=True):
+                answers[i] = answered
+                for source in sources if answered is not None else []:
                     source.heard(i)
-            waiting, afresh = [i for i in waiting if answers[i] is None], True
+            waiting, found = [i for i in waiting if answers[i] is None], self._by_task
         return answers
 
-    def _submitted(
+    def _call(
         self, i: int, numbers: Read | Call | None, sources: list[Source], question: Question, *, afresh: bool
-    ) -> Any:
-        """Dask's future of the answer of a section."""
+    ) -> tuple[Any, ...]:
+        """What `answer` is called with beside the section."""
         rows = slice(self.starts[i], self.starts[i] + self.sizes[i])
         live = [source.key for source in self.sources]
         knowledge = [source.knowledge(i, afresh=afresh) for source in sources]
-        recipe = None if numbers is None else numbers.cut(rows)
-        return self._client.submit(answer, self._sections[i], live, knowledge, recipe, question, pure=False)
+        return live, knowledge, None if numbers is None else numbers.cut(rows), question
+
+    def _by_message(self, sections: list[int], calls: list[tuple[Any, ...]]) -> list[Any]:
+        """The answers of these sections, None where a section is not at its worker any more: in a few milliseconds."""
+        if not self._workers:
+            holders = self._client.who_has(self._sections)
+            self._workers = [next(iter(holders.get(section.key, ())), None) for section in self._sections]
+        messages = [(self._workers[i], self._sections[i].key, call) for i, call in zip(sections, calls, strict=True)]
+        found: list[Any] = self._client.sync(answers_to, self._client, messages)
+        if any(each is None for each in found):
+            self._workers = []
+        return found
+
+    def _by_task(self, sections: list[int], calls: list[tuple[Any, ...]]) -> list[Any]:
+        """The same by tasks of dask's, which makes a section anew where its worker is lost."""
+        submit = partial(self._client.submit, answer, pure=False)
+        tasks = [submit(self._sections[i], *call) for i, call in zip(sections, calls, strict=True)]
+        found: list[Any] = self._client.gather(tasks)
+        return found
 
 
 def is_dask(arms: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -91,6 +92,7 @@ class Section:
     def __init__(self, arms: Array) -> None:
         self.arms = arms
         self.beliefs: dict[str, tuple[int, Posterior]] = {}
+        self.lock = threading.Lock()  # a question that nobody waits for any more may still be worked on
 
     def __reduce__(self) -> tuple[type[Section], tuple[Array]]:
         return Section, (self.arms,)
@@ -152,10 +154,10 @@ def answer(
 
     Beliefs that are not among the live ones are dropped.
     """
-    section.beliefs = {key: held for key, held in section.beliefs.items() if key in live}
-    if not all(section.catch_up(each) for each in knowledge):
-        return None
-    with np.errstate(all="ignore"):  # of formulas for parts of the numbers, others may overflow
+    with section.lock, np.errstate(all="ignore"):  # of formulas for parts of the numbers, others may overflow
+        section.beliefs = {key: held for key, held in section.beliefs.items() if key in live}
+        if not all(section.catch_up(each) for each in knowledge):
+            return None
         return question(None if numbers is None else numbers.on(section), section.arms)
 
 
