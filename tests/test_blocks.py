@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 from tests.choices import ARMS, MEANS, SE, build, played
+from tests.conftest import needs
 
 from noregret import (
     UCB,
@@ -94,6 +95,19 @@ def test_a_tree_of_cells_says_that_it_needs_all_arms_in_one_place():
 )
 def test_rules_do_not_know_where_arms_live(rule):
     check_same(Sequential(EXACT, rule), 15)
+
+
+@pytest.mark.parametrize(
+    "rule", [UCB(Constant(2.0)), ExpectedImprovement(0.01), ProbabilityOfImprovement(), MaxVariance()], ids=str
+)
+def test_blocks_may_be_tensors_where_their_workers_are(rule):
+    tensor = dask.delayed(needs("torch").from_numpy)
+    parts = [da.from_delayed(tensor(ARMS[start : start + 20]), (20, 2), float) for start in (0, 20, 40)]
+    algorithm = Sequential(EXACT, rule)
+    asked, policy = played(algorithm, ARMS, 15)
+    there, twin = played(algorithm, da.concatenate(parts), 15)
+    assert there == asked
+    assert tuple(twin.best()) == pytest.approx(tuple(policy.best()), abs=1e-8)
 
 
 @pytest.mark.parametrize("rule", [UCB(Constant(2.0)), Thompson(Constant(1.0))], ids=str)

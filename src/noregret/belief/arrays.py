@@ -147,6 +147,16 @@ def special(array: Array) -> Any:
     return scipy.special
 
 
+STANDARD_NAMES = {"power": "pow", "absolute": "abs", "invert": "bitwise_invert"}
+"""NumPy's names of functions that the array API standard calls otherwise."""
+
+
+def function_like(function: Any, array: Array) -> Any:
+    """A function of NumPy's or SciPy's as that of arrays like this one."""
+    functions, name = namespace(array), STANDARD_NAMES.get(function.__name__, function.__name__)
+    return getattr(functions if hasattr(functions, name) else special(array), name)
+
+
 def root_of_positive(variance: Any) -> Any:
     """The square root of each number, 0 for those below 0, (n,) -> (n,)."""
     if isinstance(variance, np.ndarray):  # in every round: no calls that can be saved

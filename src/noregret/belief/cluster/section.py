@@ -9,7 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noregret.belief.arrays import Array, beside, is_tensor, joined, largest, namespace, numpy_of, special, top
+from noregret.belief.arrays import (
+    Array,
+    beside,
+    function_like,
+    is_tensor,
+    joined,
+    largest,
+    numpy_of,
+    on_device,
+    top,
+)
 from noregret.belief.posterior import Floats, Ints, Posterior
 from noregret.belief.pulls import places_among
 
@@ -69,8 +79,7 @@ class Call:
         if not is_tensor(section.arms):
             return self.function(*given)
         there = [beside(section.arms, each) if isinstance(each, np.ndarray) else each for each in given]
-        functions, name = namespace(section.arms), self.function.__name__
-        return getattr(functions if hasattr(functions, name) else special(section.arms), name)(*there)
+        return function_like(self.function, section.arms)(*there)
 
     def cut(self, rows: slice) -> Call:
         """The same for the block with these of all rows."""
@@ -101,8 +110,12 @@ class Section:
         return len(self.arms)
 
     def __sizeof__(self) -> int:
-        """Bytes, so that it is not moved lightly: those of the arms, and of some rows of a factor on them."""
-        return 8 * len(self.arms) * (int(self.arms.shape[1]) + 32)
+        """Bytes, so that it is not moved lightly: those of the arms, and of some rows of a factor beside them.
+
+        On a device they are not of the memory that a worker is given.
+        """
+        rows = 0 if on_device(self.arms) else 32
+        return 8 * len(self.arms) * (int(self.arms.shape[1]) + rows)
 
     def catch_up(self, knowledge: Knowledge) -> bool:
         """Bring a belief up to date; False if more must be known than is given."""
