@@ -52,7 +52,7 @@ def test_every_requirement_has_a_lowest_version():
     assert len({line.partition("=")[0] for line in lines}) == len(lines)
 
 
-def test_the_citation_has_the_version_of_the_package():
-    package = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    citation = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    assert package[1] == citation[1]
+def test_the_version_is_the_same_wherever_it_stands():
+    places = {"pyproject.toml": r'^version = "(.+)"$', "CITATION.cff": r"^version: (.+)$", "CHANGELOG.md": r"^## (.+)$"}
+    first = [re.search(line, (ROOT / name).read_text("utf-8"), re.MULTILINE)[1] for name, line in places.items()]
+    assert first == [first[0]] * 3
