@@ -1,8 +1,8 @@
 """Ten million arms: ``python -m benchmarks.scale [--device cuda]``.
 
-It needs numpy, scipy, threadpoolctl, torch and array-api-compat, and for the parts on a cluster, which are left out on
-a GPU, dask and distributed. On a GPU the times are milliseconds a round, as they stand; on a CPU they are ratios to
-something plain in the same run, since machines differ and are noisy.
+It needs numpy, scipy, threadpoolctl, torch and array-api-compat, and for the parts on a cluster dask and distributed:
+``cluster`` and ``killed``, which are left out on a GPU, and ``--only blocks``. On a GPU the times are milliseconds a
+round, as they stand; on a CPU they are ratios to something plain in the same run, since machines differ and are noisy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ TARGETS = {1_000_000: "at most 1 ms on an H200", 10_000_000: "at most 4 ms on an
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    arguments.add_argument("--only", choices=["exact", "same", "sparse", "memory", "contexts", "cluster", "killed"])
+    arguments.add_argument(
+        "--only", choices=["exact", "same", "sparse", "memory", "contexts", "cluster", "killed", "blocks"]
+    )
     given = arguments.parse_args()
     on_gpu = given.device != "cpu"
     print(f"arms on {torch.cuda.get_device_name() if on_gpu else 'the CPU'}, torch {torch.__version__}", flush=True)
@@ -47,8 +49,12 @@ def main() -> None:
         "contexts": contexts,
         "cluster": cluster,
         "killed": killed,
+        "blocks": lambda: [
+            blocks(count, given.device)
+            for count in (100_000, *((1_000_000, 10_000_000, 100_000_000) if on_gpu else ()))
+        ],
     }
-    left_out = ("cluster", "killed") if on_gpu else ()
+    left_out = ("cluster", "killed", "blocks") if on_gpu else ("blocks",)
     for name, part in parts.items():
         if name == given.only or (given.only is None and name not in left_out):
             part()
@@ -206,6 +212,28 @@ def killed(count: int = 100_000, rounds: int = 100, kills: int = 20) -> None:
     _, here = played(arms, rounds)
     same = sum(map(int.__eq__, there, here))
     print(f"four workers, {kills - len(due)} killed in {rounds} rounds: {same} of {rounds} arms the same", flush=True)
+
+
+def blocks(count: int, device: str, rounds: int = 60) -> None:
+    """Two local workers, each with a block of tensors on the device; up to a million arms, whether they are NumPy's."""
+    import dask
+    from dask.array import concatenate, from_delayed
+
+    size = count // 2
+    parts = [dask.delayed(uniform)(size, seed, device) for seed in range(2)]
+    truth = np.concatenate([uniform(size, seed, "cpu").numpy() for seed in range(2)])
+    with workers(2):
+        arms = concatenate([from_delayed(part, (size, 4), float) for part in parts])
+        milliseconds, there = played(arms, rounds, truth)
+    print(f"two workers with blocks on {device}, {count:,} arms: {milliseconds:.1f} ms a round", end="")
+    if count <= 1_000_000:
+        print(f", {sum(map(int.__eq__, there, played(truth, rounds)[1]))} of {rounds} arms NumPy's", end="")
+    print(flush=True)
+
+
+def uniform(count: int, seed: int, device: str) -> torch.Tensor:
+    """Uniform arms in 4-d, the same on every device."""
+    return torch.from_numpy(np.random.default_rng(seed).random((count, 4))).to(device)
 
 
 @contextmanager
