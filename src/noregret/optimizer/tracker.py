@@ -28,7 +28,7 @@ from noregret.optimizer.drifting.fits import Fits
 from noregret.optimizer.drifting.pace import Drift, is_moving, of_now
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.history import UNKNOWN, Arrival, History
-from noregret.optimizer.spaces.contexts import Within
+from noregret.optimizer.spaces.contexts import Pairs, Within, brought
 from noregret.optimizer.spaces.space import Space
 
 HARDLY = 0.3
@@ -140,6 +140,15 @@ class Tracker:
             return self._history.params[number]
         return self.space.decode(self.belief().arms[[arm]])[0]
 
+    def baseline_arm(self) -> int | None:
+        """The arm of the belief that the baseline is where candidates are, None if it is none."""
+        params = brought(self._history.baseline, self.space)
+        number, arms = self._history.number(params), self.belief().arms
+        if number in self._arms:
+            return self._arms[number]
+        near = (np.abs(arms - self.space.encode([params])) <= NEAR).all(axis=1)
+        return int(np.argmax(near)) if near.any() else None
+
     def met(self, arm: int) -> int:
         """The number of the point that this arm is; it is met now if it was a mere candidate."""
         number = self._history.meet(self.params(arm), self.belief().arms[arm])
@@ -222,7 +231,8 @@ class Tracker:
         assert self._fitted is not None
         evidence, space = self._fitted.scale.standardised(evidence), self._history.space
         most = self._calibration.exact if space.count > self._calibration.candidates.few else len(numbers)
-        kept = np.union1d(essential(self._fitted, evidence, most), np.flatnonzero(numbers == self._history.anchor))
+        anchors = [] if isinstance(space, Pairs) else self._history.anchors  # in contexts there may be ever more
+        kept = np.union1d(essential(self._fitted, evidence, most), np.flatnonzero(np.isin(numbers, anchors)))
         telling = evidence.only(kept)
         return telling, numbers[kept][telling.where]
 
@@ -235,8 +245,15 @@ class Tracker:
         rng, fit = np.random.default_rng(child(self._seed, 1, stop)), self._calibrated.fit
         lengthscales = np.array(fit.lengthscales)[list(self.space.groups)]
         measured = penalised(self._measured, [side.measured(self._fitted_key, stop) for side in self._sides])
-        self._candidates = self._calibration.candidates(self.space, measured, lengthscales, rng)
+        drawn = self._calibration.candidates(self.space, measured, lengthscales, rng)
+        self._candidates = np.vstack([self._baseline(), drawn])
         self._build(needed)
+
+    def _baseline(self) -> Floats:
+        """The baseline in the context which candidates are in, (1, d); (0, d) if there is no baseline or no context."""
+        if self._history.baseline is None or not isinstance(self.space, Within):
+            return self._candidates[:0]
+        return self.space.encode([brought(self._history.baseline, self.space)])
 
     def _place(self, needed: Iterable[int]) -> bool:
         """Whether all points met since have an arm now: each may be one of the candidates."""
