@@ -23,6 +23,10 @@ from noregret.belief.posterior import Floats
 
 Lengthscale = float | tuple[float, ...]
 
+PIECE = 65_536
+"""Numbers of a kernel matrix that are computed at once. What fits into a processor's cache is computed two to three
+times as fast: at each step of a formula a large matrix would be written to memory and read again."""
+
 
 class Kernel(ABC):
     """A positive definite function k(x, y)."""
@@ -103,6 +107,9 @@ class Matern(Kernel):
             )
 
     def __call__(self, X: Array, Y: Array) -> Array:
+        return in_pieces(self._piece, X, Y)
+
+    def _piece(self, X: Array, Y: Array) -> Array:
         z = _distance(X, Y, self.lengthscale, "euclidean")
         z *= math.sqrt(2 * self.nu)
         exp = namespace(z).exp
@@ -111,8 +118,14 @@ class Matern(Kernel):
                 return exp(-z)
             case 1.5:
                 return (1 + z) * exp(-z)
-            case 2.5:
-                return (1 + z + z * z / 3) * exp(-z)
+            case 2.5:  # (1 + z + z z / 3) exp(-z), with few matrices at a time
+                polynomial = z * z
+                polynomial /= 3
+                polynomial += 1 + z
+                z *= -1
+                exp(z, out=z)
+                z *= polynomial
+                return z
         _refuse_tensor(self, Y, "take nu = 0.5, 1.5 or 2.5, or ")
         with np.errstate(invalid="ignore", over="ignore"):
             k = 2 ** (1 - self.nu) / gamma(self.nu) * z**self.nu * kv(self.nu, z)
@@ -248,8 +261,8 @@ class Sum(Kernel):
     left: Kernel
     right: Kernel
 
-    def __call__(self, X: Floats, Y: Floats) -> Floats:
-        return self.left(X, Y) + self.right(X, Y)
+    def __call__(self, X: Array, Y: Array) -> Array:
+        return in_pieces(lambda X, Y: self.left(X, Y) + self.right(X, Y), X, Y)
 
     def diag(self, X: Floats) -> Floats:
         return self.left.diag(X) + self.right.diag(X)
@@ -308,7 +321,10 @@ class Columns(Kernel):
             raise ValueError(f"columns must be at least one number from 0, got {self.columns}")
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
-        return self.kernel(self._of(X), self._of(Y))
+        first, second = self._of(X), self._of(Y)
+        if len(Y) > 1 and not is_tensor(Y) and (second == second[:1]).all():  # as a context is, of all candidates
+            return np.repeat(self.kernel(first, second[:1]), len(Y), axis=1)
+        return self.kernel(first, second)
 
     def diag(self, X: Floats) -> Floats:
         return self.kernel.diag(self._of(X))
@@ -334,6 +350,17 @@ class FunctionKernel(Kernel):
         if hasattr(self.function, "diag"):
             return np.asarray(self.function.diag(X), dtype=float)
         return np.array([self(x[None], x[None])[0, 0] for x in X])
+
+
+def in_pieces(kernel: Callable[[Array, Array], Array], X: Array, Y: Array) -> Array:
+    """kernel(X, Y), (n, d), (m, d) -> (n, m), some rows at a time if it is large and NumPy's, see `PIECE`."""
+    rows = max(PIECE // max(len(Y), 1), 1)
+    if len(X) <= rows or is_tensor(Y):
+        return kernel(X, Y)
+    matrix = np.empty((len(X), len(Y)))
+    for start in range(0, len(X), rows):
+        matrix[start : start + rows] = kernel(X[start : start + rows], Y)
+    return matrix
 
 
 def as_kernel(kernel: KernelLike) -> Kernel:
