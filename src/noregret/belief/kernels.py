@@ -392,7 +392,7 @@ def _apart(X: Floats, Y: Floats, metric: Literal["euclidean", "sqeuclidean"]) ->
     if X.shape[1] != 1 or Y.shape[1] != 1:
         return np.asarray(cdist(X, Y, metric))
     gap = np.asarray(X - Y.T, dtype=float)
-    return np.abs(gap, out=gap) if metric == "euclidean" else np.multiply(gap, gap, out=gap)
+    return np.asarray(np.abs(gap, out=gap) if metric == "euclidean" else np.multiply(gap, gap, out=gap))
 
 
 def _squared_distance(X: Array, Y: Array, lengthscale: Lengthscale) -> Array:

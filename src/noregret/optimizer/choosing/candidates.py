@@ -75,7 +75,7 @@ class Candidates:
     def _nearest(self, space: Space, points: Floats, lengthscales: Floats, most: int) -> Ints:
         """Those of (n, d) points that are in the space and, up to so many, the nearest of the others, in order."""
         away = np.linalg.norm((points - space.snap(points)) / lengthscales, axis=1)
-        return np.sort(top(-away, max(most, np.count_nonzero(away <= ROUNDING))))
+        return np.sort(top(-away, max(most, int(np.count_nonzero(away <= ROUNDING)))))
 
 
 def top(scores: Floats, count: int) -> Ints:
