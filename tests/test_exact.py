@@ -17,6 +17,7 @@ from noregret.belief.arrays import largest
 from noregret.belief.family import RidgeFamily
 from noregret.belief.numerics import rows
 from noregret.belief.pulls import Directory, places_among
+from noregret.optimizer.choosing.looking import Looking
 from noregret.testing import check_model
 
 ALGEBRA = settings(derandomize=True, deadline=None, max_examples=60)
@@ -666,3 +667,27 @@ def test_the_largest_numbers_come_in_falling_order_the_first_on_ties():
         places, values = largest(numbers, count)
         assert places.tolist() == [0, 2, 6, 3, 4, 5, 1][:count]
         assert values.tolist() == numbers[places].tolist()
+
+
+def test_points_that_were_looked_at_become_arms_without_being_computed_again():
+    """What is looked at once is not looked at again, and everything is as if the belief had been moved anew."""
+    rng, looked = np.random.default_rng(0), []
+
+    def counted(first, second):
+        looked.append(len(second))
+        return Matern(2.5, 0.4)(first, second)
+
+    belief = ExactGP(counted, 0.01).prior(rng.random((12, 2)))
+    belief.update([1, 4, 4, 7], [0.5, 1.0, 0.8, -1.0])
+    looking, points, later = Looking(belief), rng.random((20, 2)), rng.random((3, 2))
+    np.testing.assert_allclose(looking.predict(points), belief.predict(points), atol=1e-12)
+    known = looking.looked()
+    arms = np.vstack([points[5:], belief.arms[3:], later])
+    looked.clear()
+    moved = known.at(arms)
+    assert sum(n for n in looked if n > 1) == 3
+    expected = belief.at(arms)
+    for part in (moved, expected):
+        part.update([2, 16, 26], [0.3, 0.1, 2.0])
+    for name in ("mean", "std", "information_gain", "misfit", "effective_dimension", "rounds"):
+        np.testing.assert_allclose(getattr(moved, name), getattr(expected, name), atol=1e-9)

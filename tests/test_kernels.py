@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import kernels as sk
 
 from noregret import (
@@ -21,6 +22,7 @@ from noregret import (
     Tabular,
     algorithms,
 )
+from noregret.belief import kernels
 from noregret.testing import check_kernel
 
 RNG = np.random.default_rng(0)
@@ -251,3 +253,32 @@ def test_smooth_matern_is_close_to_its_series_where_the_bessel_function_overflow
         r = z / math.sqrt(200)
         assert Matern(100, 1.0)(np.zeros((1, 1)), np.array([[r]]))[0, 0] == pytest.approx(expected, abs=1e-13)
     assert Matern(100, 0.01)(np.zeros((1, 1)), np.ones((1, 1)))[0, 0] == 0.0
+
+
+def test_large_matrices_are_those_of_their_rows():
+    """They are computed in pieces, which changes no bit."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((300, 3)), rng.random((400, 3))
+    kernel = 0.5 * Matern(2.5, (0.2, 0.3, 0.4)) + 0.3 * Columns(Matern(2.5, 0.2), (1,)) + SquaredExponential(0.5)
+    assert X.shape[0] * Y.shape[0] > kernels.PIECE
+    for each in (kernel, Matern(2.5, 0.3), Matern(0.5, 0.3)):
+        np.testing.assert_array_equal(each(X, Y), np.vstack([each(x[None], Y) for x in X]))
+
+
+def test_columns_that_are_all_alike_are_computed_once():
+    X, Y = np.random.default_rng(0).random((20, 2)), np.full((30, 2), 0.4)
+    calls = []
+
+    def counted(first, second):
+        calls.append(len(second))
+        return Matern(2.5, 0.3)(first, second)
+
+    np.testing.assert_array_equal(Columns(counted, (1,))(X, Y), Matern(2.5, 0.3)(X[:, 1:], Y[:, 1:]))
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
+def test_distances_along_a_line_are_those_of_cdist(metric):
+    X, Y = np.random.default_rng(1).normal(size=(50, 1)), np.random.default_rng(2).normal(size=(60, 1)) ** 9
+    np.testing.assert_array_equal(kernels._apart(X, Y, metric), cdist(X, Y, metric))
+    np.testing.assert_array_equal(kernels._apart(X, X, metric), cdist(X, X, metric))

@@ -6,9 +6,10 @@ import pickle
 import numpy as np
 import pytest
 
-from noregret import Choice, Float, Int, Optimizer
+from noregret import Choice, ExactGP, Float, Int, Matern, Optimizer
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.exploring import Exploring
+from noregret.optimizer.comparing.baseline import SHARE
 from noregret.optimizer.spaces.contexts import Pair, Pairs, Within
 from noregret.optimizer.spaces.space import Product
 from noregret.optimizer.spaces.table import Table
@@ -261,11 +262,79 @@ def test_what_contexts_there_are_is_checked(context, words):
         Optimizer(LINE, context=context)
 
 
-def test_a_baseline_is_compared_with_by_hand():
-    with pytest.raises(ValueError, match=r"drop the baseline, and compare best\(context\) with predict\(params"):
-        Optimizer(LINE, context=CONTEXT, baseline={"x": 0.5})
-    opt = played(30)
-    assert opt.best(CALM).estimate < opt.predict({"x": 0.0}, CALM).estimate
+@pytest.fixture(scope="module")
+def compared():
+    return played(70, seed=2, noise=0.01, baseline={"x": 0.5})
+
+
+def test_the_gain_is_that_of_a_context(compared):
+    """Today's setting is the best one at a load of 50 in the US, and 0.12 off at a load of 15."""
+    there, far = ({"load": load, "region": "us"} for load in (50, 15))
+    for opt in (compared, played(70, seed=1, noise=0.01, baseline={"x": 0.5})):
+        assert opt.gain(there).lower <= 0.0 <= opt.gain(there).estimate < 0.01
+        gain = opt.gain(far)
+        assert 0 < gain.lower <= off({"x": 0.5}, far) - off(gain.best.params, far) <= gain.upper
+    assert gain.baseline == opt.predict({"x": 0.5}, far)
+    assert gain.best == opt.best(far)
+    assert "lower than your settings" in str(gain)
+
+
+def test_the_baseline_is_measured_first_and_where_the_gain_hinges_on_it(compared):
+    measured = [i for i, m in enumerate(compared.measurements) if m.params == {"x": 0.5}]
+    assert measured[0] == 0
+    assert 3 <= len(measured) <= SHARE * 70 + 1
+    assert len({tuple(compared.measurements[i].context.items()) for i in measured}) > 2
+
+
+def test_the_baseline_is_out_once():
+    opt = Optimizer(LINE, rng=0, context=CONTEXT, baseline={"x": 0.5})
+    first, second = opt.ask(2, CALM)
+    other = opt.ask(context=CALM | {"region": "us"})
+    assert first.params == {"x": 0.5} != second.params
+    assert other.params != {"x": 0.5}
+    opt.fail(first)
+    assert opt.ask(context=CALM).params != {"x": 0.5}
+
+
+def test_looking_at_a_gain_changes_nothing(compared):
+    looked = copy.copy(compared)
+    for load in (15, 33, 64):
+        looked.gain({"load": load, "region": "eu"})
+    assert looked.ask(context=CALM).params == copy.copy(compared).ask(context=CALM).params
+    assert pickle.loads(pickle.dumps(compared)).gain(CALM) == compared.gain(CALM)
+
+
+def test_a_gain_needs_a_context_and_a_value_of_the_baseline(compared):
+    with pytest.raises(ValueError, match="context must have a value for each"):
+        compared.gain()
+    with pytest.raises(ValueError, match=r"needs something to compare with: Optimizer\(..., baseline=params\)"):
+        played(3).gain(CALM)
+    opt = Optimizer(LINE, rng=0, context=CONTEXT, baseline={"x": 0.5})
+    for x in (0.1, 0.9):
+        opt.tell({"x": x}, x, context=CALM)
+    with pytest.raises(ValueError, match="needs a value of the baseline and one more: tell them first"):
+        opt.gain(CALM)
+    opt.tell({"x": 0.5}, 0.5, context=CALM)
+    assert opt.gain(CALM).estimate > 0
+    with pytest.raises(ValueError, match="there must be no context"):
+        Optimizer(LINE, baseline={"x": 0.5}).gain(CALM)
+    with pytest.raises(ValueError, match="baseline must be params of the space"):
+        Optimizer(LINE, context=CONTEXT, baseline={"x": 2})
+
+
+def test_a_baseline_with_constraints_drift_and_a_table():
+    rows = [{"cores": c} for c in range(1, 33)]
+    opt = Optimizer(
+        rows, rng=0, context={"hour": Int(0, 23)}, baseline=rows[0], drift=60.0, constraints={"cost": ("<=", 20)}
+    )
+    rng = np.random.default_rng(0)
+    for i in range(60):
+        trial = opt.ask(context={"hour": i % 24})
+        value, cores = abs(trial.params["cores"] - 5 - trial.context["hour"] / 2), trial.params["cores"]
+        opt.tell(trial, value + 0.3 * rng.standard_normal(), constraints={"cost": cores})
+    gain = opt.gain({"hour": 20})
+    assert gain.lower < 14 < gain.upper
+    assert gain.estimate > 7
 
 
 def test_failures_in_one_context_leave_the_others_alone():
@@ -296,3 +365,20 @@ def test_nobody_knows_a_context_before_the_first_answer():
     opt.tell({"x": 0.25}, 1.0, context=CALM)
     opt.tell({"x": 0.75}, 2.0, context=CALM)
     assert abs(opt.best(CALM | {"load": 50}).params["x"] - 0.25) < 0.1
+
+
+def test_the_more_is_known_the_fewer_candidates_a_context_has():
+    """So that a question in a new context stays cheap; the settings of the nearest contexts are among them."""
+    rng, space = np.random.default_rng(0), Pairs(Product(LINE), Product({"load": Float(0, 1)}))
+    within, draw = Within(space.space, space.contexts, {"load": 0.3}), Calibration().candidates_within
+    for count in (100, 400):
+        measured = ExactGP(Matern(2.5, 0.3), 0.01).prior(rng.random((count, 2)))
+        measured.update(np.arange(count), rng.standard_normal(count))
+        drawn = draw(within, measured, np.array([0.3, 0.3]), np.random.default_rng(1))
+        brought = set(drawn[:, 0]) & set(measured.arms[:, 0])
+        away = np.abs(measured.arms[:, 1] - 0.3)
+        assert len(drawn) * count < 1.1 * draw.entries
+        assert brought == set(measured.arms[np.argsort(away)[: len(brought)], 0])
+    assert 50 < len(brought) < 100
+    everywhere = Calibration().candidates(space, measured, np.array([0.3, 0.3]), np.random.default_rng(1))
+    assert len(everywhere) == 400 + 512 + 5 * 128

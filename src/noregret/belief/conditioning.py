@@ -113,9 +113,13 @@ class Conditioning:
         prior = self._kernel.diag(points)
         if not self.factor.rows:
             return 0.0 * prior, prior
+        mean, explained = self.factor.told(self.lifted(points))
+        return mean, prior - explained
+
+    def lifted(self, points: Floats) -> Floats:
+        """What connects the rows of the factor, at least one, with (n, d) points: root^-1 K(rows, points), (r, n)."""
         with threads_for(self.factor.rows**2 * len(points)):
-            mean, explained = self.factor.explained(self._kernel(self.seen[self.factor.slots], points))
-            return mean, prior - explained
+            return self.factor.lifted(self._kernel(self.seen[self.factor.slots], points))
 
     def variances(self, names: Ints, points: Floats | None = None) -> Floats:
         """The variances of points, (n, d), with these names, (n,); the points are needed where some are no arms."""
@@ -162,16 +166,19 @@ class Conditioning:
         with threads_for(self.factor.rows * prior.size):
             return prior - self.factor.explained_covariance(first, second)
 
-    def moved_to(self, arms: Floats) -> Conditioning:
-        """The same observations, and what they tell about other arms, at O(r^2 N)."""
+    def moved_to(self, arms: Floats, lifted: Floats | None = None) -> Conditioning:
+        """The same observations, and what they tell about other arms, at O(r^2 N); O(r N) where `lifted` is known."""
         places = places_among(arms, self.seen)
         other = copy.copy(self)
         other._arms, other._columns, other._directory = arms, KernelColumns(self._kernel, arms, KEPT), Directory(arms)
         other.pulls, other._draw_root, other._prior = self.pulls.moved(places), None, None
         names, points = places[self.factor.slots], self.seen[self.factor.slots]
         last = int(names[-1]) if names.size else -1
+        variance = other._columns.variance
+        if lifted is not None:
+            other.factor = self.factor.moved_with(variance, lifted, last)
+            return other
         with threads_for(names.size**2 * len(arms)):
-            variance = other._columns.variance
             other.factor = self.factor.moved(variance, lambda slab: other._columns.at(names, points, slab), last)
         return other
 

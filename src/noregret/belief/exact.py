@@ -222,14 +222,31 @@ class ExactPosterior:
         twin._conditioning = self._conditioning.copy()
         return twin
 
-    def at(self, arms: Any) -> Any:
-        """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""
+    def lifted(self, points: Floats) -> Floats:
+        """What connects the rows of the factor with (n, d) points, (r, n): it makes arms of them cheaply, see `at`."""
+        return self._conditioning.lifted(points)
+
+    @property
+    def lifted_arms(self) -> Floats:
+        """The same of the arms, (r, N)."""
+        return self._conditioning.factor.border(np.arange(len(self._arms)))
+
+    def told(self, points: Floats, lifted: Floats) -> tuple[Floats, Floats]:
+        """What `predict` says of (n, d) points, where `lifted` is known."""
+        mean, explained = self._conditioning.factor.told(lifted)
+        return mean, root_of_positive(self._model.kernel.diag(points) - explained)
+
+    def at(self, arms: Any, lifted: Floats | None = None) -> Any:
+        """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays.
+
+        It costs O(r^2 N) with r rows in the factor, and O(r N) where `lifted` is known of the arms, (r, N).
+        """
         arms = as_arms(arms)
         if isinstance(arms, Blocks):
             return BlockPosterior(self.at(arms.first), arms, self._conditioning.seen)
         other = copy.copy(self)
         other._arms = arms
-        other._conditioning, other._std = self._conditioning.moved_to(other._arms), None
+        other._conditioning, other._std = self._conditioning.moved_to(other._arms, lifted), None
         return other
 
     def _arrive(self, rewards: Floats) -> Floats:

@@ -23,6 +23,10 @@ from noregret.belief.posterior import Floats
 
 Lengthscale = float | tuple[float, ...]
 
+PIECE = 65_536
+"""Numbers of a kernel matrix that are computed at once. What fits into a processor's cache is computed two to three
+times as fast: at each step of a formula a large matrix would be written to memory and read again."""
+
 
 class Kernel(ABC):
     """A positive definite function k(x, y)."""
@@ -103,6 +107,9 @@ class Matern(Kernel):
             )
 
     def __call__(self, X: Array, Y: Array) -> Array:
+        return in_pieces(self._piece, X, Y)
+
+    def _piece(self, X: Array, Y: Array) -> Array:
         z = _distance(X, Y, self.lengthscale, "euclidean")
         z *= math.sqrt(2 * self.nu)
         exp = namespace(z).exp
@@ -111,8 +118,14 @@ class Matern(Kernel):
                 return exp(-z)
             case 1.5:
                 return (1 + z) * exp(-z)
-            case 2.5:
-                return (1 + z + z * z / 3) * exp(-z)
+            case 2.5:  # (1 + z + z z / 3) exp(-z), with few matrices at a time
+                polynomial = z * z
+                polynomial /= 3
+                polynomial += 1 + z
+                z *= -1
+                exp(z, out=z)
+                z *= polynomial
+                return z
         _refuse_tensor(self, Y, "take nu = 0.5, 1.5 or 2.5, or ")
         with np.errstate(invalid="ignore", over="ignore"):
             k = 2 ** (1 - self.nu) / gamma(self.nu) * z**self.nu * kv(self.nu, z)
@@ -248,8 +261,8 @@ class Sum(Kernel):
     left: Kernel
     right: Kernel
 
-    def __call__(self, X: Floats, Y: Floats) -> Floats:
-        return self.left(X, Y) + self.right(X, Y)
+    def __call__(self, X: Array, Y: Array) -> Array:
+        return in_pieces(lambda X, Y: self.left(X, Y) + self.right(X, Y), X, Y)
 
     def diag(self, X: Floats) -> Floats:
         return self.left.diag(X) + self.right.diag(X)
@@ -308,7 +321,10 @@ class Columns(Kernel):
             raise ValueError(f"columns must be at least one number from 0, got {self.columns}")
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
-        return self.kernel(self._of(X), self._of(Y))
+        first, second = self._of(X), self._of(Y)
+        if len(Y) > 1 and not is_tensor(Y) and (second == second[:1]).all():  # as a context is, of all candidates
+            return np.repeat(self.kernel(first, second[:1]), len(Y), axis=1)
+        return self.kernel(first, second)
 
     def diag(self, X: Floats) -> Floats:
         return self.kernel.diag(self._of(X))
@@ -336,6 +352,17 @@ class FunctionKernel(Kernel):
         return np.array([self(x[None], x[None])[0, 0] for x in X])
 
 
+def in_pieces(kernel: Callable[[Array, Array], Array], X: Array, Y: Array) -> Array:
+    """kernel(X, Y), (n, d), (m, d) -> (n, m), some rows at a time if it is large and NumPy's, see `PIECE`."""
+    rows = max(PIECE // max(len(Y), 1), 1)
+    if len(X) <= rows or is_tensor(Y):
+        return kernel(X, Y)
+    matrix = np.empty((len(X), len(Y)))
+    for start in range(0, len(X), rows):
+        matrix[start : start + rows] = kernel(X[start : start + rows], Y)
+    return matrix
+
+
 def as_kernel(kernel: KernelLike) -> Kernel:
     """Take any callable (n, d), (m, d) -> (n, m) for a kernel, scikit-learn's kernel objects included."""
     if isinstance(kernel, Kernel):
@@ -354,10 +381,18 @@ def _distance(X: Floats, Y: Floats, lengthscale: Lengthscale, metric: Literal["e
         return squared if metric == "sqeuclidean" else squared.sqrt_()
     if isinstance(lengthscale, tuple):
         scale = np.array(lengthscale)
-        return np.asarray(cdist(X / scale, Y / scale, metric))
-    distance = np.asarray(cdist(X, Y, metric))
+        return _apart(X / scale, Y / scale, metric)
+    distance = _apart(X, Y, metric)
     distance /= lengthscale**2 if metric == "sqeuclidean" else lengthscale
     return distance
+
+
+def _apart(X: Floats, Y: Floats, metric: Literal["euclidean", "sqeuclidean"]) -> Floats:
+    """Distances (or squared ones), (n, d), (m, d) -> (n, m); along a line faster than cdist, and equal to the bit."""
+    if X.shape[1] != 1 or Y.shape[1] != 1:
+        return np.asarray(cdist(X, Y, metric))
+    gap = np.asarray(X - Y.T, dtype=float)
+    return np.asarray(np.abs(gap, out=gap) if metric == "euclidean" else np.multiply(gap, gap, out=gap))
 
 
 def _squared_distance(X: Array, Y: Array, lengthscale: Lengthscale) -> Array:

@@ -18,6 +18,7 @@ from noregret.optimizer.condensing import Belief
 from noregret.optimizer.constraining.margins import FAINT, Margins, log_chances
 from noregret.optimizer.constraining.questions import POSSIBLE, among_likely, question_scores, recommended
 from noregret.optimizer.history import History
+from noregret.optimizer.spaces.contexts import brought
 from noregret.optimizer.tracker import Tracker
 
 PATIENCE = 10
@@ -78,14 +79,17 @@ class Asking:
     def next_point(self) -> int:
         """The number of the point to measure next."""
         out, first = self._outstanding(), self._calibration.first(self._history.space)
-        known, measured, baseline = len(self._history.arrivals) + len(out), self._history.measured, self._history.anchor
-        if baseline is not None and baseline not in out and not self._history.is_answered(baseline):
-            return baseline
+        known, measured = len(self._history.arrivals) + len(out), self._history.measured
+        if self._history.baseline is not None and not any(self._is_begun(each, out) for each in self._history.anchors):
+            return self._history.meet(brought(self._history.baseline, self._tracker.space))
         if measured < 2 or known < first:
             unmet = self._design(known)
             if unmet is not None:
                 return unmet
         return self._again(known) if measured < 2 else self._chosen(out)
+
+    def _is_begun(self, number: int, out: list[int]) -> bool:
+        return number in out or self._history.is_answered(number)
 
     def _outstanding(self) -> list[int]:
         """Points of the trials that are out and not lost."""
@@ -143,18 +147,22 @@ class Asking:
         for number in self._tracker.doubted():
             if number not in out and chances[self._tracker.arms([number])[0]] >= math.log(POSSIBLE):
                 return number
-        return self._history.anchor if self._is_baseline_due(belief, margins, out) else None
+        return self._baseline_due(belief, margins, out)
 
-    def _is_baseline_due(self, belief: Belief, margins: Margins, out: list[int]) -> bool:
-        """Whether the baseline is worth another measurement, and few of the questions have gone there."""
-        baseline, known = self._history.anchor, len(self._history.arrivals) + len(out)
-        if baseline is None or baseline in self._history.unproven:
-            return False
-        if self._history.answered(baseline) + out.count(baseline) > SHARE * known:
-            return False
+    def _baseline_due(self, belief: Belief, margins: Margins, out: list[int]) -> int | None:
+        """The baseline if it is worth another measurement here, and few of the questions have gone there; else None."""
+        anchors, known = self._history.anchors, len(self._history.arrivals) + len(out)
+        measured = sum(self._history.answered(number) + out.count(number) for number in anchors)
+        if not anchors or measured > SHARE * known:
+            return None
+        baseline = self._tracker.baseline_arm()
+        if baseline is None or baseline in self._tracker.arms(self._history.unproven):
+            return None
         ahead, margins = self._looked_ahead(belief, margins, out)
         lower = ahead.mean - self._calibration.caution(ahead) * ahead.std
-        return is_worth_measuring(ahead, recommended(lower, margins), int(self._tracker.arms([baseline])[0]))
+        lower[self._tracker.elsewhere] = -np.inf
+        is_due = is_worth_measuring(ahead, recommended(lower, margins), baseline)
+        return self._tracker.met(baseline) if is_due else None
 
     def _rng(self, out: list[int]) -> Rng:
         return np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(out)))

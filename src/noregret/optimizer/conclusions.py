@@ -132,19 +132,21 @@ class Conclusions:
 
     @property
     def has_gain(self) -> bool:
-        """Whether the baseline has a value, and another one is known."""
-        anchor = self._history.anchor
-        return anchor is not None and self._history.answered(anchor) > 0 and self._history.measured > 1
+        """Whether the baseline has a value, in whatever context, and another one is known."""
+        return any(map(self._history.answered, self._history.anchors)) and self._history.measured > 1
 
-    def gain(self, baseline: Any) -> Gain:
+    def gain(self, baseline: Any, context: Any = None) -> Gain:
         """How much better what is recommended is than the baseline."""
+        self.turn_to(context)
         if not self.has_gain:
             raise ValueError("gain() needs a value of the baseline and one more: tell them first")
-        space, best, other = self._history.space, self.best(), self.predict(baseline)
+        space, best, other = self._contexts.space, self.best(), self.predict(baseline, context)
         if space.key(best.params) == space.key(other.params):
             return Gain(0.0, 0.0, 0.0, other, other, self._goal)
         estimate = self.sign * (best.estimate - other.estimate)
-        points = space.encode([best.params, other.params])
+        assert best._point is not None
+        assert other._point is not None
+        points = np.vstack([best._point, other._point])
         lower, upper = self.certificate().difference(points, WIDTH)
         relative = self.certificate().relative_difference(points, WIDTH)
         return Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self._goal, relative=relative)
@@ -152,13 +154,13 @@ class Conclusions:
     def certificate(self) -> Certificate:
         """What the measurements leave open; made once for each state of the belief."""
         tracker, answers = self._tracker, len(self._history.arrivals)
-        belief, anchor = tracker.belief(), self._history.anchor
+        belief, anchors = tracker.belief(), self._history.anchors
         if self._certified is None or self._certified[:2] != (belief, answers):
             hopeless = tracker.arms(self._history.hopeless)
             excluded = np.union1d(hopeless, impossible(tracker.margins(), len(belief.arms)))
             excluded = np.union1d(excluded, tracker.elsewhere)
-            place = None if anchor is None else next(iter(tracker.arms([anchor]).tolist()), None)
+            kept = tracker.baseline_arm() if anchors else None
             seed, space = child(self._seed, 5, answers), tracker.space
-            made = certificate(belief, excluded, space, tracker.calibrated, seed, answers, place)
+            made = certificate(belief, excluded, space, tracker.calibrated, seed, answers, kept)
             self._certified = (belief, answers, made)
         return self._certified[2]

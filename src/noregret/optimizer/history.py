@@ -11,6 +11,7 @@ import numpy as np
 from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.failures import hopeless
 from noregret.optimizer.fitting.evidence import Evidence
+from noregret.optimizer.spaces.contexts import is_setting
 from noregret.optimizer.spaces.space import Space
 
 UNKNOWN = float("nan")
@@ -40,11 +41,12 @@ FAILURE = Arrival(NOWHERE, UNKNOWN, UNKNOWN)
 class History:
     """Everything that is known. Points are numbered as they are met; arrivals are kept in order."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, baseline: Any = None) -> None:
         self.space = space
         self.params: list[Any] = []  # of each point
         self.arrivals: list[Arrival] = []
-        self.anchor: int | None = None  # the point whose measurements are never left out
+        self.baseline = baseline  # the setting that others are compared with, without a context
+        self.anchors: list[int] = []  # the points that have been met with this setting: one in each context
         self.measured = 0  # arrivals that have a value
         self.usable = 0  # arrivals up to the second of these
         self._points: list[Floats | None] = []  # None until somebody looks: many are cheaper together
@@ -63,12 +65,10 @@ class History:
 
     def last(self, count: int, needed: Iterable[int]) -> tuple[History, dict[int, int]]:
         """A history of the last so many arrivals and these points, and the new number of each point that is left."""
-        twin = History(self.space)
+        twin = History(self.space, self.baseline)
         kept = self.arrivals[-count:]
-        anchors = [] if self.anchor is None else [self.anchor]
-        left = dict.fromkeys([*anchors, *(arrival.where for arrival in kept), *needed])
+        left = dict.fromkeys([*self.anchors[:1], *(arrival.where for arrival in kept), *needed])
         numbers = {number: twin.meet(self.params[number], self._points[number]) for number in left}
-        twin.anchor = None if self.anchor is None else numbers[self.anchor]
         for arrival in kept:
             twin.add(arrival._replace(where=numbers[arrival.where]))
         return twin, numbers
@@ -118,6 +118,8 @@ class History:
             self._points.append(point)
             self.params.append(params)
             self._values.append(0)
+            if self.baseline is not None and is_setting(self.space, params, self.baseline):
+                self.anchors.append(number)
         return number
 
     def add(self, arrival: Arrival) -> None:

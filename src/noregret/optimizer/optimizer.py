@@ -48,7 +48,8 @@ class Optimizer:
     rng : None, int, SeedSequence or Generator
         The same seed and the same answers give the same questions.
     baseline : params, optional
-        What others are compared with, see `gain`: measured first, and again as long as the gain hinges on its noise.
+        What others are compared with, see `gain`: measured first, and again as long as the gain hinges on its noise, in
+        whichever context that is.
     context : dict, optional
         ``{"load": Float(0, 1), "region": Choice(["eu", "us"])}``: what is given with every question and not chosen.
     drift : "auto", or float, optional
@@ -93,10 +94,11 @@ class Optimizer:
         self.calibration, self.constraints = calibration or Calibration(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
         self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
-        self._history = History(self._contexts.whole)
         self.context = None if context is None else dict(context)
-        self.baseline = None if baseline is None else checked_baseline(self._contexts, baseline)
-        self._history.anchor = None if baseline is None else self._history.meet(self.baseline)
+        self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
+        self._history = History(self._contexts.whole, self.baseline)
+        if baseline is not None and context is None:
+            self._history.meet(self.baseline)
         self._seed, self._forgotten = seed, 0
         self._learn_from(self._history)
         self._frames = Frames(self._contexts, self.constraints, self._conclusions.sign)
@@ -209,11 +211,14 @@ class Optimizer:
         return self._conclusions.is_done(within, confidence)
 
     @alone
-    def gain(self) -> Gain:
-        """How much better `best` is than the baseline, with the interval of the difference."""
+    def gain(self, context: Any = None) -> Gain:
+        """How much better `best` is than the baseline, with the interval of the difference.
+
+        Both in this context, if there are contexts.
+        """
         if self.baseline is None:
             raise ValueError("gain() needs something to compare with: Optimizer(..., baseline=params)")
-        return self._conclusions.gain(self.baseline)
+        return self._conclusions.gain(self.baseline, context)
 
     @alone
     def predict(self, params: Any, context: Any = None) -> Estimate:
@@ -253,8 +258,9 @@ class Optimizer:
 
     def _standing(self) -> Standing:
         values, out = self._history.measured, len(self._trials.running())
-        best = self.best() if values and not self._contexts.contexts else None  # each context has another best
-        gain = self.gain() if self._conclusions.has_gain else None
+        is_one = not self._contexts.contexts  # each context has another best
+        best = self.best() if values and is_one else None
+        gain = self.gain() if self._conclusions.has_gain and is_one else None
         failed = len(self._history.arrivals) - values
         names, half_life = self.space.names, self.half_life
         return Standing(self.goal, names, self.constraints, values, failed, out, best, gain, half_life)

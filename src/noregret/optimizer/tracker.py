@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated, Calibration
+from noregret.optimizer.choosing.looking import Looked, Looking
 from noregret.optimizer.condensing import Belief, conditioned, essential
 from noregret.optimizer.constraining.constraint import Constraint
 from noregret.optimizer.constraining.margins import Margins, Side
@@ -28,7 +29,7 @@ from noregret.optimizer.drifting.fits import Fits
 from noregret.optimizer.drifting.pace import Drift, is_moving, of_now
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.history import UNKNOWN, Arrival, History
-from noregret.optimizer.spaces.contexts import Within
+from noregret.optimizer.spaces.contexts import Pairs, Within, brought
 from noregret.optimizer.spaces.space import Space
 
 HARDLY = 0.3
@@ -46,7 +47,6 @@ class _Weighed(NamedTuple):
     when: Ints  # the arrival that each observation is, ``stop`` for what is none
     numbers: Ints  # the point of each observation
     values: Floats
-    noise: Floats  # factor on the ridge
     trust: Floats
 
 
@@ -70,6 +70,7 @@ class Tracker:
         self._calibrated: Calibrated | None = None  # the same, its views in the order of the last weighing
         self._weighed: _Weighed | None = None
         self._measured: Belief | None = None  # at the points that were weighed
+        self._looked: Looked | VaryingPosterior | None = None  # the same, and what it said of the candidates
         self._belief: Belief | None = None
         self._candidates = np.empty((0, len(history.space.groups)))
         self._arms: dict[int, int] = {}  # the arm of each point that has one
@@ -140,6 +141,15 @@ class Tracker:
             return self._history.params[number]
         return self.space.decode(self.belief().arms[[arm]])[0]
 
+    def baseline_arm(self) -> int | None:
+        """The arm of the belief that the baseline is where candidates are, None if it is none."""
+        params = brought(self._history.baseline, self.space)
+        number, arms = self._history.number(params), self.belief().arms
+        if number in self._arms:
+            return self._arms[number]
+        near = (np.abs(arms - self.space.encode([params])) <= NEAR).all(axis=1)
+        return int(np.argmax(near)) if near.any() else None
+
     def met(self, arm: int) -> int:
         """The number of the point that this arm is; it is met now if it was a mere candidate."""
         number = self._history.meet(self.params(arm), self.belief().arms[arm])
@@ -205,10 +215,10 @@ class Tracker:
         assert self._fitted is not None
         evidence, numbers = self._history.evidence(stop)
         telling, observed = self._of_now(evidence, numbers, stop) if self._moves else self._telling(evidence, numbers)
-        self._calibrated, values, trust, noise, self._model, self._measured = conditioned(self._fitted, telling)
+        self._calibrated, values, trust, self._measured = conditioned(self._fitted, telling)
         assert telling.when is not None
         left_out = frozenset(numbers.tolist()) - frozenset(observed.tolist())
-        self._weighed = _Weighed(stop, self._fitted, left_out, telling.when, observed, values, noise, trust)
+        self._weighed = _Weighed(stop, self._fitted, left_out, telling.when, observed, values, trust)
 
     def _of_now(self, evidence: Evidence, numbers: Ints, stop: int) -> tuple[Evidence, Ints]:
         """What the belief is made of if f changes, standardised, and the point of each observation."""
@@ -222,7 +232,8 @@ class Tracker:
         assert self._fitted is not None
         evidence, space = self._fitted.scale.standardised(evidence), self._history.space
         most = self._calibration.exact if space.count > self._calibration.candidates.few else len(numbers)
-        kept = np.union1d(essential(self._fitted, evidence, most), np.flatnonzero(numbers == self._history.anchor))
+        anchors = [] if isinstance(space, Pairs) else self._history.anchors  # in contexts there may be ever more
+        kept = np.union1d(essential(self._fitted, evidence, most), np.flatnonzero(np.isin(numbers, anchors)))
         telling = evidence.only(kept)
         return telling, numbers[kept][telling.where]
 
@@ -234,9 +245,21 @@ class Tracker:
         assert self._measured is not None
         rng, fit = np.random.default_rng(child(self._seed, 1, stop)), self._calibrated.fit
         lengthscales = np.array(fit.lengthscales)[list(self.space.groups)]
-        measured = penalised(self._measured, [side.measured(self._fitted_key, stop) for side in self._sides])
-        self._candidates = self._calibration.candidates(self.space, measured, lengthscales, rng)
+        known = self._measured if isinstance(self._measured, VaryingPosterior) else Looking(self._measured)
+        margins = [side.measured(self._fitted_key, stop) for side in self._sides]
+        measured = penalised(cast(Belief, known), margins)
+        calibration, is_within = self._calibration, isinstance(self.space, Within)
+        candidates = calibration.candidates_within if is_within else calibration.candidates
+        drawn = candidates(self.space, measured, lengthscales, rng)
+        self._candidates = np.vstack([self._baseline(), drawn])
+        self._looked = known.looked() if isinstance(known, Looking) else known
         self._build(needed)
+
+    def _baseline(self) -> Floats:
+        """The baseline in the context which candidates are in, (1, d); (0, d) if there is no baseline or no context."""
+        if self._history.baseline is None or not isinstance(self.space, Within):
+            return self._candidates[:0]
+        return self.space.encode([brought(self._history.baseline, self.space)])
 
     def _place(self, needed: Iterable[int]) -> bool:
         """Whether all points met since have an arm now: each may be one of the candidates."""
@@ -264,18 +287,15 @@ class Tracker:
     def _build(self, needed: Iterable[int] = ()) -> None:
         """The belief on the points met and all other candidates, after the arrivals that were weighed together."""
         assert self._weighed is not None
-        stop, _, left_out, when, numbers, values, noise, trust = self._weighed
+        stop, _, left_out, when, numbers, values, trust = self._weighed
         arrivals, points = self._history.arrivals, self._history.points
         left_out = left_out.difference(needed, (arrival.where for arrival in arrivals[stop:]))
         shown = [number for number in range(len(points)) if number not in left_out]
         candidates = others(self._candidates, points[[*shown, *left_out.intersection(self._history.hopeless)]])
         self._arms = {number: arm for arm, number in enumerate(shown)}
         arms = np.vstack([points[shown], candidates])
-        if isinstance(self._measured, VaryingPosterior):
-            self._belief = self._measured.at(arms)
-        else:
-            self._belief = self._model.prior(arms)
-            self._belief.update([self._arms[number] for number in numbers.tolist()], values, noise=noise)
+        assert self._looked is not None
+        self._belief = self._looked.at(arms)
         self._extra, self._placed = len(candidates), len(points)
         self._suspects = _suspects(numbers, values, trust)
         known = np.full(stop + 1, UNKNOWN)

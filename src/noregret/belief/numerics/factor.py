@@ -178,7 +178,10 @@ class Factor:
 
     def explained(self, columns: Floats) -> tuple[Floats, Floats]:
         """The mean, and by how much the variance is below the prior's, each (n,), at points with K(rows, points)."""
-        lifted = self.lifted(columns)
+        return self.told(self.lifted(columns))
+
+    def told(self, lifted: Floats) -> tuple[Floats, Floats]:
+        """The same from root^-1 K(rows, points), (r, n)."""
         return beside(lifted, self._scores[: self.rows]) @ lifted, column_squares(lifted)
 
     def explained_covariance(self, first: Ints, second: Ints) -> Floats:
@@ -200,11 +203,25 @@ class Factor:
 
     def moved(self, prior_variance: Floats, columns: Columns, last: int) -> Factor:
         """The same rows carried to other arms, at O(r^2 N): ``columns`` is K(rows, other arms)."""
+        other, rows = self._emptied(prior_variance, last), self.rows
+        other._carry(0, np.empty((0, rows)), self._root[:rows, :rows], self._scores[:rows], columns)
+        return other
+
+    def moved_with(self, prior_variance: Floats, lifted: Floats, last: int) -> Factor:
+        """The same at O(r N), where root^-1 K(rows, other arms), (r, N), is known."""
+        other = self._emptied(prior_variance, last)
+        other._whitened.resize(self.rows)
+        other._whitened.write(0, slice(None), lifted)
+        mean, explained = self.told(lifted)
+        other.mean, other.variance = mean, prior_variance - explained
+        return other
+
+    def _emptied(self, prior_variance: Floats, last: int) -> Factor:
+        """The same rows for other arms, to which they have yet to be carried."""
         other, rows = Factor(prior_variance), self.rows
         other._slots, other._noise, other._scores = self._slots.copy(), self._noise.copy(), self._scores.copy()
         other._root, other.gain, other.misfit = np.zeros(self._root.shape), self.gain, self.misfit
         other._root[:rows, :rows] = self._root[:rows, :rows]
-        other._carry(0, np.empty((0, rows)), self._root[:rows, :rows], self._scores[:rows], columns)
         other.rows, other.last = rows, last
         return other
 

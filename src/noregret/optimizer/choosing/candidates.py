@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,6 +10,9 @@ import numpy as np
 
 from noregret.belief.posterior import Floats, Ints, Posterior, Rng
 from noregret.optimizer.spaces.space import Space
+
+ROUNDING = 1e-6
+"""How far rounding may bring a point from where it is in a space, in lengthscales."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,11 @@ class Candidates:
         How many of the best a cloud is drawn around.
     few : int
         A space of at most so many points is taken whole.
+    brought : int
+        At most so many of the points measured outside of the space are brought into it, the nearest ones.
+    entries : float
+        The kernel of candidates and measured points has about so many entries at most: where it would have more, fewer
+        points are drawn and brought.
     """
 
     cover: int = 512
@@ -34,25 +43,39 @@ class Candidates:
     radii: tuple[float, ...] = (0.5, 0.2, 0.1, 0.05, 0.02)
     centres: int = 5
     few: int = 1000
+    brought: int = 256
+    entries: float = math.inf
 
     def __call__(self, space: Space, measured: Posterior, lengthscales: Floats, rng: Rng) -> Floats:
         """Points of the space, (N, d), given the belief on what was measured and the lengthscale of each coordinate.
 
-        What was measured, brought into the space where it lies outside, is among them.
+        What was measured is among them, of what lies outside of the space as much as is ``brought`` into it.
         """
         if space.count <= self.few:
             return space.everything()
-        groups = np.array(space.groups)
-        points = np.vstack([space.snap(measured.arms), space.snap(shifted(sobol(self.cover, len(groups), 0), rng))])
+        groups, part = np.array(space.groups), self._part(len(measured.arms))
+        cover, cloud_size = math.ceil(part * self.cover), math.ceil(part * self.cloud)
+        near = self._nearest(space, measured.arms, lengthscales, math.ceil(part * self.brought))
+        spread_out = shifted(sobol(self.cover, len(groups), 0)[:cover], rng)
+        points = np.vstack([space.snap(measured.arms[near]), space.snap(spread_out)])
         mean, std = measured.predict(points)
         for radius in self.radii:
             best = points[np.union1d(top(mean + std, self.centres), top(mean, self.centres))]
-            centres = loosened(space, best[np.arange(self.cloud) % len(best)], rng)
-            cloud = space.snap(around(centres, self.cloud, radius * lengthscales, groups, rng))
+            centres = loosened(space, best[np.arange(cloud_size) % len(best)], rng)
+            cloud = space.snap(around(centres, cloud_size, radius * lengthscales, groups, rng))
             cloud_mean, cloud_std = measured.predict(cloud)
             points = np.vstack([points, cloud])
             mean, std = np.concatenate([mean, cloud_mean]), np.concatenate([std, cloud_std])
         return points
+
+    def _part(self, measured: int) -> float:
+        """Which part of the candidates is drawn, so many points being measured."""
+        return min(1.0, self.entries / (measured * (self.cover + self.cloud * len(self.radii) + self.brought)))
+
+    def _nearest(self, space: Space, points: Floats, lengthscales: Floats, most: int) -> Ints:
+        """Those of (n, d) points that are in the space and, up to so many, the nearest of the others, in order."""
+        away = np.linalg.norm((points - space.snap(points)) / lengthscales, axis=1)
+        return np.sort(top(-away, max(most, int(np.count_nonzero(away <= ROUNDING)))))
 
 
 def top(scores: Floats, count: int) -> Ints:

@@ -3,7 +3,7 @@
 The gain is the difference between the recommended setting and the baseline. What one more measurement of the baseline
 takes off its variance is (v - c)^2 / (v + s^2), v the baseline's variance, c the covariance of the two and s the noise.
 Heuristic: that must be a good part of the variance, the gain must not be known well already, and few of the questions
-may go there.
+may go there. With contexts the two are compared in the one that a question comes with, and the few are those of all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from noregret.optimizer.condensing import Belief
-from noregret.optimizer.spaces.contexts import Contexts
+from noregret.optimizer.spaces.space import Space
 
 WORTH = 0.1
 """A measurement of the baseline must take at least this part off the variance of the gain."""
@@ -38,14 +38,9 @@ def is_worth_measuring(belief: Belief, best: int, baseline: int) -> bool:
     return taken >= WORTH * total and 2 * math.sqrt(total) > PRECISE * gain
 
 
-def checked_baseline(contexts: Contexts, baseline: Any) -> Any:
-    """The baseline as params of the space; ValueError if it is none, or if there are contexts."""
-    if contexts.contexts is not None:
-        raise ValueError(
-            "baseline and context must not be given both, as the gain would be another in each context: drop the "
-            "baseline, and compare best(context) with predict(params, context)"
-        )
+def checked_baseline(space: Space, baseline: Any) -> Any:
+    """The baseline as params of the space; ValueError if it is none."""
     try:
-        return contexts.space.checked(baseline)
+        return space.checked(baseline)
     except ValueError as error:
         raise ValueError(f"baseline must be params of the space: {error}") from None

@@ -156,6 +156,18 @@ class Contexts:
         return Pair(self.space.checked(params.params), dict(params.context))
 
 
+def brought(params: Any, space: Space) -> Any:
+    """Params that a user gives, as params of a part of the whole space: in its context, if it has one."""
+    return Pair(params, space.context) if isinstance(space, Within) else params
+
+
+def is_setting(space: Space, params: Any, setting: Any) -> bool:
+    """Whether params of the whole space are this setting, in whatever context."""
+    if isinstance(space, Pairs):
+        return space.space.key(params.params) == space.space.key(setting)
+    return space.key(params) == space.key(setting)
+
+
 def checked_contexts(space: Space, context: Any) -> Contexts:
     """What the contexts of an optimizer are; ValueError if that makes no sense."""
     if context is None:

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from noregret.optimizer.comparing.baseline import checked_baseline
-from noregret.optimizer.spaces.contexts import checked_contexts
 from noregret.optimizer.spaces.parameter import checked_when
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.optimizer.spaces.table import as_space
@@ -150,11 +149,10 @@ class StudyForm(Form):
     @field_validator("baseline")
     @classmethod
     def _is_baseline(cls, baseline: Params | None, info: ValidationInfo) -> Params | None:
-        if baseline is None or not {"space", "context"} <= info.data.keys():
+        if baseline is None or "space" not in info.data:
             return baseline
         space = as_space({name: form.parameter() for name, form in info.data["space"].items()})
-        contexts = checked_contexts(space, _parameters(info.data["context"]))
-        return dict(checked_baseline(contexts, baseline))
+        return dict(checked_baseline(space, baseline))
 
 
 def _parameters(space: dict[str, Any] | None) -> dict[str, Float | Int | Choice] | None:
