@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints, Posterior, Rng
+from noregret.decision.rules import log_expected_improvement
+from noregret.optimizer.choosing.climbing import Climbing
 from noregret.optimizer.spaces.space import Space
 
 
@@ -35,7 +38,9 @@ class Candidates:
     centres: int = 5
     few: int = 1000
 
-    def __call__(self, space: Space, measured: Posterior, lengthscales: Floats, rng: Rng) -> Floats:
+    climbing: Climbing = Climbing()
+
+    def __call__(self, space: Space, measured: Posterior, lengthscales: Floats, rng: Rng, predict: Any = None) -> Floats:
         """Points of the space, (N, d), given the belief on what was measured and the lengthscale of each coordinate.
 
         What was measured, brought into the space where it lies outside, is among them.
@@ -52,6 +57,13 @@ class Candidates:
             cloud_mean, cloud_std = measured.predict(cloud)
             points = np.vstack([points, cloud])
             mean, std = np.concatenate([mean, cloud_mean]), np.concatenate([std, cloud_std])
+        if predict is not None and self.climbing.starts:
+            incumbent = float(mean[: len(measured.arms)].max())
+            scores = log_expected_improvement(mean - incumbent, std)
+            starts = points[top(scores, self.climbing.starts)]
+            peaks = space.snap(self.climbing(predict, starts, lengthscales, incumbent))
+            measured.predict(peaks)
+            points = np.vstack([points, peaks])
         return points
 
 
