@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import kernels as sk
 
 from noregret import (
@@ -274,3 +275,10 @@ def test_columns_that_are_all_alike_are_computed_once():
 
     np.testing.assert_array_equal(Columns(counted, (1,))(X, Y), Matern(2.5, 0.3)(X[:, 1:], Y[:, 1:]))
     assert calls == [1]
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
+def test_distances_along_a_line_are_those_of_cdist(metric):
+    X, Y = np.random.default_rng(1).normal(size=(50, 1)), np.random.default_rng(2).normal(size=(60, 1)) ** 9
+    np.testing.assert_array_equal(kernels._apart(X, Y, metric), cdist(X, Y, metric))
+    np.testing.assert_array_equal(kernels._apart(X, X, metric), cdist(X, X, metric))

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from noregret import Choice, Float, Int, Optimizer
+from noregret import Choice, ExactGP, Float, Int, Matern, Optimizer
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.exploring import Exploring
 from noregret.optimizer.comparing.baseline import SHARE
@@ -365,3 +365,20 @@ def test_nobody_knows_a_context_before_the_first_answer():
     opt.tell({"x": 0.25}, 1.0, context=CALM)
     opt.tell({"x": 0.75}, 2.0, context=CALM)
     assert abs(opt.best(CALM | {"load": 50}).params["x"] - 0.25) < 0.1
+
+
+def test_the_more_is_known_the_fewer_candidates_a_context_has():
+    """So that a question in a new context stays cheap; the settings of the nearest contexts are among them."""
+    rng, space = np.random.default_rng(0), Pairs(Product(LINE), Product({"load": Float(0, 1)}))
+    within, draw = Within(space.space, space.contexts, {"load": 0.3}), Calibration().candidates_within
+    for count in (100, 400):
+        measured = ExactGP(Matern(2.5, 0.3), 0.01).prior(rng.random((count, 2)))
+        measured.update(np.arange(count), rng.standard_normal(count))
+        drawn = draw(within, measured, np.array([0.3, 0.3]), np.random.default_rng(1))
+        brought = set(drawn[:, 0]) & set(measured.arms[:, 0])
+        away = np.abs(measured.arms[:, 1] - 0.3)
+        assert len(drawn) * count < 1.1 * draw.entries
+        assert brought == set(measured.arms[np.argsort(away)[: len(brought)], 0])
+    assert 50 < len(brought) < 100
+    everywhere = Calibration().candidates(space, measured, np.array([0.3, 0.3]), np.random.default_rng(1))
+    assert len(everywhere) == 400 + 512 + 5 * 128

@@ -12,6 +12,7 @@ import pytest
 
 from noregret import Choice, Float, Int, Optimizer, report
 from noregret.integrations.optuna import NoRegretSampler
+from noregret.tune.page import words
 from noregret.tune.page.reporting import _findings
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -226,9 +227,65 @@ def test_an_optimizer_needs_no_optuna(tmp_path):
     assert "Best setting" in (tmp_path / "p.html").read_text()
 
 
-def test_an_optimizer_with_contexts_has_no_page_yet(tmp_path):
-    opt = Optimizer({"x": Float(0, 1)}, rng=0, context={"load": Float(0, 1)})
-    opt.tell(opt.ask(context={"load": 0.5}), 1.0)
-    with pytest.raises(ValueError, match="without contexts"):
-        report(opt, tmp_path / "page.html")
-    assert not list(tmp_path.iterdir())
+def with_contexts(count=30, space=None, **options):
+    """The best x is the load."""
+    space = {"x": Float(0, 1), "y": Float(0, 1)} if space is None else space
+    context = {"load": Float(0, 1), "region": Choice(["eu", "us"])}
+    opt, rng = Optimizer(space, rng=0, context=context, **options), np.random.default_rng(0)
+    for i in range(count):
+        trial = opt.ask(context={"load": (i % 5) / 4, "region": "us" if i % 3 else "eu"})
+        x = trial.params["x"] if isinstance(trial.params, dict) else trial.params[0]
+        opt.tell(trial, 2 + (x - trial.context["load"]) ** 2 + 0.01 * rng.standard_normal())
+    return opt
+
+
+def html_of(opt, folder):
+    report(opt, folder / "page.html")
+    return (folder / "page.html").read_text()
+
+
+def test_a_page_has_the_best_setting_in_a_few_contexts(tmp_path):
+    opt = with_contexts(baseline={"x": 0.5, "y": 0.5})
+    text = html_of(opt, tmp_path)
+    part = text[text.index('id="contexts"') : text.index('id="history"')]
+    rows = [re.findall("<td[^>]*>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", part)[1:]]
+    contexts = [{"load": float(load), "region": region} for load, region, *_ in rows]
+    assert {"load": 1.0, "region": "us"} in contexts, "the last one"
+    assert len(rows) == 6
+    assert "Of the 10 contexts" in part
+    assert contexts == sorted(contexts, key=lambda its: (its["load"], its["region"]))
+    assert {its["load"] for its in contexts} >= {0.0, 1.0}
+    for context, (_, _, result, _, x, _, gain) in zip(contexts, rows, strict=True):
+        best = opt.best(context)
+        assert float(result) == pytest.approx(best.estimate, rel=1e-3)
+        assert float(x) == pytest.approx(best.params["x"], rel=1e-3)
+        assert gain == str(opt.gain(context))
+
+
+def test_the_rest_of_the_page_is_about_the_context_of_the_last_measurement(tmp_path):
+    opt = with_contexts(29)
+    text, last = html_of(opt, tmp_path), {"load": 0.75, "region": "us"}
+    assert "expected result, where load=0.75, region=us" in text
+    assert words.number(opt.best(last).estimate) in text
+    assert "Estimates are those where load=0.75, region=us" in text
+    assert "<th>context.load</th><th>context.region</th>" in text
+    assert "load=0.75, region=us, x=" in text, "a dot says where it was measured"
+    table = downloaded(tmp_path / "page.html")
+    assert table[0].split(",")[4:8] == ["x", "y", "context.load", "context.region"]
+    assert table[-1].split(",")[6:8] == ["0.75", "us"]
+    assert 'id="importance"' not in text
+    assert "matter most" not in text
+
+
+def test_all_contexts_are_listed_where_they_are_few(tmp_path):
+    opt = Optimizer({"x": Float(0, 1)}, rng=0, context={"region": Choice(["eu", "us"])})
+    for region in ("us", "eu", "us"):
+        opt.tell(opt.ask(context={"region": region}), 1.0)
+    assert "In every context that was measured in" in html_of(opt, tmp_path)
+
+
+def test_a_table_without_names_has_a_page_with_contexts(tmp_path):
+    rows = np.linspace(0, 1, 6)[:, None]
+    text = html_of(with_contexts(12, space=rows, baseline=rows[0]), tmp_path)
+    assert "The best setting by context" in text
+    assert "<th>column 0</th>" in text

@@ -130,6 +130,7 @@ def test_a_server_knows_contexts(served):
     study = noregret.connect(served, "s", space={"x": Float(0, 1)}, context={"region": Choice(["east", "west"])})
     for number in range(16):
         trial = study.ask(context={"region": ("east", "west")[number % 2]})
+        assert trial.context == {"region": ("east", "west")[number % 2]}
         study.tell(trial, abs(trial.params["x"] - 0.3 - 0.4 * (number % 2)))
     assert study.best({"region": "east"}).params["x"] < study.best({"region": "west"}).params["x"]
     assert study.done(1e-9, context={"region": "east"}) is False

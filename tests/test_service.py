@@ -176,7 +176,7 @@ def test_a_context_is_given_with_each_question(client):
     load = {"load": {"type": "float", "low": 0, "high": 1}}
     body = {"name": "context", "space": X, "context": load}
     assert client.post("/studies", json=body).status_code == 201
-    assert places(client.post("/studies", json={**body, "baseline": {"x": 0.5}})) == [["body", "baseline"]]
+    assert places(client.post("/studies", json={**body, "baseline": {"x": 2}})) == [["body", "baseline"]]
     study = "/studies/context"
     assert places(client.post(f"{study}/ask")) == [["body", "context"]]
     assert places(client.post(f"{study}/ask", json={"context": {"load": 2}})) == [["body", "context"]]
@@ -192,7 +192,24 @@ def test_a_context_is_given_with_each_question(client):
         assert abs(best["params"]["x"] - 0.2 - 0.6 * number) < 0.2
         assert client.get(f"{study}/done", params={"within": 10, "context": here}).status_code == 200
     assert client.get(f"{study}/trials").json()["trials"][1]["context"] == {"load": 1}
-    assert client.get(f"{study}/").status_code == 409
+    page = client.get(f"{study}/").text
+    assert "expected result, where load=1" in page
+    assert "In every context that was measured in" in page
+
+
+def test_a_baseline_is_compared_with_in_each_context(client):
+    regions = {"region": {"type": "choice", "choices": ["eu", "us"]}}
+    body = {"name": "both", "space": X, "context": regions, "baseline": {"x": 0.5}}
+    assert client.post("/studies", json=body).status_code == 201
+    for number in range(24):
+        here = {"region": ("eu", "us")[number % 2]}
+        (trial,) = ask(client, "/studies/both", context=here)
+        assert number or trial["params"] == {"x": 0.5}, "the first thing to measure"
+        best = 0.5 if here["region"] == "eu" else 0.9
+        assert tell(client, "/studies/both", trial["id"], 1 + (trial["params"]["x"] - best) ** 2) == 200
+    page = client.get("/studies/both/").text
+    assert "compared with your settings" in page
+    assert "lower than your settings" in page
 
 
 @pytest.mark.parametrize("name", ["../a", "a/b", "", ".", "..", "a b", "é", "a" * 101, "a\0", "a\n", "-a", ".hidden"])

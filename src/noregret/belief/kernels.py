@@ -381,10 +381,18 @@ def _distance(X: Floats, Y: Floats, lengthscale: Lengthscale, metric: Literal["e
         return squared if metric == "sqeuclidean" else squared.sqrt_()
     if isinstance(lengthscale, tuple):
         scale = np.array(lengthscale)
-        return np.asarray(cdist(X / scale, Y / scale, metric))
-    distance = np.asarray(cdist(X, Y, metric))
+        return _apart(X / scale, Y / scale, metric)
+    distance = _apart(X, Y, metric)
     distance /= lengthscale**2 if metric == "sqeuclidean" else lengthscale
     return distance
+
+
+def _apart(X: Floats, Y: Floats, metric: Literal["euclidean", "sqeuclidean"]) -> Floats:
+    """Distances (or squared ones), (n, d), (m, d) -> (n, m); along a line faster than cdist, and equal to the bit."""
+    if X.shape[1] != 1 or Y.shape[1] != 1:
+        return np.asarray(cdist(X, Y, metric))
+    gap = np.asarray(X - Y.T, dtype=float)
+    return np.asarray(np.abs(gap, out=gap) if metric == "euclidean" else np.multiply(gap, gap, out=gap))
 
 
 def _squared_distance(X: Array, Y: Array, lengthscale: Lengthscale) -> Array:

@@ -144,7 +144,7 @@ def _scores(logarithms: Floats, gap: Floats, std: Floats) -> Floats:
 
 
 def log_expected_improvement(gap: Array, std: Array) -> Array:
-    """ln E max(gap + std N, 0), N standard normal, (n,), (n,) -> (n,)."""
+    """Ln E max(gap + std N, 0), N standard normal, (n,), (n,) -> (n,)."""
     floored = at_least(std, 1e-50)  # a std of 0 leaves max(gap, 0)
     return namespace(std).log(floored) + _log_improvement(gap / floored)
 

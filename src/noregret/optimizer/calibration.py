@@ -127,6 +127,8 @@ class Calibration:
     interval : Schedule
         The interval of an `Estimate` is mean +- interval * std.
     candidates : Candidates
+    candidates_within : Candidates
+        The same in a context: they are drawn anew as soon as it is another one, so they must cost little.
     exploring : Exploring
         Which questions look where the fitted belief would not.
     initial : int
@@ -154,6 +156,7 @@ class Calibration:
     caution: Schedule = field(default=Constant(2.0))
     interval: Schedule = field(default_factory=SimultaneousWidth)
     candidates: Candidates = field(default_factory=Candidates)
+    candidates_within: Candidates = field(default_factory=lambda: Candidates(entries=200_000, climbing=None))
     exploring: Exploring = field(default_factory=Exploring)
     initial: int = 8
     refit: tuple[int, float] = (400, 1.4)

@@ -248,7 +248,9 @@ class Tracker:
         known = self._measured if isinstance(self._measured, VaryingPosterior) else Looking(self._measured)
         margins = [side.measured(self._fitted_key, stop) for side in self._sides]
         measured = penalised(cast(Belief, known), margins)
-        drawn = self._calibration.candidates(self.space, measured, lengthscales, rng, penalised(self._measured, margins).predict)
+        calibration, is_within = self._calibration, isinstance(self.space, Within)
+        candidates = calibration.candidates_within if is_within else calibration.candidates
+        drawn = candidates(self.space, measured, lengthscales, rng)
         self._candidates = np.vstack([self._baseline(), drawn])
         self._looked = known.looked() if isinstance(known, Looking) else known
         self._build(needed)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from noregret.belief.posterior import Floats, Ints, Posterior, Rng
 from noregret.decision.rules import log_expected_improvement
 from noregret.optimizer.choosing.climbing import Climbing
 from noregret.optimizer.spaces.space import Space
+
+ROUNDING = 1e-6
+"""How far rounding may bring a point from where it is in a space, in lengthscales."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,13 @@ class Candidates:
         How many of the best a cloud is drawn around.
     few : int
         A space of at most so many points is taken whole.
+    brought : int
+        At most so many of the points measured outside of the space are brought into it, the nearest ones.
+    entries : float
+        The kernel of candidates and measured points has about so many entries at most: where it would have more, fewer
+        points are drawn and brought.
+    climbing : Climbing or None
+        How those that promise most are moved uphill at last.
     """
 
     cover: int = 512
@@ -37,34 +47,50 @@ class Candidates:
     radii: tuple[float, ...] = (0.5, 0.2, 0.1, 0.05, 0.02)
     centres: int = 5
     few: int = 1000
+    brought: int = 256
+    entries: float = math.inf
+    climbing: Climbing | None = field(default_factory=Climbing)
 
-    climbing: Climbing = Climbing()
-
-    def __call__(self, space: Space, measured: Posterior, lengthscales: Floats, rng: Rng, predict: Any = None) -> Floats:
+    def __call__(self, space: Space, measured: Posterior, lengthscales: Floats, rng: Rng) -> Floats:
         """Points of the space, (N, d), given the belief on what was measured and the lengthscale of each coordinate.
 
-        What was measured, brought into the space where it lies outside, is among them.
+        What was measured is among them, of what lies outside of the space as much as is ``brought`` into it.
         """
         if space.count <= self.few:
             return space.everything()
-        groups = np.array(space.groups)
-        points = np.vstack([space.snap(measured.arms), space.snap(shifted(sobol(self.cover, len(groups), 0), rng))])
+        groups, part = np.array(space.groups), self._part(len(measured.arms))
+        cover, cloud_size = math.ceil(part * self.cover), math.ceil(part * self.cloud)
+        near = self._nearest(space, measured.arms, lengthscales, math.ceil(part * self.brought))
+        spread_out = shifted(sobol(self.cover, len(groups), 0)[:cover], rng)
+        points = np.vstack([space.snap(measured.arms[near]), space.snap(spread_out)])
         mean, std = measured.predict(points)
         for radius in self.radii:
             best = points[np.union1d(top(mean + std, self.centres), top(mean, self.centres))]
-            centres = loosened(space, best[np.arange(self.cloud) % len(best)], rng)
-            cloud = space.snap(around(centres, self.cloud, radius * lengthscales, groups, rng))
+            centres = loosened(space, best[np.arange(cloud_size) % len(best)], rng)
+            cloud = space.snap(around(centres, cloud_size, radius * lengthscales, groups, rng))
             cloud_mean, cloud_std = measured.predict(cloud)
             points = np.vstack([points, cloud])
             mean, std = np.concatenate([mean, cloud_mean]), np.concatenate([std, cloud_std])
-        if predict is not None and self.climbing.starts:
-            incumbent = float(mean[: len(measured.arms)].max())
-            scores = log_expected_improvement(mean - incumbent, std)
-            starts = points[top(scores, self.climbing.starts)]
-            peaks = space.snap(self.climbing(predict, starts, lengthscales, incumbent))
-            measured.predict(peaks)
-            points = np.vstack([points, peaks])
-        return points
+        return np.vstack([points, self._climbed(space, measured, points, mean, std, lengthscales)])
+
+    def _climbed(
+        self, space: Space, measured: Posterior, points: Floats, mean: Floats, std: Floats, lengthscales: Floats
+    ) -> Floats:
+        """Where the points that promise most come to by climbing, (n, d)."""
+        if self.climbing is None or points.shape[1] < self.climbing.coordinates:
+            return points[:0]
+        incumbent = float(measured.predict(measured.arms)[0].max())
+        starts = points[top(log_expected_improvement(mean - incumbent, std), self.climbing.starts)]
+        return self.climbing(space, measured, starts, lengthscales, incumbent)
+
+    def _part(self, measured: int) -> float:
+        """Which part of the candidates is drawn, so many points being measured."""
+        return min(1.0, self.entries / (measured * (self.cover + self.cloud * len(self.radii) + self.brought)))
+
+    def _nearest(self, space: Space, points: Floats, lengthscales: Floats, most: int) -> Ints:
+        """Those of (n, d) points that are in the space and, up to so many, the nearest of the others, in order."""
+        away = np.linalg.norm((points - space.snap(points)) / lengthscales, axis=1)
+        return np.sort(top(-away, max(most, int(np.count_nonzero(away <= ROUNDING)))))
 
 
 def top(scores: Floats, count: int) -> Ints:

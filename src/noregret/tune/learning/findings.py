@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,10 +14,12 @@ from noregret.belief.posterior import Floats
 from noregret.diagnosis import Diagnosis, diagnose
 from noregret.optimizer.certifying.importance import Share
 from noregret.optimizer.comparing.gain import Gain
+from noregret.optimizer.condensing import spread
 from noregret.optimizer.constraining.questions import LIKELY
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice
+from noregret.optimizer.spaces.space import Product
 from noregret.tune.store.records import Record, arrived
 from noregret.tune.study.results import JsonField, WallTime
 from noregret.tune.study.study import Params, Study, text
@@ -27,6 +30,8 @@ CURVE = 41
 """The number of points of an effect's curve."""
 GRID = 25
 """The number of points of a surface along each of its two sides."""
+FEW_CONTEXTS = 6
+"""At most so many contexts have their best setting listed."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,15 @@ class Step:
 
     trial: int
     estimate: Estimate
+
+
+@dataclass(frozen=True)
+class Recommended:
+    """The best setting in a context, and how much better it is there than the baseline."""
+
+    context: Params
+    best: Estimate
+    gain: Gain | None
 
 
 @dataclass(frozen=True)
@@ -112,15 +126,47 @@ class Findings:
         )
 
     @cached_property
+    def context(self) -> Params | None:
+        """The context that everything is about where there are contexts: the one that was measured in last."""
+        return self.done[-1].context if self.done else None
+
+    @cached_property
     def best(self) -> Estimate | None:
         """The recommended point, None as long as nothing was measured."""
-        return self.optimizer.best() if self.done else None
+        return self.optimizer.best(self.context) if self.done else None
 
     @cached_property
     def gain(self) -> Gain | None:
         """How much better the recommended point is than the baseline, None as long as there is nothing to compare."""
+        return self._gain(self.context)
+
+    def _gain(self, context: Params | None) -> Gain | None:
         measured = any(record.params == self.study.baseline for record in self.done)
-        return self.optimizer.gain() if measured and len(self.done) > 1 else None
+        return self.optimizer.gain(context) if measured and len(self.done) > 1 else None
+
+    @cached_property
+    def contexts(self) -> list[Params]:
+        """All contexts that were measured in, each once, the last one first."""
+        met = {_key(r.context): r.context for r in reversed(self.done) if r.context is not None}
+        return list(met.values())
+
+    @cached_property
+    def recommended(self) -> list[Recommended]:
+        """The best setting in a few contexts that differ much, the one of the last measurement among them."""
+        if not self.contexts or self.study.context is None or len(self.done) < 2:
+            return []
+        places = Product(self.study.context).encode(self.contexts)
+        few = spread(places, min(FEW_CONTEXTS, len(places)))
+        chosen = sorted((self.contexts[int(i)] for i in few), key=self._order)
+        return [Recommended(its, self.optimizer.best(its), self._gain(its)) for its in chosen]
+
+    def _order(self, context: Params) -> tuple[float, ...]:
+        """What contexts are listed by: numbers by size, choices in their order, and what is absent last."""
+        parts = {name: its for name, its in (self.study.context or {}).items() if name in context}
+        places = {
+            n: its.options.index(context[n]) if isinstance(its, Choice) else context[n] for n, its in parts.items()
+        }
+        return tuple(places.get(name, math.inf) for name in self.study.context or ())
 
     @cached_property
     def infeasible(self) -> set[int]:
@@ -131,7 +177,7 @@ class Findings:
     @cached_property
     def noise_std(self) -> float:
         """The usual size of the noise near the best point, as a standard deviation."""
-        calibrated, estimate = self.optimizer.calibrated, self.optimizer.best().estimate
+        calibrated, estimate = self.optimizer.calibrated, self.optimizer.best(self.context).estimate
         signed = estimate if self.optimizer.goal == "maximize" else -estimate
         return calibrated.fit.noise * float(calibrated.scale.units(np.array(signed)))
 
@@ -150,7 +196,7 @@ class Findings:
         if len(self.done) < 2:
             shape = len(points)
             return np.full(shape, self.values[0]), np.full(shape, -np.inf), np.full(shape, np.inf)
-        beliefs = self.optimizer.predict_many(points)
+        beliefs = self.optimizer.predict_many(points, self.context)
         found = np.array([(its.estimate, its.lower, its.upper) for its in beliefs], dtype=float).reshape(-1, 3)
         return found[:, 0], found[:, 1], found[:, 2]
 
@@ -183,7 +229,10 @@ class Findings:
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
         """What repeated measurements say about the tails of the noise, None if they are too few or without noise."""
-        repeated = [point.values for point in self.points if len(point.records) > 1]
+        grouped: dict[tuple[str, ...], list[float]] = {}
+        for record in self.done:
+            grouped.setdefault((*_key(record.params), *_key(record.context or {})), []).append(record.value or 0.0)
+        repeated = [np.array(values) for values in grouped.values() if len(values) > 1]
         try:
             return diagnose(repeated)
         except ValueError:
@@ -192,7 +241,8 @@ class Findings:
     @cached_property
     def estimates(self) -> list[Estimate]:
         """What is believed about each of the points, in their order; empty if there are less than two measurements."""
-        return self.optimizer.predict_many(point.params for point in self.points) if len(self.done) > 1 else []
+        params = (point.params for point in self.points)
+        return self.optimizer.predict_many(params, self.context) if len(self.done) > 1 else []
 
     @cached_property
     def rivals(self) -> tuple[int, int]:
@@ -210,9 +260,10 @@ class Findings:
         """The best setting measured so far, whenever it changed: by what is known now, not by luck at the time.
 
         It ends with the recommended one, where that was first measured, or at the last trial if it never was.
+        With contexts there is no such thing.
         """
         best, steps = self.best, list[Step]()
-        if best is None or not self.estimates:
+        if best is None or not self.estimates or self.study.context:
             return []
         first = {_key(point.params): point.records[0].number for point in self.points}
         last = first.get(_key(best.params), self.done[-1].number)
@@ -255,14 +306,15 @@ class Findings:
 
     @cached_property
     def importance(self) -> dict[str, Share]:
-        """How much each parameter matters, most first; empty for a table and for less than two measurements."""
-        named = isinstance(self.study.space, Mapping) and len(self.done) > 1
+        """How much each parameter matters, most first; empty for a table, with contexts, and for one measurement."""
+        named = isinstance(self.study.space, Mapping) and len(self.done) > 1 and not self.study.context
         return self.optimizer.importance() if named else {}
 
     @cached_property
     def effects(self) -> list[Effect]:
         """What each parameter that the best setting has does, the most important first; empty for a table."""
-        found = [self._effect(name) for name in self.importance if self.best and name in self.best.params]
+        in_order = self.study.names if self.study.context and isinstance(self.study.space, Mapping) else self.importance
+        found = [self._effect(name) for name in in_order if self.best and name in self.best.params]
         return [effect for effect in found if len(effect.values) > 1]
 
     def _effect(self, name: str) -> Effect:

@@ -69,7 +69,7 @@ def _policy(style: str, script: str) -> str:
 
 def content(findings: Findings) -> str:
     """The part of the page that changes while a study goes on."""
-    sections = [_head(findings), _best(findings)]
+    sections = [_head(findings), _best(findings), _contexts(findings)]
     if len(findings.done) > 1:
         sections += [
             _history(findings),
@@ -108,6 +108,28 @@ def _headline(findings: Findings) -> str:
     return f'<p class="gain">{words.html(prose.headline(findings.gain))}</p>' if findings.gain else ""
 
 
+def _contexts(findings: Findings) -> str:
+    if not findings.recommended:
+        return ""
+    given, gain = list(findings.study.context or ()), ["compared with your settings"] if findings.gain else []
+    header = [*given, findings.label, "probably", *findings.study.names, *gain]
+    rows = [
+        [
+            *words.cells(its.context, given),
+            words.number(its.best.estimate),
+            " to ".join(words.between(its.best.lower, its.best.upper)),
+            *tables.settings(findings, its.best.params),
+            *([str(its.gain)] if its.gain else []),
+        ]
+        for its in findings.recommended
+    ]
+    wordy = len(header) - 1 if gain else None
+    return (
+        f'<section id="contexts"><h2>The best setting by context</h2><p>{prose.contexts(findings)}</p>'
+        f"{tables.table(header, rows, wordy=wordy)}</section>"
+    )
+
+
 def _history(findings: Findings) -> str:
     picture = pictures.history(findings)
     line = "the best setting measured so far, by all that is known now"
@@ -144,7 +166,7 @@ def _effects(findings: Findings) -> str:
     line = "the estimate when this parameter changes and all others stay at their best values"
     return (
         '<section id="effects"><h2>What each parameter does</h2>'
-        f"{_legend(findings, ''.join(drawn.values()), line=line)}"
+        f"{_paragraphs(prose.elsewhere(findings))}{_legend(findings, ''.join(drawn.values()), line=line)}"
         f'<div class="effects">{charts}</div>{_paragraphs(prose.left_out(len(findings.effects), len(shown)))}</section>'
     )
 
@@ -155,8 +177,9 @@ def _together(findings: Findings) -> str:
         return ""
     picture = pictures.contour(findings, surface)
     worst, best = prose.ends(findings, surface)
+    title = "The two that matter most, together" if findings.importance else "The first two parameters, together"
     return (
-        f'<section id="together"><h2>The two that matter most, together</h2><figure>{picture}'
+        f'<section id="together"><h2>{title}</h2><figure>{picture}'
         f'<ul class="legend"><li>estimate: {worst} {pictures.shades()} {best}</li></ul>'
         f"{_legend(findings, picture)}<figcaption>The other parameters stay at their best values; dots are all "
         "measurements, wherever the others stood.</figcaption></figure></section>"
@@ -180,7 +203,7 @@ def _noise(findings: Findings) -> str:
 
 def _candidates(findings: Findings) -> str:
     points = findings.candidates[:10]
-    if not points:
+    if not points or findings.context:
         return ""
     return (
         f'<section id="candidates"><h2>The best candidates</h2><p>{prose.candidates(findings)}</p>'
@@ -190,7 +213,7 @@ def _candidates(findings: Findings) -> str:
 
 def _repeats(findings: Findings) -> str:
     points = sorted((p for p in findings.points if len(p.records) > 1), key=lambda p: -len(p.records))[:6]
-    if not points or findings.candidates:
+    if not points or findings.candidates or findings.context:
         return ""
     return (
         '<section id="repeats"><h2>Settings measured more than once</h2>'

@@ -153,7 +153,7 @@ def _kind(findings: Findings, record: Record) -> str:
     """How a measurement that is no outlier is drawn."""
     if record.number in findings.infeasible:
         return "broken"
-    if findings.best and record.params == findings.best.params:
+    if findings.best and record.params == findings.best.params and record.context == findings.context:
         return "chosen"
     return "yours" if record.params == findings.study.baseline else "dot"
 
@@ -165,7 +165,8 @@ def _dots(chart: Chart, places: Iterable[tuple[float, Record]], kind: str) -> No
 
 
 def _title(record: Record) -> str:
-    return f"trial {record.number}: {words.number(record.value or 0.0)} ({words.params(record.params)})"
+    params = words.params(record.params if record.context is None else {**record.context, **record.params})
+    return f"trial {record.number}: {words.number(record.value or 0.0)} ({params})"
 
 
 def _results(findings: Findings, extra: Sequence[float] = ()) -> Axis:

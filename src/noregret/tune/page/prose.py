@@ -38,7 +38,8 @@ def nothing(findings: Findings) -> str:
 
 def title(findings: Findings) -> str:
     """The title of the best estimate."""
-    return f"Best setting, {'lowest' if findings.study.goal == 'minimize' else 'highest'} expected result"
+    said = f"Best setting, {'lowest' if findings.study.goal == 'minimize' else 'highest'} expected result"
+    return f"{said}, where {words.html(words.params(findings.context))}" if findings.context else said
 
 
 def how_sure(findings: Findings) -> Iterator[str]:
@@ -47,12 +48,13 @@ def how_sure(findings: Findings) -> Iterator[str]:
     assert best
     if findings.study.constraints:
         yield _sentence(feasibility(best) if best.is_likeliest else f"it {feasibility(best)}")
-    times = sum(len(point.records) for point in findings.points if point.params == best.params)
+    times = sum(record.params == best.params and record.context == findings.context for record in findings.done)
+    there = " in this context" if findings.context else ""
     yield (
-        f"This setting was measured {_times(times)}; what was measured at similar settings counts too. It is the one "
-        "that is good even if noise has been kind to it, not the one with the luckiest single measurement."
+        f"This setting was measured {_times(times)}{there}; what was measured at similar settings counts too. It is "
+        "the one that is good even if noise has been kind to it, not the one with the luckiest single measurement."
         if times
-        else "This setting was not measured itself: those around it were, and say that it is the best choice."
+        else f"This setting was not measured itself{there}: those around it were, and say that it is the best choice."
     )
     yield _room_left(best, findings.unit)
     if findings.half_life < math.inf:
@@ -116,6 +118,24 @@ def _against_rivals(worse: int, close: int, level: float, bounded: bool) -> str:
         f"Of the other {others}, {worse:,} are clearly worse ({at}); {close:,} cannot be told apart from it "
         "yet, and may be as good."
     )
+
+
+def contexts(findings: Findings) -> str:
+    """Which contexts are listed."""
+    met, shown = len(findings.contexts), len(findings.recommended)
+    if shown == met:
+        return "In every context that was measured in, the setting that is best there."
+    return (
+        f"Of the {met:,} contexts that were measured in, these are the last one and those that differ most: in each "
+        "the setting that is best there."
+    )
+
+
+def elsewhere(findings: Findings) -> Iterator[str]:
+    """Which contexts curves and dots are of."""
+    if findings.context:
+        there = words.params(findings.context)
+        yield f"Estimates are those where {there}; measurements are those of all contexts, so they may lie far off."
 
 
 def thinned(findings: Findings) -> Iterator[str]:

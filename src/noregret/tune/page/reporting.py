@@ -63,8 +63,6 @@ def _findings(subject: Any, name: str) -> Findings:
 
 def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
     """What an optimizer knows; one whose candidates are rows without names is told again what it was, by columns."""
-    if optimizer.context is not None:
-        raise ValueError("report() takes an optimizer without contexts: it has no page for what depends on one yet")
     space, answers = optimizer.space, optimizer.answers
     if isinstance(space, Product):
         named: Any = dict(space.parameters)
@@ -79,7 +77,8 @@ def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
 
 def _record(number: int, answer: Answer) -> Record:
     constraints = {name: its for name, its in answer.constraints.items() if its is not None}
-    return Record(number, answer.params, *_outcome(answer.value), noise=answer.noise, constraints=constraints)
+    outcome, context = _outcome(answer.value), answer.context
+    return Record(number, answer.params, *outcome, noise=answer.noise, constraints=constraints, context=context)
 
 
 def _outcome(value: float | None) -> tuple[State, float | None, str]:
@@ -90,8 +89,8 @@ def _outcome(value: float | None) -> tuple[State, float | None, str]:
 def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Answer]) -> Optimizer:
     """An optimizer of the same kind on these rows that was told these answers."""
     baseline = None if optimizer.baseline is None else _by_column(optimizer.baseline)
-    options: dict[str, Any] = {"baseline": baseline, "constraints": optimizer.constraints, "drift": optimizer.drift}
-    twin = Optimizer(rows, goal=optimizer.goal, rng=0, **options)
+    options: dict[str, Any] = {"constraints": optimizer.constraints, "drift": optimizer.drift}
+    twin = Optimizer(rows, goal=optimizer.goal, rng=0, baseline=baseline, context=optimizer.context, **options)
     tell_all(twin, answers)
     return twin
 
@@ -111,6 +110,7 @@ def findings(space: Any, optimizer: Optimizer, records: Sequence[Record], name: 
         budget=Budget(),
         baseline=optimizer.baseline,
         constraints={name: _bounded(its) for name, its in optimizer.constraints.items()},
+        context=optimizer.context,
     )
     return Findings(study, records, optimizer)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from noregret.tune.learning.findings import Findings
 from noregret.tune.page import words
-from noregret.tune.store.exporting import exported
+from noregret.tune.store.exporting import context_columns, exported
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Params
 
@@ -56,14 +56,17 @@ def _what(findings: Findings, shown: int) -> str:
 def columns(findings: Findings) -> list[str]:
     """The header of a table of trials."""
     seconds = ["seconds"] if findings.timed else []
-    return ["trial", findings.label, *findings.study.constraints, *seconds, *findings.study.names]
+    given = context_columns(findings.study)
+    return ["trial", findings.label, *findings.study.constraints, *seconds, *given, *findings.study.names]
 
 
 def row(findings: Findings, record: Record) -> list[str]:
     """A trial in a table."""
     result = record.state if record.value is None else words.number(record.value)
     seconds = [words.number(record.seconds) if record.finished else ""] if findings.timed else []
-    return [str(record.number), result, *_numbers(findings, record), *seconds, *settings(findings, record.params)]
+    given = words.cells(record.context or {}, findings.study.context or ())
+    params = settings(findings, record.params)
+    return [str(record.number), result, *_numbers(findings, record), *seconds, *given, *params]
 
 
 def _numbers(findings: Findings, record: Record) -> list[str]:

@@ -104,7 +104,7 @@ class Connection:
         """
         body = {"count": 1 if count is None else count, "context": context, "client": client}
         asked = self._send("POST", self._path("/ask"), body)["trials"]
-        trials = [Trial(found["id"], found["params"]) for found in asked]
+        trials = [Trial(found["id"], found["params"], context=context) for found in asked]
         return trials[0] if count is None else trials
 
     def tell(

@@ -86,6 +86,7 @@ class Ledger:
             ended=row.ended,
             noise=answer.noise if answer else None,
             constraints=answer.constraints if answer else {},
+            context=row.attributes.get(CONTEXT),
         )
         return Entry(row.id, record, answer, row.attributes.get(CONTEXT), row.attributes.get(HOLDER, {}))
 

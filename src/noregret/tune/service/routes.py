@@ -173,8 +173,6 @@ def done(
 @router.get("/studies/{name}/", tags=["conclusions"], response_class=HTMLResponse, responses=NO_STUDY)
 def show(study: Live) -> HTMLResponse:
     """What was found, as a page."""
-    if study.study.context is not None:
-        raise Contradiction("a study with a context has no page: ask for the best in each context")
     return HTMLResponse(page(study.findings()), headers=PAGE_HEADERS)
 
 

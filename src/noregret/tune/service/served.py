@@ -10,7 +10,6 @@ from typing import Any
 
 from noregret.integrations.replay import Replay
 from noregret.optimizer.spaces.contexts import Contexts, checked_contexts
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.service.models import StudyForm
 from noregret.tune.study.study import Budget, Study
 
@@ -23,8 +22,6 @@ class Served(Study):
     """A study whose measurements are made by whoever asks for them."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
-    context: Mapping[str, Float | Int | Choice] | None = None
-    """What is given with each question, and not chosen."""
 
     @cached_property
     def contexts(self) -> Contexts:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from noregret.extra import extra
+from noregret.optimizer.showing.frames import GIVEN
 from noregret.tune.store.records import Record
 from noregret.tune.study.past import constraint_column, parameter_column
 from noregret.tune.study.study import Study, StudyError
@@ -43,7 +44,22 @@ def columns(study: Study) -> list[str]:
     """The names of the columns."""
     parameters = [parameter_column(name) for name in study.names]
     constraints = [constraint_column(name) for name in study.constraints]
-    return ["trial", "state", "value", "noise", *parameters, *constraints, "started", "seconds"]
+    return [
+        "trial",
+        "state",
+        "value",
+        "noise",
+        *parameters,
+        *context_columns(study),
+        *constraints,
+        "started",
+        "seconds",
+    ]
+
+
+def context_columns(study: Study) -> list[str]:
+    """The names of the columns with what was given, as in frames."""
+    return [GIVEN + name for name in study.context or ()]
 
 
 def row(study: Study, record: Record) -> dict[str, Any]:
@@ -56,6 +72,7 @@ def row(study: Study, record: Record) -> dict[str, Any]:
         "value": record.value,
         "noise": record.noise,
         **params,
+        **{GIVEN + name: (record.context or {}).get(name) for name in study.context or ()},
         **constraints,
         "started": record.started_text or None,
         "seconds": record.seconds if record.finished and not record.imported else None,

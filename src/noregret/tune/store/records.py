@@ -52,6 +52,8 @@ class Record:
     noise: float | None = None
     constraints: Mapping[str, float] = field(default_factory=dict)
     """Further numbers of the same run, by the name of the constraint on each."""
+    context: Params | None = None
+    """What was given with the question, None where there are no contexts."""
     imported: bool = False
     """Whether it was measured elsewhere; such trials are no rounds."""
 

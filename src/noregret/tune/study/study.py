@@ -115,6 +115,8 @@ class Study:
     baseline: Params | None = None
     """The setting in use now, which the best one is compared with."""
     constraints: Mapping[str, Constraint] = field(default_factory=dict)
+    context: Mapping[str, Float | Int | Choice] | None = None
+    """What is given with each question, and not chosen; the study of a file has none."""
     drift: float | Literal["auto"] | None = None
     """The evaluations after which half of what was learnt is out of date; "auto" to find out whether and how fast."""
     defaults: Params = field(default_factory=dict)
