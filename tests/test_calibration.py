@@ -9,8 +9,10 @@ from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
 
 from noregret import Choice, ExactGP, ExpectedImprovement, Float, Int, Matern
+from noregret.decision.rules import log_expected_improvement
 from noregret.optimizer.calibration import Calibration, subset
 from noregret.optimizer.choosing.candidates import Candidates, around, shifted, sobol
+from noregret.optimizer.choosing.climbing import Climbing
 from noregret.optimizer.choosing.improvement import SaturatedImprovement
 from noregret.optimizer.choosing.widths import FittedWidth, SimultaneousWidth
 from noregret.optimizer.condensing import essential
@@ -345,6 +347,41 @@ def test_a_small_space_is_taken_whole():
     space = Product({"a": Int(1, 20), "b": Choice(["x", "y", "z"])})
     belief = ExactGP(Matern(2.5, 0.3), 1e-2).prior(space.everything()[:3])
     assert len(Candidates()(space, belief, np.full(4, 0.3), np.random.default_rng(0))) == 60
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_climbs_comes_nearly_as_high_as_one_can(seed):
+    """In ten dimensions, against forty climbs from anywhere: the best candidate has 90 % of the improvement."""
+    rng, dimension = np.random.default_rng(seed), 10
+    space, lengthscales = Product({f"x{i}": Float(0, 1) for i in range(dimension)}), np.full(dimension, 0.6)
+    arms = rng.random((60, dimension))
+    belief = ExactGP(Matern(2.5, 0.6), 0.01).prior(arms)
+    belief.update(np.arange(60), -((arms - 0.4) ** 2).sum(axis=1))
+    incumbent = float(belief.mean.max())
+
+    def height(points):
+        mean, std = belief.predict(points)
+        return float(log_expected_improvement(mean - incumbent, std).max())
+
+    drawn = Candidates(climbing=None)(space, belief, lengthscales, np.random.default_rng(1))
+    climbed = Candidates()(space, belief, lengthscales, np.random.default_rng(1))
+    np.testing.assert_array_equal(climbed[: len(drawn)], drawn)
+    anywhere = np.vstack([drawn[-5:], rng.random((40, dimension))])
+    highest = height(Climbing(steps=100)(space, belief, anywhere, lengthscales, incumbent))
+    assert height(drawn) < height(climbed)
+    assert height(climbed) > highest + np.log(0.9)
+
+
+def test_choices_and_whole_numbers_do_not_climb():
+    space = Product({"a": Float(0, 1), "b": Int(1, 5), "c": Choice(["x", "y", "z"]), "d": Float(0, 1)})
+    rng = np.random.default_rng(0)
+    starts = space.snap(rng.random((4, len(space.groups))))
+    belief = ExactGP(Matern(2.5, 0.6), 0.01).prior(starts)
+    belief.update(np.arange(4), rng.standard_normal(4))
+    ends = Climbing()(space, belief, starts, np.full(len(space.groups), 0.6), float(belief.mean.max()))
+    before, after = space.decode(starts), space.decode(ends)
+    assert [(params["b"], params["c"]) for params in after] == [(params["b"], params["c"]) for params in before]
+    assert all(new["a"] != old["a"] for new, old in zip(after, before, strict=True))
 
 
 def test_candidates_belong_to_the_space():

@@ -93,8 +93,7 @@ class ExpectedImprovement:
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
         gap, std = _gap(posterior, self.margin), posterior.std
-        floored = at_least(std, 1e-50)  # a std of 0 leaves max(gap, 0)
-        return _scores(namespace(std).log(floored) + _log_improvement(gap / floored), gap, std)
+        return _scores(log_expected_improvement(gap, std), gap, std)
 
 
 @dataclass(frozen=True)
@@ -142,6 +141,12 @@ def _scores(logarithms: Floats, gap: Floats, std: Floats) -> Floats:
     if not possible.any():
         return gap
     return cast(Floats, namespace(gap).where(possible, at_least(logarithms, LOWEST), LOWEST))
+
+
+def log_expected_improvement(gap: Array, std: Array) -> Array:
+    """Ln E max(gap + std N, 0), N standard normal, (n,), (n,) -> (n,)."""
+    floored = at_least(std, 1e-50)  # a std of 0 leaves max(gap, 0)
+    return namespace(std).log(floored) + _log_improvement(gap / floored)
 
 
 def _log_improvement(z: Floats) -> Floats:

@@ -156,7 +156,7 @@ class Calibration:
     caution: Schedule = field(default=Constant(2.0))
     interval: Schedule = field(default_factory=SimultaneousWidth)
     candidates: Candidates = field(default_factory=Candidates)
-    candidates_within: Candidates = field(default_factory=lambda: Candidates(entries=200_000))
+    candidates_within: Candidates = field(default_factory=lambda: Candidates(entries=200_000, climbing=None))
     exploring: Exploring = field(default_factory=Exploring)
     initial: int = 8
     refit: tuple[int, float] = (400, 1.4)
