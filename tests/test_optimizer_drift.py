@@ -3,10 +3,12 @@
 import copy
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
+from scipy.stats import multivariate_normal
 
 from noregret import Float, Optimizer, SquaredExponential
 from noregret.belief.drift.varying import VaryingGP
@@ -15,7 +17,7 @@ from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.candidates import Candidates
 from noregret.optimizer.drifting.pace import Pace, recent
 from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.fitting.fit import Fit, _Likelihood
+from noregret.optimizer.fitting.fit import CENTRE, Fit, _Likelihood, log_likelihood
 
 LINE = {"x": Float(0, 1)}
 NOISE = 0.05
@@ -173,6 +175,34 @@ def test_the_slope_of_the_likelihood_with_ages(parts):
     for _ in range(3):
         at = theta + 0.3 * rng.standard_normal(theta.size)
         assert check_grad(lambda t: likelihood(t)[0], lambda t: likelihood(t)[1], at) < 1e-4
+
+
+def repeated(count=40, places=7, seed=0):
+    """Measurements of few points, some of whose noise is known."""
+    rng = np.random.default_rng(seed)
+    noise = np.where(np.arange(count) % 4 == 0, 0.3, np.nan)
+    where = np.append(np.arange(places), rng.integers(places, size=count - places))
+    values = rng.standard_normal(count)
+    return Evidence(rng.random((places, 2)), where, values, noise, np.arange(2), when=np.arange(count))
+
+
+@pytest.mark.parametrize("additive", [0.0, 0.6])
+def test_the_likelihood_of_pooled_measurements_is_that_of_all_of_them(additive):
+    evidence, trust = repeated(), 0.2 + np.random.default_rng(1).random(40)
+    fit = Fit((0.4, 0.7), 1.3, 0.2, additive=additive)
+    points = evidence.points[evidence.where]
+    covariance = fit.kernel(evidence.groups)(points, points) + CENTRE**2
+    noise = np.diag(evidence.variance(fit.noise**2) / trust)
+    expected = multivariate_normal(np.zeros(40), covariance + noise).logpdf(evidence.values)
+    assert log_likelihood(evidence, trust, fit) == pytest.approx(expected)
+    likelihood = _Likelihood(evidence, trust)
+    assert check_grad(lambda t: likelihood(t)[0], lambda t: likelihood(t)[1], fit.theta) < 1e-3
+    changing = replace(fit, half_life=8.0)
+    age = np.arange(40)
+    faded = 2 ** (-abs(age[:, None] - age) / 16)
+    expected = multivariate_normal(np.zeros(40), (covariance - CENTRE**2) * faded + CENTRE**2 + noise)
+    aged_evidence = evidence.aged(age, 40)
+    assert log_likelihood(aged_evidence, trust, changing) == pytest.approx(expected.logpdf(evidence.values))
 
 
 def test_half_of_the_variance_is_new_after_a_half_life():
