@@ -13,11 +13,12 @@ from scipy.stats import multivariate_normal
 from noregret import Float, Optimizer, SquaredExponential
 from noregret.belief.drift.varying import VaryingGP
 from noregret.optimizer import optimizer as optimizer_module
-from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.calibration import Calibration, View
 from noregret.optimizer.choosing.candidates import Candidates
 from noregret.optimizer.drifting.pace import Pace, recent
 from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.fitting.fit import CENTRE, Fit, _Likelihood, log_likelihood
+from noregret.optimizer.fitting.fit import CENTRE, Fit, FitMatern, _Likelihood, log_likelihood
+from noregret.optimizer.fitting.weights import Equal, StudentT
 
 LINE = {"x": Float(0, 1)}
 NOISE = 0.05
@@ -203,6 +204,33 @@ def test_the_likelihood_of_pooled_measurements_is_that_of_all_of_them(additive):
     expected = multivariate_normal(np.zeros(40), (covariance - CENTRE**2) * faded + CENTRE**2 + noise)
     aged_evidence = evidence.aged(age, 40)
     assert log_likelihood(aged_evidence, trust, changing) == pytest.approx(expected.logpdf(evidence.values))
+
+
+class Seen(Calibration):
+    """Keeps what views were asked of."""
+
+    def views(self, evidence):
+        seen.append(evidence)
+        return super().views(evidence)
+
+
+seen: list[Evidence] = []
+
+
+@pytest.mark.parametrize("weighing", [Equal(), StudentT(4.0), StudentT(2.0)])
+def test_one_who_believes_in_no_change_explains_what_an_endless_half_life_explains(weighing):
+    seen.clear()
+    Pace(Seen(), "auto").calibrated(repeated(60), 60)
+    moving, still = seen
+    assert (moving.ages is None, still.ages is None) == (False, True)
+    trust, fit = np.random.default_rng(1).random(60), Fit((0.4, 0.7), 1.3, 0.2)
+    endless = View(weighing, replace(fit, half_life=1e12)).explains(moving, trust)
+    assert View(weighing, fit).explains(still, trust) == pytest.approx(endless, abs=1e-4)
+    np.testing.assert_allclose(
+        weighing.trust(still, fit), weighing.trust(moving, replace(fit, half_life=1e12)), rtol=1e-5
+    )
+    fits = [FitMatern()(evidence, np.ones(60)) for evidence in seen]
+    assert [its.additive > 0 for its in fits] == [True, True]
 
 
 def test_half_of_the_variance_is_new_after_a_half_life():

@@ -109,9 +109,10 @@ class Pace:
         """The scale and the views that explain the newest measurements best: with a half-life, or without one."""
         chosen = looked_at(evidence)
         scale = self._calibration.scale(evidence.chosen(chosen))
-        moving = self._calibration.views(scale.standardised(evidence.aged(chosen, now, self.half_life)))
+        aged = scale.standardised(evidence.aged(chosen, now, self.half_life))
+        moving = self._calibration.views(aged)
         if self.half_life is None:
-            still = self._calibration.views(scale.standardised(evidence.chosen(chosen)))
+            still = self._calibration.views(replace(aged, ages=None))  # each a point of its own here too
             same = next((score for score, view in still if view.weighing == moving[0][1].weighing), -math.inf)
             if moving[0][0] < max(still[0][0], same + PRIOR):
                 moving = still
