@@ -19,7 +19,7 @@ import numpy as np
 from noregret.belief.posterior import Ints
 from noregret.optimizer.calibration import Calibrated, Calibration
 from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.fitting.fit import log_likelihood
+from noregret.optimizer.fitting.scaling import Scale
 
 PRIOR = 6.0
 """So many nats more must be explained by a view in which f changes."""
@@ -32,9 +32,6 @@ NEWEST = 80
 
 OLDER = 40
 """and so many of the older ones, evenly spread."""
-
-TRIED = (10.0, 30.0, 100.0, 300.0)
-"""Half-lives that are tried before one is fitted, which takes longer."""
 
 LONGEST = 10_000.0
 """A longer half-life cannot be given: nothing as old as that is kept."""
@@ -93,30 +90,42 @@ class Pace:
     def __init__(self, calibration: Calibration, drift: Drift) -> None:
         self._calibration, self.half_life = calibration, drift if isinstance(drift, float) else None
 
-    def is_likely(self, still: Calibrated, evidence: Evidence, now: int) -> bool:
-        """Whether a look at some half-lives, all else being as fitted by one who believes in none, speaks for one.
+    def is_likely(self, evidence: Evidence, now: int) -> bool:
+        """Whether a glance speaks for change: the noise is taken for Gaussian, and no margin is asked for.
 
-        All measurements are trusted alike: heavy tails would explain away what contradicts the past.
+        Heavy tails would explain away what contradicts the past.
         """
         if self.half_life is not None:
             return True
-        chosen = looked_at(evidence)
-        moving, fit, trust = still.scale.standardised(evidence.aged(chosen, now)), still.fit, np.ones(chosen.size)
-        before = log_likelihood(still.scale.standardised(evidence.chosen(chosen)), trust, fit)
-        return any(log_likelihood(moving, trust, replace(fit, half_life=tried)) > before for tried in TRIED)
+        aged, gaussian = self._looked_at(evidence, now)[1], self._calibration.weighings[0]
+        moving, still = (self._calibration.fitted(each, gaussian)[0] for each in (aged, without_ages(aged)))
+        return moving > still
 
     def calibrated(self, evidence: Evidence, now: int) -> Calibrated:
         """The scale and the views that explain the newest measurements best: with a half-life, or without one."""
-        chosen = looked_at(evidence)
-        scale = self._calibration.scale(evidence.chosen(chosen))
-        aged = scale.standardised(evidence.aged(chosen, now, self.half_life))
+        scale, aged = self._looked_at(evidence, now)
         moving = self._calibration.views(aged)
         if self.half_life is None:
-            still = self._calibration.views(replace(aged, ages=None))  # each a point of its own here too
-            same = next((score for score, view in still if view.weighing == moving[0][1].weighing), -math.inf)
-            if moving[0][0] < max(still[0][0], same + PRIOR):
+            still = self._calibration.views(without_ages(aged))
+            best = still[0][0]  # of those that were not tried none is better
+            same = next((score for score, view in still if view.weighing == moving[0][1].weighing), best)
+            if moving[0][0] < max(best, same + PRIOR):
                 moving = still
         return Calibrated(scale, tuple(view for _, view in moving))
+
+    def _looked_at(self, evidence: Evidence, now: int) -> tuple[Scale, Evidence]:
+        """A scale, and in its units the measurements that say how fast f changes."""
+        chosen = looked_at(evidence)
+        scale = self._calibration.scale(evidence.chosen(chosen))
+        return scale, scale.standardised(evidence.aged(chosen, now, self.half_life))
+
+
+def without_ages(aged: Evidence) -> Evidence:
+    """The same measurements if f stays as it is, each still a point of its own.
+
+    So both views have the same parts of the kernel and the same degrees of freedom, and differ in time alone.
+    """
+    return replace(aged, ages=None)
 
 
 def is_moving(found: Calibrated) -> bool:
