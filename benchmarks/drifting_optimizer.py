@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from noregret import Float, Optimizer, problems
 
-ROUNDS = 160
+ROUNDS = 180
 SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
 BEFORE, AFTER = np.array([0.2, 0.3]), np.array([0.8, 0.7])
 EVERY = 5000
@@ -72,6 +72,7 @@ def on_circle(round: int) -> np.ndarray:
 
 STILL = around(lambda round: BEFORE)
 JUMP = around(lambda round: BEFORE if round < ROUNDS // 2 else AFTER)
+MOTION = around(lambda round: BEFORE + round / ROUNDS * (AFTER - BEFORE))
 WORLDS = {
     "still": World(STILL),
     "still, t(3)": World(STILL, student(3)),
@@ -83,7 +84,8 @@ WORLDS = {
     "jump, t(3)": World(JUMP, student(3)),
     "jump, t(1.5)": World(JUMP, student(1.5)),
     "jump, timings": World(JUMP, timing),
-    "motion": World(around(lambda round: BEFORE + round / ROUNDS * (AFTER - BEFORE))),
+    "motion": World(MOTION),
+    "motion, t(1.5)": World(MOTION, student(1.5)),
     "circle": World(around(on_circle)),
 }
 

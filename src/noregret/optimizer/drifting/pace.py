@@ -2,9 +2,9 @@
 
 Two views of the same measurements compete: f stays as it is, or it changes with a half-life that is fitted like the
 rest (see `fit`). Heuristic: the second must explain them better by `PRIOR` nats, since things mostly stay as they are,
-and a kernel that is not quite right finds excuses in time. That is asked under the view of the noise that goes best
-with a change: who believes in none may else take all that is out of date for heavy tails. With heavier tails a world
-that stays must still explain less.
+and a kernel that is not quite right finds excuses in time. That is asked under every view of the noise, and the average
+counts: with heavy tails alone, who believes in no change takes all that is out of date for noise, and without them
+noise is taken for change.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, Literal
 import numpy as np
 
 from noregret.belief.posterior import Ints
-from noregret.optimizer.calibration import Calibrated, Calibration
+from noregret.optimizer.calibration import Calibrated, Calibration, View
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.scaling import Scale
 
 PRIOR = 6.0
-"""So many nats more must be explained by a view in which f changes."""
+"""So many nats more must be explained if f changes, on average over the views of the noise."""
 
 ENOUGH = 30
 """With fewer measurements nobody looks whether f changes."""
@@ -104,14 +104,19 @@ class Pace:
     def calibrated(self, evidence: Evidence, now: int) -> Calibrated:
         """The scale and the views that explain the newest measurements best: with a half-life, or without one."""
         scale, aged = self._looked_at(evidence, now)
-        moving = self._calibration.views(aged)
-        if self.half_life is None:
-            still = self._calibration.views(without_ages(aged))
-            best = still[0][0]  # of those that were not tried none is better
-            same = next((score for score, view in still if view.weighing == moving[0][1].weighing), best)
-            if moving[0][0] < max(best, same + PRIOR):
-                moving = still
-        return Calibrated(scale, tuple(view for _, view in moving))
+        tried = self._calibration.views(aged) if self.half_life is not None else self._compared(aged)
+        return Calibrated(scale, tuple(view for _, view in tried))
+
+    def _compared(self, aged: Evidence) -> list[tuple[float, View]]:
+        """The views under which change explains more, if it does so on average, and otherwise those without change."""
+        moving, still = (
+            [self._calibration.fitted(each, weighing) for weighing in self._calibration.weighings]
+            for each in (aged, without_ages(aged))
+        )
+        gains = [changing[0] - staying[0] for changing, staying in zip(moving, still, strict=True)]
+        is_moving = np.mean(gains) >= PRIOR
+        tried = [view for view, gain in zip(moving, gains, strict=True) if gain > 0] if is_moving else still
+        return sorted(tried, key=lambda view: -view[0])
 
     def _looked_at(self, evidence: Evidence, now: int) -> tuple[Scale, Evidence]:
         """A scale, and in its units the measurements that say how fast f changes."""
