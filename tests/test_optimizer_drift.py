@@ -267,3 +267,25 @@ def test_noise_is_not_taken_for_change():
         )
         evidence = Evidence(points, np.arange(100), values, np.full(100, np.nan), np.zeros(1, int), when=np.arange(100))
         assert Pace(Calibration(), "auto").calibrated(evidence, 100).fit.half_life == math.inf
+
+
+def test_repeats_with_noise_that_has_no_variance_are_not_taken_for_change():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        places, where = rng.random((20, 1)), np.append(np.arange(20), rng.integers(4, size=60))
+        values = -((places[where, 0] - 0.4) ** 2) + 0.1 * rng.standard_t(1.5, 80)
+        evidence = Evidence(places, where, values, np.full(80, np.nan), np.zeros(1, int), when=np.arange(80))
+        assert Pace(Calibration(), "auto").calibrated(evidence, 80).fit.half_life == math.inf
+
+
+def test_heavy_tails_do_not_explain_away_a_past_that_is_a_third_of_all():
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        old, new = np.array([0.2, 0.3]), np.array([0.8, 0.7])
+        points = np.vstack([rng.random((20, 2)), old + 0.1 * rng.standard_normal((20, 2))])
+        points = np.clip(np.vstack([points, new + 0.15 * rng.standard_normal((80, 2))]), 0, 1)
+        off = points - np.repeat([old, new], [40, 80], axis=0)
+        values = -(off**2).sum(axis=1) + 0.05 * rng.standard_t(3, 120)
+        nobody = np.full(120, np.nan)
+        evidence = Evidence(points, np.arange(120), values, nobody, np.arange(2), when=np.arange(120))
+        assert Pace(Calibration(), "auto").calibrated(evidence, 120).fit.half_life < math.inf
