@@ -3,19 +3,22 @@
 import copy
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
+from scipy.stats import multivariate_normal
 
 from noregret import Float, Optimizer, SquaredExponential
 from noregret.belief.drift.varying import VaryingGP
 from noregret.optimizer import optimizer as optimizer_module
-from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.calibration import Calibration, View
 from noregret.optimizer.choosing.candidates import Candidates
 from noregret.optimizer.drifting.pace import Pace, recent
 from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.fitting.fit import Fit, _Likelihood
+from noregret.optimizer.fitting.fit import CENTRE, Fit, FitMatern, _Likelihood, log_likelihood
+from noregret.optimizer.fitting.weights import Equal, StudentT
 
 LINE = {"x": Float(0, 1)}
 NOISE = 0.05
@@ -175,6 +178,61 @@ def test_the_slope_of_the_likelihood_with_ages(parts):
         assert check_grad(lambda t: likelihood(t)[0], lambda t: likelihood(t)[1], at) < 1e-4
 
 
+def repeated(count=40, places=7, seed=0):
+    """Measurements of few points, some of whose noise is known."""
+    rng = np.random.default_rng(seed)
+    noise = np.where(np.arange(count) % 4 == 0, 0.3, np.nan)
+    where = np.append(np.arange(places), rng.integers(places, size=count - places))
+    values = rng.standard_normal(count)
+    return Evidence(rng.random((places, 2)), where, values, noise, np.arange(2), when=np.arange(count))
+
+
+@pytest.mark.parametrize("additive", [0.0, 0.6])
+def test_the_likelihood_of_pooled_measurements_is_that_of_all_of_them(additive):
+    evidence, trust = repeated(), 0.2 + np.random.default_rng(1).random(40)
+    fit = Fit((0.4, 0.7), 1.3, 0.2, additive=additive)
+    points = evidence.points[evidence.where]
+    covariance = fit.kernel(evidence.groups)(points, points) + CENTRE**2
+    noise = np.diag(evidence.variance(fit.noise**2) / trust)
+    expected = multivariate_normal(np.zeros(40), covariance + noise).logpdf(evidence.values)
+    assert log_likelihood(evidence, trust, fit) == pytest.approx(expected)
+    likelihood = _Likelihood(evidence, trust)
+    assert check_grad(lambda t: likelihood(t)[0], lambda t: likelihood(t)[1], fit.theta) < 1e-3
+    changing = replace(fit, half_life=8.0)
+    age = np.arange(40)
+    faded = 2 ** (-abs(age[:, None] - age) / 16)
+    expected = multivariate_normal(np.zeros(40), (covariance - CENTRE**2) * faded + CENTRE**2 + noise)
+    aged_evidence = evidence.aged(age, 40)
+    assert log_likelihood(aged_evidence, trust, changing) == pytest.approx(expected.logpdf(evidence.values))
+
+
+class Seen(Calibration):
+    """Keeps what was fitted to."""
+
+    def fitted(self, evidence, weighing, start=None):
+        seen.append(evidence)
+        return super().fitted(evidence, weighing, start)
+
+
+seen: list[Evidence] = []
+
+
+@pytest.mark.parametrize("weighing", [Equal(), StudentT(4.0), StudentT(2.0)])
+def test_one_who_believes_in_no_change_explains_what_an_endless_half_life_explains(weighing):
+    seen.clear()
+    Pace(Seen(), "auto").calibrated(repeated(60), 60)
+    moving, still = seen[0], seen[-1]
+    assert (moving.ages is None, still.ages is None) == (False, True)
+    trust, fit = np.random.default_rng(1).random(60), Fit((0.4, 0.7), 1.3, 0.2)
+    endless = View(weighing, replace(fit, half_life=1e12)).explains(moving, trust)
+    assert View(weighing, fit).explains(still, trust) == pytest.approx(endless, abs=1e-4)
+    np.testing.assert_allclose(
+        weighing.trust(still, fit), weighing.trust(moving, replace(fit, half_life=1e12)), rtol=1e-5
+    )
+    fits = [FitMatern()(evidence, np.ones(60)) for evidence in (moving, still)]
+    assert [its.additive > 0 for its in fits] == [True, True]
+
+
 def test_half_of_the_variance_is_new_after_a_half_life():
     fit, evidence = Fit((0.4, 0.7), 1.3, 0.2, half_life=3.0), aged()
     covariance, still = fit.covariance(evidence), fit.kernel(evidence.groups)(evidence.points, evidence.points)
@@ -209,3 +267,25 @@ def test_noise_is_not_taken_for_change():
         )
         evidence = Evidence(points, np.arange(100), values, np.full(100, np.nan), np.zeros(1, int), when=np.arange(100))
         assert Pace(Calibration(), "auto").calibrated(evidence, 100).fit.half_life == math.inf
+
+
+def test_repeats_with_noise_that_has_no_variance_are_not_taken_for_change():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        places, where = rng.random((20, 1)), np.append(np.arange(20), rng.integers(4, size=60))
+        values = -((places[where, 0] - 0.4) ** 2) + 0.1 * rng.standard_t(1.5, 80)
+        evidence = Evidence(places, where, values, np.full(80, np.nan), np.zeros(1, int), when=np.arange(80))
+        assert Pace(Calibration(), "auto").calibrated(evidence, 80).fit.half_life == math.inf
+
+
+def test_heavy_tails_do_not_explain_away_a_past_that_is_a_third_of_all():
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        old, new = np.array([0.2, 0.3]), np.array([0.8, 0.7])
+        points = np.vstack([rng.random((20, 2)), old + 0.1 * rng.standard_normal((20, 2))])
+        points = np.clip(np.vstack([points, new + 0.15 * rng.standard_normal((80, 2))]), 0, 1)
+        off = points - np.repeat([old, new], [40, 80], axis=0)
+        values = -(off**2).sum(axis=1) + 0.05 * rng.standard_t(3, 120)
+        nobody = np.full(120, np.nan)
+        evidence = Evidence(points, np.arange(120), values, nobody, np.arange(2), when=np.arange(120))
+        assert Pace(Calibration(), "auto").calibrated(evidence, 120).fit.half_life < math.inf

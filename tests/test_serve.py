@@ -136,6 +136,20 @@ def test_a_server_knows_contexts(served):
     assert study.done(1e-9, context={"region": "east"}) is False
 
 
+def test_a_server_knows_drift(served):
+    study = noregret.connect(served, "s", space={"x": Float(0, 1)}, drift=5)
+    for best in [0.1] * 10 + [0.9] * 14:
+        trial = study.ask()
+        study.tell(trial, abs(trial.params["x"] - best))
+    found = study.best()
+    assert found.params["x"] > 0.6
+    assert found.half_life == pytest.approx(5)
+    with pytest.raises(ValueError, match="drift differs"):
+        noregret.connect(served, "s", space={"x": Float(0, 1)})
+    with pytest.raises(ValueError, match="drift must be 'auto' or a half-life"):
+        noregret.connect(served, "t", space={"x": Float(0, 1)}, drift=0)
+
+
 def test_the_token_is_needed_and_never_shown(tmp_path, monkeypatch):
     monkeypatch.delenv("NOREGRET_TOKEN", raising=False)
     with server(tmp_path, "--host", "0.0.0.0", token="very-secret") as (address, process):

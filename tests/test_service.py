@@ -3,7 +3,7 @@
 import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from threading import Event, Thread
@@ -17,9 +17,10 @@ import uvicorn
 
 from noregret.tune.service.app import application
 from noregret.tune.service.desk import Desk
+from noregret.tune.service.models import FloatForm, StudyForm
 from noregret.tune.service.security import LARGEST, Rate
 from noregret.tune.service.storage import Storage
-from noregret.tune.service.studies import Studies
+from noregret.tune.service.studies import AnotherStudy, Studies
 
 ROOT = Path(__file__).parents[1]
 X = {"x": {"type": "float", "low": 0, "high": 1}}
@@ -137,7 +138,8 @@ def test_what_is_best_and_whether_to_stop(client, study):
         (trial,) = ask(client, study)
         assert tell(client, study, trial["id"], (trial["params"]["x"] - 0.3) ** 2) == 200
     best = client.get(f"{study}/best").json()
-    assert best.keys() == {"params", "estimate", "lower", "upper", "level", "gap", "feasible"}
+    assert best.keys() == {"params", "estimate", "lower", "upper", "level", "gap", "feasible", "half_life"}
+    assert best["half_life"] is None
     assert abs(best["params"]["x"] - 0.3) < 0.15
     assert best["feasible"] == 1.0
     done = client.get(f"{study}/done", params={"within": 0.5, "confidence": 0.9}).json()
@@ -212,6 +214,35 @@ def test_a_baseline_is_compared_with_in_each_context(client):
     assert "lower than your settings" in page
 
 
+def test_a_study_may_change_as_time_passes(client):
+    body = {"name": "drifting", "space": X, "drift": 6}
+    assert client.post("/studies", json=body).status_code == 201
+    assert client.post("/studies", json={**body, "drift": 6.0}).status_code == 200
+    other = client.post("/studies", json={**body, "drift": None})
+    assert (other.status_code, other.json()["detail"]) == (
+        409,
+        "there is another study named 'drifting': drift differs",
+    )
+    for best in [0.1] * 12 + [0.9] * 20:
+        (trial,) = ask(client, "/studies/drifting")
+        assert tell(client, "/studies/drifting", trial["id"], abs(trial["params"]["x"] - best)) == 200
+    found = client.get("/studies/drifting/best").json()
+    assert found["half_life"] == pytest.approx(6)
+    assert found["params"]["x"] > 0.6
+    assert client.post("/studies", json={**body, "name": "auto", "drift": "auto"}).json()["drift"] == "auto"
+
+
+def test_a_study_that_was_made_before_there_was_drift_is_the_same(tmp_path):
+    form = StudyForm(name="old", space={"x": FloatForm(type="float", low=0, high=1)})
+    with closing(Studies(Storage("sqlite:///s.db", tmp_path), lease=1000.0)) as studies:
+        assert studies.create(form)
+        made = studies._found("old").identity["service"]
+        assert made.keys() == {"name", "goal", "space", "context", "constraints", "baseline"}
+        assert not studies.create(form.model_copy(update={"drift": None}))
+        with pytest.raises(AnotherStudy, match="drift differs"):
+            studies.create(form.model_copy(update={"drift": "auto"}))
+
+
 @pytest.mark.parametrize("name", ["../a", "a/b", "", ".", "..", "a b", "é", "a" * 101, "a\0", "a\n", "-a", ".hidden"])
 def test_names_cannot_lead_anywhere(client, folder, name):
     def files():
@@ -241,6 +272,9 @@ def test_paths_cannot_lead_anywhere(client, path):
         ({"space": {"k": {"type": "choice", "choices": []}}}, ["space", "k", "choice", "choices"]),
         ({"space": {**X, "y": {**X["x"], "when": {"z": 1}}}}, ["space"]),
         ({"baseline": {"x": 2}}, ["baseline"]),
+        ({"drift": "fast"}, ["drift"]),
+        ({"drift": 0.5}, ["drift"]),
+        ({"drift": True}, ["drift"]),
         ({"constraints": {"m": {}}}, ["constraints", "m"]),
         ({"constraints": {"m": {"max": 1, "min": 0}}}, ["constraints", "m"]),
         ({"command": ["rm"]}, ["command"]),

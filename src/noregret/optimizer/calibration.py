@@ -187,7 +187,7 @@ class Calibration:
             for weighing in self.weighings:
                 if len(tried) > 1 and tried[-1][0] <= tried[-2][0]:
                     break  # heavier tails still would explain no more
-                tried.append(self._fitted(evidence, weighing))
+                tried.append(self.fitted(evidence, weighing))
         return sorted(tried, key=lambda view: -view[0])
 
     def _logarithm(self, evidence: Evidence, plain: Scale, explained: float, view: View) -> Scale | None:
@@ -203,14 +203,14 @@ class Calibration:
         best, found = explained, None
         with threads_for(MANY_SMALL_STEPS):
             for scale in self.logarithms(evidence, plain):
-                score, view = self._fitted(scale.standardised(part), view.weighing, view.fit)
+                score, view = self.fitted(scale.standardised(part), view.weighing, view.fit)
                 score += scale.log_slope(slopes_at)
                 if score < best + RISING:
                     break
                 best, found = score, scale
         return found if best > explained + CONVINCING else None
 
-    def _fitted(self, evidence: Evidence, weighing: Weighing, start: Fit | None = None) -> tuple[float, View]:
+    def fitted(self, evidence: Evidence, weighing: Weighing, start: Fit | None = None) -> tuple[float, View]:
         """The fit under one view of the noise, and how well it explains the measurements; quicker from a start."""
         trust = weighing.first(evidence) if start is None else weighing.trust(evidence, start)
         fit = self.fit(evidence, trust, start)

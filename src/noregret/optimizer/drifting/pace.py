@@ -2,9 +2,9 @@
 
 Two views of the same measurements compete: f stays as it is, or it changes with a half-life that is fitted like the
 rest (see `fit`). Heuristic: the second must explain them better by `PRIOR` nats, since things mostly stay as they are,
-and a kernel that is not quite right finds excuses in time. That is asked under the view of the noise that goes best
-with a change: who believes in none may else take all that is out of date for heavy tails. With heavier tails a world
-that stays must still explain less.
+and a kernel that is not quite right finds excuses in time. That is asked under every view of the noise, and the average
+counts: with heavy tails alone, who believes in no change takes all that is out of date for noise, and without them
+noise is taken for change.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, Literal
 import numpy as np
 
 from noregret.belief.posterior import Ints
-from noregret.optimizer.calibration import Calibrated, Calibration
+from noregret.optimizer.calibration import Calibrated, Calibration, View
 from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.fitting.fit import log_likelihood
+from noregret.optimizer.fitting.scaling import Scale
 
 PRIOR = 6.0
-"""So many nats more must be explained by a view in which f changes."""
+"""So many nats more must be explained if f changes, on average over the views of the noise."""
 
 ENOUGH = 30
 """With fewer measurements nobody looks whether f changes."""
@@ -32,9 +32,6 @@ NEWEST = 80
 
 OLDER = 40
 """and so many of the older ones, evenly spread."""
-
-TRIED = (10.0, 30.0, 100.0, 300.0)
-"""Half-lives that are tried before one is fitted, which takes longer."""
 
 LONGEST = 10_000.0
 """A longer half-life cannot be given: nothing as old as that is kept."""
@@ -93,29 +90,47 @@ class Pace:
     def __init__(self, calibration: Calibration, drift: Drift) -> None:
         self._calibration, self.half_life = calibration, drift if isinstance(drift, float) else None
 
-    def is_likely(self, still: Calibrated, evidence: Evidence, now: int) -> bool:
-        """Whether a look at some half-lives, all else being as fitted by one who believes in none, speaks for one.
+    def is_likely(self, evidence: Evidence, now: int) -> bool:
+        """Whether a glance speaks for change: the noise is taken for Gaussian, and no margin is asked for.
 
-        All measurements are trusted alike: heavy tails would explain away what contradicts the past.
+        Heavy tails would explain away what contradicts the past.
         """
         if self.half_life is not None:
             return True
-        chosen = looked_at(evidence)
-        moving, fit, trust = still.scale.standardised(evidence.aged(chosen, now)), still.fit, np.ones(chosen.size)
-        before = log_likelihood(still.scale.standardised(evidence.chosen(chosen)), trust, fit)
-        return any(log_likelihood(moving, trust, replace(fit, half_life=tried)) > before for tried in TRIED)
+        aged, gaussian = self._looked_at(evidence, now)[1], self._calibration.weighings[0]
+        moving, still = (self._calibration.fitted(each, gaussian)[0] for each in (aged, without_ages(aged)))
+        return moving > still
 
     def calibrated(self, evidence: Evidence, now: int) -> Calibrated:
         """The scale and the views that explain the newest measurements best: with a half-life, or without one."""
+        scale, aged = self._looked_at(evidence, now)
+        tried = self._calibration.views(aged) if self.half_life is not None else self._compared(aged)
+        return Calibrated(scale, tuple(view for _, view in tried))
+
+    def _compared(self, aged: Evidence) -> list[tuple[float, View]]:
+        """The views under which change explains more, if it does so on average, and otherwise those without change."""
+        moving, still = (
+            [self._calibration.fitted(each, weighing) for weighing in self._calibration.weighings]
+            for each in (aged, without_ages(aged))
+        )
+        gains = [changing[0] - staying[0] for changing, staying in zip(moving, still, strict=True)]
+        is_moving = np.mean(gains) >= PRIOR
+        tried = [view for view, gain in zip(moving, gains, strict=True) if gain > 0] if is_moving else still
+        return sorted(tried, key=lambda view: -view[0])
+
+    def _looked_at(self, evidence: Evidence, now: int) -> tuple[Scale, Evidence]:
+        """A scale, and in its units the measurements that say how fast f changes."""
         chosen = looked_at(evidence)
         scale = self._calibration.scale(evidence.chosen(chosen))
-        moving = self._calibration.views(scale.standardised(evidence.aged(chosen, now, self.half_life)))
-        if self.half_life is None:
-            still = self._calibration.views(scale.standardised(evidence.chosen(chosen)))
-            same = next((score for score, view in still if view.weighing == moving[0][1].weighing), -math.inf)
-            if moving[0][0] < max(still[0][0], same + PRIOR):
-                moving = still
-        return Calibrated(scale, tuple(view for _, view in moving))
+        return scale, scale.standardised(evidence.aged(chosen, now, self.half_life))
+
+
+def without_ages(aged: Evidence) -> Evidence:
+    """The same measurements if f stays as it is, each still a point of its own.
+
+    So both views have the same parts of the kernel and the same degrees of freedom, and differ in time alone.
+    """
+    return replace(aged, ages=None)
 
 
 def is_moving(found: Calibrated) -> bool:

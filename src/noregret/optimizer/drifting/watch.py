@@ -56,20 +56,20 @@ class Watch:
         """
         if base != self._base:
             self._base = base
-            self._ask(base, still())
+            self._ask(base, still)
         while self._believed is not None and (strange := self._strange()):
             self._ask(strange, None)
         return None if self._found is None else (self._at, self._found)
 
-    def _ask(self, stop: int, still: Calibrated | None) -> None:
-        """How fast f changes, after the first ``stop`` arrivals; a glance is enough where ``still`` is known."""
+    def _ask(self, stop: int, still: Callable[[], Calibrated] | None) -> None:
+        """How fast f changes, after the first ``stop`` arrivals; a glance may be enough where ``still`` is given."""
         self._at, self._found, self._believed, self._squares = stop, None, None, []
         evidence = self._history.evidence(stop)[0]
         if self._pace.half_life is None and len(evidence) < ENOUGH:
             return
         with threads_for(MANY_SMALL_STEPS):
-            glance = still is not None and not self._pace.is_likely(still, evidence, stop)
-            found = still if glance and still is not None else self._pace.calibrated(evidence, stop)
+            is_likely = still is None or self._pace.is_likely(evidence, stop)
+            found = self._pace.calibrated(evidence, stop) if is_likely or still is None else still()
             self._found = found if is_moving(found) else None
             self._believed = conditioned(found, self._telling(found, evidence, stop))
 

@@ -185,8 +185,10 @@ class _Likelihood:
         self.own = evidence.summed(np.where(unknown, trust, 0.0))  # precision in units of 1 / s^2
         self.told = evidence.summed(known)  # precision as told
         precision = np.where(unknown, trust, known)
-        self.average, _ = evidence.pooled(precision)
-        squares = precision * (evidence.values - self.average[evidence.where]) ** 2
+        own_average, told_average = _averages(evidence, np.where(unknown, trust, 0.0), known)
+        self.told_average, self.between = told_average, own_average - told_average
+        centres = np.where(unknown, own_average[evidence.where], told_average[evidence.where])
+        squares = precision * (evidence.values - centres) ** 2
         self.scatter, self.told_scatter = float(squares[unknown].sum()), float(squares[~unknown].sum())
         self.unknown = int(np.count_nonzero(unknown))
         self.constant = 0.5 * float(np.log(precision).sum()) - 0.5 * len(evidence) * math.log(2 * math.pi)
@@ -200,19 +202,21 @@ class _Likelihood:
         root, bad = dpotrf(_with_diagonal(_mixed(amplitudes, kernels), noise), lower=1, overwrite_a=1)
         if bad:
             return -1e10, np.zeros_like(theta)
-        solved = dpotrs(root, self.average, lower=1)[0]
-        value = -0.5 * float(self.average @ solved) - float(np.log(root.diagonal()).sum())
+        share, average = self._pooled(noise, variance)
+        solved = dpotrs(root, average, lower=1)[0]
+        value = -0.5 * float(average @ solved) - float(np.log(root.diagonal()).sum())
         value += 0.5 * float(np.log(noise).sum()) - self.unknown * float(theta[-1])
-        value += self.constant - 0.5 * (self.scatter / variance + self.told_scatter)
+        between = self.told * share * self.between**2
+        value += self.constant - 0.5 * (self.scatter / variance + self.told_scatter + float(between.sum()))
 
         gap = np.outer(solved, solved) - _symmetric(dpotri(root, lower=1, overwrite_c=1)[0])  # 2 d value / d matrix
-        share = self.own * noise / variance
         by_lengthscale = 0.5 * amplitudes[0] * self._lengthscale_part(gap * faded * slope, lengthscales)
         if slopes:
             pairs = squareform(gap * faded, checks=False)
             by_lengthscale += amplitudes[1] * np.array([pairs @ each for each in slopes])
         by_amplitude = amplitudes * [float(np.einsum("pq,pq->", gap, kernel)) for kernel in kernels]
         by_noise = float((gap.diagonal() * noise + 1) @ share) - self.unknown + self.scatter / variance
+        by_noise += float((1 - share) @ (2 * solved * share * self.between + between))
         by_half_life = self._half_life_part(gap, amplitudes, kernels, half_life)
         return value, np.array([*by_lengthscale, *by_amplitude, *by_half_life, by_noise])
 
@@ -222,6 +226,11 @@ class _Likelihood:
         amplitudes = theta[self.dimension : -2 if is_aged else -1]
         half_life = math.exp(theta[-2]) if is_aged else math.inf
         return np.exp(theta[: self.dimension]), np.exp(2 * amplitudes), half_life, math.exp(2 * theta[-1])
+
+    def _pooled(self, noise: Floats, variance: float) -> tuple[Floats, Floats]:
+        """Of each point, the share of the precision that nobody told, and the average of its measurements, two (u,)."""
+        share = self.own * noise / variance
+        return share, self.told_average + share * self.between
 
     def _faded(self, half_life: float) -> Floats | float:
         """How much of f is the same at the times of each two points, (u, u)."""
@@ -265,11 +274,18 @@ class _Likelihood:
         noise, faded = 1 / (self.own / variance + self.told), self._faded(half_life)
         kernels = [kernel * faded for kernel in self._kernels(lengthscales, amplitudes.size)[0]]
         matrix = _with_diagonal(_mixed(amplitudes, kernels), noise)
-        centre = CENTRE**2 * float(np.linalg.solve(matrix, self.average).sum())
+        centre = CENTRE**2 * float(np.linalg.solve(matrix, self._pooled(noise, variance)[1]).sum())
         least = LEAST_NOISE * math.sqrt(amplitudes.sum())
         amplitude, *additive = np.sqrt(amplitudes).tolist()
         noise_std, both = max(math.sqrt(variance), least), sum(additive)
         return Fit(tuple(lengthscales.tolist()), amplitude, noise_std, centre, strange, both, half_life)
+
+
+def _averages(evidence: Evidence, own: Floats, told: Floats) -> tuple[Floats, Floats]:
+    """Averages of each point's measurements with these two (n,) precisions, the other one where all of its are 0."""
+    sums = [(evidence.summed(each * evidence.values), evidence.summed(each)) for each in (own, told)]
+    ours, theirs = (total / np.where(weight > 0, weight, np.nan) for total, weight in sums)
+    return np.where(np.isnan(ours), theirs, ours), np.where(np.isnan(theirs), ours, theirs)
 
 
 def _matern(distances: Floats) -> tuple[Floats, Floats]:

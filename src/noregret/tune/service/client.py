@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, overload
 from urllib.parse import quote, urlencode, urlsplit
@@ -26,9 +26,13 @@ class ServerError(ConnectionError):
 
 @dataclass(frozen=True, repr=False)
 class RemoteEstimate(Estimate):
-    """What a server believes about some params."""
+    """What a server believes about some params.
+
+    ``half_life`` is that of the optimizer: after so many evaluations half of what was learnt is out of date.
+    """
 
     gap: float = math.inf
+    half_life: float = math.inf
 
 
 def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
@@ -45,7 +49,7 @@ def connect(url: str, study: str, token: str | None = None, *, space: Any = None
     space : dict, optional
         As for `Optimizer`: the study is made if it is not there, and must be the same if it is.
     options
-        ``goal``, ``baseline``, ``constraints`` and ``context`` of a study that is to be made.
+        ``goal``, ``baseline``, ``constraints``, ``context`` and ``drift`` of a study that is to be made.
     """
     connection = Connection(url, study, token)
     if space is not None:
@@ -78,6 +82,7 @@ class Connection:
         baseline: Any = None,
         constraints: Mapping[str, tuple[str, float]] | None = None,
         context: Mapping[str, Float | Int | Choice] | None = None,
+        drift: Any = None,
     ) -> None:
         """Make the study, if it is not there; ValueError if there is another one of its name."""
         sides = {"<=": "max", ">=": "min"}
@@ -89,6 +94,7 @@ class Connection:
             "baseline": baseline,
             "constraints": {name: {sides[side]: bound} for name, (side, bound) in (constraints or {}).items()},
         }
+        body |= {} if drift is None else {"drift": drift}  # older servers know no such word
         self._send("POST", "/studies", body)
 
     @overload
@@ -126,8 +132,9 @@ class Connection:
     def best(self, context: Any = None) -> Estimate:
         """The params with the best bound, in this context if there are contexts: not the luckiest measurement."""
         found = self._send("GET", self._path(f"/best?{_query(context)}"))
-        unknown = {"lower": -math.inf, "upper": math.inf, "gap": math.inf}
-        parts: dict[str, Any] = {key: unknown[key] if value is None else value for key, value in found.items()}
+        unknown = {"lower": -math.inf, "upper": math.inf, "gap": math.inf, "half_life": math.inf}
+        known = found.keys() & {its.name for its in fields(RemoteEstimate)}  # newer servers say more
+        parts: dict[str, Any] = {key: unknown[key] if found[key] is None else found[key] for key in known}
         return RemoteEstimate(**parts)
 
     def done(self, within: float | str, confidence: float = 0.95, context: Any = None) -> bool:

@@ -120,10 +120,10 @@ class LiveStudy:
             self._storage.patiently(self._read_on)
             return list(self._ledger.entries.values())
 
-    def best(self, context: Params | None) -> Estimate | None:
-        """The recommended params, None as long as there is no value."""
+    def best(self, context: Params | None) -> tuple[Estimate, float] | None:
+        """The recommended params and the half-life of what was learnt, None as long as there is no value."""
         known = self._known()
-        return known.optimizer.best(context) if known.has_value else None
+        return (known.optimizer.best(context), known.optimizer.half_life) if known.has_value else None
 
     def done(self, within: float | str, confidence: float, context: Params | None) -> tuple[bool, float, float]:
         """Whether to stop, how much better other params may be, and with what probability that holds."""

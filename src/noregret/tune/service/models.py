@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from noregret.optimizer.comparing.baseline import checked_baseline
+from noregret.optimizer.drifting.pace import LONGEST, checked_drift
 from noregret.optimizer.spaces.parameter import checked_when
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.optimizer.spaces.table import as_space
@@ -22,6 +32,7 @@ Label = Annotated[str, Field(min_length=1, max_length=200)]
 Scalar = bool | int | float | Annotated[str, Field(max_length=1000)]
 Params = dict[Label, Scalar]
 When = Annotated[dict[Label, Scalar | list[Scalar]], Field(max_length=MANY), AfterValidator(checked_when)]
+HalfLife = Annotated[float, Field(ge=1, le=LONGEST)]
 
 
 class Form(BaseModel):
@@ -117,6 +128,12 @@ class StudyForm(Form):
     context: SpaceForm | None = None
     constraints: Annotated[dict[Label, Bound], Field(max_length=MANY)] = {}
     baseline: Params | None = None
+    drift: Annotated[HalfLife | Literal["auto"] | None, BeforeValidator(checked_drift)] = None
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What makes it the same study, as JSON. What stays as it is has no drift: older studies know no such word."""
+        return self.model_dump(mode="json", exclude={"drift"} if self.drift is None else None)
 
     @property
     def parameters(self) -> dict[str, Float | Int | Choice]:
@@ -215,7 +232,8 @@ class BestForm(BaseModel):
 
     The true value lies between ``lower`` and ``upper`` with probability ``level``; no other params are better by more
     than ``gap``, which is null as long as nothing can be said; ``feasible`` is the probability that they meet all
-    constraints.
+    constraints. Half of what was learnt is out of date after ``half_life`` evaluations, null if nothing is found to
+    change.
     """
 
     params: dict[str, Any]
@@ -225,6 +243,7 @@ class BestForm(BaseModel):
     level: float
     gap: float | None
     feasible: float
+    half_life: float | None
 
 
 class DoneForm(BaseModel):

@@ -135,9 +135,10 @@ def trials(study: Live) -> models.RecordsForm:
 @router.get("/studies/{name}/best", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
 def best(study: Live, context: ContextText = None) -> models.BestForm:
     """The recommended params, which are not those of the luckiest measurement; 409 before the first value."""
-    found = study.best(_context(study, _read(context), ("query", "context")))
-    if found is None:
+    known = study.best(_context(study, _read(context), ("query", "context")))
+    if known is None:
         raise Contradiction("the study has no value yet: tell one first")
+    found, half_life = known
     return models.BestForm(
         params=found.params,
         estimate=found.estimate,
@@ -146,6 +147,7 @@ def best(study: Live, context: ContextText = None) -> models.BestForm:
         level=found.level,
         gap=finite(found.gap),
         feasible=found.feasible,
+        half_life=finite(half_life),
     )
 
 

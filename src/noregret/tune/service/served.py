@@ -44,13 +44,14 @@ def served(form: StudyForm, storage: str) -> Served:
         budget=Budget(),
         baseline=form.baseline,
         constraints=form.limits,
-        description=form.model_dump(mode="json"),
+        description=form.description,
         context=form.contexts,
+        drift=form.drift,
     )
 
 
 def replay_of(study: Served) -> Replay:
     """What leads an optimizer through the history of a study."""
     bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
-    options = {"baseline": study.baseline, "constraints": bounds, "context": study.context}
+    options = {"baseline": study.baseline, "constraints": bounds, "context": study.context, "drift": study.drift}
     return Replay(study.space, study.goal, study.seed, **options)

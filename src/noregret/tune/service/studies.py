@@ -128,5 +128,5 @@ def _difference(study: Served, found: Found | None) -> str:
     if was is None:
         return "it was made by 'noregret tune'"
     now = study.description
-    changed = [key for key in now if now[key] != was.get(key)]
+    changed = [key for key in {**now, **was} if now.get(key) != was.get(key)]
     return f"{' and '.join(changed)} differ{'s' * (len(changed) == 1)}"
