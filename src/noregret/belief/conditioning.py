@@ -163,17 +163,27 @@ class Conditioning:
             return prior - self.factor.explained_covariance(first, second)
 
     def moved_to(self, arms: Floats) -> Conditioning:
-        """The same observations, and what they tell about other arms, at O(r^2 N)."""
+        """The same observations, and what they tell about other arms, at O(r^2 N); n more arms cost O(r (r n + N))."""
         places = places_among(arms, self.seen)
         other = copy.copy(self)
         other._arms, other._columns = arms, KernelColumns(self._kernel, arms, KEPT)
         other.pulls, other._draw_root, other._prior = self.pulls.moved(places), None, None
         names, points = places[self.factor.slots], self.seen[self.factor.slots]
         last = int(names[-1]) if names.size else -1
-        with threads_for(names.size**2 * len(arms)):
-            variance = other._columns.variance
-            other.factor = self.factor.moved(variance, lambda slab: other._columns.at(names, points, slab), last)
+        kept, variance = self._kept_by(arms), other._columns.variance
+        with threads_for(names.size**2 * (len(arms) - kept)):
+            if kept:
+                new = other._columns.at(names, points, slice(kept, len(arms)))
+                other.factor = self.factor.extended(variance, new, last)
+            else:
+                other.factor = self.factor.moved(variance, lambda slab: other._columns.at(names, points, slab), last)
         return other
+
+    def _kept_by(self, arms: Floats) -> int:
+        """How many arms there are, if these begin with all of them; else 0."""
+        count = len(self._arms)
+        is_longer = isinstance(arms, np.ndarray) and isinstance(self._arms, np.ndarray) and len(arms) > count
+        return count if is_longer and np.array_equal(arms[:count], self._arms) else 0
 
     def copy(self) -> Self:
         """Independent, with the same pulls."""

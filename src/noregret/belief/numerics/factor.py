@@ -208,10 +208,27 @@ class Factor:
         other.rows, other.last = rows, last
         return other
 
+    def extended(self, prior_variance: Floats, columns: Floats, last: int) -> Self:
+        """The same rows carried to n more arms behind those there are, at O(r (r n + N)): ``columns`` is (r, n).
+
+        The prior variance is of all arms, old and new; ``columns`` is K(rows, new arms), and may be written over.
+        """
+        twin, lifted, old = self._twin(), self.lifted(columns), len(self.mean)
+        twin._prior_variance, twin.last, twin._whitened = prior_variance, last, self._whitened.widened(lifted)
+        twin.mean = np.concatenate([self.mean, self._scores[: self.rows] @ lifted])
+        twin.variance = np.concatenate([self.variance, prior_variance[old:] - column_squares(lifted)])
+        return twin
+
     def copy(self) -> Self:
         """An independent factor with the same rows."""
+        twin = self._twin()
+        twin._whitened = self._whitened.copy()
+        return twin
+
+    def _twin(self) -> Self:
+        """The same, its table of whitened rows shared."""
         twin = copy.copy(self)
-        for name in ("_slots", "_noise", "_scores", "_whitened", "_root"):
+        for name in ("_slots", "_noise", "_scores", "_root"):
             setattr(twin, name, getattr(self, name).copy())
         return twin
 

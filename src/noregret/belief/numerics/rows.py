@@ -90,6 +90,16 @@ class Rows:
         for _, part in self._parts():
             part *= factor
 
+    def widened(self, columns: Floats) -> Rows:
+        """An independent table with these (r, n) columns behind those that are there."""
+        width = len(self._like)
+        wide = Rows(np.empty(width + columns.shape[1]))
+        wide.resize(self.count)
+        for rows, part in self._parts():
+            wide.write(rows.start, slice(0, width), part)
+        wide.write(0, slice(width, None), columns)
+        return wide
+
     def copy(self) -> Self:
         """An independent table."""
         twin = copy.copy(self)
