@@ -6,7 +6,6 @@ import pickle
 import sys
 import threading
 import time
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.widths import FittedWidth
 from noregret.optimizer.fitting.scaling import Scale
 from noregret.optimizer.fitting.weights import Equal
-from noregret.optimizer.tracker import Tracker
 from noregret.optimizer.trials import Trial
 
 SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
@@ -788,20 +786,3 @@ def test_a_large_table():
         trial = opt.ask()
         opt.tell(trial, float(((trial.params - 0.5) ** 2).sum()))
     assert ((opt.best().params - 0.5) ** 2).sum() < 0.01
-
-
-def test_trials_out_do_not_make_a_belief_begin_again(monkeypatch):
-    """Points that were chosen before candidates were last drawn get arms of their own, beside the others."""
-    calls = Counter()
-    for name in ("_draw", "_build"):
-        original = getattr(Tracker, name)
-        monkeypatch.setattr(
-            Tracker, name, lambda *given, name=name, original=original: (calls.update([name]), original(*given))[1]
-        )
-    opt, out = Optimizer(SQUARE, rng=0), []
-    for number in range(60):
-        out.append(opt.ask())
-        if len(out) == 5:
-            trial = out.pop(number % 3)
-            opt.tell(trial, bowl(trial.params))
-    assert calls["_build"] == calls["_draw"] > 20
