@@ -112,7 +112,10 @@ class Matern(Kernel):
             case 1.5:
                 return (1 + z) * exp(-z)
             case 2.5:
-                return (1 + z + z * z / 3) * exp(-z)
+                polynomial = z * z / 3
+                polynomial += 1 + z
+                polynomial *= exp(-z)
+                return polynomial
         _refuse_tensor(self, Y, "take nu = 0.5, 1.5 or 2.5, or ")
         with np.errstate(invalid="ignore", over="ignore"):
             k = 2 ** (1 - self.nu) / gamma(self.nu) * z**self.nu * kv(self.nu, z)

@@ -26,15 +26,13 @@ Belief = ExactPosterior | VaryingPosterior
 class Conditioned(NamedTuple):
     """What standardised measurements amount to.
 
-    ``trust`` in each of n measurements and ``noise`` of each, a factor on the ridge, are (n,); ``posterior`` is the
-    belief about f less its prior mean at the points that were measured.
+    ``values`` less the prior mean of f and ``trust`` in each of n measurements are (n,); ``posterior`` is the belief
+    about f less its prior mean at the points that were measured.
     """
 
     calibrated: Calibrated
     values: Floats
     trust: Floats
-    noise: Floats
-    model: ExactGP | VaryingGP
     posterior: Belief
 
 
@@ -47,11 +45,10 @@ def conditioned(fitted: Calibrated, evidence: Evidence) -> Conditioned:
     kernel, ridge = fit.kernel(evidence.groups), fit.noise**2
     if evidence.ages is not None:
         model = VaryingGP(kernel, ridge, fit.rate)
-        return Conditioned(calibrated, values, trust, noise, model, _recalled(model, evidence, values, noise))
-    still = ExactGP(kernel, ridge)
-    posterior = still.prior(evidence.points)
+        return Conditioned(calibrated, values, trust, _recalled(model, evidence, values, noise))
+    posterior = ExactGP(kernel, ridge).prior(evidence.points)
     posterior.update(evidence.where, values, noise=noise)
-    return Conditioned(calibrated, values, trust, noise, still, posterior)
+    return Conditioned(calibrated, values, trust, posterior)
 
 
 def _recalled(model: VaryingGP, evidence: Evidence, values: Floats, noise: Floats) -> VaryingPosterior:

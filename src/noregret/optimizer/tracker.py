@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noregret.belief.drift.varying import VaryingPosterior
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints
 from noregret.decision.playing import child
@@ -46,7 +45,6 @@ class _Weighed(NamedTuple):
     when: Ints  # the arrival that each observation is, ``stop`` for what is none
     numbers: Ints  # the point of each observation
     values: Floats
-    noise: Floats  # factor on the ridge
     trust: Floats
 
 
@@ -205,10 +203,11 @@ class Tracker:
         assert self._fitted is not None
         evidence, numbers = self._history.evidence(stop)
         telling, observed = self._of_now(evidence, numbers, stop) if self._moves else self._telling(evidence, numbers)
-        self._calibrated, values, trust, noise, self._model, self._measured = conditioned(self._fitted, telling)
+        found = conditioned(self._fitted, telling)
+        self._calibrated, self._measured = found.calibrated, found.posterior
         assert telling.when is not None
         left_out = frozenset(numbers.tolist()) - frozenset(observed.tolist())
-        self._weighed = _Weighed(stop, self._fitted, left_out, telling.when, observed, values, noise, trust)
+        self._weighed = _Weighed(stop, self._fitted, left_out, telling.when, observed, found.values, found.trust)
 
     def _of_now(self, evidence: Evidence, numbers: Ints, stop: int) -> tuple[Evidence, Ints]:
         """What the belief is made of if f changes, standardised, and the point of each observation."""
@@ -266,18 +265,15 @@ class Tracker:
     def _build(self, needed: Iterable[int] = ()) -> None:
         """The belief on the points met and all other candidates, after the arrivals that were weighed together."""
         assert self._weighed is not None
-        stop, _, left_out, when, numbers, values, noise, trust = self._weighed
+        stop, _, left_out, when, numbers, values, trust = self._weighed
         arrivals, points = self._history.arrivals, self._history.points
         left_out = left_out.difference(needed, (arrival.where for arrival in arrivals[stop:]))
         shown = [number for number in range(len(points)) if number not in left_out]
         candidates = others(self._candidates, points[[*shown, *left_out.intersection(self._history.hopeless)]])
         self._arms = {number: arm for arm, number in enumerate(shown)}
         arms = np.vstack([points[shown], candidates])
-        if isinstance(self._measured, VaryingPosterior):
-            self._belief = self._measured.at(arms)
-        else:
-            self._belief = self._model.prior(arms)
-            self._belief.update([self._arms[number] for number in numbers.tolist()], values, noise=noise)
+        assert self._measured is not None
+        self._belief = self._measured.at(arms)
         self._first_candidate, self._placed = len(shown), len(points)
         self._suspects = _suspects(numbers, values, trust)
         known = np.full(stop + 1, UNKNOWN)
