@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, beside, numpy_of, stacked
+from noregret.belief.arrays import Array, beside, is_tensor, numpy_of, stacked
 from noregret.belief.kernels import Kernel
 from noregret.belief.numerics.columns import KernelColumns
 from noregret.belief.numerics.draws import FEW_ARMS, CovarianceRoot, PriorDraws
@@ -182,8 +182,9 @@ class Conditioning:
     def _kept_by(self, arms: Floats) -> int:
         """How many arms there are, if these begin with all of them; else 0."""
         count = len(self._arms)
-        is_longer = isinstance(arms, np.ndarray) and isinstance(self._arms, np.ndarray) and len(arms) > count
-        return count if is_longer and np.array_equal(arms[:count], self._arms) else 0
+        if is_tensor(arms) or is_tensor(self._arms) or len(arms) <= count:
+            return 0
+        return count if np.array_equal(arms[:count], self._arms) else 0
 
     def copy(self) -> Self:
         """Independent, with the same pulls."""

@@ -243,7 +243,7 @@ class Tracker:
         assert self._belief is not None
         recent = (arrival.where for arrival in self._history.arrivals[self._weighed.stop :])
         met = dict.fromkeys([*range(self._placed, len(self._history.params)), *needed, *recent])
-        new = []
+        new: list[int] = []
         for number in met:
             if number not in self._arms:
                 arm = self._other(number)
