@@ -15,6 +15,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -90,15 +91,19 @@ class Served:
         self.kill(signal.SIGTERM)
         self._launcher.communicate()
 
+    def processes(self) -> list[int]:
+        """Its own and those that it has started."""
+        return [self.pid, *map(int, Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split())]
+
     def memory(self) -> float:
-        """Its resident memory in MiB."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+        """The memory in MiB of all its processes, what several of them share counted once."""
+        rollups = [Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in self.processes()]
+        return sum(int(re.search(r"^Pss: +(\d+)", text, re.MULTILINE)[1]) for text in rollups) / 1024
 
     def cpu(self) -> float:
         """The processor's seconds that it has used: what it costs, however busy the machine is."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self.processes()]
+        return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
     def descriptors(self) -> int:
         """How many files and connections it has open."""

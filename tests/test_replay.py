@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from noregret import Float
 from noregret.integrations import replay
 from noregret.integrations.replay import Replay
 from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.tracker import Tracker
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 
@@ -105,3 +107,20 @@ def test_fits_of_constraints_are_made_once_too(monkeypatch):
     assert pickle.loads(pickle.dumps(going))(answers).ask().params == params
     assert going(answers, settled=5).ask().params == params
     assert len(fits) <= 2 * made + 4
+
+
+def test_trials_out_do_not_make_a_belief_begin_again(monkeypatch):
+    """Points that were chosen before candidates were last drawn get arms of their own, beside the others."""
+    calls = Counter()
+    for name in ("_draw", "_build"):
+        original = getattr(Tracker, name)
+        monkeypatch.setattr(
+            Tracker, name, lambda *given, name=name, original=original: (calls.update([name]), original(*given))[1]
+        )
+    led, answers, out = Replay(SPACE, "minimize", 0), [], []
+    for number in range(30):
+        out.append(led(answers, out).ask().params)
+        if len(out) == 5:
+            params = out.pop(number % 3)
+            answers.append((params, (params["x"] - 0.3) ** 2))
+    assert calls["_build"] == calls["_draw"] > 10

@@ -60,6 +60,20 @@ def test_what_is_acknowledged_survives_the_end_of_the_server(tmp_path):
     assert len(list(tmp_path.glob("studies.db.bak.*"))) == 1
 
 
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_running_of_a_server_that_has_ended(tmp_path, end):
+    with server(tmp_path) as (address, process):
+        noregret.connect(address, "s", space={"x": Float(0, 1)}).ask()
+        choosers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert choosers
+        process.send_signal(end)
+        process.wait()
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{chooser}").exists() for chooser in choosers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_two_servers_on_one_file_neither_lose_nor_duplicate(tmp_path):
     with server(tmp_path) as (one, _), server(tmp_path) as (other, _):
         noregret.connect(one, "s", space={"x": Float(0, 1)})

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sqlite3
 import time
+import tracemalloc
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
@@ -47,6 +48,14 @@ def suggest(records):
 def add(store, value):
     number = store.claim(suggest).trial.number
     assert store.tell(number, Outcome(value, "", 0.5))
+
+
+def results(copy):
+    """Every result in a copy."""
+    with closing(sqlite3.connect(copy.path)) as connection:
+        return set(
+            connection.execute("SELECT number, state, value FROM trials LEFT JOIN trial_values USING (trial_id)")
+        )
 
 
 def values(study):
@@ -110,9 +119,33 @@ def test_a_copy_that_holds_what_the_database_lacks_is_never_deleted(study, db):
     for value in range(3):
         with Store(study) as store:
             add(store, float(value))
-    found = {copy.number: len(copy.results()) for copy in copies(db)}
+    found = {copy.number: len(results(copy)) for copy in copies(db)}
     assert found[9] == RESULTS
     assert found[max(found)] == 4
+
+
+def test_the_memory_that_a_copy_takes_does_not_grow_with_the_results(study, db):
+    peaks = []
+    with Store(study) as store:
+        for first, last in ((RESULTS, 2_000), (2_000, 20_000)):
+            with closing(sqlite3.connect(db)) as connection:
+                told = [(number, 1, number, "COMPLETE") for number in range(first, last)]
+                connection.executemany(
+                    "INSERT INTO trials (trial_id, study_id, number, state) VALUES (?, ?, ?, ?)",
+                    [(10_000 + n, *rest) for n, *rest in told],
+                )
+                connection.executemany(
+                    "INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (?, 0, 1.5, 'FINITE')",
+                    [(10_000 + n,) for n, *_ in told],
+                )
+                connection.commit()
+            store.back_up(older_than=0.0)  # this one is compared with
+            tracemalloc.start()
+            store.back_up(older_than=0.0)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+            assert len(copies(db)) == 2  # the first one, as it is the oldest, and the newest
+    assert peaks[1] < 1.5 * peaks[0]
 
 
 @pytest.mark.slow
@@ -125,7 +158,7 @@ def test_generations_are_kept_apart_in_time_and_not_too_many(study, db):
             made.setdefault(copy.number, len(made))
             moment = now + made[copy.number] * SPACING_SECONDS / 2
             os.utime(copy.path, (moment, moment))
-    counts = [len(copy.results()) for copy in copies(db)]
+    counts = [len(results(copy)) for copy in copies(db)]
     assert counts[0] == RESULTS + 8
     assert counts == sorted(counts, reverse=True)
     assert 3 <= len(counts) <= KEPT
@@ -208,7 +241,7 @@ def test_the_log_of_a_deleted_file_is_not_applied_to_a_new_one(study, db, capsys
     assert re.search(r"found the log of another file beside .*s.db; it is now .*s.db.aside.1-wal", said)
     assert (study.folder / "s.db.aside.1-wal").read_bytes() == log
     assert len(values(study)) == 12
-    assert copies(db)[0].results()
+    assert results(copies(db)[0])
 
 
 @pytest.mark.parametrize("command", ["tune", "report"])
@@ -216,11 +249,11 @@ def test_the_log_of_another_file_is_not_applied_to_a_copy_in_its_place(study, db
     log = hot_log(study)
     shutil.copyfile(copies(db)[-1].path, db)
     (study.folder / "s.db-wal").write_bytes(log[:32] + log[32:] * 3)
-    before = copies(db)[-1].results()
+    before = results(copies(db)[-1])
     assert main([command, str(study.path)]) == 0
     if command == "tune":
         assert "s.db.aside.1-wal" in capsys.readouterr().err
-        assert before < copies(db)[0].results()
+        assert before < results(copies(db)[0])
     else:
         assert (study.folder / "s.db-wal").exists()
 
@@ -230,7 +263,7 @@ def test_what_a_killed_process_left_of_a_copy_is_not_used(study, db):
         (study.folder / name).write_bytes(os.urandom(5000))
     with Store(study) as store:
         add(store, 1.0)
-    assert len(copies(db)[0].results()) == RESULTS + 1
+    assert len(results(copies(db)[0])) == RESULTS + 1
     assert not list(study.folder.glob(".s.db.copying*"))
     fresh(study.folder / ".s.db.new")
     assert not list(study.folder.glob(".s.db.new*"))
@@ -281,7 +314,7 @@ FLIPS = [
 
 @pytest.mark.parametrize("flip", FLIPS)
 def test_a_flipped_digit_is_reported_and_never_copied(study, db, flip, capsys):
-    before = copies(db)[0].results()
+    before = results(copies(db)[0])
     with sqlite3.connect(db) as connection:
         connection.execute(flip)
     connection.close()
@@ -289,7 +322,7 @@ def test_a_flipped_digit_is_reported_and_never_copied(study, db, flip, capsys):
         assert main([command, str(study.path)]) == 2
         said = capsys.readouterr().err
         assert re.search(r"the checksum of trial \d+ does not fit its result. It is left as it is", said)
-    assert [copy.results() for copy in copies(db)] == [before]
+    assert [results(copy) for copy in copies(db)] == [before]
     assert main([*advised(said), "1"]) == 0
     assert values(study) == [i - 0.5 for i in range(RESULTS)]
 
@@ -297,7 +330,7 @@ def test_a_flipped_digit_is_reported_and_never_copied(study, db, flip, capsys):
 @pytest.mark.parametrize("at_once", [1, 4, checksums.AT_ONCE])
 def test_a_digit_that_flips_while_a_study_is_open_is_reported_at_the_next_copy(study, db, monkeypatch, at_once):
     monkeypatch.setattr(checksums, "AT_ONCE", at_once)
-    before = copies(db)[0].results()
+    before = results(copies(db)[0])
     store = Store(study)
     with sqlite3.connect(db) as connection:
         connection.execute(FLIPS[0])
@@ -306,7 +339,7 @@ def test_a_digit_that_flips_while_a_study_is_open_is_reported_at_the_next_copy(s
         store.back_up(older_than=0.0)
     with pytest.raises(StudyError, match="the checksum of trial 5 does not fit"):
         store.close()
-    assert [copy.results() for copy in copies(db)] == [before]
+    assert [results(copy) for copy in copies(db)] == [before]
 
 
 @pytest.mark.parametrize("when", range(6))
@@ -360,7 +393,7 @@ def test_damaged_rows_give_a_message_and_no_traceback(study, db, damage, capsys)
 @pytest.mark.slow
 def test_whatever_byte_is_flipped_it_is_reported_or_changes_no_result(study, db):
     good, rng, reported = db.read_bytes(), random.Random(0), 0
-    before = copies(db)[0].results()
+    before = results(copies(db)[0])
     expected = values(study)
     for _ in range(40):
         position = rng.randrange(len(good))
@@ -370,7 +403,7 @@ def test_whatever_byte_is_flipped_it_is_reported_or_changes_no_result(study, db)
         except StudyError:
             reported += 1
     assert reported > 0
-    assert copies(db)[0].results() == before
+    assert results(copies(db)[0]) == before
 
 
 @pytest.mark.slow

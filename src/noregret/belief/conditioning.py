@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, beside, numpy_of, stacked
+from noregret.belief.arrays import Array, beside, is_tensor, numpy_of, stacked
 from noregret.belief.kernels import Kernel
 from noregret.belief.numerics.columns import KernelColumns
 from noregret.belief.numerics.draws import FEW_ARMS, CovarianceRoot, PriorDraws
@@ -167,7 +167,10 @@ class Conditioning:
             return prior - self.factor.explained_covariance(first, second)
 
     def moved_to(self, arms: Floats, lifted: Floats | None = None) -> Conditioning:
-        """The same observations, and what they tell about other arms, at O(r^2 N); O(r N) where `lifted` is known."""
+        """The same observations, and what they tell about other arms, at O(r^2 N); O(r N) where `lifted` is known.
+
+        n arms behind all that there are cost O(r (r n + N)).
+        """
         places = places_among(arms, self.seen)
         other = copy.copy(self)
         other._arms, other._columns, other._directory = arms, KernelColumns(self._kernel, arms, KEPT), Directory(arms)
@@ -175,12 +178,22 @@ class Conditioning:
         names, points = places[self.factor.slots], self.seen[self.factor.slots]
         last = int(names[-1]) if names.size else -1
         variance = other._columns.variance
+        lifted = self._lifted_to(arms) if lifted is None else lifted
         if lifted is not None:
             other.factor = self.factor.moved_with(variance, lifted, last)
             return other
         with threads_for(names.size**2 * len(arms)):
             other.factor = self.factor.moved(variance, lambda slab: other._columns.at(names, points, slab), last)
         return other
+
+    def _lifted_to(self, arms: Floats) -> Floats | None:
+        """`lifted` of NumPy's arms that begin with all there are, (r, N); else None."""
+        count = len(self._arms)
+        if is_tensor(arms) or is_tensor(self._arms) or len(arms) <= count or not self.factor.rows:
+            return None
+        if not np.array_equal(arms[:count], self._arms):
+            return None
+        return np.hstack([self.factor.border(np.arange(count)), self.lifted(arms[count:])])
 
     def copy(self) -> Self:
         """Independent, with the same pulls."""

@@ -74,7 +74,7 @@ class Tracker:
         self._belief: Belief | None = None
         self._candidates = np.empty((0, len(history.space.groups)))
         self._arms: dict[int, int] = {}  # the arm of each point that has one
-        self._extra = 0  # how many arms are mere candidates: the last ones
+        self._first_candidate = 0  # the arms from here on were mere candidates, or were met since
         self._placed = 0  # points that have an arm or are left out
         self._trust: list[float] = []  # in each arrival; nan for failures and what is left out
         self._suspects: dict[int, float] = {}  # the value of each point whose only measurement is hardly trusted
@@ -203,8 +203,8 @@ class Tracker:
         if self._belief is None or self._weighed is None or self._weighed[:2] != (draw_at, self._fitted):
             with threads_for(MANY_SMALL_STEPS):
                 self._draw(draw_at, needed)
-        elif not self._place(needed):
-            self._build(needed)
+        else:
+            self._place(needed)
         assert self._belief is not None
         while len(self._trust) < arrivals:
             self._take(len(self._trust))
@@ -261,25 +261,27 @@ class Tracker:
             return self._candidates[:0]
         return self.space.encode([brought(self._history.baseline, self.space)])
 
-    def _place(self, needed: Iterable[int]) -> bool:
-        """Whether all points met since have an arm now: each may be one of the candidates."""
+    def _place(self, needed: Iterable[int]) -> None:
+        """Give an arm to every point met since: one of the candidates if it is one, else one of its own."""
         assert self._weighed is not None
-        recent = {arrival.where for arrival in self._history.arrivals[self._weighed.stop :]}
-        new = [*range(self._placed, len(self._history.params)), *needed, *recent]
-        for number in new:
+        assert self._belief is not None
+        recent = (arrival.where for arrival in self._history.arrivals[self._weighed.stop :])
+        met = dict.fromkeys([*range(self._placed, len(self._history.params)), *needed, *recent])
+        new: list[int] = []
+        for number in met:
             if number not in self._arms:
                 arm = self._other(number)
-                if arm is None:
-                    return False
-                self._arms[number] = arm
+                self._arms[number] = len(self._belief.arms) + len(new) if arm is None else arm
+                new += [number] if arm is None else []
         self._placed = len(self._history.params)
-        return True
+        if new:
+            self._belief = self._belief.at(np.vstack([self._belief.arms, [self._history.point(its) for its in new]]))
 
     def _other(self, number: int) -> int | None:
         """The arm of the candidate with the params of this point, None if there is none."""
         assert self._belief is not None
         history, arms = self._history, self._belief.arms
-        first = len(arms) - self._extra
+        first = self._first_candidate
         near = first + np.flatnonzero((np.abs(arms[first:] - history.point(number)) <= NEAR).all(axis=1))
         key, params = history.space.key(history.params[number]), self.space.decode(arms[near])
         return next((arm for arm, its in zip(near.tolist(), params, strict=True) if self.space.key(its) == key), None)
@@ -296,7 +298,7 @@ class Tracker:
         arms = np.vstack([points[shown], candidates])
         assert self._looked is not None
         self._belief = self._looked.at(arms)
-        self._extra, self._placed = len(candidates), len(points)
+        self._first_candidate, self._placed = len(shown), len(points)
         self._suspects = _suspects(numbers, values, trust)
         known = np.full(stop + 1, UNKNOWN)
         known[when] = trust

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from secrets import token_hex
 from threading import Lock
@@ -22,6 +23,7 @@ from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.learning.findings import Findings
 from noregret.tune.service import rows
+from noregret.tune.service.choosers import Chooser, Guide, chosen, itself
 from noregret.tune.service.desk import Desk
 from noregret.tune.service.ledger import Entry, Ledger
 from noregret.tune.service.rows import Answer, Made, Proposal, Told
@@ -85,18 +87,27 @@ class LiveStudy:
     lease : float
         The seconds after which a trial that nobody was heard of goes to another client.
     pool : Executor
-        Whose threads choose what to measure.
+        Whose threads see to it that what to measure is chosen.
     telling : Desk
         Where answers are laid down.
+    chooser : Chooser, optional
+        Where it is chosen, if not here.
     """
 
     def __init__(
-        self, storage: Storage, number: int, study: Served, lease: float, pool: Executor, telling: Telling
+        self,
+        storage: Storage,
+        number: int,
+        study: Served,
+        lease: float,
+        pool: Executor,
+        telling: Telling,
+        chooser: Chooser | None = None,
     ) -> None:
         self.study = study
         bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
         self.constraints = checked_constraints(bounds)
-        self._storage, self._ledger, self._replay = storage, Ledger(number, study), replay_of(study)
+        self._storage, self._ledger, self._led = storage, Ledger(number, study), Guide(replay_of(study), chooser)
         self._silence, self._lock = Silence(lease), Lock()
         self._latest: Known | None = None
         self._asking, self._telling = Desk(pool, self._granted), telling
@@ -155,7 +166,7 @@ class LiveStudy:
                 or self._latest.answers != len(answers)
                 or len(self._latest.entries) != len(entries)
             ):
-                optimizer = self._replay(answers, settled=len(answers) - len(fresh))
+                optimizer = self._led(answers, itself, settled=len(answers) - len(fresh))
                 has_value = any(value is not None for _, value, *_ in answers)
                 self._latest = Known(entries, len(answers), has_value, optimizer)
             return self._latest
@@ -205,13 +216,12 @@ class LiveStudy:
         if not any(plan.missing > 0 for plan in plans):
             return
         answers, fresh = self._ledger.answers()
-        optimizer = self._replay(answers)
-        for entry in self._ledger.outstanding():
-            optimizer.expect(entry.record.params, entry.context)
+        pending = [(entry.record.params, entry.context) for entry in self._ledger.outstanding()]
+        contexts = [plan.wish.context for plan in plans for _ in range(plan.missing)]
+        found = iter(self._led(answers, partial(chosen, pending, contexts)))
         for plan in plans:
             while plan.missing > 0:
-                params = optimizer.ask(context=plan.wish.context).params
-                plan.proposals.append(Proposal(params, fresh, _holder(plan.wish), plan.wish.context))
+                plan.proposals.append(Proposal(next(found), fresh, _holder(plan.wish), plan.wish.context))
                 fresh = []
 
     def _write(self, plans: Sequence[Plan]) -> list[Granted]:

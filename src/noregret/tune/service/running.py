@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import socket
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import uvicorn
@@ -11,6 +12,7 @@ import uvicorn
 from noregret.belief.numerics.threads import one_thread
 from noregret.terminal import printable, say
 from noregret.tune.service.app import application
+from noregret.tune.service.choosers import Chooser
 from noregret.tune.service.security import is_loopback
 from noregret.tune.service.storage import Storage
 from noregret.tune.service.studies import Studies
@@ -18,6 +20,8 @@ from noregret.tune.study.study import StudyError, without_password
 
 CONNECTIONS = 1000
 """The number of connections that may be open; further requests are answered 503."""
+CHOOSING = 2
+"""How many processes choose what to measure: with the second one, half of the studies do not wait for a long fit."""
 
 
 def serve(url: str, host: str, port: int, token: str | None, rate: float | None, lease: float) -> None:
@@ -33,8 +37,10 @@ def serve(url: str, host: str, port: int, token: str | None, rate: float | None,
             f"--host {host} can be reached from other machines, so a token is needed: --token-file FILE, or the "
             "environment variable NOREGRET_TOKEN"
         )
-    with _listening(host, port) as door:
-        app = application(Studies(Storage(url, Path.cwd()), lease), token, rate)
+    with ExitStack() as ending:
+        choosers = [ending.enter_context(closing(Chooser())) for _ in range(CHOOSING)]  # first: they inherit nothing
+        door = ending.enter_context(_listening(host, port))
+        app = application(Studies(Storage(url, Path.cwd()), lease, choosers), token, rate)
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, limit_concurrency=CONNECTIONS
         )

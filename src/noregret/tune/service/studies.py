@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 from threading import Event, Lock, Thread
 
 from noregret.tune.service import rows
+from noregret.tune.service.choosers import Chooser
 from noregret.tune.service.desk import Desk
 from noregret.tune.service.live import LiveStudy, Telling
 from noregret.tune.service.models import StudyForm
@@ -20,9 +22,9 @@ from noregret.tune.study.study import StudyError
 
 OPEN = 64
 """How many studies are kept open; others are read again when they are asked for."""
-CHOOSING = 2
-"""How many studies choose what to measure at the same time. Python computes one thing at a time anyway; the second one
-is there so that no study waits for another one's long fit."""
+ASKING = 4
+"""How many studies are read and written at the same time to grant wishes: more than choose, so that none of those who
+do wait for the storage."""
 
 
 class NoStudy(LookupError):
@@ -41,13 +43,15 @@ class Studies:
     storage : Storage
     lease : float
         The seconds after which a trial that nobody was heard of goes to another client.
+    choosers : sequence of Chooser
+        Processes that choose what to measure; each study has one of them. Without any it is chosen here.
     """
 
-    def __init__(self, storage: Storage, lease: float) -> None:
-        self._storage, self._lease = storage, lease
+    def __init__(self, storage: Storage, lease: float, choosers: Sequence[Chooser] = ()) -> None:
+        self._storage, self._lease, self._choosers = storage, lease, cycle(choosers or [None])
         self._lock, self._opening = Lock(), Lock()
         self._open: OrderedDict[str, LiveStudy] = OrderedDict()
-        self._choosers, self._writer = ThreadPoolExecutor(CHOOSING), ThreadPoolExecutor(1)
+        self._askers, self._writer = ThreadPoolExecutor(ASKING), ThreadPoolExecutor(1)
         self._telling: Telling = Desk(self._writer, self._told)
         self._end = Event()
         self._keeper = Thread(target=self._keep_house, daemon=True)
@@ -85,7 +89,7 @@ class Studies:
         """End what was begun."""
         self._end.set()
         self._keeper.join()
-        self._choosers.shutdown()
+        self._askers.shutdown()
         self._writer.shutdown()
         self._storage.close()
 
@@ -97,7 +101,8 @@ class Studies:
         if found is None or SERVICE not in found.identity:
             raise NoStudy(f"there is no study {name!r}: POST /studies makes one")
         study = served(StudyForm.model_validate(found.identity[SERVICE]), self._storage.url)
-        return LiveStudy(self._storage, found.id, study, self._lease, self._choosers, self._telling)
+        chooser = next(self._choosers)
+        return LiveStudy(self._storage, found.id, study, self._lease, self._askers, self._telling, chooser)
 
     def _told(self, answers: Sequence[Told]) -> list[Answer | None]:
         """Write down answers, of any studies, in one transaction; those that stand."""

@@ -28,9 +28,12 @@ LOGS = ("-wal", "-shm", "-journal")
 """How the names of the files end that SQLite keeps beside a database."""
 
 RESULTS = """
-SELECT study_name, number, state, value FROM trials JOIN studies USING (study_id)
-LEFT JOIN trial_values USING (trial_id) WHERE state IN ('COMPLETE', 'FAIL')
+SELECT study_name, number, state, value FROM {0}.trials JOIN {0}.studies USING (study_id)
+LEFT JOIN {0}.trial_values USING (trial_id) WHERE state IN ('COMPLETE', 'FAIL')
 """
+COUNT = f"SELECT COUNT(*) FROM ({RESULTS.format('main')})"
+MISSING = f"SELECT EXISTS ({RESULTS.format('older')} EXCEPT {RESULTS.format('main')})"
+"""Whether a result of the older database is not in the main one. SQLite sorts in a file what does not fit its cache."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +48,11 @@ class Copy:
         """When it was made, by the clock of then."""
         return self.path.stat().st_mtime
 
-    def results(self) -> frozenset[tuple[object, ...]]:
-        """Every result in it; sqlite3.Error if it is damaged."""
-        return results(self.path)
-
     def __str__(self) -> str:
         """A line for a list."""
         when = datetime.fromtimestamp(self.time).strftime("%Y-%m-%d %H:%M:%S")
         try:
-            return f"{self.number:>4}  {when}  {len(self.results())} results"
+            return f"{self.number:>4}  {when}  {count_results(self.path)} results"
         except sqlite3.Error:
             return f"{self.number:>4}  {when}  damaged"
 
@@ -66,12 +65,29 @@ def copies(database: Path) -> list[Copy]:
     return sorted(listed, key=lambda copy: -copy.number)
 
 
-def results(path: Path) -> frozenset[tuple[object, ...]]:
-    """Every result in a file that nobody is writing; sqlite3.DatabaseError if anything in it is damaged."""
-    address = f"file:{quote(str(path))}?mode=ro&immutable=1"
-    with closing(sqlite3.connect(address, uri=True)) as connection:
+def count_results(path: Path) -> int:
+    """How many results are in a file that nobody is writing; sqlite3.DatabaseError if anything in it is damaged."""
+    with closing(_looked_into(path)) as connection:
         examine(connection)
-        return frozenset(connection.execute(RESULTS))
+        return int(connection.execute(COUNT).fetchone()[0])
+
+
+def holds_all(newer: Path, older: Path) -> bool:
+    """Whether every result of an older copy is in a newer one; sqlite3.DatabaseError if the older one is damaged."""
+    with closing(_looked_into(older)) as connection:
+        examine(connection)
+    with closing(_looked_into(newer)) as connection:
+        connection.execute("ATTACH ? AS older", [_address(older)])
+        return not connection.execute(MISSING).fetchone()[0]
+
+
+def _looked_into(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(_address(path), uri=True)
+
+
+def _address(path: Path) -> str:
+    """The address of a file that nobody is writing."""
+    return f"file:{quote(str(path))}?mode=ro&immutable=1"
 
 
 def examine(connection: sqlite3.Connection) -> None:
@@ -97,8 +113,7 @@ def make_copy(database: Path, source: sqlite3.Connection) -> None:
     with closing(sqlite3.connect(temporary)) as copy:
         source.backup(copy)
         copy.execute("PRAGMA journal_mode=DELETE")  # marks the file as one that no log belongs to
-    held = results(temporary)
-    if not held:
+    if not count_results(temporary):
         return temporary.unlink()
     earlier = copies(database)
     flush(temporary)
@@ -108,7 +123,7 @@ def make_copy(database: Path, source: sqlite3.Connection) -> None:
     sync_folder(database.parent)
     for old in superfluous([newest, *earlier]):
         with suppress(sqlite3.Error):  # one that cannot be read is left alone
-            if old.results() <= held:
+            if holds_all(newest.path, old.path):
                 old.path.unlink()
 
 

@@ -29,11 +29,11 @@ from noregret.tune.store.databases.copies import (
     LOGS,
     Copy,
     copies,
+    count_results,
     examine,
     flush,
     fresh,
     make_copy,
-    results,
     set_aside,
 )
 from noregret.tune.store.databases.locks import Interrupted, file_lock
@@ -92,7 +92,7 @@ class SQLite:
             made = copies(self.path)
             if made and 0 <= time.time() - made[0].time < older_than:
                 return
-            with closing(self._connect(self.path)) as source:
+            with closing(self._connect(self.path, is_in_use=True)) as source:
                 make_copy(self.path, source)
 
     def copies(self) -> list[Copy]:
@@ -119,7 +119,7 @@ class SQLite:
         temporary = fresh(self.path.with_name(f".{self.path.name}.restoring"))
         shutil.copyfile(chosen.path, temporary)
         try:
-            results(temporary)
+            count_results(temporary)
         except sqlite3.Error as error:
             temporary.unlink()
             raise StudyError(f"{chosen.path} is damaged ({error}): choose another copy") from error
@@ -147,7 +147,7 @@ class SQLite:
         New files and copies say in their header that they have no log (bytes 18 and 19 are 1), until they are opened
         for writing; SQLite would apply one all the same. The header is read through SQLite: a process that opens and
         closes the file itself gives up all locks that its connections have on it, and then whoever is the next to
-        leave takes the log away from under them.
+        leave takes the log away from under them. All of the file is in memory for this moment: SQLite gives no part.
         """
         if not path.with_name(f"{path.name}-wal").exists():
             return False
@@ -180,10 +180,13 @@ class SQLite:
         sqlalchemy.event.listen(storage.engine, "begin", lambda connection: connection.exec_driver_sql(begin))
         return storage
 
-    def _connect(self, path: Path, pragmas: Sequence[str] = (), readonly: bool = True) -> sqlite3.Connection:
+    def _connect(
+        self, path: Path, pragmas: Sequence[str] = (), readonly: bool = True, is_in_use: bool = False
+    ) -> sqlite3.Connection:
+        """A connection; a file that this process writes to is known to have no log but its own."""
         reading = readonly and not path.with_name(f"{path.name}-journal").exists()  # else SQLite must undo half a write
         address = f"file:{quote(str(path))}?mode={'ro' if reading else 'rwc'}"
-        if reading and (self._nobody_can_write(path) or self._has_foreign_log(path)):
+        if reading and not is_in_use and (self._nobody_can_write(path) or self._has_foreign_log(path)):
             address += "&immutable=1"  # SQLite then neither wants to make a log nor looks for one
         connection = sqlite3.connect(
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False

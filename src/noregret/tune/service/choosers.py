@@ -1,0 +1,198 @@
+"""Choosers: processes of their own for what takes long, so that nobody waits for the interpreter meanwhile.
+
+What to measure next is a function of a history, see `noregret.integrations.replay`. A chooser keeps an optimizer for
+each of its studies and is sent what is new. It has nothing that is not stored elsewhere: where one has died, the server
+computes the same itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import count
+from multiprocessing import Pipe, Process
+from multiprocessing.connection import Connection
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
+
+from noregret.belief.numerics.threads import one_thread
+from noregret.integrations.replay import Answer, Replay
+from noregret.optimizer.optimizer import Optimizer
+from noregret.tune.study.study import Params
+
+LOG = logging.getLogger("uvicorn.error")
+T = TypeVar("T")
+Measured = tuple[Params, Params | None]
+"""Params, and the context that they are measured in."""
+
+NUMBERS = count()
+"""What studies are called in choosers."""
+
+
+class ChooserLost(Exception):
+    """The process has ended."""
+
+
+class Request(NamedTuple):
+    """What is asked of a chooser about one study."""
+
+    study: int
+    replay: Replay | None
+    """What leads an optimizer through the history; None where the chooser has it."""
+    start: int
+    """How many of the answers that the chooser has are the first ones still."""
+    answers: Sequence[Answer]
+    """Those that follow."""
+    settled: int | None
+    """How many of all will stay the first, None if all will."""
+    then: Callable[[Optimizer], Any]
+    """What is asked of the optimizer."""
+    gone: Sequence[int]
+    """Studies that nobody will ask about again."""
+
+
+class Reply(NamedTuple):
+    """What a chooser says: what it found, or what was raised."""
+
+    found: Any = None
+    error: Exception | None = None
+
+
+class Chooser:
+    """A process that answers requests, one at a time. It ends when the server does, however that ends."""
+
+    def __init__(self) -> None:
+        self._line, theirs = Pipe()
+        self._process = Process(target=_work, args=(theirs, self._line), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._lock = Lock()
+        self._gone: list[int] = []
+
+    def ask(self, request: Request) -> Any:
+        """What was found; what was raised there is raised here, and ChooserLost if the process has ended."""
+        try:
+            with self._lock:
+                gone, self._gone = self._gone, []
+                self._line.send(request._replace(gone=gone))
+                reply: Reply = self._line.recv()
+        except (EOFError, OSError):
+            raise ChooserLost from None
+        if reply.error is not None:
+            raise reply.error
+        return reply.found
+
+    def forget(self, study: int) -> None:
+        """Nobody will ask about this study again."""
+        self._gone.append(study)
+
+    def close(self) -> None:
+        """End the process."""
+        self._line.close()
+        self._process.join()
+
+
+class Guide:
+    """Leads an optimizer to where the history of one study has led, in a chooser if there is one.
+
+    Parameters
+    ----------
+    replay : Replay
+        What does it.
+    chooser : Chooser, optional
+    """
+
+    def __init__(self, replay: Replay, chooser: Chooser | None = None) -> None:
+        self._replay, self._chooser, self._study = replay, chooser, next(NUMBERS)
+        self._sent: list[Answer] | None = None
+        if chooser is not None:
+            weakref.finalize(self, chooser.forget, self._study)
+
+    def __call__(self, answers: Sequence[Answer], then: Callable[[Optimizer], T], settled: int | None = None) -> T:
+        """What a function says about an optimizer that is told these answers.
+
+        Parameters
+        ----------
+        answers, settled
+            As `Replay` takes them.
+        then : callable Optimizer -> anything
+            It and what it gives travel between processes.
+        """
+        if self._chooser is not None:
+            try:
+                return self._asked(self._chooser, answers, then, settled)
+            except ChooserLost:
+                LOG.warning("a process that chooses what to measure has ended: the server does so itself")
+                self._chooser = None
+        return then(self._replay(answers, settled=settled))
+
+    def _asked(
+        self, chooser: Chooser, answers: Sequence[Answer], then: Callable[[Optimizer], T], settled: int | None
+    ) -> T:
+        start, replay = (0, self._replay) if self._sent is None else (_shared(self._sent, answers), None)
+        self._sent = None
+        found: T = chooser.ask(Request(self._study, replay, start, answers[start:], settled, then, ()))
+        self._sent = list(answers)
+        return found
+
+
+def _shared(first: Sequence[Answer], second: Sequence[Answer]) -> int:
+    """How many answers two histories begin with in common."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((i for i, (one, other) in pairs if one is not other and one != other), min(len(first), len(second)))
+
+
+class _Led(NamedTuple):
+    """A study of a chooser, and the answers of its history."""
+
+    replay: Replay
+    answers: list[Answer]
+
+
+def _work(line: Connection, servers: Connection) -> None:
+    """Answer requests until there is no server any more."""
+    servers.close()  # the other end of the line: once the server's is closed too, nothing more can come
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
+    studies: dict[int, _Led] = {}
+    with suppress(EOFError, OSError), one_thread():
+        while True:
+            request: Request = line.recv()
+            for study in request.gone:
+                studies.pop(study, None)
+            _send(line, _replied(studies, request))
+
+
+def _replied(studies: dict[int, _Led], request: Request) -> Reply:
+    try:
+        led = studies.get(request.study)
+        if request.replay is not None or led is None:
+            assert request.replay is not None
+            led = studies[request.study] = _Led(request.replay, [])
+        led.answers[request.start :] = request.answers
+        return Reply(request.then(led.replay(led.answers, settled=request.settled)))
+    except Exception as error:  # who asked must know, whatever it is
+        return Reply(error=error)
+
+
+def _send(line: Connection, reply: Reply) -> None:
+    try:
+        line.send(reply)
+    except (OSError, EOFError):
+        raise
+    except Exception as error:  # it does not travel
+        line.send(Reply(error=RuntimeError(f"{error!r}, of {reply!r}")))
+
+
+def itself(optimizer: Optimizer) -> Optimizer:
+    """The optimizer, to be asked here."""
+    return optimizer
+
+
+def chosen(pending: Sequence[Measured], contexts: Sequence[Params | None], optimizer: Optimizer) -> list[Params]:
+    """What to measure next in each of these contexts, one after another, while these are being measured."""
+    for params, context in pending:
+        optimizer.expect(params, context)
+    return [optimizer.ask(context=context).params for context in contexts]
