@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, beside, numpy_of, stacked
+from noregret.belief.arrays import Array, beside, is_tensor, numpy_of, stacked
 from noregret.belief.kernels import Kernel
 from noregret.belief.numerics.columns import KernelColumns
 from noregret.belief.numerics.draws import FEW_ARMS, CovarianceRoot, PriorDraws
@@ -163,15 +163,22 @@ class Conditioning:
             return prior - self.factor.explained_covariance(first, second)
 
     def moved_to(self, arms: Floats) -> Conditioning:
-        """The same observations, and what they tell about other arms, at O(r^2 N)."""
+        """The same observations, and what they tell about other arms, at O(r^2 N).
+
+        n new ones behind all present ones cost O(r^2 n + r N).
+        """
         places = places_among(arms, self.seen)
         other = copy.copy(self)
         other._arms, other._columns = arms, KernelColumns(self._kernel, arms, KEPT)
         other.pulls, other._draw_root, other._prior = self.pulls.moved(places), None, None
         names, points = places[self.factor.slots], self.seen[self.factor.slots]
         last = int(names[-1]) if names.size else -1
+        variance, count = other._columns.variance, len(self._arms)
+        if self.factor.rows and _begins(arms, self._arms):
+            columns = other._columns.at(names, points, slice(count, len(arms)))
+            other.factor = self.factor.widened(variance[count:], columns, last)
+            return other
         with threads_for(names.size**2 * len(arms)):
-            variance = other._columns.variance
             other.factor = self.factor.moved(variance, lambda slab: other._columns.at(names, points, slab), last)
         return other
 
@@ -297,3 +304,10 @@ class Conditioning:
                 "the rewards are noise-free"
             )
         return ridge, min(ridge, 10 * least)
+
+
+def _begins(arms: Array, first: Array) -> bool:
+    """Whether NumPy's (M, d) arms are the (N, d) ``first``, in order, and then others."""
+    if is_tensor(arms) or is_tensor(first) or len(arms) <= len(first):
+        return False
+    return bool(np.array_equal(arms[: len(first)], first))

@@ -73,7 +73,7 @@ class Tracker:
         self._belief: Belief | None = None
         self._candidates = np.empty((0, len(history.space.groups)))
         self._arms: dict[int, int] = {}  # the arm of each point that has one
-        self._extra = 0  # how many arms are mere candidates: the last ones
+        self._shown = 0  # how many arms were met when the belief was built: the first ones; behind them are candidates
         self._placed = 0  # points that have an arm or are left out
         self._trust: list[float] = []  # in each arrival; nan for failures and what is left out
         self._suspects: dict[int, float] = {}  # the value of each point whose only measurement is hardly trusted
@@ -193,8 +193,8 @@ class Tracker:
         if self._belief is None or self._weighed is None or self._weighed[:2] != (draw_at, self._fitted):
             with threads_for(MANY_SMALL_STEPS):
                 self._draw(draw_at, needed)
-        elif not self._place(needed):
-            self._build(needed)
+        else:
+            self._place(needed)
         assert self._belief is not None
         while len(self._trust) < arrivals:
             self._take(len(self._trust))
@@ -238,26 +238,26 @@ class Tracker:
         self._candidates = self._calibration.candidates(self.space, measured, lengthscales, rng)
         self._build(needed)
 
-    def _place(self, needed: Iterable[int]) -> bool:
-        """Whether all points met since have an arm now: each may be one of the candidates."""
+    def _place(self, needed: Iterable[int]) -> None:
+        """Give an arm to all points met since: one of the candidates, or else a new one behind all others."""
         assert self._weighed is not None
-        recent = {arrival.where for arrival in self._history.arrivals[self._weighed.stop :]}
-        new = [*range(self._placed, len(self._history.params)), *needed, *recent]
-        for number in new:
-            if number not in self._arms:
-                arm = self._other(number)
-                if arm is None:
-                    return False
-                self._arms[number] = arm
+        assert self._belief is not None
+        recent = [arrival.where for arrival in self._history.arrivals[self._weighed.stop :]]
+        met = dict.fromkeys([*range(self._placed, len(self._history.params)), *needed, *recent])
+        places = {number: self._other(number) for number in met if number not in self._arms}
+        missing, arms = [number for number, arm in places.items() if arm is None], self._belief.arms
+        if missing:
+            self._belief = self._belief.at(np.vstack([arms, self._history.points[missing]]))
+        self._arms |= {number: arm for number, arm in places.items() if arm is not None}
+        self._arms |= zip(missing, range(len(arms), len(arms) + len(missing)), strict=True)
         self._placed = len(self._history.params)
-        return True
 
     def _other(self, number: int) -> int | None:
         """The arm of the candidate with the params of this point, None if there is none."""
         assert self._belief is not None
         history, arms = self._history, self._belief.arms
-        first = len(arms) - self._extra
-        near = first + np.flatnonzero((np.abs(arms[first:] - history.point(number)) <= NEAR).all(axis=1))
+        is_near = (np.abs(arms[self._shown :] - history.point(number)) <= NEAR).all(axis=1)
+        near = self._shown + np.flatnonzero(is_near)
         key, params = history.space.key(history.params[number]), self.space.decode(arms[near])
         return next((arm for arm, its in zip(near.tolist(), params, strict=True) if self.space.key(its) == key), None)
 
@@ -276,7 +276,7 @@ class Tracker:
         else:
             self._belief = self._model.prior(arms)
             self._belief.update([self._arms[number] for number in numbers.tolist()], values, noise=noise)
-        self._extra, self._placed = len(candidates), len(points)
+        self._shown, self._placed = len(shown), len(points)
         self._suspects = _suspects(numbers, values, trust)
         known = np.full(stop + 1, UNKNOWN)
         known[when] = trust

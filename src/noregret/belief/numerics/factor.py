@@ -208,6 +208,15 @@ class Factor:
         other.rows, other.last = rows, last
         return other
 
+    def widened(self, prior_variance: Floats, columns: Floats, last: int) -> Factor:
+        """The same with n more arms behind the present ones, at O(r^2 n + r N): ``columns`` is K(rows, new arms)."""
+        other, lifted = self.copy(), self.lifted(columns)
+        other._prior_variance = np.append(self._prior_variance, prior_variance)
+        other.mean = np.append(self.mean, self._scores[: self.rows] @ lifted)
+        other.variance = np.append(self.variance, prior_variance - column_squares(lifted))
+        other._whitened, other.last = self._whitened.widened(other.mean, lifted), last
+        return other
+
     def copy(self) -> Self:
         """An independent factor with the same rows."""
         twin = copy.copy(self)

@@ -90,6 +90,15 @@ class Rows:
         for _, part in self._parts():
             part *= factor
 
+    def widened(self, like: Array, columns: Floats) -> Rows:
+        """An independent table with (r, n) more columns behind the present ones; ``like`` is an array, (N + n,)."""
+        wider, count = Rows(like), len(self._like)
+        wider.resize(self.count)
+        for rows, part in self._parts():
+            wider.write(rows.start, slice(count), part)
+        wider.write(0, slice(count, None), columns)
+        return wider
+
     def copy(self) -> Self:
         """An independent table."""
         twin = copy.copy(self)
