@@ -207,6 +207,28 @@ def test_moving_to_other_arms_keeps_what_was_learnt(seed, kernel, ridge, rounds,
     assert belief.rounds == rounds
 
 
+@ALGEBRA
+@given(SEEDS, KERNELS, RIDGES, st.integers(0, 80), st.integers(1, 60))
+def test_more_arms_behind_the_others_are_other_arms(seed, kernel, ridge, rounds, more):
+    """Half of what was learnt is about points that are no arms at first; one of them is an arm later."""
+    points, pulls, rewards, noise, rng = history(seed, rounds)
+    half = len(points) // 2
+    belief = ExactGP(kernel, ridge).prior(points[:half])
+    for pull, reward, factor in zip(pulls, rewards, noise, strict=True):
+        belief.learn(points[pull], reward, factor)
+    arms = np.concatenate([points[: half + 1], rng.random((3, 2))])
+    moved, again = belief.at(arms), rng.integers(len(arms), size=more)
+    for pull, value in zip(again, values := rng.standard_normal(more), strict=True):
+        moved.update(pull, value)
+    everything = np.concatenate([pulls + len(arms), again]), np.concatenate([rewards, values])
+    ridges = ridge * np.concatenate([noise, np.ones(more)])
+    direct = Direct(kernel, np.concatenate([arms, points]), *everything, ridges)
+    assert_knows(moved, direct, 1e-6, shown=len(arms))
+    assert moved.sample(rng).shape == (len(arms),)
+    assert len(belief.arms) == half
+    assert belief.rounds == rounds
+
+
 @pytest.mark.parametrize("rows_kept", [12, 200], ids=["few rows", "after many repeats"])
 def test_equals_scikit_learns_posterior(rows_kept):
     rng = np.random.default_rng(3)
@@ -463,6 +485,8 @@ def test_what_lies_in_several_blocks_and_slabs_is_the_same(monkeypatch):
     assert_same(plain.copy(), cut.copy(), 1e-9)
     others = np.concatenate([arms[::2], rng.random((5, 2))])
     assert_knows(cut.at(others), plain.at(others), 1e-9)
+    longer = np.concatenate([arms, rng.random((5, 2))])
+    assert_knows(cut.at(longer), plain.at(longer), 1e-9)
     everywhere = np.arange(len(arms))
     np.testing.assert_allclose(
         cut.covariance(everywhere, everywhere), plain.covariance(everywhere, everywhere), atol=1e-9
@@ -493,6 +517,9 @@ def test_other_arms_cost_their_own_columns_only():
     kernel.sizes.clear()
     moved.update(3, 1.0)
     assert kernel.sizes == [(1, 7)]
+    kernel.sizes.clear()
+    belief.at(np.concatenate([belief.arms, rng.random((2, 2))]))
+    assert kernel.sizes == [(20, 2)], "what is known about the others stays"
 
 
 @ALGEBRA

@@ -7,7 +7,8 @@ from noregret import Choice, Float, Int, Optimizer
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
 from noregret.optimizer.calibration import Calibration
-from noregret.optimizer.choosing.exploring import TURNS, Exploring, hole, leaps, rough
+from noregret.optimizer.choosing.exploring import TURNS, Exploring, hole, leaps, sought
+from noregret.optimizer.fitting.fit import Fit
 from noregret.optimizer.spaces.table import as_space
 
 NEVER = Exploring(share=0.0)
@@ -80,14 +81,46 @@ def test_a_hole_is_farthest_from_all_that_was_measured():
     assert hole(places, np.array([[0.0], [0.3], [0.5]]), ~anywhere) == 3
 
 
-def test_a_narrow_hill_that_a_smooth_fit_overlooks_is_the_best_of_a_rougher_f():
-    belief = ExactGP(Matern(2.5, 2.0), 0.25).prior(np.linspace(0, 1, 11)[:, None])
-    belief.update(np.arange(11), [0.2, 0.3, 0.4, 2.0, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2])
-    pulled = belief.pulled
-    assert pulled[np.argmax(belief.mean[pulled])] == 10
-    assert rough(belief, Matern(2.5, 2.0), pulled) == 10
-    assert rough(belief, Matern(2.5, 0.05), pulled) == 3
-    assert rough(belief, Matern(2.5, 0.05), pulled[4:]) == 10
+def test_a_hole_at_an_edge_counts_for_less_but_has_its_turn():
+    places, anywhere = np.array([[0.02], [0.6]]), np.ones(2, bool)
+    assert hole(places, np.array([[0.3], [0.4]]), anywhere) == 1, "0.28 away, but most of its surroundings are outside"
+    assert hole(places, np.array([[0.3], [0.59]]), anywhere) == 0
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    measured = corners[[0]]
+    for _ in range(3):
+        found = hole(corners, measured, np.ones(4, bool))
+        assert not (measured == corners[found]).all(axis=1).any()
+        measured = np.vstack([measured, corners[found]])
+
+
+@pytest.mark.parametrize("dimension", [3, 5])
+def test_holes_are_not_mostly_at_the_edges(dimension):
+    """Of 60 holes no larger share lies within 0.05 of an edge than of random points, on each of 3 seeds."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        measured = rng.random((20, dimension))
+        for _ in range(60):
+            places = rng.random((500, dimension))
+            measured = np.vstack([measured, places[hole(places, measured, np.ones(500, bool))]])
+        edges = np.minimum(measured, 1 - measured)[20:].min(axis=1)
+        assert np.mean(edges < 0.05) <= 1 - 0.9**dimension
+
+
+def test_what_is_sought_is_found_near_a_start_or_in_between():
+    space, rng = as_space({"x": Float(0, 1), "y": Float(0, 1)}), np.random.default_rng(0)
+    start = np.array([[0.8, 0.2]])
+    for target in ([0.81, 0.21], [0.3, 0.7]):
+        point = sought(space, start, np.full(2, 0.1), lambda points, t=target: -((points - t) ** 2).sum(axis=1), rng)
+        assert np.abs(point - target).max() < 0.03
+
+
+def test_a_bold_question_raises_the_hills_and_a_rough_one_narrows_them_too():
+    exploring, fit = Exploring(), Fit((0.2, 0.4), 0.3, 0.1, additive=0.4)
+    bold, rough = (exploring.doubting(kind, fit, 2.0) for kind in ("bold", "rough"))
+    assert bold.lengthscales == fit.lengthscales
+    assert rough.lengthscales == pytest.approx((0.07, 0.14))
+    assert (bold.size, rough.size) == pytest.approx((1.0, 1.0)), "the best hill is two standard deviations high"
+    assert exploring.doubting("bold", fit, 0.5) == fit, "they are high enough"
 
 
 @pytest.mark.slow

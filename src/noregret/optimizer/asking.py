@@ -8,15 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from noregret.belief.posterior import Rng
+from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.decision.playing import child
+from noregret.decision.rules import ExpectedImprovement
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.candidates import sobol
-from noregret.optimizer.choosing.exploring import Kind, hole, rough
+from noregret.optimizer.choosing.exploring import Kind, Score, hole, sought
 from noregret.optimizer.comparing.baseline import SHARE, is_worth_measuring
 from noregret.optimizer.condensing import Belief
-from noregret.optimizer.constraining.margins import FAINT, Margins, log_chances
-from noregret.optimizer.constraining.questions import POSSIBLE, among_likely, question_scores, recommended
+from noregret.optimizer.constraining.margins import FAINT, Margins, log_chances, log_chances_at
+from noregret.optimizer.constraining.questions import POSSIBLE, among, among_likely, question_scores, recommended
+from noregret.optimizer.fitting.fit import Fit
 from noregret.optimizer.history import History
 from noregret.optimizer.spaces.contexts import brought
 from noregret.optimizer.tracker import Tracker
@@ -128,7 +130,7 @@ class Asking:
         kind, (ahead, margins) = self._calibration.exploring.turn(known), self._looked_ahead(belief, margins, out)
         if kind is not None:
             found = self._explored(kind, ahead, margins, rng)
-            if found is not None and found not in self._history.hopeless:
+            if found not in self._history.hopeless:
                 return found
             upper = self._calibration.exploring.upper(ahead.mean, ahead.std)
             scores = upper + log_chances(margins, len(upper)) if margins else upper
@@ -167,8 +169,8 @@ class Asking:
     def _rng(self, out: list[int]) -> Rng:
         return np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(out)))
 
-    def _explored(self, kind: Kind, belief: Belief, margins: Margins, rng: Rng) -> int | None:
-        """The point of an exploring question; None for the highest upper bound."""
+    def _explored(self, kind: Kind, belief: Belief, margins: Margins, rng: Rng) -> int:
+        """The point of an exploring question."""
         space, exploring, elsewhere = self._tracker.space, self._calibration.exploring, self._tracker.elsewhere
         likely = among_likely(belief, margins, self._tracker.here)
         match kind:
@@ -180,12 +182,28 @@ class Asking:
                 worthwhile = log_chances(margins, len(belief.arms))[places] >= math.log(FAINT)
                 measured = belief.arms[belief.pulled] if self._tracker.is_moving else self._history.points
                 return self._tracker.met(int(places[hole(belief.arms[places], measured, worthwhile)]))
-            case "rough":
-                if not np.isin(belief.pulled, likely.pulled).any():
-                    return None
-                rougher = self._tracker.calibrated.fit.scaled(exploring.ratio)
-                return self._tracker.met(rough(belief, rougher.kernel(np.array(space.groups)), likely.pulled))
-        return None
+            case "bold" | "rough":
+                point = self._doubtful(kind, belief, margins, likely.pulled, rng)
+                return self._history.meet(space.decode(point[None])[0], point)
+
+    def _doubtful(self, kind: Kind, belief: Belief, margins: Margins, arms: Ints, rng: Rng) -> Floats:
+        """Where the improvement on the best of the arms would be largest, if f were not what was fitted, (d,)."""
+        space, highest = self._tracker.space, float(belief.mean[arms].max())
+        fit = self._calibration.exploring.doubting(kind, self._tracker.calibrated.fit, highest)
+        score = self._improvement(belief, fit, margins, arms, rng)
+        return sought(space, belief.arms[arms], np.array(fit.lengthscales)[list(space.groups)], score, rng)
+
+    def _improvement(self, belief: Belief, fit: Fit, margins: Margins, arms: Ints, rng: Rng) -> Score:
+        """ln(expected improvement on the best of the arms * P(feasible)) at points, if f had another fit."""
+        other = belief.under(fit.kernel(np.array(self._tracker.space.groups)))
+        best = belief.arms[arms[[np.argmax(other.predict(belief.arms[arms])[0])]]]
+        rule = ExpectedImprovement(self._calibration.exploring.margin * fit.size)
+
+        def score(points: Floats) -> Floats:
+            with_best = among(other.at(np.vstack([best, points])), np.zeros(1, dtype=np.intp))
+            return np.asarray(rule(with_best, rng)[1:] + log_chances_at(margins, points))
+
+        return score
 
     def _looked_ahead(self, belief: Belief, margins: Margins, out: list[int]) -> tuple[Belief, Margins]:
         """The beliefs as if these points had been measured and come back as expected."""

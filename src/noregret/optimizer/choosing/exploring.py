@@ -3,11 +3,11 @@
 Every question t at which ``share`` t^(2/3) passes a whole number explores: their number grows without end, their share
 vanishes. Four kinds take turns:
 
-- upper: the candidate with the highest upper bound, mean + ``width`` std;
-- hole: the candidate farthest from all that was measured;
-- leap: the best point measured with one parameter moved anywhere, where that upper bound is highest;
-- rough: the measured point that would be the best if f were rougher than fitted. It is often one of the best hill, and
-  then costs nothing; else a hill too narrow for the fit has been hit, and is looked at again.
+- hole: the candidate farthest from all that was measured, and from the edges of the cube;
+- leap: the best point measured with one parameter moved to where the upper bound, mean + ``width`` std, is highest;
+- bold: what would improve on the best most if f had higher hills than fitted;
+- rough: the same if it had narrower ones too. A hill that was hit but is too narrow for the fit is looked at again,
+  and climbed.
 
 The holes make the points that are measured dense in the space, whatever is fitted (docs/guarantees.md).
 """
@@ -15,6 +15,7 @@ The holes make the points that are measured dense in the space, whatever is fitt
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,30 +23,42 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from noregret.belief.drift.varying import VaryingPosterior
-from noregret.belief.exact import ExactPosterior
-from noregret.belief.kernels import Kernel
 from noregret.belief.posterior import Floats, Ints, Posterior, Rng
-from noregret.optimizer.choosing.candidates import loosened
+from noregret.optimizer.choosing.candidates import around, loosened, shifted, sobol, top
+from noregret.optimizer.fitting.fit import Fit
 from noregret.optimizer.spaces.space import Space
 
 Bools = NDArray[np.bool_]
 
-Kind = Literal["upper", "hole", "leap", "rough"]
-TURNS: tuple[Kind, ...] = ("upper", "hole", "leap", "hole", "rough", "hole")
+Kind = Literal["hole", "leap", "bold", "rough"]
+TURNS: tuple[Kind, ...] = ("hole", "rough", "leap", "hole", "rough", "bold")
+
+
+Score = Callable[[Floats], Floats]
+"""The scores of (n, d) points, (n,)."""
+
+EDGE = 0.1
+"""A hole counts as at least this part of its distance from what was measured, however near an edge of the cube."""
+
+COVER, CLOUD, CENTRES, SIZES = 256, 128, 4, (1.0, 0.5, 0.2)
+"""Points of a cover and of a cloud, how many of the best it is drawn around, and the sizes of its parts."""
 
 
 @dataclass(frozen=True)
 class Exploring:
     """When to explore, and how far beyond the mean to look."""
 
-    share: float = 2.5
+    share: float = 4.0
     after: int = 200
     width: float = 4.0
     values: int = 40
     """How many values of each parameter a leap may go to."""
     ratio: float = 0.35
     """The lengthscales of a rougher f are this part of the fitted ones."""
+    typical: float = 2.0
+    """The best hill is so many standard deviations high, if f has higher hills than fitted."""
+    margin: float = 0.25
+    """An improvement counts from so many standard deviations of f on: there is always a little one on the best hill."""
 
     def turn(self, question: int) -> Kind | None:
         """How this question explores; None if it does not."""
@@ -57,6 +70,10 @@ class Exploring:
     def _passed(self, question: int) -> int:
         """How many whole numbers share t^(2/3) has passed since the first questions."""
         return math.floor(self.share * math.cbrt(question) ** 2) - math.floor(self.share * math.cbrt(self.after) ** 2)
+
+    def doubting(self, kind: Kind, fit: Fit, highest: float) -> Fit:
+        """The fit of a bold or rough question, if the highest mean lies so far above the prior one."""
+        return fit.scaled(self.ratio if kind == "rough" else 1.0, max(1.0, highest / (self.typical * fit.size)))
 
     def upper(self, mean: Floats, std: Floats) -> Floats:
         """Upper bounds, (n,)."""
@@ -72,16 +89,28 @@ class Exploring:
 
 
 def hole(places: Floats, measured: Floats, worthwhile: Bools) -> int:
-    """Of those (n, d) places that are worthwhile, or else of all, the one farthest from all (m, d) points measured."""
-    distances = cKDTree(measured).query(places)[0]
-    return int(np.argmax(np.where(worthwhile, distances, -1.0) if worthwhile.any() else distances))
+    """Of those (n, d) places that are worthwhile, or else of all, the one farthest from all (m, d) points measured.
+
+    Near an edge of the cube most of what a measurement could tell about lies outside, so a place counts as no farther
+    away than its mirror image beyond the edge; but as at least `EDGE` of its distance, so that edges have their turn.
+    """
+    distances, edges = cKDTree(measured).query(places)[0], np.minimum(places, 1 - places).min(axis=1)
+    scores = np.minimum(distances, 2 * edges + EDGE * distances)
+    return int(np.argmax(np.where(worthwhile, scores, -1.0) if worthwhile.any() else scores))
 
 
-def rough(belief: ExactPosterior | VaryingPosterior, kernel: Kernel, among: Ints) -> int:
-    """Of these pulled arms the one that would be best, with some luck, if f had this kernel."""
-    other = belief.under(kernel)
-    scores = np.where(np.isin(belief.pulled, among), other.mean + other.std, -np.inf)
-    return int(belief.pulled[np.argmax(scores)])
+def sought(space: Space, starts: Floats, radii: Floats, score: Score, rng: Rng) -> Floats:
+    """The point that scores highest, (d,): of (n, d) starts, a cover of the space, and a cloud around the best of both.
+
+    Parts of the cloud have ``radii``, (d,), half and a fifth of them.
+    """
+    groups = np.array(space.groups)
+    points = np.vstack([starts, space.snap(shifted(sobol(COVER, groups.size, 0), rng))])
+    best = points[top(score(points), CENTRES)]
+    sizes = np.resize(np.repeat(SIZES, CENTRES), CLOUD)[:, None]
+    cloud = space.snap(around(loosened(space, best, rng), CLOUD, sizes * radii, groups, rng))
+    near = np.vstack([best, cloud])
+    return np.asarray(near[np.argmax(score(near))])
 
 
 def leaps(points: Floats, groups: Ints, rng: Rng) -> Floats:

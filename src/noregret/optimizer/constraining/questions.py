@@ -47,6 +47,11 @@ def penalised(belief: Belief, margins: Margins) -> Posterior:
     return cast(Posterior, Constrained(belief, margins)) if margins else belief
 
 
+def among(belief: Belief, pulled: Ints) -> Posterior:
+    """The belief with these arms as all that counts as pulled."""
+    return cast(Posterior, Constrained(belief, [], pulled))
+
+
 def among_likely(belief: Belief, margins: Margins, here: Ints | None = None) -> Posterior:
     """The same, and what is likely feasible, or else the likeliest, is all that counts as pulled.
 
