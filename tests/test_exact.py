@@ -165,27 +165,6 @@ def test_predict_anywhere_equals_a_direct_solve(seed, kernel, ridge, rounds):
 
 @ALGEBRA
 @given(SEEDS, KERNELS, RIDGES, st.integers(0, 80), st.integers(1, 60))
-def test_more_arms_behind_those_there_are_know_what_was_learnt(seed, kernel, ridge, rounds, more):
-    """Also what was learnt at points that were no arms, one of which is now; and learning goes on from there."""
-    arms, pulls, rewards, noise, rng = history(seed, rounds)
-    few = max(len(arms) - 2, 1)
-    belief = ExactGP(kernel, ridge).prior(arms[:few])
-    if rounds:
-        belief.learn(arms[pulls], rewards, noise)
-    longer = np.concatenate([arms[:few], rng.random((3, 2)), arms[few : few + 1]])
-    moved, again, values = belief.at(longer), rng.integers(len(longer), size=more), rng.standard_normal(more)
-    everywhere, told = np.concatenate([longer, arms]), pulls + len(longer)
-    assert_knows(moved, Direct(kernel, everywhere, told, rewards, ridge * noise), shown=len(longer))
-    for pull, value in zip(again, values, strict=True):
-        moved.update(pull, value)
-    everything = np.concatenate([told, again]), np.concatenate([rewards, values])
-    ridges = ridge * np.concatenate([noise, np.ones(more)])
-    assert_knows(moved, Direct(kernel, everywhere, *everything, ridges), shown=len(longer))
-    assert (belief.rounds, len(belief.mean), len(belief.std)) == (rounds, few, few)
-
-
-@ALGEBRA
-@given(SEEDS, KERNELS, RIDGES, st.integers(0, 80), st.integers(1, 60))
 def test_moving_to_other_arms_keeps_what_was_learnt(seed, kernel, ridge, rounds, more):
     """Some arms stay, some go, some are new, some are there twice; and learning goes on from there."""
     arms, pulls, rewards, noise, rng = history(seed, rounds)
