@@ -138,6 +138,11 @@ def at_least(array: Array, least: float) -> Array:
     return array.clip(min=least) if is_tensor(array) else np.maximum(array, least)
 
 
+def between(array: Array, least: float, most: float) -> Array:
+    """Each number, or the nearer of these two where it lies outside of them."""
+    return array.clip(least, most) if is_tensor(array) else np.minimum(np.maximum(array, least), most)
+
+
 def special(array: Array) -> Any:
     """SciPy's special functions, or torch's, which go by the same names."""
     if is_tensor(array):

@@ -13,7 +13,7 @@ from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from noregret.belief.arrays import Array, as_array, at_least, namespace, special, top
+from noregret.belief.arrays import Array, as_array, at_least, between, namespace, special, top
 from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.schedules import Schedule
 
@@ -21,6 +21,8 @@ Rule = Callable[[Posterior, Rng], Floats]
 
 LOWEST = float(np.finfo(float).min)
 LOG_SQRT_2_PI = 0.5 * math.log(2 * math.pi)
+FARTHEST, NEAREST = -100.0, 30.0
+"""Between so many standard deviations of improvement one formula does."""
 
 
 def best_arm(rule: Rule, posterior: Posterior, rng: Rng) -> int:
@@ -144,38 +146,31 @@ def _scores(logarithms: Floats, gap: Floats, std: Floats) -> Floats:
 
 
 def log_expected_improvement(gap: Array, std: Array) -> Array:
-    """Ln E max(gap + std N, 0), N standard normal, (n,), (n,) -> (n,)."""
+    """The logarithm of E max(gap + std N, 0), N standard normal, (n,), (n,) -> (n,)."""
     floored = at_least(std, 1e-50)  # a std of 0 leaves max(gap, 0)
     return namespace(std).log(floored) + _log_improvement(gap / floored)
 
 
-def _log_improvement(z: Floats) -> Floats:
-    """ln(phi(z) + z Phi(z)), phi and Phi the standard normal density and distribution function.
+def _log_improvement(z: Array) -> Array:
+    """The logarithm of h(z) = phi(z) + z Phi(z), phi and Phi the standard normal density and distribution function.
 
-    Below -1 it is ln phi(z) + ln(1 - |z| Phi(z) / phi(z)) with Phi / phi from erfcx; below -100, where that difference
-    cancels, its asymptotic series 1/z^2 - 3/z^4 + 15/z^6 - 105/z^8.
+    It is ln phi(z) + ln(1 + z Phi(z) / phi(z)) with Phi / phi from erfcx. Below `FARTHEST`, where that sum cancels, it
+    is an asymptotic series; above `NEAREST`, where erfcx overflows, h(z) is z.
     """
-    far, below = z < -100, z < -1
-    if not isinstance(z, np.ndarray):
-        where = namespace(z).where
-        return cast(Floats, where(far, _far_below(z), where(below, _below(z), _near(z))))
-    found = np.empty_like(z)
-    for is_there, function in ((far, _far_below), (below & ~far, _below), (~below, _near)):
-        if is_there.any():
-            found[is_there] = function(z[is_there])
-    return found
+    inside = _inside(between(z, FARTHEST, NEAREST))
+    if isinstance(z, np.ndarray) and z.min() >= FARTHEST and z.max() <= NEAREST:
+        return inside
+    where, log = namespace(z).where, namespace(z).log
+    above = where(z > NEAREST, log(at_least(z, 1.0)), inside)
+    return where(z < FARTHEST, _far_below(between(z, -math.inf, FARTHEST)), above)
+
+
+def _inside(z: Array) -> Array:
+    ratio = math.sqrt(math.pi / 2) * special(z).erfcx(-z * math.sqrt(0.5))
+    return -0.5 * z * z - LOG_SQRT_2_PI + namespace(z).log1p(z * ratio)
 
 
 def _far_below(z: Array) -> Array:
+    """The logarithm of phi(z) (1/z^2 - 3/z^4 + 15/z^6 - 105/z^8)."""
     part, xp = 1 / z**2, namespace(z)
     return -0.5 * z * z - LOG_SQRT_2_PI + xp.log(part) + xp.log1p(part * (-3 + part * (15 - 105 * part)))
-
-
-def _below(z: Array) -> Array:
-    scaled = z * math.sqrt(math.pi / 2) * special(z).erfcx(-z * math.sqrt(0.5))
-    return -0.5 * z * z - LOG_SQRT_2_PI + namespace(z).log1p(scaled)
-
-
-def _near(z: Array) -> Array:
-    xp = namespace(z)
-    return xp.log(xp.exp(-0.5 * z * z - LOG_SQRT_2_PI) + z * special(z).ndtr(z))
