@@ -289,3 +289,23 @@ def test_heavy_tails_do_not_explain_away_a_past_that_is_a_third_of_all():
         nobody = np.full(120, np.nan)
         evidence = Evidence(points, np.arange(120), values, nobody, np.arange(2), when=np.arange(120))
         assert Pace(Calibration(), "auto").calibrated(evidence, 120).fit.half_life < math.inf
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "is_found"), [(7.0, -9.0, True), (-5.0, 7.0, True), (5.0, 5.0, False), (-7.0, 9.0, False)]
+)
+def test_a_change_that_was_found_is_believed_in_unless_as_much_speaks_against_it(monkeypatch, now, before, is_found):
+    fitted, ends = Calibration.fitted, []
+
+    def scored(self, evidence, weighing):
+        """As fitted, but that change explains so much more than no change."""
+        _, view = fitted(self, evidence, weighing)
+        if evidence.ages is None:
+            return 0.0, view
+        ends.append(int(evidence.when.max()))
+        return (now if ends[-1] == ends[0] else before), view
+
+    monkeypatch.setattr(Calibration, "fitted", scored)
+    found = Pace(Calibration(), "auto").calibrated(repeated(100), 100)
+    assert (found.fit.half_life < math.inf) == is_found
+    assert set(ends) <= {99, 59}

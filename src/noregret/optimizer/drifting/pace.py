@@ -24,6 +24,9 @@ from noregret.optimizer.fitting.scaling import Scale
 PRIOR = 6.0
 """So many nats more must be explained if f changes, on average over the views of the noise."""
 
+KEPT = 40
+"""A change that was found so many answers ago is believed in unless as much speaks against it."""
+
 ENOUGH = 30
 """With fewer measurements nobody looks whether f changes."""
 
@@ -42,6 +45,9 @@ MEMORY = 5.0
 MOST = 200
 """Measurements that a belief about now is made of at most, half of them the newest."""
 
+
+Scored = tuple[float, View]
+"""A view, and the log likelihood under it."""
 
 Drift = float | Literal["auto"] | None
 """A half-life in answers; "auto" if it is to be found out, and None if f stays as it is."""
@@ -104,23 +110,37 @@ class Pace:
     def calibrated(self, evidence: Evidence, now: int) -> Calibrated:
         """The scale and the views that explain the newest measurements best: with a half-life, or without one."""
         scale, aged = self._looked_at(evidence, now)
-        tried = self._calibration.views(aged) if self.half_life is not None else self._compared(aged)
-        return Calibrated(scale, tuple(view for _, view in tried))
+        if self.half_life is not None:
+            return Calibrated(scale, tuple(view for _, view in self._calibration.views(aged)))
+        moving, still, gains = self._compared(aged)
+        gain = float(np.mean(gains))
+        is_found = gain >= PRIOR or (gain > -PRIOR and self._gain(evidence, now - KEPT) >= PRIOR)
+        tried = (
+            [view for view, its in zip(moving, gains, strict=True) if its >= min(0.0, max(gains))]
+            if is_found
+            else still
+        )
+        return Calibrated(scale, tuple(view for _, view in sorted(tried, key=lambda view: -view[0])))
 
-    def _compared(self, aged: Evidence) -> list[tuple[float, View]]:
-        """The views under which change explains more, if it does so on average, and otherwise those without change."""
+    def _gain(self, evidence: Evidence, now: int) -> float:
+        """How much more change explained after ``now`` arrivals, on average over the views of the noise."""
+        assert evidence.when is not None
+        is_enough = np.count_nonzero(evidence.when < now) >= ENOUGH
+        return float(np.mean(self._compared(self._looked_at(evidence, now)[1])[2])) if is_enough else -math.inf
+
+    def _compared(self, aged: Evidence) -> tuple[list[Scored], list[Scored], list[float]]:
+        """The views of the noise if f changes, those if it stays, and how much more each explains if it changes."""
         moving, still = (
             [self._calibration.fitted(each, weighing) for weighing in self._calibration.weighings]
             for each in (aged, without_ages(aged))
         )
-        gains = [changing[0] - staying[0] for changing, staying in zip(moving, still, strict=True)]
-        is_moving = np.mean(gains) >= PRIOR
-        tried = [view for view, gain in zip(moving, gains, strict=True) if gain > 0] if is_moving else still
-        return sorted(tried, key=lambda view: -view[0])
+        return moving, still, [changing[0] - staying[0] for changing, staying in zip(moving, still, strict=True)]
 
     def _looked_at(self, evidence: Evidence, now: int) -> tuple[Scale, Evidence]:
-        """A scale, and in its units the measurements that say how fast f changes."""
-        chosen = looked_at(evidence)
+        """A scale, and in its units what says how fast f changes, of the first ``now`` arrivals."""
+        assert evidence.when is not None
+        known = np.flatnonzero(evidence.when < now)
+        chosen = known[recent(known.size, NEWEST, OLDER)]
         scale = self._calibration.scale(evidence.chosen(chosen))
         return scale, scale.standardised(evidence.aged(chosen, now, self.half_life))
 
