@@ -162,6 +162,9 @@ LOGARITHMS = [  # z, ln(phi(z) + z Phi(z)) and ln Phi(z), with 60 digits
     (0.5, -0.35982768374506382, -0.36894641528865639),
     (3, 1.0987396653277078, -0.0013508099647481938),
     (10, 2.3025850929940457, -7.6198530241605261e-24),
+    (29, 3.367295829986474, 0.0),
+    (40, 3.6888794541139363, 0.0),
+    (1e4, 9.210340371976184, 0.0),
 ]
 
 
@@ -175,7 +178,7 @@ def test_improvement_is_scored_in_logarithms_where_the_plain_number_is_0(std):
 
 
 def test_logarithms_of_improvement_rise_with_the_mean_across_every_formula():
-    z = np.concatenate([-np.geomspace(1e6, 1e-3, 20_000), np.geomspace(1e-3, 30, 1000)])
+    z = np.concatenate([-np.geomspace(1e6, 1e-3, 20_000), np.geomspace(1e-3, 1e3, 2000)])
     posterior = belief([0.0, *z], [1.0] * (len(z) + 1), [0])
     for rule in (ExpectedImprovement(), ProbabilityOfImprovement(0.0)):
         scores = rule(posterior, None)[1:]

@@ -21,7 +21,7 @@ Rule = Callable[[Posterior, Rng], Floats]
 
 LOWEST = float(np.finfo(float).min)
 LOG_SQRT_2_PI = 0.5 * math.log(2 * math.pi)
-FARTHEST, NEAREST = -100.0, 30.0
+FARTHEST, NEAREST = -100.0, 8.0
 """Between so many standard deviations of improvement one formula does."""
 
 
@@ -155,7 +155,7 @@ def _log_improvement(z: Array) -> Array:
     """The logarithm of h(z) = phi(z) + z Phi(z), phi and Phi the standard normal density and distribution function.
 
     It is ln phi(z) + ln(1 + z Phi(z) / phi(z)) with Phi / phi from erfcx. Below `FARTHEST`, where that sum cancels, it
-    is an asymptotic series; above `NEAREST`, where erfcx overflows, h(z) is z.
+    is an asymptotic series; above `NEAREST` h(z) is z, to all digits.
     """
     inside = _inside(between(z, FARTHEST, NEAREST))
     if isinstance(z, np.ndarray) and z.min() >= FARTHEST and z.max() <= NEAREST:

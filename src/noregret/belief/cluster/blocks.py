@@ -131,14 +131,15 @@ class Blocks:
         """
         questions = question if isinstance(question, list) else [question] * len(self.sizes)
         answers: list[Any] = [None] * len(questions)
-        waiting, found = [i for i, each in enumerate(questions) if each is not None], self._by_message
+        waiting = [i for i, each in enumerate(questions) if each is not None]
+        asked = self._by_message
         while waiting:
-            calls = [self._call(i, numbers, sources, questions[i], afresh=found == self._by_task) for i in waiting]
-            for i, answered in zip(waiting, found(waiting, calls), strict=True):
-                answers[i] = answered
-                for source in sources if answered is not None else []:
+            calls = [self._call(i, numbers, sources, questions[i], afresh=asked == self._by_task) for i in waiting]
+            for i, found in zip(waiting, asked(waiting, calls), strict=True):
+                answers[i] = found
+                for source in sources if found is not None else []:
                     source.heard(i)
-            waiting, found = [i for i in waiting if answers[i] is None], self._by_task
+            waiting, asked = [i for i in waiting if answers[i] is None], self._by_task
         return answers
 
     def _call(

@@ -115,11 +115,8 @@ class Pace:
         moving, still, gains = self._compared(aged)
         gain = float(np.mean(gains))
         is_found = gain >= PRIOR or (gain > -PRIOR and self._gain(evidence, now - KEPT) >= PRIOR)
-        tried = (
-            [view for view, its in zip(moving, gains, strict=True) if its >= min(0.0, max(gains))]
-            if is_found
-            else still
-        )
+        explaining = [view for view, its in zip(moving, gains, strict=True) if its > 0]
+        tried = (explaining or moving) if is_found else still
         return Calibrated(scale, tuple(view for _, view in sorted(tried, key=lambda view: -view[0])))
 
     def _gain(self, evidence: Evidence, now: int) -> float:
