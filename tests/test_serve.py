@@ -140,6 +140,28 @@ def test_a_server_has_the_methods_of_an_optimizer(served):
         noregret.connect(served, "other").ask()
 
 
+def test_a_server_says_what_an_optimizer_would(served):
+    space, baseline = {"x": Float(0, 1)}, {"x": 0.9}
+    study = noregret.connect(served, "s", space=space, baseline=baseline)
+    for ask in (study.gain, lambda: study.predict({"x": 0.5})):
+        with pytest.raises(ValueError, match="tell"):
+            ask()
+    for _ in range(14):
+        trial = study.ask()
+        study.tell(trial, 1 + abs(trial.params["x"] - 0.3))
+    gain, best = study.gain(), study.best()
+    assert gain.best.params == best.params
+    assert gain.baseline.params == baseline
+    assert gain.lower <= gain.estimate <= gain.upper
+    assert gain.estimate == pytest.approx(study.predict(baseline).estimate - best.estimate)
+    assert "lower than your settings" in str(gain)
+    assert gain.percent.estimate == pytest.approx(100 * gain.estimate / gain.baseline.estimate)
+    with pytest.raises(ValueError, match="params: .*x must"):
+        study.predict({"x": 2})
+    with pytest.raises(ValueError, match="make a study with a baseline"):
+        noregret.connect(served, "t", space=space).gain()
+
+
 def test_a_server_knows_contexts(served):
     study = noregret.connect(served, "s", space={"x": Float(0, 1)}, context={"region": Choice(["east", "west"])})
     for number in range(16):

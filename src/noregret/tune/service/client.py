@@ -12,6 +12,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, overload
 from urllib.parse import quote, urlencode, urlsplit
 
+from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.optimizer.trials import Trial
@@ -131,11 +132,27 @@ class Connection:
 
     def best(self, context: Any = None) -> Estimate:
         """The params with the best bound, in this context if there are contexts: not the luckiest measurement."""
-        found = self._send("GET", self._path(f"/best?{_query(context)}"))
-        unknown = {"lower": -math.inf, "upper": math.inf, "gap": math.inf, "half_life": math.inf}
-        known = found.keys() & {its.name for its in fields(RemoteEstimate)}  # newer servers say more
-        parts: dict[str, Any] = {key: unknown[key] if found[key] is None else found[key] for key in known}
-        return RemoteEstimate(**parts)
+        return _estimate(self._send("GET", self._path(f"/best?{_query(context)}")))
+
+    def predict(self, params: Any, context: Any = None) -> Estimate:
+        """What is believed about these params, in this context if there are contexts."""
+        return _estimate(self._send("POST", self._path("/predict"), {"params": params, "context": context}))
+
+    def gain(self, context: Any = None) -> Gain:
+        """How much better `best` is than the baseline, with the interval of the difference."""
+        found = self._send("GET", self._path(f"/gain?{_query(context)}"))
+        baseline = _estimate(found["baseline"])
+        best = baseline if found["best"]["params"] == baseline.params else _estimate(found["best"])
+        return Gain(
+            found["estimate"],
+            -math.inf if found["lower"] is None else found["lower"],
+            math.inf if found["upper"] is None else found["upper"],
+            best,
+            baseline,
+            found["goal"],
+            found["level"],
+            None if found["relative"] is None else (found["relative"][0], found["relative"][1]),
+        )
 
     def done(self, within: float | str, confidence: float = 0.95, context: Any = None) -> bool:
         """Whether to stop: no setting is likely to be better than `best` by more than ``within``."""
@@ -165,6 +182,13 @@ class Connection:
                 return answer.status, answer.read()
         except (OSError, HTTPException) as error:
             raise ServerError(f"{self.url} does not answer: {error}") from error
+
+
+def _estimate(found: Mapping[str, Any]) -> RemoteEstimate:
+    unknown = {"lower": -math.inf, "upper": math.inf, "gap": math.inf, "half_life": math.inf}
+    known = found.keys() & {its.name for its in fields(RemoteEstimate)}  # newer servers say more
+    parts: dict[str, Any] = {key: unknown[key] if found[key] is None else found[key] for key in known}
+    return RemoteEstimate(**parts)
 
 
 def _form(parameter: Float | Int | Choice) -> dict[str, Any]:

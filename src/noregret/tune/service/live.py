@@ -18,6 +18,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from noregret.optimizer.certifying.certificate import LEVEL
+from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.constraining.constraint import checked_constraints
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
@@ -135,6 +136,17 @@ class LiveStudy:
         """The recommended params and the half-life of what was learnt, None as long as there is no value."""
         known = self._known()
         return (known.optimizer.best(context), known.optimizer.half_life) if known.has_value else None
+
+    def predict(self, params: Params, context: Params | None) -> Estimate | None:
+        """What is believed about params, None as long as there is no value."""
+        known = self._known()
+        return known.optimizer.predict(params, context) if known.has_value else None
+
+    def gain(self, context: Params | None) -> Gain:
+        """How much better the recommended params are than the baseline; ValueError if nobody can say yet."""
+        if self.study.baseline is None:
+            raise ValueError("there is nothing to compare with: make a study with a baseline")
+        return self._known().optimizer.gain(context)
 
     def done(self, within: float | str, confidence: float, context: Params | None) -> tuple[bool, float, float]:
         """Whether to stop, how much better other params may be, and with what probability that holds."""

@@ -227,13 +227,18 @@ class RecordsForm(BaseModel):
     trials: list[RecordForm]
 
 
-class BestForm(BaseModel):
-    """The recommended params.
+class PredictForm(Form):
+    """Params to be judged, in a context."""
 
-    The true value lies between ``lower`` and ``upper`` with probability ``level``; no other params are better by more
-    than ``gap``, which is null as long as nothing can be said; ``feasible`` is the probability that they meet all
-    constraints. Half of what was learnt is out of date after ``half_life`` evaluations, null if nothing is found to
-    change.
+    params: Params
+    context: Params | None = None
+
+
+class EstimateForm(BaseModel):
+    """What is believed about some params.
+
+    The true value lies between ``lower`` and ``upper`` with probability ``level``, each null as long as nothing can be
+    said; ``feasible`` is the probability that they meet all constraints.
     """
 
     params: dict[str, Any]
@@ -241,9 +246,36 @@ class BestForm(BaseModel):
     lower: float | None
     upper: float | None
     level: float
-    gap: float | None
     feasible: float
+
+
+class BestForm(EstimateForm):
+    """The recommended params.
+
+    No other params are better by more than ``gap``, which is null as long as nothing can be said. Half of what was
+    learnt is out of date after ``half_life`` evaluations, null if nothing is found to change.
+    """
+
+    gap: float | None
     half_life: float | None
+
+
+class GainForm(BaseModel):
+    """How much better the recommended params are than the baseline: above 0 is better.
+
+    The true difference lies between ``lower`` and ``upper`` with probability ``level``; ``relative`` are the ends of
+    its interval as a part of the baseline's size, null where that may be 0; ``text`` says all that in words.
+    """
+
+    estimate: float
+    lower: float | None
+    upper: float | None
+    level: float
+    relative: tuple[float, float] | None
+    best: EstimateForm
+    baseline: EstimateForm
+    goal: Literal["minimize", "maximize"]
+    text: str
 
 
 class DoneForm(BaseModel):

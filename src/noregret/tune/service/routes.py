@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from asyncio import wrap_future
+from math import isfinite
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -12,6 +13,7 @@ from fastapi.responses import HTMLResponse
 
 from noregret.optimizer.checking import checked_confidence, checked_tolerance
 from noregret.optimizer.constraining.constraint import checked_numbers
+from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.spaces.contexts import Within
 from noregret.tune.page.page import page
 from noregret.tune.service import models
@@ -139,15 +141,41 @@ def best(study: Live, context: ContextText = None) -> models.BestForm:
     if known is None:
         raise Contradiction("the study has no value yet: tell one first")
     found, half_life = known
-    return models.BestForm(
-        params=found.params,
+    return models.BestForm(**_estimate(found), gap=finite(found.gap), half_life=finite(half_life))
+
+
+@router.post("/studies/{name}/predict", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
+def predict(study: Live, form: models.PredictForm) -> models.EstimateForm:
+    """What is believed about params of your own; 409 before the first value."""
+    context = _context(study, form.context, ("body", "context"))
+    try:
+        params = study.study.settings.checked(form.params)
+    except ValueError as error:
+        raise BadField(("body", "params"), error) from None
+    found = study.predict(params, context)
+    if found is None:
+        raise Contradiction("the study has no value yet: tell one first")
+    return models.EstimateForm(**_estimate(found))
+
+
+@router.get("/studies/{name}/gain", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
+def gain(study: Live, context: ContextText = None) -> models.GainForm:
+    """How much better the recommended params are than the baseline; 409 without one, or before it has a value."""
+    part = _context(study, _read(context), ("query", "context"))
+    try:
+        found = study.gain(part)
+    except ValueError as error:
+        raise Contradiction(str(error)) from None
+    return models.GainForm(
         estimate=found.estimate,
         lower=finite(found.lower),
         upper=finite(found.upper),
         level=found.level,
-        gap=finite(found.gap),
-        feasible=found.feasible,
-        half_life=finite(half_life),
+        relative=found.relative if found.relative and all(map(isfinite, found.relative)) else None,
+        best=models.EstimateForm(**_estimate(found.best)),
+        baseline=models.EstimateForm(**_estimate(found.baseline)),
+        goal=found.goal,
+        text=str(found),
     )
 
 
@@ -176,6 +204,17 @@ def done(
 def show(study: Live) -> HTMLResponse:
     """What was found, as a page."""
     return HTMLResponse(page(study.findings()), headers=PAGE_HEADERS)
+
+
+def _estimate(found: Estimate) -> dict[str, Any]:
+    return {
+        "params": found.params,
+        "estimate": found.estimate,
+        "lower": finite(found.lower),
+        "upper": finite(found.upper),
+        "level": found.level,
+        "feasible": found.feasible,
+    }
 
 
 def _record(entry: Entry) -> models.RecordForm:
