@@ -134,7 +134,7 @@ class Figure:
     draw: Callable[[Figure, Results], Mapping[str, Picture]]
     """Pictures by the key of their panel, or by another short name."""
     scale: Scale
-    """The full scale: the rounds and trials that the paper used, or ours where it gives none."""
+    """The full scale: the rounds that the paper used, and enough trials to decide; ours where it gives none."""
     quick: Scale
     minutes: float
     """The approximate time in minutes that the figure takes on two cores."""

@@ -21,7 +21,7 @@ FIGURE = figure(
         As (a), with coefficients in [0, 1] so that f > 0, and rewards that are themselves Pareto with shape 2 and
         scale f(x)/2: they have mean f(x) and no variance. alpha = 0.9, v = B^1.9 / (2^0.9 0.1).
     """,
-    trials=20,
+    trials=10,
     minutes=2.7,
     quick=Scale(300, 4),
 )

@@ -20,7 +20,7 @@ FIGURE = figure(
     """
         As (a), with a Matérn kernel, nu = 2.5 and l = 0.2, for which there are no quadrature features.
     """,
-    trials=20,
+    trials=10,
     minutes=5.3,
     quick=Scale(300, 4),
 )

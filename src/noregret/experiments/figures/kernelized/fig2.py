@@ -29,7 +29,7 @@ FIGURE = Figure(
     claims=[claim for panel in PANELS for claim in claims(panel)],
     draw=partial(regrets, log=True),
     tabulate=regret_tables,
-    scale=Scale(30_000, 25),
+    scale=Scale(30_000, 10),
     quick=Scale(1000, 4),
     minutes=2.8,
 )

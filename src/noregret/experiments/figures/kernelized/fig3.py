@@ -41,7 +41,7 @@ FIGURE = Figure(
     claims=[claim for panel in PANELS for claim in _claims(panel)],
     draw=partial(regrets, log=True),
     tabulate=regret_tables,
-    scale=Scale(30_000, 25),
+    scale=Scale(30_000, 10),
     quick=Scale(500, 4),
     minutes=4.6,
 )
