@@ -176,6 +176,21 @@ def test_the_fit_finds_noise_and_relevance(seed):
     assert 1.5 * fit.lengthscales[0] < min(fit.lengthscales[1:]), "the others do less"
 
 
+def test_waves_are_found_from_a_short_start_too():
+    """Period 0.15 at 100 random points: from the median lengthscale alone they count as noise in most runs."""
+
+    def shortest(seed, starts):
+        rng = np.random.default_rng(seed)
+        points = rng.random((100, 2))
+        waves = 0.8 * np.cos(2 * np.pi * points / 0.15).sum(axis=1)
+        values = waves - 4 * ((points - 0.4) ** 2).sum(axis=1) + 0.3 * rng.standard_normal(100)
+        waving = Evidence(points, np.arange(100), values, np.full(100, np.nan), np.arange(2))
+        return min(FitMatern(starts=starts)(RobustScale()(waving).standardised(waving), np.ones(100)).lengthscales)
+
+    assert max(shortest(seed, (1.0, 0.25)) for seed in range(5)) < 0.1
+    assert max(shortest(seed, (1.0,)) for seed in range(5)) > 0.2
+
+
 @pytest.mark.parametrize("values", [np.zeros(8), np.eye(1, 8)[0], np.full(8, 1e6), np.arange(8) * 1e-9])
 def test_degenerate_values_can_be_fitted(values):
     data = Evidence(np.random.default_rng(0).random((8, 2)), np.arange(8), values, np.full(8, np.nan), np.arange(2))

@@ -15,11 +15,12 @@ points: u^3, and u^2 for each parameter. Where points have an age, f changes: bo
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
-from scipy.optimize import Bounds, minimize
+from scipy.optimize import Bounds, OptimizeResult, minimize
 from scipy.spatial.distance import cdist, pdist, squareform
 
 from noregret.belief.kernels import Columns, Kernel, Matern
@@ -97,13 +98,17 @@ class Fit:
 
 @dataclass(frozen=True)
 class FitMatern:
-    """The most probable fit, by L-BFGS, under priors that are habits and not knowledge.
+    """The most probable fit that L-BFGS finds, under priors that are habits and not knowledge.
 
     Medians and spreads (standard deviations of the logarithm) of what is fitted. ``lengthscale`` is the one in one
     dimension; with d parameters that apply together it is longer by d^(1/4), half way to how distances in the cube
     grow. The additive part is there from ``enough`` points on: fewer do not tell it from the other. Where most
     parameters are choices, it is there from the start and expected to be ``additive_names``: a choice has no neighbours
     from which the joint part could learn. The ``half_life`` is fitted where points have an age and nobody knows it.
+
+    Where f has many hills, there is often another maximum at which they all count as noise, with long lengthscales. So
+    from ``enough`` points on the search starts from the medians with lengthscales times each of the ``starts``, and the
+    most probable end is taken.
     """
 
     lengthscale: float = 0.3
@@ -117,9 +122,10 @@ class FitMatern:
     noise_spread: float = 1.5
     half_life: float = 50.0
     half_life_spread: float = 0.7
+    starts: tuple[float, ...] = (1.0, 0.25)
 
     def __call__(self, evidence: Evidence, trust: Floats, start: Fit | None = None) -> Fit:
-        """Fit standardised measurements with trust w, (n,), from ``start`` or from the priors' medians."""
+        """Fit standardised measurements with trust w, (n,), from ``start`` or, without one, from ``starts``."""
         dimension = int(evidence.groups.max()) + 1
         likelihood = _Likelihood(evidence, trust)
         is_named = _is_mostly_names(evidence)
@@ -135,9 +141,14 @@ class FitMatern:
 
         reach = np.where(spread < KNOWN, 0.0, 4 * spread)
         bounds = Bounds(np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach)
-        first = centre if start is None else start.theta
-        found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 1e-5})
+        firsts = self._firsts(centre, dimension, len(evidence.points)) if start is None else [start.theta]
+        found = min((_minimised(loss, first, bounds) for first in firsts), key=lambda end: float(end.fun))
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
+
+    def _firsts(self, centre: Floats, dimension: int, points: int) -> list[Floats]:
+        """Where the search starts."""
+        is_length = np.arange(len(centre)) < dimension
+        return [centre + math.log(ratio) * is_length for ratio in self.starts[: None if points >= self.enough else 1]]
 
     def _medians(self, company: tuple[int, ...], amplitudes: list[float], evidence: Evidence) -> Floats:
         lengthscales = [self.lengthscale * together**0.25 for together in company]
@@ -148,6 +159,11 @@ class FitMatern:
         amplitudes, known = [self.amplitude_spread] * parts, KNOWN / 2 if evidence.half_life else self.half_life_spread
         half_life = [] if evidence.ages is None else [known]
         return np.array([self.lengthscale_spread] * dimension + amplitudes + half_life + [self.noise_spread])
+
+
+def _minimised(loss: Callable[[Floats], tuple[float, Floats]], first: Floats, bounds: Bounds) -> OptimizeResult:
+    """Where a descent from there ends."""
+    return minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 1e-5})
 
 
 def fading(ages: Floats, half_life: float) -> Floats:
