@@ -156,7 +156,7 @@ def test_a_server_says_what_an_optimizer_would(served):
     assert gain.estimate == pytest.approx(study.predict(baseline).estimate - best.estimate)
     assert "lower than your settings" in str(gain)
     assert gain.percent.estimate == pytest.approx(100 * gain.estimate / gain.baseline.estimate)
-    with pytest.raises(ValueError, match="params: .*x must"):
+    with pytest.raises(ValueError, match=r"params: .*x must"):
         study.predict({"x": 2})
     with pytest.raises(ValueError, match="make a study with a baseline"):
         noregret.connect(served, "t", space=space).gain()

@@ -11,21 +11,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
-from scipy.spatial.distance import cdist
 from scipy.special import gamma, kv
 
 from noregret.belief.arrays import Array, beside, is_tensor, namespace, ones
+from noregret.belief.distances import Lengthscale, distance, in_pieces
 from noregret.belief.posterior import Floats
-
-Lengthscale = float | tuple[float, ...]
-
-PIECE = 65_536
-"""Numbers of a kernel matrix that are computed at once. What fits into a processor's cache is computed two to three
-times as fast: at each step of a formula a large matrix would be written to memory and read again."""
 
 
 class Kernel(ABC):
@@ -77,7 +71,7 @@ class SquaredExponential(Kernel):
         object.__setattr__(self, "lengthscale", _positive("lengthscale", self.lengthscale))
 
     def __call__(self, X: Array, Y: Array) -> Array:
-        squared = _distance(X, Y, self.lengthscale, "sqeuclidean")
+        squared = distance(X, Y, self.lengthscale, "sqeuclidean")
         squared *= -0.5
         return namespace(squared).exp(squared, out=squared)
 
@@ -110,7 +104,7 @@ class Matern(Kernel):
         return in_pieces(self._piece, X, Y)
 
     def _piece(self, X: Array, Y: Array) -> Array:
-        z = _distance(X, Y, self.lengthscale, "euclidean")
+        z = distance(X, Y, self.lengthscale, "euclidean")
         z *= math.sqrt(2 * self.nu)
         exp = namespace(z).exp
         match self.nu:
@@ -166,7 +160,7 @@ class RationalQuadratic(Kernel):
         object.__setattr__(self, "alpha", _positive("alpha", self.alpha))
 
     def __call__(self, X: Array, Y: Array) -> Array:
-        squared = _distance(X, Y, self.lengthscale, "sqeuclidean")
+        squared = distance(X, Y, self.lengthscale, "sqeuclidean")
         return (1 + squared / (2 * self.alpha)) ** -self.alpha
 
     def diag(self, X: Array) -> Array:
@@ -352,17 +346,6 @@ class FunctionKernel(Kernel):
         return np.array([self(x[None], x[None])[0, 0] for x in X])
 
 
-def in_pieces(kernel: Callable[[Array, Array], Array], X: Array, Y: Array) -> Array:
-    """kernel(X, Y), (n, d), (m, d) -> (n, m), some rows at a time if it is large and NumPy's, see `PIECE`."""
-    rows = max(PIECE // max(len(Y), 1), 1)
-    if len(X) <= rows or is_tensor(Y):
-        return kernel(X, Y)
-    matrix = np.empty((len(X), len(Y)))
-    for start in range(0, len(X), rows):
-        matrix[start : start + rows] = kernel(X[start : start + rows], Y)
-    return matrix
-
-
 def as_kernel(kernel: KernelLike) -> Kernel:
     """Take any callable (n, d), (m, d) -> (n, m) for a kernel, scikit-learn's kernel objects included."""
     if isinstance(kernel, Kernel):
@@ -370,40 +353,6 @@ def as_kernel(kernel: KernelLike) -> Kernel:
     if isinstance(kernel, type) or not callable(kernel):
         raise ValueError(f"kernel must be a kernel object or a function (n, d), (m, d) -> (n, m), got {kernel!r}")
     return FunctionKernel(kernel)
-
-
-def _distance(X: Floats, Y: Floats, lengthscale: Lengthscale, metric: Literal["euclidean", "sqeuclidean"]) -> Array:
-    """Distances (or squared ones) in units of the lengthscale, by differences: exact at coinciding points."""
-    if isinstance(lengthscale, tuple) and Y.shape[1] != len(lengthscale):
-        raise ValueError(f"points have {Y.shape[1]} dimensions but the kernel has {len(lengthscale)} lengthscales")
-    if is_tensor(Y):
-        squared = _squared_distance(X, Y, lengthscale)
-        return squared if metric == "sqeuclidean" else squared.sqrt_()
-    if isinstance(lengthscale, tuple):
-        scale = np.array(lengthscale)
-        return _apart(X / scale, Y / scale, metric)
-    distance = _apart(X, Y, metric)
-    distance /= lengthscale**2 if metric == "sqeuclidean" else lengthscale
-    return distance
-
-
-def _apart(X: Floats, Y: Floats, metric: Literal["euclidean", "sqeuclidean"]) -> Floats:
-    """Distances (or squared ones), (n, d), (m, d) -> (n, m); along a line faster than cdist, and equal to the bit."""
-    if X.shape[1] != 1 or Y.shape[1] != 1:
-        return np.asarray(cdist(X, Y, metric))
-    gap = np.asarray(X - Y.T, dtype=float)
-    return np.asarray(np.abs(gap, out=gap) if metric == "euclidean" else np.multiply(gap, gap, out=gap))
-
-
-def _squared_distance(X: Array, Y: Array, lengthscale: Lengthscale) -> Array:
-    """Squared distances on the device of Y, (n, d), (m, d) -> (n, m), one dimension after the other."""
-    squared: Array = None
-    for axis, (x, y) in enumerate(zip(beside(Y, X).T, Y.T, strict=True)):
-        gap = x[:, None] - y
-        if isinstance(lengthscale, tuple):
-            gap /= lengthscale[axis]
-        squared = gap * gap if squared is None else squared.addcmul_(gap, gap)
-    return squared if isinstance(lengthscale, tuple) else squared.div_(lengthscale**2)
 
 
 def _refuse_tensor(kernel: Any, points: Any, advice: str = "") -> None:
