@@ -1,4 +1,4 @@
-"""Exploring: when it is time, where it looks, and that what the design has refuted is not asked for."""
+"""Exploring: when it is time, where it looks, and that no rule can stay where its answers are refuted."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import pytest
 from noregret import Choice, Float, Int, Optimizer
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
+from noregret.optimizer.account import Account
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.exploring import TURNS, Exploring, hole, leaps, sought
 from noregret.optimizer.fitting.fit import Fit
@@ -154,3 +155,45 @@ def test_no_part_of_the_space_is_left_out_for_ever(seed):
 
     assert widest_gap(Exploring(share=12.0, after=20)) < 0.06
     assert widest_gap(NEVER) > 0.08
+
+
+@pytest.mark.slow
+def test_a_rule_that_stays_at_a_bad_setting_is_overruled(monkeypatch):
+    """Mean regret of questions 512 to 1,023 on 21 settings, with a rule that wants one whose regret is 0.6."""
+
+    def regret(seed):
+        rng, regrets = np.random.default_rng(seed), []
+        calibration = Calibration(rule=near_the_lower_hill)
+        opt = Optimizer({"n": Int(0, 20)}, goal="maximize", rng=seed, calibration=calibration)
+        for _ in range(1024):
+            trial = opt.ask()
+            regrets.append(abs(trial.params["n"] / 20 - 0.8))
+            opt.tell(trial, -regrets[-1] + 0.1 * rng.standard_normal())
+        return np.mean(regrets[512:])
+
+    overruled = [regret(seed) for seed in range(2)]
+    monkeypatch.setattr(Account, "refuting", lambda account: None)
+    assert max(overruled) < 0.6 * regret(0)
+
+
+def test_the_account_is_of_the_values_alone():
+    rng, account = np.random.default_rng(0), Account()
+    where, values = rng.integers(0, 7, 300), rng.standard_normal(300) + 5.0
+    values[where == 3] += 0.5
+    for _ in range(8):
+        account.meet()
+    for number, value in zip(where.tolist(), values.tolist(), strict=True):
+        account.add(number, value)
+    assert [account.count(number) for number in range(8)] == np.bincount(where, minlength=8).tolist()
+    width = values.std() * np.log(300) / np.sqrt(np.bincount(where))
+    means = np.bincount(where, values) / np.bincount(where)
+    assert (means - width).max() < values[256:].mean(), "nothing is refuted yet"
+    assert account.refuting() is None
+    assert account.contender() == np.argmax(means + width)
+    copied = account.copy()
+    for _ in range(600):  # to a power of two and beyond
+        account.add(3, 7.0)
+        account.add(0, 4.0)
+    assert account.refuting() == 3
+    assert copied.refuting() is None
+    assert copied.count(3) == np.count_nonzero(where == 3)

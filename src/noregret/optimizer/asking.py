@@ -122,12 +122,12 @@ class Asking:
     def _chosen(self, out: list[int]) -> int:
         """The point that scores highest, as if all trials out had come back as expected."""
         belief, hopeless = self._tracker.belief(needed=out), self._tracker.arms(self._history.hopeless)
-        margins = self._tracker.margins()
-        due = self._due(belief, margins, out)
+        margins, known = self._tracker.margins(), len(self._history.arrivals) + len(out)
+        kind = self._calibration.exploring.turn(known)
+        due = self._due(belief, margins, out) if kind is None else None
         if due is not None:
             return due
-        rng, known = self._rng(out), len(self._history.arrivals) + len(out)
-        kind, (ahead, margins) = self._calibration.exploring.turn(known), self._looked_ahead(belief, margins, out)
+        rng, (ahead, margins) = self._rng(out), self._looked_ahead(belief, margins, out)
         if kind is not None:
             found = self._explored(kind, ahead, margins, rng)
             if found not in self._history.hopeless:
@@ -144,7 +144,14 @@ class Asking:
         return self._tracker.met(int(np.argmax(scores >= highest - TIE * abs(highest))))
 
     def _due(self, belief: Belief, margins: Margins, out: list[int]) -> int | None:
-        """A point that is to be measured again, whatever else is promising: one that is doubted, or the baseline."""
+        """A point that is to be measured again, whatever else is promising.
+
+        It is one that refutes all that was asked of late, one that is doubted, or the baseline.
+        """
+        if self._tracker.is_plain and len(self._history.arrivals) > self._calibration.exploring.after:
+            better = self._history.account.refuting()
+            if better is not None:
+                return better
         chances = log_chances(margins, len(belief.arms))
         for number in self._tracker.doubted():
             if number not in out and chances[self._tracker.arms([number])[0]] >= math.log(POSSIBLE):
@@ -174,10 +181,12 @@ class Asking:
         space, exploring, elsewhere = self._tracker.space, self._calibration.exploring, self._tracker.elsewhere
         likely = among_likely(belief, margins, self._tracker.here)
         match kind:
+            case "again" if self._tracker.is_plain:
+                return self._history.account.contender()
             case "leap":
                 point = exploring.leap(space, likely, rng)
                 return self._history.meet(space.decode(point[None])[0], point)
-            case "hole":
+            case "hole" | "again":
                 places = np.delete(np.arange(len(belief.arms)), elsewhere)
                 worthwhile = log_chances(margins, len(belief.arms))[places] >= math.log(FAINT)
                 measured = belief.arms[belief.pulled] if self._tracker.is_moving else self._history.points

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
+from noregret.optimizer.account import Account
 from noregret.optimizer.failures import hopeless
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.spaces.contexts import is_setting
@@ -51,7 +52,7 @@ class History:
         self.usable = 0  # arrivals up to the second of these
         self._points: list[Floats | None] = []  # None until somebody looks: many are cheaper together
         self._numbers: dict[Hashable, int] = {}
-        self._values: list[int] = []  # how many each point has
+        self.account = Account()  # of the values
         self._failures: set[int] = set()  # points that have failed
         self._judged: tuple[int, Ints] = 0, np.empty(0, dtype=np.intp)  # the hopeless after so many arrivals
 
@@ -61,6 +62,7 @@ class History:
         for name, value in vars(self).items():
             if isinstance(value, list | dict | set):
                 setattr(twin, name, value.copy())
+        twin.account = self.account.copy()
         return twin
 
     def last(self, count: int, needed: Iterable[int]) -> tuple[History, dict[int, int]]:
@@ -89,16 +91,16 @@ class History:
 
     def answered(self, number: int) -> int:
         """How often a point has given a value."""
-        return self._values[number]
+        return self.account.count(number)
 
     def is_answered(self, number: int) -> bool:
         """Whether a point has given a value or failed."""
-        return self._values[number] > 0 or number in self._failures
+        return self.answered(number) > 0 or number in self._failures
 
     @property
     def unproven(self) -> Ints:
         """Points that have failed and never given a value."""
-        return np.array([number for number in sorted(self._failures) if not self._values[number]], dtype=np.intp)
+        return np.array([number for number in sorted(self._failures) if not self.answered(number)], dtype=np.intp)
 
     @property
     def hopeless(self) -> Ints:
@@ -117,7 +119,7 @@ class History:
         if number == len(self._points):
             self._points.append(point)
             self.params.append(params)
-            self._values.append(0)
+            self.account.meet()
             if self.baseline is not None and is_setting(self.space, params, self.baseline):
                 self.anchors.append(number)
         return number
@@ -128,7 +130,7 @@ class History:
         if arrival.failed:
             self._failures.add(arrival.where)
         else:
-            self._values[arrival.where] += 1
+            self.account.add(arrival.where, arrival.value)
             self.measured += 1
             if self.measured <= 2:
                 self.usable = len(self.arrivals)

@@ -171,6 +171,11 @@ class Tracker:
         return self._moves
 
     @property
+    def is_plain(self) -> bool:
+        """Whether values alone say what is best: there are no contexts and no constraints, and nothing is changing."""
+        return not (isinstance(self.space, Within) or self._sides or self.is_moving)
+
+    @property
     def _moves(self) -> bool:
         return self._fitted is not None and is_moving(self._fitted)
 

@@ -1,15 +1,17 @@
 """Exploring: the questions that look where the fitted belief would not, so that no run stays on a wrong hill.
 
 Every question t at which ``share`` t^(2/3) passes a whole number explores: their number grows without end, their share
-vanishes. Four kinds take turns:
+vanishes. Four kinds take turns, and now and then a fifth:
 
 - hole: the candidate farthest from all that was measured, and from the edges of the cube;
 - leap: the best point measured with one parameter moved to where the upper bound, mean + ``width`` std, is highest;
 - bold: what would improve on the best most if f had higher hills than fitted;
 - rough: the same if it had narrower ones too. A hill that was hit but is too narrow for the fit is looked at again,
-  and climbed.
+  and climbed;
+- again: one of the first points, in order that the best of them is known in the end by its own values alone.
 
-The holes make the points that are measured dense in the space, whatever is fitted (docs/guarantees.md).
+The holes make the points that are measured dense in the space, whatever is fitted, and what is asked again makes
+regret vanish (docs/guarantees.md).
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from noregret.optimizer.spaces.space import Space
 
 Bools = NDArray[np.bool_]
 
-Kind = Literal["hole", "leap", "bold", "rough"]
-TURNS: tuple[Kind, ...] = ("hole", "rough", "leap", "hole", "rough", "bold")
+Kind = Literal["hole", "leap", "bold", "rough", "again"]
+TURNS: tuple[Kind, ...] = (*("hole", "rough", "leap", "hole", "rough", "bold") * 4, "again")
 
 
 Score = Callable[[Floats], Floats]
