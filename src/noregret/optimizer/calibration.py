@@ -162,7 +162,7 @@ class Calibration:
     refit: tuple[int, float] = (400, 1.4)
     refresh: tuple[int, float] = (2000, 1.05)
     longest: int = 100
-    ask_pace: tuple[int, float, float] = (100, 1.2, 100)
+    ask_pace: tuple[int, float, float] = (100, 1.2, 200)
     alternations: int = 3
     most: int = 400
     exact: int = 500
