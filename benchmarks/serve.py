@@ -34,11 +34,11 @@ from typing import Any
 import numpy as np
 
 from noregret import cli
-from noregret.tune.service import rows
-from noregret.tune.service.live import Wish
+from noregret.tune.service.choosing.live import Wish
+from noregret.tune.service.choosing.studies import Studies
 from noregret.tune.service.models import StudyForm
-from noregret.tune.service.storage import Storage
-from noregret.tune.service.studies import Studies
+from noregret.tune.service.storing import rows
+from noregret.tune.service.storing.storage import Storage
 
 SPACE = {
     "x": {"type": "float", "low": 0, "high": 1},

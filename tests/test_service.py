@@ -15,12 +15,12 @@ pytest.importorskip("fastapi")
 import httpx
 import uvicorn
 
-from noregret.tune.service.app import application
-from noregret.tune.service.desk import Desk
+from noregret.tune.service.choosing.desk import Desk
+from noregret.tune.service.choosing.studies import AnotherStudy, Studies
+from noregret.tune.service.http.app import application
+from noregret.tune.service.http.security import LARGEST, Rate
 from noregret.tune.service.models import FloatForm, StudyForm
-from noregret.tune.service.security import LARGEST, Rate
-from noregret.tune.service.storage import Storage
-from noregret.tune.service.studies import AnotherStudy, Studies
+from noregret.tune.service.storing.storage import Storage
 
 ROOT = Path(__file__).parents[1]
 X = {"x": {"type": "float", "low": 0, "high": 1}}

@@ -22,7 +22,8 @@ measurements are expensive. This page is made by
     python -m benchmarks.noisy_suite
     python -m benchmarks.noisy_suite --table docs/noisy_suite.md
 
-**Problems.** 30 functions in 2, 3, 5 and 10 dimensions, instances 1 to 3. The kinds of noise alternate: Gauss,
+**Problems.** 30 functions in 2, 3, 5 and 10 dimensions, instances 1 to 3; the first table says how much of that
+was run, and how far. The kinds of noise alternate: Gauss,
 (f - f\\*) e^(beta N); uniform, (f - f\\*) U^beta max(1, (10^9 / (f - f\\*))^(alpha U')); Cauchy,
 f + alpha max(0, 1000 + 1{U < p} N / |N'|). It is moderate in f101 to f106 and severe in the others. Gauss and uniform
 noise vanish at the optimum, Cauchy noise does not.
@@ -39,7 +40,7 @@ random: the luckiest measurement is recommended. botorch-lognei, botorch-ucb: a 
 posterior mean among the measured points is recommended. BoTorch and optuna-gp are run to 50 evaluations per dimension
 in 2 dimensions and to 10 in 5.
 
-**Measures.** One run to 100 d evaluations, read on the way; no optimiser knows the budget. `recommended` is the true
+**Measures.** One run serves all budgets, as it is read on the way; no optimiser knows them. `recommended` is the true
 value of the point that the optimiser recommends at that moment, less the least one; `evaluated` is the least true value
 among the points it has measured, which nobody would know. Ranks are among the optimisers of a table, 1 is best; in
 brackets 95 % bootstrap intervals, in which a function is drawn with all its dimensions and instances.

@@ -11,11 +11,11 @@ import uvicorn
 
 from noregret.belief.numerics.threads import one_thread
 from noregret.terminal import printable, say
-from noregret.tune.service.app import application
-from noregret.tune.service.choosers import Chooser
-from noregret.tune.service.security import is_loopback
-from noregret.tune.service.storage import Storage
-from noregret.tune.service.studies import Studies
+from noregret.tune.service.choosing.choosers import Chooser
+from noregret.tune.service.choosing.studies import Studies
+from noregret.tune.service.http.app import application
+from noregret.tune.service.http.security import is_loopback
+from noregret.tune.service.storing.storage import Storage
 from noregret.tune.study.study import StudyError, without_password
 
 CONNECTIONS = 1000

@@ -25,6 +25,6 @@ FIGURE = figure(
         for as many.
     """,
     trials=10,
-    minutes=3.0,
+    minutes=2.0,
     quick=Scale(300, 4),
 )

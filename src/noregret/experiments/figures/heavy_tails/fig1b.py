@@ -22,6 +22,6 @@ FIGURE = figure(
         scale f(x)/2: they have mean f(x) and no variance. alpha = 0.9, v = B^1.9 / (2^0.9 0.1).
     """,
     trials=10,
-    minutes=2.7,
+    minutes=1.6,
     quick=Scale(300, 4),
 )

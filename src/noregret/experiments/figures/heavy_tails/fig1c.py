@@ -21,6 +21,6 @@ FIGURE = figure(
         As (a), with a Matérn kernel, nu = 2.5 and l = 0.2, for which there are no quadrature features.
     """,
     trials=10,
-    minutes=5.3,
+    minutes=3.0,
     quick=Scale(300, 4),
 )

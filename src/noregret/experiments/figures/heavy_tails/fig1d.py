@@ -24,6 +24,6 @@ FIGURE = figure(
         and 0.6.
     """,
     trials=10,
-    minutes=0.7,
+    minutes=0.9,
     quick=Scale(300, 4),
 )

@@ -40,6 +40,6 @@ FIGURE = figure(
         kurtosis of the test rows is -1.4.
     """,
     trials=10,
-    minutes=1.1,
+    minutes=1.4,
     quick=Scale(200, 4),
 )

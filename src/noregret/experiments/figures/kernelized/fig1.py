@@ -58,5 +58,5 @@ FIGURE = Figure(
     tabulate=regret_tables,
     scale=Scale(30_000, 10),
     quick=Scale(1000, 4),
-    minutes=2.8,
+    minutes=1.7,
 )

@@ -43,5 +43,5 @@ FIGURE = Figure(
     tabulate=regret_tables,
     scale=Scale(30_000, 10),
     quick=Scale(500, 4),
-    minutes=4.6,
+    minutes=2.1,
 )

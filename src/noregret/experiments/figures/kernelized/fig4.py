@@ -64,5 +64,5 @@ FIGURE = Figure(
     tabulate=regret_tables,
     scale=Scale(1000, 240),
     quick=Scale(200, 6),
-    minutes=0.9,
+    minutes=1.0,
 )

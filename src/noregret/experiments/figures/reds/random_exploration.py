@@ -105,5 +105,5 @@ FIGURE = Figure(
     draw=draw,
     scale=Scale(1024, 20),
     quick=Scale(128, 5),
-    minutes=1.0,
+    minutes=1.3,
 )

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from noregret.integrations.replay import Answer as Told
-from noregret.tune.service import rows
-from noregret.tune.service.rows import CONTEXT, Answer, Row
 from noregret.tune.service.served import Served
+from noregret.tune.service.storing import rows
+from noregret.tune.service.storing.rows import CONTEXT, Answer, Row
 from noregret.tune.store.holder import HOLDER
 from noregret.tune.store.records import STATES, TOLD, Record, distributions
 from noregret.tune.study.study import Params

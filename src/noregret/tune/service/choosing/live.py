@@ -23,13 +23,13 @@ from noregret.optimizer.constraining.constraint import checked_constraints
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.learning.findings import Findings
-from noregret.tune.service import rows
-from noregret.tune.service.choosers import Chooser, Guide, chosen, itself
-from noregret.tune.service.desk import Desk
-from noregret.tune.service.ledger import Entry, Ledger
-from noregret.tune.service.rows import Answer, Made, Proposal, Told
+from noregret.tune.service.choosing.choosers import Chooser, Guide, chosen, itself
+from noregret.tune.service.choosing.desk import Desk
 from noregret.tune.service.served import Served, replay_of
-from noregret.tune.service.storage import Storage
+from noregret.tune.service.storing import rows
+from noregret.tune.service.storing.ledger import Entry, Ledger
+from noregret.tune.service.storing.rows import Answer, Made, Proposal, Told
+from noregret.tune.service.storing.storage import Storage
 from noregret.tune.store.holder import Silence
 from noregret.tune.study.study import Params
 

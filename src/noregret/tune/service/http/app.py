@@ -14,10 +14,11 @@ from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from noregret.tune.service import models, routes
-from noregret.tune.service.routes import BadField, Contradiction, Unknown
-from noregret.tune.service.security import Guard
-from noregret.tune.service.studies import AnotherStudy, NoStudy, Studies
+from noregret.tune.service import models
+from noregret.tune.service.choosing.studies import AnotherStudy, NoStudy, Studies
+from noregret.tune.service.http import routes
+from noregret.tune.service.http.routes import BadField, Contradiction, Unknown
+from noregret.tune.service.http.security import Guard
 from noregret.tune.study.study import StudyError
 
 LOG = logging.getLogger("uvicorn.error")

@@ -1,0 +1,1 @@
+"""HTTP: the application, its requests, and what keeps it safe."""

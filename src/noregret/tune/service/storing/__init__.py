@@ -1,0 +1,1 @@
+"""Where trials are kept: rows of tables, read on as far as they are new."""
