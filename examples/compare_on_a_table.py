@@ -14,6 +14,7 @@ import noregret
 from noregret.problems import Problem, Resampled
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+folder.mkdir(parents=True, exist_ok=True)
 if len(sys.argv) > 2:
     table = np.loadtxt(sys.argv[2], delimiter=",", skiprows=1)
 else:

@@ -12,6 +12,7 @@ import noregret
 from noregret import algorithms, problems
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+folder.mkdir(parents=True, exist_ok=True)
 rounds, seeds = 500, range(4)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import noregret
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+folder.mkdir(parents=True, exist_ok=True)
 world = np.random.default_rng(1)
 
 

@@ -12,6 +12,7 @@ import noregret
 from noregret.problems import Stable, rkhs_sum
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+folder.mkdir(parents=True, exist_ok=True)
 kernel, rounds, seeds = noregret.SquaredExponential(0.2), 1500, range(8)
 
 # Stable noise of index 1.4: infinite variance, and averages that settle very slowly.

@@ -10,6 +10,7 @@ import noregret
 from noregret.problems import branin, standard
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+folder.mkdir(parents=True, exist_ok=True)
 kernel = noregret.SquaredExponential(0.5)
 problem = standard(branin, points=20_000, kernel=kernel, rng=0)
 

@@ -12,6 +12,7 @@ import numpy as np
 from noregret import Float, Int, Optimizer
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+folder.mkdir(parents=True, exist_ok=True)
 world = np.random.default_rng(1)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from noregret import Int, Optimizer
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+folder.mkdir(parents=True, exist_ok=True)
 ROUNDS = np.arange(200)
 
 

@@ -14,6 +14,7 @@ import noregret
 from noregret import testing
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+folder.mkdir(parents=True, exist_ok=True)
 
 
 @dataclass(frozen=True)

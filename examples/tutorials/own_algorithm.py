@@ -45,4 +45,5 @@ traces = {
 for name, runs in traces.items():
     print(f"{name:>9}: regret {np.mean([run.regret.sum() for run in runs]):.0f}")
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+folder.mkdir(parents=True, exist_ok=True)
 noregret.plot.regret(traces, path=folder / "own_algorithm.svg")
