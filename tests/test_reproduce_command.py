@@ -32,7 +32,7 @@ def test_list_shows_every_figure_with_its_scale_and_time(capsys):
     assert main(["reproduce", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(FIGURES)
-    assert re.search(r"kernelized/fig1 .*30,000 rounds x 25 trials, about [\d.]+ min on two cores\)$", lines[0])
+    assert re.search(r"kernelized/fig1 .*30,000 rounds x 10 trials, about [\d.]+ min on two cores\)$", lines[0])
 
 
 def test_a_figure_is_reproduced_and_the_page_named(tmp_path, capsys):
