@@ -163,7 +163,7 @@ class FitMatern:
 
 def _minimised(loss: Callable[[Floats], tuple[float, Floats]], first: Floats, bounds: Bounds) -> OptimizeResult:
     """Where a descent from there ends."""
-    return minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 1e-5})
+    return minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 3e-4})
 
 
 def fading(ages: Floats, half_life: float) -> Floats:
@@ -318,12 +318,12 @@ def _mixed(amplitudes: Floats, kernels: list[Floats]) -> Floats:
 
 
 def _with_diagonal(matrix: Floats, diagonal: Floats) -> Floats:
-    matrix[np.diag_indices_from(matrix)] += diagonal
+    np.einsum("ii->i", matrix)[:] += diagonal  # a view of the diagonal
     return matrix
 
 
 def _symmetric(lower: Floats) -> Floats:
     """The symmetric matrix with this lower triangle, whose upper one is zero."""
     full = lower + lower.T
-    full[np.diag_indices_from(full)] *= 0.5
+    np.einsum("ii->i", full)[:] *= 0.5
     return np.asarray(full)
