@@ -12,8 +12,9 @@ from scipy.stats import multivariate_normal
 
 from noregret import Float, Optimizer, SquaredExponential
 from noregret.belief.drift.varying import VaryingGP
+from noregret.belief.numerics.threads import threads_for
 from noregret.optimizer import optimizer as optimizer_module
-from noregret.optimizer.calibration import Calibration, View
+from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibration, View
 from noregret.optimizer.choosing.candidates import Candidates
 from noregret.optimizer.drifting.pace import Pace, recent
 from noregret.optimizer.fitting.evidence import Evidence
@@ -258,6 +259,12 @@ def test_the_newest_are_looked_at_and_some_of_the_older():
     np.testing.assert_array_equal(recent(4, 5, 2), np.arange(4))
 
 
+def half_life_of(evidence):
+    """What is found after all of it, on one thread as in an optimizer: two would wait for each other."""
+    with threads_for(MANY_SMALL_STEPS):
+        return Pace(Calibration(), "auto").calibrated(evidence, len(evidence)).fit.half_life
+
+
 def test_noise_is_not_taken_for_change():
     rng = np.random.default_rng(0)
     for tails in (np.inf, 2.0):
@@ -266,7 +273,7 @@ def test_noise_is_not_taken_for_change():
             rng.standard_normal(100) if tails == np.inf else rng.standard_t(2, 100)
         )
         evidence = Evidence(points, np.arange(100), values, np.full(100, np.nan), np.zeros(1, int), when=np.arange(100))
-        assert Pace(Calibration(), "auto").calibrated(evidence, 100).fit.half_life == math.inf
+        assert half_life_of(evidence) == math.inf
 
 
 def test_repeats_with_noise_that_has_no_variance_are_not_taken_for_change():
@@ -275,7 +282,7 @@ def test_repeats_with_noise_that_has_no_variance_are_not_taken_for_change():
         places, where = rng.random((20, 1)), np.append(np.arange(20), rng.integers(4, size=60))
         values = -((places[where, 0] - 0.4) ** 2) + 0.1 * rng.standard_t(1.5, 80)
         evidence = Evidence(places, where, values, np.full(80, np.nan), np.zeros(1, int), when=np.arange(80))
-        assert Pace(Calibration(), "auto").calibrated(evidence, 80).fit.half_life == math.inf
+        assert half_life_of(evidence) == math.inf
 
 
 def test_heavy_tails_do_not_explain_away_a_past_that_is_a_third_of_all():
@@ -288,7 +295,7 @@ def test_heavy_tails_do_not_explain_away_a_past_that_is_a_third_of_all():
         values = -(off**2).sum(axis=1) + 0.05 * rng.standard_t(3, 120)
         nobody = np.full(120, np.nan)
         evidence = Evidence(points, np.arange(120), values, nobody, np.arange(2), when=np.arange(120))
-        assert Pace(Calibration(), "auto").calibrated(evidence, 120).fit.half_life < math.inf
+        assert half_life_of(evidence) < math.inf
 
 
 @pytest.mark.parametrize(
