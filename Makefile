@@ -6,7 +6,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 # Tests and commands start many processes: let each use what the first has compiled.
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
+# They share the cores: on more than one thread each, BLAS would wait for itself.
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
 
 .PHONY: demo compare test quick check format bench wheel versions
 
