@@ -197,3 +197,14 @@ def test_the_account_is_of_the_values_alone():
     assert account.refuting() == 3
     assert copied.refuting() is None
     assert copied.count(3) == np.count_nonzero(where == 3)
+
+
+def test_values_near_the_largest_float_refute_nothing():
+    account = Account()
+    account.meet()
+    account.meet()
+    for value in (1e308, -1e308, 1e308, -1e308, 1.0):
+        account.add(0, value)
+        account.add(1, -value)
+        assert account.refuting() is None
+        assert account.contender() in (0, 1)

@@ -46,7 +46,7 @@ class Account:
         self._answers += 1
         off = value - self._mean
         self._mean += off / self._answers
-        self._squares += off * (value - self._mean)
+        self._squares += abs(off) * abs(value - self._mean)  # of one sign, but where they overflow
 
     def count(self, number: int) -> int:
         """How many values a point has."""
@@ -77,5 +77,5 @@ class Account:
 
     def _width(self, counts: Floats) -> Floats:
         """How far off the averages of so many values may be."""
-        spread = math.sqrt(self._squares / self._answers)
+        spread = math.sqrt(self._squares / self._answers) if self._squares < math.inf else math.inf
         return np.asarray(spread * math.log(self._answers) / np.sqrt(np.maximum(counts, 1.0)))
