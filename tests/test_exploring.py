@@ -8,11 +8,12 @@ from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
 from noregret.optimizer.account import Account
 from noregret.optimizer.calibration import Calibration
-from noregret.optimizer.choosing.exploring import TURNS, Exploring, hole, leaps, sought
+from noregret.optimizer.choosing.exploring import EARLY, TURNS, Exploring, hole, leaps, sought
 from noregret.optimizer.fitting.fit import Fit
 from noregret.optimizer.spaces.table import as_space
 
-NEVER = Exploring(share=0.0)
+NEVER = Exploring(share=0.0, hidden=np.inf)
+CLEAR = Fit((0.3,), 1.0, 0.1)
 
 
 def two_hills(x):
@@ -38,13 +39,41 @@ def asked(calibration, count, seed=0):
 
 def test_explorations_never_end_and_their_share_vanishes():
     exploring = Exploring()
-    turns = [question for question in range(100_000) if exploring.turn(question) is not None]
+    turns = [question for question in range(100_000) if exploring.turn(question, CLEAR) is not None]
     assert turns[0] > exploring.after
     for count in (1_000, 10_000, 100_000):
         so_far = sum(turn < count for turn in turns)
         expected = exploring.share * (count ** (2 / 3) - exploring.after ** (2 / 3))
         assert abs(so_far - expected) <= 2
-    assert tuple(exploring.turn(question) for question in turns[: len(TURNS)]) == TURNS
+    assert tuple(exploring.turn(question, CLEAR) for question in turns[: len(TURNS)]) == TURNS
+
+
+def test_early_questions_explore_only_while_the_noise_hides_f():
+    exploring = Exploring()
+    hidden = [exploring.turn(question, Fit((0.3,), 1.0, 1.6)) for question in range(exploring.after + 1)]
+    assert hidden[:6] == [*EARLY, *EARLY]
+    assert hidden.count(None) == pytest.approx(len(hidden) / 3, abs=1)
+    assert not any(exploring.turn(question, Fit((0.3,), 1.0, 1.4)) for question in range(exploring.after + 1))
+    late = [exploring.turn(question, Fit((0.3,), 1.0, 1.6)) for question in range(201, 1000)]
+    assert late == [exploring.turn(question, CLEAR) for question in range(201, 1000)]
+
+
+@pytest.mark.slow
+def test_noise_that_hides_f_does_not_drive_questions_to_the_edges():
+    """Where nothing is known the std is largest at the edges, so expected improvement alone asks for little else."""
+
+    def on_edges(seed, exploring):
+        space = {name: Float(0, 1) for name in "xy"}
+        opt = Optimizer(space, goal="maximize", rng=seed, calibration=Calibration(exploring=exploring))
+        rng, edges = np.random.default_rng(seed), []
+        for _ in range(80):
+            trial = opt.ask()
+            opt.tell(trial, rng.standard_normal())
+            edges.append(any(min(value, 1 - value) < 0.01 for value in trial.params.values()))
+        return np.mean(edges[10:])
+
+    there, without = ([on_edges(seed, each) for seed in range(6)] for each in (Exploring(), NEVER))
+    assert np.mean(there) < 0.75 * np.mean(without)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -56,6 +57,27 @@ def timed(problem: Problem, regret: float, rng: Generator) -> float:
     return duration(problem, regret) * (1 + 0.15 * slower + 10 * stall * stalled)
 
 
+def lost(problem: Problem, regret: float) -> float:
+    """A loss to be made small: 0 for the best params, 50 for random ones."""
+    return 50 * max(regret, 0.0)
+
+
+def lognormal(problem: Problem, regret: float, rng: Generator) -> float:
+    """A loss times e^N: the noise vanishes where it is best."""
+    return lost(problem, regret) * math.exp(rng.standard_normal())
+
+
+def stretched(problem: Problem, regret: float, rng: Generator) -> float:
+    """A loss times anything between 0 and far more than itself, evenly spread on a logarithm: it is hardly seen."""
+    loss, less, more = lost(problem, regret) + 1e-12, rng.random(), rng.random()
+    return loss * less * max(1.0, (1e9 / loss) ** more)
+
+
+def expected_stretched(problem: Problem, regret: float) -> float:
+    loss = lost(problem, regret) + 1e-12
+    return loss / 2 * max(1.0, (1e9 / loss - 1) / math.log(1e9 / loss))
+
+
 WEAK = additive(lambda rng: 0.02 * rng.standard_normal())
 
 NOISES: dict[str, Noise] = {
@@ -66,6 +88,8 @@ NOISES: dict[str, Noise] = {
     "student-1.5": additive(lambda rng: 0.1 * rng.standard_t(1.5)),
     "spikes": additive(spike),
     "timings": Noise(timed, lambda problem, regret: duration(problem, regret) * (1.15 + 10 * STALLS), "minimize"),
+    "lognormal": Noise(lognormal, lambda problem, regret: lost(problem, regret) * math.exp(0.5), "minimize"),
+    "stretched": Noise(stretched, expected_stretched, "minimize"),
     "failures": flaky(0.3),
     "wall": replace(WEAK, fails=lambda params, rng: next(iter(params.values())) > 0.6),  # of a cube's first parameter
 }

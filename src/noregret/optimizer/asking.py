@@ -123,7 +123,7 @@ class Asking:
         """The point that scores highest, as if all trials out had come back as expected."""
         belief, hopeless = self._tracker.belief(needed=out), self._tracker.arms(self._history.hopeless)
         margins, known = self._tracker.margins(), len(self._history.arrivals) + len(out)
-        kind = self._calibration.exploring.turn(known)
+        kind = self._calibration.exploring.turn(known, self._tracker.calibrated.fit)
         due = self._due(belief, margins, out) if kind is None else None
         if due is not None:
             return due

@@ -1,7 +1,8 @@
 """Exploring: the questions that look where the fitted belief would not, so that no run stays on a wrong hill.
 
 Every question t at which ``share`` t^(2/3) passes a whole number explores: their number grows without end, their share
-vanishes. Four kinds take turns, and now and then a fifth:
+vanishes. Before that, two of three do as long as the noise hides f: what looks best then is mostly luck. Four kinds
+take turns, and now and then a fifth:
 
 - hole: the candidate farthest from all that was measured, and from the edges of the cube;
 - leap: the best point measured with one parameter moved to where the upper bound, mean + ``width`` std, is highest;
@@ -34,6 +35,8 @@ Bools = NDArray[np.bool_]
 
 Kind = Literal["hole", "leap", "bold", "rough", "again"]
 TURNS: tuple[Kind, ...] = (*("hole", "rough", "leap", "hole", "rough", "bold") * 4, "again")
+EARLY: tuple[Kind | None, ...] = (None, "rough", "hole")
+"""How questions explore in turn while the noise hides f."""
 
 
 Score = Callable[[Floats], Floats]
@@ -62,12 +65,15 @@ class Exploring:
     margin: float = 0.25
     """An improvement counts from so many standard deviations of f on: there is always a little one on the best hill."""
 
-    def turn(self, question: int) -> Kind | None:
-        """How this question explores; None if it does not."""
+    hidden: float = 1.5
+    """The noise hides f if it is larger than so many standard deviations of f."""
+
+    def turn(self, question: int, fit: Fit) -> Kind | None:
+        """How this question explores, the belief having this fit; None if it does not."""
+        if question <= self.after:
+            return EARLY[question % len(EARLY)] if fit.noise > self.hidden * fit.size else None
         passed = self._passed(question)
-        if question <= self.after or passed == self._passed(question - 1):
-            return None
-        return TURNS[(passed - 1) % len(TURNS)]
+        return None if passed == self._passed(question - 1) else TURNS[(passed - 1) % len(TURNS)]
 
     def _passed(self, question: int) -> int:
         """How many whole numbers share t^(2/3) has passed since the first questions."""

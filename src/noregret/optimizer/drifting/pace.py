@@ -24,7 +24,7 @@ from noregret.optimizer.fitting.scaling import Scale
 PRIOR = 6.0
 """So many nats more must be explained if f changes, on average over the views of the noise."""
 
-KEPT = 40
+STAYS = 40
 """A change that was found so many answers ago is believed in unless as much speaks against it."""
 
 ENOUGH = 30
@@ -114,7 +114,7 @@ class Pace:
             return Calibrated(scale, tuple(view for _, view in self._calibration.views(aged)))
         moving, still, gains = self._compared(aged)
         gain = float(np.mean(gains))
-        is_found = gain >= PRIOR or (gain > -PRIOR and self._gain(evidence, now - KEPT) >= PRIOR)
+        is_found = gain >= PRIOR or (gain > -PRIOR and self._gain(evidence, now - STAYS) >= PRIOR)
         explaining = [view for view, its in zip(moving, gains, strict=True) if its > 0]
         tried = (explaining or moving) if is_found else still
         return Calibrated(scale, tuple(view for _, view in sorted(tried, key=lambda view: -view[0])))

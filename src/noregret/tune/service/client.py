@@ -145,8 +145,8 @@ class Connection:
         best = baseline if found["best"]["params"] == baseline.params else _estimate(found["best"])
         return Gain(
             found["estimate"],
-            -math.inf if found["lower"] is None else found["lower"],
-            math.inf if found["upper"] is None else found["upper"],
+            _bound("lower", found["lower"]),
+            _bound("upper", found["upper"]),
             best,
             baseline,
             found["goal"],
@@ -185,10 +185,13 @@ class Connection:
 
 
 def _estimate(found: Mapping[str, Any]) -> RemoteEstimate:
-    unknown = {"lower": -math.inf, "upper": math.inf, "gap": math.inf, "half_life": math.inf}
     known = found.keys() & {its.name for its in fields(RemoteEstimate)}  # newer servers say more
-    parts: dict[str, Any] = {key: unknown[key] if found[key] is None else found[key] for key in known}
-    return RemoteEstimate(**parts)
+    return RemoteEstimate(**{key: _bound(key, found[key]) for key in known})
+
+
+def _bound(key: str, value: Any) -> Any:
+    """What stands for this in an answer: JSON has no infinity, so null does for it."""
+    return value if value is not None else -math.inf if key == "lower" else math.inf
 
 
 def _form(parameter: Float | Int | Choice) -> dict[str, Any]:
