@@ -109,6 +109,22 @@ def test_a_hole_is_farthest_from_all_that_was_measured():
     assert hole(places, np.array([[0.0], [0.3], [0.5]]), anywhere) == 3
     assert hole(places, np.array([[0.0], [0.3], [0.5]]), np.array([True, True, True, False])) != 3
     assert hole(places, np.array([[0.0], [0.3], [0.5]]), ~anywhere) == 3
+    assert hole(places, places, anywhere) is None
+
+
+def test_where_everything_was_measured_holes_are_left_to_the_rule():
+    """A question for a hole must not go to the setting that was met first, time and again."""
+
+    def share_of_the_first(seed):
+        opt, rng = Optimizer({"name": Choice(list("abcdefgh"))}, goal="maximize", rng=seed), np.random.default_rng(seed)
+        asked = []
+        for _ in range(80):
+            trial = opt.ask()
+            asked.append(trial.params["name"])
+            opt.tell(trial, rng.standard_normal())
+        return asked[20:].count(asked[0]) / 60
+
+    assert np.mean([share_of_the_first(seed) for seed in range(6)]) < 0.3, "one of eight, or one of three"
 
 
 def test_a_hole_at_an_edge_counts_for_less_but_has_its_turn():

@@ -128,8 +128,8 @@ class Asking:
         if due is not None:
             return due
         rng, (ahead, margins) = self._rng(out), self._looked_ahead(belief, margins, out)
-        if kind is not None:
-            found = self._explored(kind, ahead, margins, rng)
+        found = None if kind is None else self._explored(kind, ahead, margins, rng)
+        if found is not None:
             if found not in self._history.hopeless:
                 return found
             upper = self._calibration.exploring.upper(ahead.mean, ahead.std)
@@ -176,8 +176,8 @@ class Asking:
     def _rng(self, out: list[int]) -> Rng:
         return np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(out)))
 
-    def _explored(self, kind: Kind, belief: Belief, margins: Margins, rng: Rng) -> int:
-        """The point of an exploring question."""
+    def _explored(self, kind: Kind, belief: Belief, margins: Margins, rng: Rng) -> int | None:
+        """The point of an exploring question, None where there is nothing left to explore."""
         space, exploring, elsewhere = self._tracker.space, self._calibration.exploring, self._tracker.elsewhere
         likely = among_likely(belief, margins, self._tracker.here)
         match kind:
@@ -190,7 +190,8 @@ class Asking:
                 places = np.delete(np.arange(len(belief.arms)), elsewhere)
                 worthwhile = log_chances(margins, len(belief.arms))[places] >= math.log(FAINT)
                 measured = belief.arms[belief.pulled] if self._tracker.is_moving else self._history.points
-                return self._tracker.met(int(places[hole(belief.arms[places], measured, worthwhile)]))
+                place = hole(belief.arms[places], measured, worthwhile)
+                return None if place is None else self._tracker.met(int(places[place]))
             case "bold" | "rough":
                 point = self._doubtful(kind, belief, margins, likely.pulled, rng)
                 return self._history.meet(space.decode(point[None])[0], point)

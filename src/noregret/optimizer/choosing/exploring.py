@@ -96,15 +96,18 @@ class Exploring:
         return np.asarray(points[np.argmax(self.upper(*belief.predict(points)))])
 
 
-def hole(places: Floats, measured: Floats, worthwhile: Bools) -> int:
+def hole(places: Floats, measured: Floats, worthwhile: Bools) -> int | None:
     """Of those (n, d) places that are worthwhile, or else of all, the one farthest from all (m, d) points measured.
+
+    None if all of them were measured.
 
     Near an edge of the cube most of what a measurement could tell about lies outside, so a place counts as no farther
     away than its mirror image beyond the edge; but as at least `EDGE` of its distance, so that edges have their turn.
     """
     distances, edges = cKDTree(measured).query(places)[0], np.minimum(places, 1 - places).min(axis=1)
     scores = np.minimum(distances, 2 * edges + EDGE * distances)
-    return int(np.argmax(np.where(worthwhile, scores, -1.0) if worthwhile.any() else scores))
+    scores = np.where(worthwhile, scores, 0.0) if worthwhile.any() else scores
+    return int(np.argmax(scores)) if scores.max() > 0 else None
 
 
 def sought(space: Space, starts: Floats, radii: Floats, score: Score, rng: Rng) -> Floats:
