@@ -37,8 +37,8 @@ suite's draws the values are the suite's to 12 digits.
 noise handling, from a random point with a step of a fifth of the box, restarted with twice the population; it
 recommends the mean of its last generation. cma-es-plain: the same without noise handling. optuna-tpe, optuna-gp,
 random: the luckiest measurement is recommended. botorch-lognei, botorch-ucb: a fit before every question; the largest
-posterior mean among the measured points is recommended. BoTorch and optuna-gp are run to 50 evaluations per dimension
-in 2 dimensions and to 10 in 5.
+posterior mean among the measured points is recommended. BoTorch and optuna-gp are run on a part of the functions, to at
+most 50 evaluations per dimension in 2 dimensions and 10 in 5.
 
 **Measures.** One run serves all budgets, as it is read on the way; no optimiser knows them. `recommended` is the true
 value of the point that the optimiser recommends at that moment, less the least one; `evaluated` is the least true value
