@@ -2,7 +2,8 @@
 
 A number is followed by a comment with its name, as in ``26<!-- million.seconds -->``. A block of output is preceded by
 one, as in ``<!-- output: demo -->``. Names and numbers come from the files of benchmarks/results: measured.json as it
-stands, and peers.csv as mean ranks, ``rank.50.spikes.noregret``, and CPU seconds of a run, ``seconds.50.noregret``.
+stands, and peers.csv as mean ranks, ``rank.50.spikes.noregret``, and CPU seconds of a run, ``seconds.50.noregret``; and
+from the page of bbob-noisy, mean ranks at 50 evaluations per dimension, ``bbob.50.uniform.noregret``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from benchmarks.peers.worlds import NOISES
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "benchmarks" / "results" / "measured.json"
+SUITE = ROOT / "docs" / "noisy_suite.md"
 NUMBER = re.compile(r"[\d.,]*\d(?=<!-- ([\w.-]+) -->)")
 OUTPUT = re.compile(r"(?<=<!-- output: )(\w+)( -->\n+```text\n).*?(?=```)", re.DOTALL)
 BUDGETS = (50, 200)
@@ -49,7 +51,7 @@ def numbers() -> dict[str, str]:
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))
     found = {f"{name}.{key}": f"{value:,}" for name, entry in measured.items() for key, value in entry.items()
              if isinstance(value, int | float)}  # fmt: skip
-    return found | _of_peers()
+    return found | _of_peers() | _of_suite(SUITE.read_text(encoding="utf-8"))
 
 
 def _of_peers() -> dict[str, str]:
@@ -59,6 +61,16 @@ def _of_peers() -> dict[str, str]:
             found |= {f"rank.{budget}.{kind}.{peer}": f"{rank.mean:.1f}" for kind, rank in by_kind.items()}
             found[f"seconds.{budget}.{peer}"] = f"{_seconds(rows, peer, budget):.1f}"
     return found
+
+
+def _of_suite(page: str) -> dict[str, str]:
+    """Mean ranks by the recommended point of the optimisers that were run on all of bbob-noisy."""
+    table = page.split("## Mean rank by the recommended point", 1)[1].split("| 50 d evaluations |", 1)[1]
+    head, _, *rows = table.split("\n\n", 1)[0].splitlines()
+    kinds = [cell.split()[0] for cell in head.split("|") if cell.strip()]
+    cells = [[cell.split()[0] for cell in row.strip("| ").split("|")] for row in rows]
+    return {f"bbob.50.{kind}.{peer}": f"{float(rank):.1f}" for peer, *ranks in cells
+            for kind, rank in zip(kinds, ranks, strict=True)}  # fmt: skip
 
 
 def _seconds(rows: list[results.Row], peer: str, budget: int) -> float:

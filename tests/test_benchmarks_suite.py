@@ -20,7 +20,7 @@ from benchmarks.noisy.functions import FUNCTIONS, KINDS, NoisyFunction  # noqa: 
 from benchmarks.noisy.functions import NOISES as SUITE_NOISES  # noqa: E402
 from benchmarks.noisy.optimisers import AskTell  # noqa: E402
 from benchmarks.noisy.page import write  # noqa: E402
-from benchmarks.noisy.ranks import mean_ranks, shares_reached  # noqa: E402
+from benchmarks.noisy.ranks import mean_ranks, shares_reached, to_one_end  # noqa: E402
 from benchmarks.noisy.running import Cell, Recorder, Spent  # noqa: E402
 from benchmarks.peers.adapters import Random  # noqa: E402
 
@@ -188,6 +188,12 @@ def test_the_share_of_targets_counts_gaps_from_a_hundred_to_cocos_precision():
     moments, shares = shares_reached(lines, "recommended")
     assert moments == [1, 10, 20]
     assert shares == pytest.approx([0, 26 / 51, 1])
+
+
+def test_curves_end_where_the_shortest_run_ends():
+    lines = [reading("noregret", 101, 1, 1.0, evaluations) for evaluations in (2, 20, 40)]
+    lines += [reading("noregret", 102, 1, 1.0, evaluations) for evaluations in (2, 20)]
+    assert [line["evaluations"] for line in to_one_end(lines)] == [2, 20, 2, 20]
 
 
 @pytest.mark.slow

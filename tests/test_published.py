@@ -104,6 +104,14 @@ def test_the_readme_says_where_it_is_first_and_where_it_is_not():
         assert f"rank.50.{kind}.{ranks.first(kind)}" in readme
 
 
+@pytest.mark.parametrize("kind", ["gauss", "uniform", "cauchy"])
+def test_the_ranks_on_the_public_suite_are_in_the_order_that_the_readme_says(kind):
+    peers = ("noregret", "optuna-tpe", "cma-es", "random")
+    ranks = [float(quotes.numbers()[f"bbob.50.{kind}.{peer}"]) for peer in peers]
+    assert ranks[0] < ranks[1] < min(ranks[2:])
+    assert sum(ranks) == pytest.approx(10, abs=0.21), "mean ranks of four, each rounded to a tenth"
+
+
 def test_measured_numbers_have_a_command_that_the_pages_name():
     text = "".join(path.read_text(encoding="utf-8") for path in quotes.pages())
     for entry in json.loads(quotes.MEASURED.read_text(encoding="utf-8")).values():

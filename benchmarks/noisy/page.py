@@ -46,9 +46,9 @@ among the points it has measured, which nobody would know. Ranks are among the o
 brackets 95 % bootstrap intervals, in which a function is drawn with all its dimensions and instances.
 """
 DISTRIBUTIONS = """The share of (run, target) pairs whose target is reached, for COCO's 51 gaps from 10^2 to 10^-8, over
-functions, instances and dimensions, at twelve moments. For the best evaluated point, the lower row, this is COCO's
-run-time distribution. For the recommended point a target counts as long as the recommendation of that moment meets it,
-so a curve may fall.
+functions, instances and dimensions, as far as all runs went. For the best evaluated point, the lower row, this is
+COCO's run-time distribution. For the recommended point a target counts as long as the recommendation of that moment
+meets it, so a curve may fall.
 
 ![Run-time distributions](pictures/noisy_suite.svg)
 """

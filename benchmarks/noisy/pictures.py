@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.noisy.functions import KINDS
-from benchmarks.noisy.ranks import Line, shared, shares_reached
+from benchmarks.noisy.ranks import Line, shared, shares_reached, to_one_end
 from benchmarks.peers.pictures import LOOKS
 
 MEASURES = {"recommended": "recommended", "evaluated": "best evaluated"}
@@ -15,7 +15,7 @@ MEASURES = {"recommended": "recommended", "evaluated": "best evaluated"}
 def picture(lines: list[Line], optimisers: Sequence[str], path: Path) -> None:
     """A row for the recommended and one for the best evaluated point, a column for each kind of noise.
 
-    Only what all of the optimisers have run counts.
+    Only what all of the optimisers have run counts, as far as all of it was run.
     """
     import matplotlib as mpl
 
@@ -23,7 +23,7 @@ def picture(lines: list[Line], optimisers: Sequence[str], path: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = path.name  # the same runs give the same file
     from matplotlib import pyplot as plt
 
-    lines = shared(lines, optimisers)
+    lines = to_one_end(shared(lines, optimisers))
     figure, axes = plt.subplots(2, 3, figsize=(10, 6), sharex=True, sharey=True, layout="constrained")
     for row, measure in zip(axes, MEASURES, strict=True):
         for panel, kind in zip(row, KINDS, strict=True):

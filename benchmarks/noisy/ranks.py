@@ -35,6 +35,15 @@ def shared(lines: list[Line], optimisers: Sequence[str]) -> list[Line]:
     return [line for line in own if len(found[_reading(line)]) == len(optimisers)]
 
 
+def to_one_end(lines: list[Line]) -> list[Line]:
+    """The readings up to where the shortest run ends, in evaluations per dimension: the same runs at every moment."""
+    ends: dict[tuple[Any, ...], float] = defaultdict(float)
+    for line in lines:
+        run = (line["optimiser"], *_reading(line)[:3])
+        ends[run] = max(ends[run], line["evaluations"] / line["dimension"])
+    return [line for line in lines if line["evaluations"] / line["dimension"] <= min(ends.values())]
+
+
 def _reading(line: Line) -> tuple[int, ...]:
     return (line["number"], line["dimension"], line["instance"], line["evaluations"])
 
