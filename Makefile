@@ -26,7 +26,7 @@ demo: $(READY)
 compare: $(READY)
 	$(BIN)/noregret run igp-ucb amm-ucb gp-ts gp-ei random --problem rkhs-se --rounds 1000 --trials 10 --plot demo.png
 
-# Every test, in 8 to 12 minutes on two cores.
+# Every test, in 11 to 13 minutes on two cores.
 test: $(READY)
 	$(PYTEST)
 
