@@ -451,6 +451,11 @@ def test_essential_points_cover_everything_and_crowd_where_it_is_best():
     assert np.isin(best, kept).all()
 
 
+@pytest.mark.parametrize(("parameters", "answers"), [(1, 9), (20, 28), (50, 28)])
+def test_the_first_fit_waits_for_a_few_answers(parameters, answers):
+    assert Calibration().first(Product({f"x{i}": Float(0, 1) for i in range(parameters)})) == answers
+
+
 def test_a_subset_spreads_over_time():
     data = evidence(points=30, measurements=60)
     part = subset(data, 10)

@@ -27,6 +27,8 @@ def hidden(function: Function, columns: list[int]) -> Function:
 WIDE: dict[str, tuple[Function, int]] = {
     "levy10": (levy, 10),
     "dixon10": (dixon, 10),
+    "hidden10": (hidden(levy, [1, 4, 8]), 10),
+    "hidden12": (hidden(random_function(22, 2, 0.25), [3, 7]), 12),
     "styblinski12": (styblinski, 12),
     "waves12": (waves, 12),
     "ackley20": (ackley, 20),
