@@ -456,6 +456,14 @@ def test_the_first_fit_waits_for_a_few_answers(parameters, answers):
     assert Calibration().first(Product({f"x{i}": Float(0, 1) for i in range(parameters)})) == answers
 
 
+def test_only_a_list_of_names_has_a_rule_of_its_own():
+    calibration, letters = Calibration(), Choice(["a", "b", "c"])
+    assert calibration.asks_by(Product({"x": letters}), is_moving=False) == calibration.names_rule
+    assert calibration.asks_by(Product({"x": letters}), is_moving=True) == calibration.moving_rule
+    for space in ({"x": letters, "y": letters}, {"x": Int(1, 3)}, {"x": Float(0, 1)}):
+        assert calibration.asks_by(Product(space), is_moving=False) == calibration.rule
+
+
 def test_a_subset_spreads_over_time():
     data = evidence(points=30, measurements=60)
     part = subset(data, 10)

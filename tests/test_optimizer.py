@@ -786,3 +786,15 @@ def test_a_large_table():
         trial = opt.ask()
         opt.tell(trial, float(((trial.params - 0.5) ** 2).sum()))
     assert ((opt.best().params - 0.5) ** 2).sum() < 0.01
+
+
+def test_of_many_names_more_are_tried_than_repeated():
+    def tried(seed):
+        values, rng = np.random.default_rng(seed).standard_normal(60), np.random.default_rng([seed, 1])
+        opt = Optimizer({"name": Choice([f"n{i}" for i in range(60)])}, rng=seed)
+        for _ in range(50):
+            trial = opt.ask()
+            opt.tell(trial, values[int(trial.params["name"][1:])] + 0.5 * rng.standard_normal())
+        return len({answer.params["name"] for answer in opt.answers})
+
+    assert np.mean([tried(seed) for seed in range(3)]) > 25, "some 30; 15 where the best is measured again and again"

@@ -135,7 +135,7 @@ class Asking:
             upper = self._calibration.exploring.upper(ahead.mean, ahead.std)
             scores = upper + log_chances(margins, len(upper)) if margins else upper
         else:
-            rule = self._calibration.moving_rule if self._tracker.is_moving else self._calibration.rule
+            rule = self._calibration.asks_by(self._tracker.space, self._tracker.is_moving)
             scores = question_scores(rule, ahead, margins, rng, self._tracker.here)
         scores[self._tracker.elsewhere] = -np.inf
         if len(hopeless) < np.count_nonzero(scores > -np.inf):

@@ -120,6 +120,8 @@ class Calibration:
         The last argument is where to start.
     rule : Rule
         Scores what could be asked for next.
+    names_rule : Rule
+        The same where settings are names and nothing else, so that measuring one tells nothing of the others.
     moving_rule : Rule
         The same while f is found to change.
     caution : Schedule
@@ -153,6 +155,7 @@ class Calibration:
     weighings: tuple[Weighing, ...] = (Equal(), StudentT(4.0), StudentT(2.0))
     fit: Callable[[Evidence, Floats, Fit | None], Fit] = field(default_factory=FitMatern)
     rule: Rule = field(default_factory=SaturatedImprovement)
+    names_rule: Rule = field(default_factory=lambda: SaturatedImprovement(enough=1.0, early=0.0))
     moving_rule: Rule = field(default_factory=lambda: UCB(Constant(2.0)))
     caution: Schedule = field(default=Constant(2.0))
     interval: Schedule = field(default_factory=SimultaneousWidth)
@@ -172,6 +175,13 @@ class Calibration:
     def first(self, space: Space) -> int:
         """How many answers, or trials out, the first fit waits for."""
         return min(self.initial + max(space.groups) + 1, self.initial_most)
+
+    def asks_by(self, space: Space, is_moving: bool) -> Rule:
+        """The rule that scores what could be asked for next."""
+        if is_moving:
+            return self.moving_rule
+        is_one_choice = len(space.names) == 1 and len(space.groups) == space.count  # a coordinate for each option
+        return self.names_rule if is_one_choice else self.rule
 
     def calibrated(self, evidence: Evidence) -> Calibrated:
         """Scale, fit and view of the noise."""
