@@ -31,7 +31,7 @@ from noregret.optimizer.spaces.space import Bools, Space
 LEVEL = 0.95
 """The probability that is stated for intervals and gaps."""
 
-HOLE = 0.1
+HOLE = 0.075
 """A place is unexplored if no measurement is nearer than this times sqrt(d), d the number of parameters."""
 
 LENGTHS = 2.0
