@@ -13,7 +13,7 @@ from noregret.decision.rules import log_expected_improvement
 from noregret.optimizer.calibration import Calibration, subset
 from noregret.optimizer.choosing.candidates import Candidates, around, shifted, sobol
 from noregret.optimizer.choosing.climbing import Climbing
-from noregret.optimizer.choosing.improvement import SaturatedImprovement
+from noregret.optimizer.choosing.improvement import AMONG_NAMES, SaturatedImprovement
 from noregret.optimizer.choosing.widths import FittedWidth, SimultaneousWidth
 from noregret.optimizer.condensing import essential
 from noregret.optimizer.drifting.fits import milestone
@@ -458,10 +458,12 @@ def test_the_first_fit_waits_for_a_few_answers(parameters, answers):
 
 def test_only_a_list_of_names_has_a_rule_of_its_own():
     calibration, letters = Calibration(), Choice(["a", "b", "c"])
-    assert calibration.asks_by(Product({"x": letters}), is_moving=False) == calibration.names_rule
+    assert calibration.asks_by(Product({"x": letters}), is_moving=False) == AMONG_NAMES
     assert calibration.asks_by(Product({"x": letters}), is_moving=True) == calibration.moving_rule
     for space in ({"x": letters, "y": letters}, {"x": Int(1, 3)}, {"x": Float(0, 1)}):
-        assert calibration.asks_by(Product(space), is_moving=False) == calibration.rule
+        assert calibration.asks_by(Product(space), is_moving=False) == SaturatedImprovement()
+    told = Calibration(rule=ExpectedImprovement())
+    assert told.asks_by(Product({"x": letters}), is_moving=False) == ExpectedImprovement()
 
 
 def test_a_subset_spreads_over_time():

@@ -26,7 +26,7 @@ from noregret.decision.rules import UCB, Rule
 from noregret.decision.schedules import Constant, Schedule
 from noregret.optimizer.choosing.candidates import Candidates
 from noregret.optimizer.choosing.exploring import Exploring
-from noregret.optimizer.choosing.improvement import SaturatedImprovement
+from noregret.optimizer.choosing.improvement import AMONG_NAMES, SaturatedImprovement
 from noregret.optimizer.choosing.widths import SimultaneousWidth
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.fit import Fit, FitMatern, log_likelihood
@@ -118,10 +118,9 @@ class Calibration:
         Views of the noise to choose from, from light tails to heavy ones.
     fit : (Evidence, trust, Fit or None) -> Fit
         The last argument is where to start.
-    rule : Rule
-        Scores what could be asked for next.
-    names_rule : Rule
-        The same where settings are names and nothing else, so that measuring one tells nothing of the others.
+    rule : Rule, optional
+        Scores what could be asked for next. Without one `SaturatedImprovement`, and with other numbers where settings
+        are names and nothing else, so that measuring one tells nothing of the others.
     moving_rule : Rule
         The same while f is found to change.
     caution : Schedule
@@ -154,8 +153,7 @@ class Calibration:
     logarithms: Callable[[Evidence, Scale], Iterable[Scale]] = field(default_factory=Logarithms)
     weighings: tuple[Weighing, ...] = (Equal(), StudentT(4.0), StudentT(2.0))
     fit: Callable[[Evidence, Floats, Fit | None], Fit] = field(default_factory=FitMatern)
-    rule: Rule = field(default_factory=SaturatedImprovement)
-    names_rule: Rule = field(default_factory=lambda: SaturatedImprovement(enough=1.0, early=0.0))
+    rule: Rule | None = None
     moving_rule: Rule = field(default_factory=lambda: UCB(Constant(2.0)))
     caution: Schedule = field(default=Constant(2.0))
     interval: Schedule = field(default_factory=SimultaneousWidth)
@@ -181,7 +179,7 @@ class Calibration:
         if is_moving:
             return self.moving_rule
         is_one_choice = len(space.names) == 1 and len(space.groups) == space.count  # a coordinate for each option
-        return self.names_rule if is_one_choice else self.rule
+        return self.rule or (AMONG_NAMES if is_one_choice else SaturatedImprovement())
 
     def calibrated(self, evidence: Evidence) -> Calibrated:
         """Scale, fit and view of the noise."""

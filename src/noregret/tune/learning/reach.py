@@ -14,8 +14,8 @@ def least_rounds(study: Study) -> int:
     """The measurements without which the stopping rule cannot hold; 0 where that is not known.
 
     The rule wants a measurement near all but a share of (1 - confidence) / 2 of the settings. One is near to what lies
-    within r = 0.075 sqrt(d) of it, d the number of parameters. That is at most the product of the ball's volume in the c
-    real numbers, pi^(c/2) r^c / Gamma(c/2 + 1), and the share of the values within r of each other parameter.
+    within r = 0.075 sqrt(d) of it, d the number of parameters. That is at most the product of the ball's volume in the
+    c real numbers, pi^(c/2) r^c / Gamma(c/2 + 1), and the share of the values within r of each other parameter.
     """
     if study.stop is None or not isinstance(study.space, Mapping) or any(its.when for its in study.space.values()):
         return 0
