@@ -335,10 +335,10 @@ def test_a_stop_that_can_never_hold_is_told_with_what_to_do(tmp_path, capsys):
     path = written(tmp_path, budget="rounds = 2", more=f"{MANY}{STOP}")
     changed(path, "print ({n} - 3)^2", "print ({n} - 3)^2 + {x0} + {x1} + {x2}")
     warned = said(capsys, "tune", path).err
-    assert "[stop] cannot hold within 2 rounds: it takes measurements near almost all settings, 57 at least" in warned
+    assert "[stop] cannot hold within 2 rounds: it takes measurements near almost all settings, 404 at least" in warned
     changed(path, "rounds = 2", "seconds = 0.01")
     assert said(capsys, "tune", path).err == ""
-    changed(path, "seconds = 0.01", "rounds = 57\nseconds = 0.01")
+    changed(path, "seconds = 0.01", "rounds = 404\nseconds = 0.01")
     assert said(capsys, "tune", path).err == ""
 
 
