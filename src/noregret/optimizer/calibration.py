@@ -132,9 +132,9 @@ class Calibration:
         The same in a context: they are drawn anew as soon as it is another one, so they must cost little.
     exploring : Exploring
         Which questions look where the fitted belief would not.
-    initial, initial_most : int
-        Before anything is fitted, ``initial`` Sobol points are asked for and one more per parameter, up to
-        ``initial_most`` in all.
+    initial, initial_parameters : int
+        Before anything is fitted, ``initial`` Sobol points are asked for, and one more for each of at most
+        ``initial_parameters`` parameters.
     refit, refresh : (int, float)
         When to repeat fitting, and weighing and drawing candidates: see `milestone`.
     longest : int
@@ -161,7 +161,7 @@ class Calibration:
     candidates_within: Candidates = field(default_factory=lambda: Candidates(entries=200_000, climbing=None))
     exploring: Exploring = field(default_factory=Exploring)
     initial: int = 8
-    initial_most: int = 28
+    initial_parameters: int = 20
     refit: tuple[int, float] = (400, 1.4)
     refresh: tuple[int, float] = (2000, 1.05)
     longest: int = 100
@@ -172,7 +172,7 @@ class Calibration:
 
     def first(self, space: Space) -> int:
         """How many answers, or trials out, the first fit waits for."""
-        return min(self.initial + max(space.groups) + 1, self.initial_most)
+        return self.initial + min(max(space.groups) + 1, self.initial_parameters)
 
     def asks_by(self, space: Space, is_moving: bool) -> Rule:
         """The rule that scores what could be asked for next."""
