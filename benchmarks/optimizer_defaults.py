@@ -27,7 +27,7 @@ from noregret import UCB, Constant, ExpectedImprovement  # noqa: E402
 from noregret.optimizer.calibration import Calibration  # noqa: E402
 from noregret.optimizer.choosing.improvement import SaturatedImprovement  # noqa: E402
 from noregret.optimizer.choosing.widths import FittedWidth  # noqa: E402
-from noregret.optimizer.fitting.fit import FitMatern  # noqa: E402
+from noregret.optimizer.fitting.matern import FitMatern  # noqa: E402
 from noregret.optimizer.fitting.scaling import RobustScale  # noqa: E402
 from noregret.optimizer.fitting.weights import Equal, StudentT  # noqa: E402
 

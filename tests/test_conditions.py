@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from noregret import Choice, Float, Int, Optimizer
 from noregret.optimizer.choosing.candidates import loosened
 from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.fitting.fit import FitMatern
+from noregret.optimizer.fitting.matern import FitMatern
 from noregret.optimizer.spaces.space import Product
 
 NESTED = {

@@ -18,7 +18,9 @@ from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibration, View
 from noregret.optimizer.choosing.candidates import Candidates
 from noregret.optimizer.drifting.pace import Pace, recent
 from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.fitting.fit import CENTRE, Fit, FitMatern, _Likelihood, log_likelihood
+from noregret.optimizer.fitting.fit import CENTRE, Fit
+from noregret.optimizer.fitting.likelihood import Likelihood, log_likelihood
+from noregret.optimizer.fitting.matern import FitMatern
 from noregret.optimizer.fitting.weights import Equal, StudentT
 
 LINE = {"x": Float(0, 1)}
@@ -174,7 +176,7 @@ def aged(count=12, seed=0):
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_the_slope_of_the_likelihood_with_ages(parts):
-    likelihood, rng = _Likelihood(aged(), np.ones(12)), np.random.default_rng(1)
+    likelihood, rng = Likelihood(aged(), np.ones(12)), np.random.default_rng(1)
     theta = np.log([0.4, 0.7, *[1.2, 0.5][:parts], 6.0, 0.4])
     for _ in range(3):
         at = theta + 0.3 * rng.standard_normal(theta.size)
@@ -199,7 +201,7 @@ def test_the_likelihood_of_pooled_measurements_is_that_of_all_of_them(additive):
     noise = np.diag(evidence.variance(fit.noise**2) / trust)
     expected = multivariate_normal(np.zeros(40), covariance + noise).logpdf(evidence.values)
     assert log_likelihood(evidence, trust, fit) == pytest.approx(expected)
-    likelihood = _Likelihood(evidence, trust)
+    likelihood = Likelihood(evidence, trust)
     assert check_grad(lambda t: likelihood(t)[0], lambda t: likelihood(t)[1], fit.theta) < 1e-3
     changing = replace(fit, half_life=8.0)
     age = np.arange(40)

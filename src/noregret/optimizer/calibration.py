@@ -29,7 +29,9 @@ from noregret.optimizer.choosing.exploring import Exploring
 from noregret.optimizer.choosing.improvement import AMONG_NAMES, SaturatedImprovement
 from noregret.optimizer.choosing.widths import SimultaneousWidth
 from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.fitting.fit import Fit, FitMatern, log_likelihood
+from noregret.optimizer.fitting.fit import Fit
+from noregret.optimizer.fitting.likelihood import log_likelihood
+from noregret.optimizer.fitting.matern import FitMatern
 from noregret.optimizer.fitting.scaling import Logarithms, RobustScale, Scale
 from noregret.optimizer.fitting.weights import Equal, StudentT, Weighing, surprising
 from noregret.optimizer.spaces.space import Space
