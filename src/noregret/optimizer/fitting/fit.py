@@ -7,10 +7,8 @@ The model of standardised measurements z at points x is
 with k Matern 5/2 of all parameters, k_1 the average over the parameters of Matern 5/2 of one alone, a lengthscale per
 parameter, which both share, and the trust w given (see `weights`). Where parameters act one by one, k_1 explains f,
 and every measurement tells about it wherever the other parameters were. k_r is k with far shorter lengthscales, for a
-top that is sharper than the rest of f; mostly r is 0. The log likelihood of all measurements is
-that of the points' pooled averages plus that of the scatter within the points, so its cost is that of the distinct
-points: u^3, and u^2 for each parameter. Where points have an age, f changes: both kernels are multiplied by
-2^(-|age - age'| / (2 h)), so that half of the variance of f is new after a half-life h.
+top that is sharper than the rest of f; mostly r is 0. Where points have an age, f changes: all kernels are multiplied
+by 2^(-|age - age'| / (2 h)), so that half of the variance of f is new after a half-life h.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Likelihood: how likely the measurements are under a fit, and in which direction they would be likelier."""
+"""Likelihood: how likely the measurements are under a fit, and in which direction they would be likelier.
+
+The log likelihood of all measurements is that of the points' pooled averages plus that of the scatter within the
+points, so its cost is that of the distinct points: u^3, and u^2 for each parameter.
+"""
 
 from __future__ import annotations
 
