@@ -2,8 +2,8 @@
 
 A number is followed by a comment with its name, as in ``26<!-- million.seconds -->``. A block of output is preceded by
 one, as in ``<!-- output: demo -->``. Names and numbers come from the files of benchmarks/results: measured.json as it
-stands, and peers.csv as mean ranks, ``rank.50.spikes.noregret``, and CPU seconds of a run, ``seconds.50.noregret``; and
-from the page of bbob-noisy, mean ranks at 50 evaluations per dimension, ``bbob.50.uniform.noregret``.
+stands, peers.csv as mean ranks, ``rank.50.spikes.noregret``, and CPU seconds of a run, ``seconds.50.noregret``, and
+noisy.csv as mean ranks at 50 evaluations per dimension, ``bbob.50.uniform.noregret``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.noisy import results as noisy
+from benchmarks.noisy.functions import KINDS
+from benchmarks.noisy.optimisers import ON_ALL
+from benchmarks.noisy.ranks import mean_ranks as ranks_on_suite
 from benchmarks.peers import results
 from benchmarks.peers.ranks import mean_ranks
 from benchmarks.peers.worlds import NOISES
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "benchmarks" / "results" / "measured.json"
-SUITE = ROOT / "docs" / "noisy_suite.md"
 NUMBER = re.compile(r"[\d.,]*\d(?=<!-- ([\w.-]+) -->)")
 OUTPUT = re.compile(r"(?<=<!-- output: )(\w+)( -->\n+```text\n).*?(?=```)", re.DOTALL)
 BUDGETS = (50, 200)
@@ -51,7 +54,7 @@ def numbers() -> dict[str, str]:
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))
     found = {f"{name}.{key}": f"{value:,}" for name, entry in measured.items() for key, value in entry.items()
              if isinstance(value, int | float)}  # fmt: skip
-    return found | _of_peers() | _of_suite(SUITE.read_text(encoding="utf-8"))
+    return found | _of_peers() | _of_suite()
 
 
 def _of_peers() -> dict[str, str]:
@@ -63,14 +66,14 @@ def _of_peers() -> dict[str, str]:
     return found
 
 
-def _of_suite(page: str) -> dict[str, str]:
+def _of_suite() -> dict[str, str]:
     """Mean ranks by the recommended point of the optimisers that were run on all of bbob-noisy."""
-    table = page.split("## Mean rank by the recommended point", 1)[1].split("| 50 d evaluations |", 1)[1]
-    head, _, *rows = table.split("\n\n", 1)[0].splitlines()
-    kinds = [cell.split()[0] for cell in head.split("|") if cell.strip()]
-    cells = [[cell.split()[0] for cell in row.strip("| ").split("|")] for row in rows]
-    return {f"bbob.50.{kind}.{peer}": f"{float(rank):.1f}" for peer, *ranks in cells
-            for kind, rank in zip(kinds, ranks, strict=True)}  # fmt: skip
+    lines, found = noisy.lines(noisy.read()), {}
+    lines = [line for line in lines if line["evaluations"] == 50 * line["dimension"]]
+    for kind in KINDS:
+        ranks, _ = ranks_on_suite([line for line in lines if line["kind"] == kind], ON_ALL, "recommended")
+        found |= {f"bbob.50.{kind}.{peer}": f"{rank.mean:.1f}" for peer, rank in zip(ON_ALL, ranks, strict=True)}
+    return found
 
 
 def _seconds(rows: list[results.Row], peer: str, budget: int) -> float:

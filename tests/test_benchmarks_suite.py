@@ -21,7 +21,9 @@ from benchmarks.noisy.functions import NOISES as SUITE_NOISES  # noqa: E402
 from benchmarks.noisy.optimisers import AskTell  # noqa: E402
 from benchmarks.noisy.page import write  # noqa: E402
 from benchmarks.noisy.ranks import mean_ranks, shares_reached, to_one_end  # noqa: E402
-from benchmarks.noisy.running import Cell, Recorder, Spent  # noqa: E402
+from benchmarks.noisy.results import read as kept_runs  # noqa: E402
+from benchmarks.noisy.results import write as keep  # noqa: E402
+from benchmarks.noisy.running import Cell, Note, Recorder, Spent  # noqa: E402
 from benchmarks.peers.adapters import Random  # noqa: E402
 
 from noregret.optimizer.spaces.space import Product  # noqa: E402
@@ -147,11 +149,11 @@ def test_a_recorder_notes_true_values_at_its_readings_and_then_stops():
     with pytest.raises(Spent):
         optimiser.optimise(recorder)
     early, late = recorder.notes
-    assert (early["evaluations"], late["evaluations"]) == (2, 6)
+    assert (early.evaluations, late.evaluations) == (2, 6)
     points = [point for _, point in optimiser.peer.seen]
-    assert late["evaluated"] == min(point.sum() for point in points)
-    assert late["recommended"] == min(optimiser.peer.seen)[1].sum()
-    assert early["evaluated"] == min(point.sum() for point in points[:2])
+    assert late.evaluated == min(point.sum() for point in points)
+    assert late.recommended == min(optimiser.peer.seen)[1].sum()
+    assert early.evaluated == min(point.sum() for point in points[:2])
 
 
 def test_slow_optimisers_are_run_on_the_stated_part():
@@ -159,6 +161,25 @@ def test_slow_optimisers_are_run_on_the_stated_part():
     assert Cell("botorch-ucb", 101, 2, 1).readings(100)[-1] == 50
     assert Cell("botorch-ucb", 101, 5, 1).readings(100)[-1] == 10
     assert Cell("botorch-ucb", 101, 10, 1).readings(100) == []
+
+
+def test_runs_are_kept_in_one_table(tmp_path):
+    path = tmp_path / "new" / "noisy.csv"
+    assert kept_runs(path) == {}
+    runs = {
+        Cell("random", 101, 2, 1): [Note(2, 12.345, 1e-9, 0.5), Note(4, 0.0, 0.0, 1.25)],
+        Cell("cma-es", 130, 10, 3): [Note(10, 3.0, 2.0, 1e-5)],
+    }
+    keep(runs, path)
+    again = kept_runs(path)
+    assert list(again) == sorted(runs)
+    assert again[Cell("random", 101, 2, 1)] == [
+        Note(2, pytest.approx(12.345, rel=1e-3), 1e-9, 0.5),
+        Note(4, 0, 0, 1.25),
+    ]
+    keep(again, path)
+    assert kept_runs(path) == again
+    assert [file.name for file in path.parent.iterdir()] == ["noisy.csv"]
 
 
 def reading(optimiser, number, instance, recommended, evaluations=20):

@@ -20,7 +20,11 @@ Real-Parameter Black-Box Optimization Benchmarking 2009: Noisy Functions Definit
 measurements are expensive. This page is made by
 
     python -m benchmarks.noisy_suite
+    python -m benchmarks.noisy_suite --optimisers botorch-lognei botorch-ucb optuna-gp --dimensions 2 --instances 1 \\
+        --functions 107 108 109 116 117 118 128 129 130 --longest 50
     python -m benchmarks.noisy_suite --table docs/noisy_suite.md
+
+and every reading of every run is in `benchmarks/results/noisy.csv`.
 
 **Problems.** 30 functions in 2, 3, 5 and 10 dimensions, instances 1 to 3; the first table says how much of that
 was run, and how far. The kinds of noise alternate: Gauss,
@@ -33,12 +37,12 @@ generator of our own, so that every optimiser meets the same draws at its n-th e
 suite's draws the values are the suite's to 12 digits.
 [Why not the suite's draws](decisions/0093-the-noise-of-bbob-noisy.md).
 
-**Optimisers**, as in [the other comparison](peers.md). noregret: `Optimizer` with its defaults. cma-es: `cma` with its
-noise handling, from a random point with a step of a fifth of the box, restarted with twice the population; it
-recommends the mean of its last generation. cma-es-plain: the same without noise handling. optuna-tpe, optuna-gp,
-random: the luckiest measurement is recommended. botorch-lognei, botorch-ucb: a fit before every question; the largest
-posterior mean among the measured points is recommended. BoTorch and optuna-gp are run on a part of the functions, to at
-most 50 evaluations per dimension in 2 dimensions and 10 in 5.
+**Optimisers**, as in [the other comparison](peers.md), in the versions that the extra `peers` asks for. noregret:
+`Optimizer` with its defaults. cma-es: `cma` with its noise handling, from a random point with a step of a fifth of the
+box, restarted with twice the population; it recommends the mean of its last generation. cma-es-plain: the same without
+noise handling. optuna-tpe, optuna-gp, random: the luckiest measurement is recommended. botorch-lognei, botorch-ucb: a
+fit before every question; the largest posterior mean among the measured points is recommended. BoTorch and optuna-gp
+are run on a part of the functions, to at most 50 evaluations per dimension in 2 dimensions and 10 in 5.
 
 **Measures.** One run serves all budgets, as it is read on the way; no optimiser knows them. `recommended` is the true
 value of the point that the optimiser recommends at that moment, less the least one; `evaluated` is the least true value

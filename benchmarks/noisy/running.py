@@ -1,13 +1,11 @@
-"""One run of one optimiser on one function, and the small file that keeps it."""
+"""One run of one optimiser on one function, and the readings on its way."""
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,15 +24,23 @@ class Cell(NamedTuple):
     dimension: int
     instance: int
 
-    @property
-    def file(self) -> str:
-        return f"{self.optimiser}.f{self.number}.d{self.dimension}.i{self.instance}.json"
+    def __str__(self) -> str:
+        return f"{self.optimiser} on f{self.number}, d = {self.dimension}, instance {self.instance}"
 
     def readings(self, longest: int) -> list[int]:
         """Evaluations per dimension at which it is read, up to the longest; none where it is left out."""
         if self.optimiser in ON_A_PART:
             longest = min(longest, PART.get(self.dimension, 0))
         return [reading for reading in PER_DIMENSION if reading <= longest]
+
+
+class Note(NamedTuple):
+    """What a run has come to: the gaps of the recommended and of the best measured point, and CPU seconds so far."""
+
+    evaluations: int
+    recommended: float
+    evaluated: float
+    seconds: float
 
 
 class Spent(Exception):
@@ -52,7 +58,7 @@ class Recorder:
     evaluations: int = 0
     best_evaluated: float = math.inf
     seconds: float = 0.0
-    notes: list[dict[str, float]] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     since: float = field(default_factory=time.process_time)
 
     def __call__(self, point: Point) -> float:
@@ -71,11 +77,10 @@ class Recorder:
 
     def _note(self) -> None:
         recommended = self.function.gap(self.optimiser.recommended())
-        note = {"evaluations": self.evaluations, "recommended": recommended, "evaluated": self.best_evaluated}
-        self.notes.append(note | {"seconds": self.seconds})
+        self.notes.append(Note(self.evaluations, recommended, self.best_evaluated, self.seconds))
 
 
-def play(cell: Cell, longest: int) -> list[dict[str, float]]:
+def play(cell: Cell, longest: int) -> list[Note]:
     """The notes of one run."""
     function = NoisyFunction(cell.number, cell.dimension, cell.instance)
     chosen = optimiser(cell.optimiser, function, cell.instance)
@@ -87,29 +92,3 @@ def play(cell: Cell, longest: int) -> list[dict[str, float]]:
     except Spent:
         return recorder.notes
     raise RuntimeError(f"{cell.optimiser} stopped after {recorder.evaluations} evaluations of {readings[-1]}")
-
-
-def keep(folder: Path, cell: Cell, longest: int) -> None:
-    """Play a run and write it to its file, whole or not at all."""
-    record = cell._asdict() | {"longest": longest, "notes": play(cell, longest)}
-    unfinished = (folder / cell.file).with_suffix(".unfinished")
-    unfinished.write_text(json.dumps(record), encoding="utf-8")
-    unfinished.rename(folder / cell.file)
-
-
-def is_kept(folder: Path, cell: Cell, longest: int) -> bool:
-    """Whether this run is there, at least as long."""
-    file = folder / cell.file
-    return file.exists() and json.loads(file.read_text(encoding="utf-8"))["longest"] >= longest
-
-
-def read(folder: Path) -> list[dict[str, Any]]:
-    """Every reading of every run that is there, with what it is a reading of."""
-    records = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
-    return [_facts(record) | note for record in records for note in record["notes"]]
-
-
-def _facts(record: dict[str, Any]) -> dict[str, Any]:
-    function = NoisyFunction(record["number"], record["dimension"], record["instance"])
-    names = ("optimiser", "number", "dimension", "instance")
-    return {name: record[name] for name in names} | {"kind": function.kind, "severe": function.severe}
