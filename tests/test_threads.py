@@ -137,6 +137,38 @@ def test_overlapping_blocks_of_two_threads():
     assert set(setting()) == {2}
 
 
+def test_where_every_thread_has_its_own_setting_each_puts_back_its_own(monkeypatch):
+    """As with the OpenMP BLAS of PyTorch: what another thread sets is not seen here."""
+
+    class Setting(threading.local):
+        number = 2  # of every thread, until it sets its own
+
+    own, seen = Setting(), {}
+    switches = ([], [(lambda: own.number, lambda number: setattr(own, "number", number))])
+    monkeypatch.setattr("noregret.belief.numerics.threads._switches", lambda: switches)
+    second_is_in, first_is_out = threading.Event(), threading.Event()
+
+    def second():
+        own.number = 4
+        with threads_for(WORK):
+            second_is_in.set()
+            first_is_out.wait(10)
+            seen["inside"] = own.number
+        seen["after"] = own.number
+
+    other = threading.Thread(target=second)
+    with threads_for(WORK):
+        other.start()
+        assert second_is_in.wait(10)
+        with threads_for(WORK):
+            assert own.number == 1
+        assert own.number == 1
+    assert own.number == 2
+    first_is_out.set()
+    other.join()
+    assert seen == {"inside": 1, "after": 4}
+
+
 def test_a_thread_that_was_inside_does_not_keep_others_from_their_own_setting():
     """It is still alive afterwards, and the user of another thread changes the number."""
     is_out, done = threading.Event(), threading.Event()
