@@ -14,6 +14,7 @@ from noregret.decision.rules import ExpectedImprovement
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.candidates import sobol
 from noregret.optimizer.choosing.exploring import Kind, Score, hole, sought
+from noregret.optimizer.choosing.looking import known_of_arms
 from noregret.optimizer.comparing.baseline import SHARE, is_worth_measuring
 from noregret.optimizer.condensing import Belief
 from noregret.optimizer.constraining.margins import FAINT, Margins, log_chances, log_chances_at
@@ -205,8 +206,8 @@ class Asking:
 
     def _improvement(self, belief: Belief, fit: Fit, margins: Margins, arms: Ints, rng: Rng) -> Score:
         """ln(expected improvement on the best of the arms * P(feasible)) at points, if f had another fit."""
-        other = belief.under(fit.kernel(np.array(self._tracker.space.groups)))
-        best = belief.arms[arms[[np.argmax(other.predict(belief.arms[arms])[0])]]]
+        other = known_of_arms(belief.under(fit.kernel(np.array(self._tracker.space.groups))))
+        best = belief.arms[arms[[np.argmax(other.at(belief.arms[arms]).mean)]]]
         rule = ExpectedImprovement(self._calibration.exploring.margin * fit.size)
 
         def score(points: Floats) -> Floats:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from noregret.belief.drift.varying import VaryingPosterior
 from noregret.belief.exact import ExactPosterior
 from noregret.belief.posterior import Floats
 
@@ -52,3 +53,8 @@ class Looked:
             lifted[:, new] = self._belief.lifted(arms[new])
         moved: ExactPosterior = self._belief.at(arms, lifted)
         return moved
+
+
+def known_of_arms(belief: ExactPosterior | VaryingPosterior) -> Looked | VaryingPosterior:
+    """The belief, which becomes one of other arms at little cost where these are its own."""
+    return belief if isinstance(belief, VaryingPosterior) else Looking(belief).looked()

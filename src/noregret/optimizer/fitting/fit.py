@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from noregret.belief.kernels import Columns, Kernel, Matern
+from noregret.belief.kernels import Kernel, Matern
 from noregret.belief.posterior import Floats, Ints
+from noregret.optimizer.fitting.additive import Additive
 from noregret.optimizer.fitting.evidence import Evidence
 
 CENTRE = 2.0
@@ -54,13 +55,8 @@ class Fit:
             joint += self.detail**2 * Matern(2.5, tuple(SHARPER * each for each in lengthscales))
         if not self.additive:
             return joint
-        share = self.additive**2 / len(self.lengthscales)
-        return sum((share * alone for alone in self._alone(groups)), start=joint)
-
-    def _alone(self, groups: Ints) -> list[Kernel]:
-        """Matern 5/2 of each parameter."""
         columns = [tuple(np.flatnonzero(groups == group).tolist()) for group in range(len(self.lengthscales))]
-        return [Columns(Matern(2.5, length), its) for length, its in zip(self.lengthscales, columns, strict=True)]
+        return joint + self.additive**2 * Additive(self.lengthscales, tuple(columns))
 
     def covariance(self, evidence: Evidence) -> Floats:
         """Prior covariance of f at the points of the evidence, each at its time, (u, u)."""
