@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from noregret.belief.distances import in_pieces
-from noregret.belief.kernels import Kernel, Matern
+from noregret.belief.kernels import Columns, Kernel, Matern
 from noregret.belief.posterior import Floats
 
 FAR = 300.0
@@ -37,7 +37,7 @@ class Additive(Kernel):
             if len(columns) == 1:
                 total += _along_a_line(X[:, columns[0]], Y[:, columns[0]], lengthscale, room)
             else:
-                total += Matern(2.5, lengthscale)(X[:, columns], Y[:, columns])
+                total += Columns(Matern(2.5, lengthscale), columns)(X, Y)
         total /= len(self.columns)
         return total
 
