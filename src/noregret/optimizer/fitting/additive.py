@@ -11,8 +11,8 @@ from noregret.belief.distances import in_pieces
 from noregret.belief.kernels import Columns, Kernel, Matern
 from noregret.belief.posterior import Floats
 
-FAR = 300.0
-"""Exponentials of larger numbers might overflow when they are multiplied."""
+FAR = 100.0
+"""Products of the exponentials and squares of larger numbers might overflow, and would be rounded too much."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,16 @@ class Additive(Kernel):
         return np.asarray(in_pieces(self._piece, X, Y))
 
     def _piece(self, X: Floats, Y: Floats) -> Floats:
-        total, room = np.zeros((len(X), len(Y))), np.empty((3, len(X), len(Y)))
-        for lengthscale, columns in zip(self.lengthscales, self.columns, strict=True):
-            if len(columns) == 1:
-                total += _along_a_line(X[:, columns[0]], Y[:, columns[0]], lengthscale, room)
-            else:
-                total += Columns(Matern(2.5, lengthscale), columns)(X, Y)
+        total = np.zeros((len(X), len(Y)))
+        lines = [i for i, columns in enumerate(self.columns) if len(columns) == 1]
+        along, units = [self.columns[i][0] for i in lines], math.sqrt(5) / np.array(self.lengthscales)[lines, None]
+        x, y = (X.T[along] - 0.5) * units, (Y.T[along] - 0.5) * units
+        if max(np.abs(x).max(initial=0.0), np.abs(y).max(initial=0.0)) <= FAR:
+            _add_along_lines(total, x, y)
+        else:
+            lines = []
+        for i in set(range(len(self.columns))).difference(lines):
+            total += Columns(Matern(2.5, self.lengthscales[i]), self.columns[i])(X, Y)
         total /= len(self.columns)
         return total
 
@@ -45,27 +49,22 @@ class Additive(Kernel):
         return np.ones(len(X))
 
 
-def _along_a_line(x: Floats, y: Floats, lengthscale: float, room: Floats) -> Floats:
-    """Matern 5/2 of numbers, (n,), (m,) -> (n, m) or (n, 1) if all y are one, by n + m exponentials instead of n m.
+def _add_along_lines(total: Floats, x: Floats, y: Floats) -> None:
+    """Add Matern 5/2 of the numbers in each of p rows to the total, (p, n), (p, m), (n, m), in lengthscales / sqrt(5).
 
-    With x and y in lengthscales over sqrt(5) it is (1 + z + z^2 / 3) exp(-z) at z = |x - y|, and exp(-z) is the smaller
-    one of exp(x) exp(-y) and exp(y) exp(-x). ``room`` is for the steps, (3, n, m).
+    It is (1 + z + z^2 / 3) exp(-z) at z = |x - y|. Without the bars it is right where x > y, and too large elsewhere;
+    and it is a sum of three products of a number of x and one of y: n + m exponentials for n m of them.
     """
-    x, y = x * (math.sqrt(5) / lengthscale), y * (math.sqrt(5) / lengthscale)
-    if len(y) > 1 and (y == y[0]).all():  # as a context is, of all candidates
-        y, room = y[:1], room[:, :, :1]
-    if max(np.abs(x).max(initial=0.0), np.abs(y).max(initial=0.0)) > FAR:
-        return np.asarray(Matern(2.5, math.sqrt(5))(x[:, None], y[:, None]))
-    z, faded, other = room
-    grown, other_grown = np.exp(x)[:, None], np.exp(y)
-    np.multiply(grown, 1 / other_grown, out=faded)
-    np.multiply(1 / grown, other_grown, out=other)
-    np.minimum(faded, other, out=faded)
-    np.subtract(x[:, None], y, out=z)
-    np.abs(z, out=z)
-    np.multiply(z, 1 / 3, out=other)
-    other += 1
-    other *= z
-    other += 1
-    faded *= other
-    return np.asarray(faded)
+    x, y, both = np.stack([x, -x], axis=1), np.stack([y, -y], axis=1), np.empty((2, *total.shape))
+    for of_x, of_y in zip(_left(x), _right(y), strict=True):
+        total += np.minimum(*np.matmul(of_x, of_y, out=both), out=both[0])
+
+
+def _left(x: Floats) -> Floats:
+    """The factors of (1 + z + z^2 / 3) exp(-z) at z = x - y that x has, (..., n) -> (..., n, 3)."""
+    return np.stack([1 + x + x * x / 3, -1 - x * (2 / 3), np.full_like(x, 1 / 3)], axis=-1) * np.exp(-x)[..., None]
+
+
+def _right(y: Floats) -> Floats:
+    """Those that y has, (..., m) -> (..., 3, m)."""
+    return np.stack([np.ones_like(y), y, y * y], axis=-2) * np.exp(y)[..., None, :]
