@@ -708,10 +708,12 @@ def test_points_that_were_looked_at_become_arms_without_being_computed_again():
     belief.update([1, 4, 4, 7], [0.5, 1.0, 0.8, -1.0])
     looking, points, later = Looking(belief), rng.random((20, 2)), rng.random((3, 2))
     np.testing.assert_allclose(looking.predict(points), belief.predict(points), atol=1e-12)
-    known = looking.looked()
     arms = np.vstack([points[5:], belief.arms[3:], later])
     looked.clear()
-    moved = known.at(arms)
+    np.testing.assert_allclose(looking.predict(arms[:-3]), belief.predict(arms[:-3]), atol=1e-12)
+    assert sum(n for n in looked if n > 1) == len(arms) - 3  # those that the belief itself was asked about
+    looked.clear()
+    moved = looking.at(arms)
     assert sum(n for n in looked if n > 1) == 3
     expected = belief.at(arms)
     for part in (moved, expected):

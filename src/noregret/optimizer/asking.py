@@ -10,15 +10,15 @@ import numpy as np
 
 from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.decision.playing import child
-from noregret.decision.rules import ExpectedImprovement
+from noregret.decision.rules import log_expected_improvement
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.candidates import sobol
 from noregret.optimizer.choosing.exploring import Kind, Score, hole, sought
-from noregret.optimizer.choosing.looking import known_of_arms
+from noregret.optimizer.choosing.looking import looking
 from noregret.optimizer.comparing.baseline import SHARE, is_worth_measuring
 from noregret.optimizer.condensing import Belief
 from noregret.optimizer.constraining.margins import FAINT, Margins, log_chances, log_chances_at
-from noregret.optimizer.constraining.questions import POSSIBLE, among, among_likely, question_scores, recommended
+from noregret.optimizer.constraining.questions import POSSIBLE, among_likely, question_scores, recommended
 from noregret.optimizer.fitting.fit import Fit
 from noregret.optimizer.history import History
 from noregret.optimizer.spaces.contexts import brought
@@ -201,18 +201,17 @@ class Asking:
         """Where the improvement on the best of the arms would be largest, if f were not what was fitted, (d,)."""
         space, highest = self._tracker.space, float(belief.mean[arms].max())
         fit = self._calibration.exploring.doubting(kind, self._tracker.calibrated.fit, highest)
-        score = self._improvement(belief, fit, margins, arms, rng)
+        score = self._improvement(belief, fit, margins, arms)
         return sought(space, belief.arms[arms], np.array(fit.lengthscales)[list(space.groups)], score, rng)
 
-    def _improvement(self, belief: Belief, fit: Fit, margins: Margins, arms: Ints, rng: Rng) -> Score:
+    def _improvement(self, belief: Belief, fit: Fit, margins: Margins, arms: Ints) -> Score:
         """ln(expected improvement on the best of the arms * P(feasible)) at points, if f had another fit."""
-        other = known_of_arms(belief.under(fit.kernel(np.array(self._tracker.space.groups))))
-        best = belief.arms[arms[[np.argmax(other.at(belief.arms[arms]).mean)]]]
-        rule = ExpectedImprovement(self._calibration.exploring.margin * fit.size)
+        other = looking(belief.under(fit.kernel(np.array(self._tracker.space.groups))))
+        incumbent = float(other.predict(belief.arms[arms])[0].max()) + self._calibration.exploring.margin * fit.size
 
         def score(points: Floats) -> Floats:
-            with_best = among(other.at(np.vstack([best, points])), np.zeros(1, dtype=np.intp))
-            return np.asarray(rule(with_best, rng)[1:] + log_chances_at(margins, points))
+            mean, std = other.predict(points)
+            return np.asarray(log_expected_improvement(mean - incumbent, std) + log_chances_at(margins, points))
 
         return score
 

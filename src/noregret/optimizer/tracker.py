@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from noregret.belief.drift.varying import VaryingPosterior
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated, Calibration
-from noregret.optimizer.choosing.looking import Looked, Looking
+from noregret.optimizer.choosing.looking import looking
 from noregret.optimizer.condensing import Belief, conditioned, essential
 from noregret.optimizer.constraining.constraint import Constraint
 from noregret.optimizer.constraining.margins import Margins, Side
@@ -70,7 +69,7 @@ class Tracker:
         self._calibrated: Calibrated | None = None  # the same, its views in the order of the last weighing
         self._weighed: _Weighed | None = None
         self._measured: Belief | None = None  # at the points that were weighed
-        self._looked: Looked | VaryingPosterior | None = None  # the same, and what it said of the candidates
+        self._looked: Belief | None = None  # the same, and what it said of the candidates
         self._belief: Belief | None = None
         self._candidates = np.empty((0, len(history.space.groups)))
         self._arms: dict[int, int] = {}  # the arm of each point that has one
@@ -250,14 +249,13 @@ class Tracker:
         assert self._measured is not None
         rng, fit = np.random.default_rng(child(self._seed, 1, stop)), self._calibrated.fit
         lengthscales = np.array(fit.lengthscales)[list(self.space.groups)]
-        known = self._measured if isinstance(self._measured, VaryingPosterior) else Looking(self._measured)
+        self._looked = looking(self._measured)
         margins = [side.measured(self._fitted_key, stop) for side in self._sides]
-        measured = penalised(cast(Belief, known), margins)
+        measured = penalised(self._looked, margins)
         calibration, is_within = self._calibration, isinstance(self.space, Within)
         candidates = calibration.candidates_within if is_within else calibration.candidates
         drawn = candidates(self.space, measured, lengthscales, rng)
         self._candidates = np.vstack([self._baseline(), drawn])
-        self._looked = known.looked() if isinstance(known, Looking) else known
         self._build(needed)
 
     def _baseline(self) -> Floats:

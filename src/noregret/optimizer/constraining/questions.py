@@ -47,13 +47,8 @@ def penalised(belief: Belief, margins: Margins) -> Posterior:
     return cast(Posterior, Constrained(belief, margins)) if margins else belief
 
 
-def among(belief: Belief, pulled: Ints) -> Posterior:
-    """The belief with these arms as all that counts as pulled."""
-    return cast(Posterior, Constrained(belief, [], pulled))
-
-
 def among_likely(belief: Belief, margins: Margins, here: Ints | None = None) -> Posterior:
-    """The same, and what is likely feasible, or else the likeliest, is all that counts as pulled.
+    """The belief with what is likely feasible, or else the likeliest, as all that counts as pulled.
 
     In a context every arm that is ``here`` counts as pulled before that: few or none of them have been, but what was
     measured in other contexts tells about them.

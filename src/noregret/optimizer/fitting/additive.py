@@ -57,7 +57,8 @@ def _add_along_lines(total: Floats, x: Floats, y: Floats) -> None:
     """
     x, y, both = np.stack([x, -x], axis=1), np.stack([y, -y], axis=1), np.empty((2, *total.shape))
     for of_x, of_y in zip(_left(x), _right(y), strict=True):
-        total += np.minimum(*np.matmul(of_x, of_y, out=both), out=both[0])
+        np.matmul(of_x, of_y, out=both)
+        total += np.minimum(both[0], both[1], out=both[0])
 
 
 def _left(x: Floats) -> Floats:
