@@ -169,7 +169,7 @@ class Calibration:
     longest: int = 100
     ask_pace: tuple[int, float, float] = (100, 1.2, 200)
     alternations: int = 3
-    most: int = 400
+    most: int = 300
     exact: int = 500
 
     def first(self, space: Space) -> int:
