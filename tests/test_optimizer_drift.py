@@ -254,7 +254,7 @@ def test_recalling_is_living_through():
     recalled.recall(arms[places], values, noise, np.arange(9.0), 9)
     np.testing.assert_allclose(recalled.mean, lived.mean)
     np.testing.assert_allclose(recalled.std, lived.std)
-    np.testing.assert_allclose(lived.under(SquaredExponential(0.4), lived.pulled).mean, lived.mean[lived.pulled])
+    np.testing.assert_allclose(lived.under(SquaredExponential(0.4)).mean, lived.mean[lived.pulled])
     np.testing.assert_array_equal(lived.ages, np.arange(9, 0, -1))
 
 

@@ -209,12 +209,11 @@ class ExactPosterior:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
         return self._conditioning.covariance(first, second)
 
-    def under(self, kernel: Kernel, arms: Ints) -> Self:
-        """What the rewards of these pulled arms would say about them if f had another kernel."""
-        names, (averages, noise) = self._conditioning.pulls.arms, self.pooled
-        kept = np.flatnonzero(np.isin(names, arms))
-        other: Self = ExactGP(kernel, self.ridge).prior(self._arms[names[kept]])
-        other.update(np.arange(kept.size), averages[kept], noise=noise[kept] / self.ridge)
+    def under(self, kernel: Kernel) -> Self:
+        """What the same rewards would say about the pulled arms if f had another kernel."""
+        (averages, noise), pulled = self.pooled, self.pulled
+        other: Self = ExactGP(kernel, self.ridge).prior(self._arms[pulled])
+        other.update(np.arange(len(averages)), averages, noise=noise / self.ridge)
         return other
 
     def copy(self) -> Self:

@@ -16,7 +16,7 @@ from noregret.optimizer.choosing.candidates import sobol
 from noregret.optimizer.choosing.exploring import Kind, Score, hole, sought
 from noregret.optimizer.choosing.looking import looking
 from noregret.optimizer.comparing.baseline import SHARE, is_worth_measuring
-from noregret.optimizer.condensing import Belief, telling
+from noregret.optimizer.condensing import Belief
 from noregret.optimizer.constraining.margins import FAINT, Margins, log_chances, log_chances_at
 from noregret.optimizer.constraining.questions import POSSIBLE, among_likely, question_scores, recommended
 from noregret.optimizer.fitting.fit import Fit
@@ -199,21 +199,14 @@ class Asking:
 
     def _doubtful(self, kind: Kind, belief: Belief, margins: Margins, arms: Ints, rng: Rng) -> Floats:
         """Where the improvement on the best of the arms would be largest, if f were not what was fitted, (d,)."""
-        space, exploring, highest = self._tracker.space, self._calibration.exploring, float(belief.mean[arms].max())
-        fit = exploring.doubting(kind, self._tracker.calibrated.fit, highest)
-        lengthscales = np.array(fit.lengthscales)[list(space.groups)]
-        heeded = telling(belief, lengthscales, exploring.heeded)
-        known = np.setdiff1d(arms, np.setdiff1d(belief.pulled, heeded))
-        starts = known if known.size else arms
-        score = self._improvement(belief, fit, margins, heeded, starts)
-        return sought(space, belief.arms[starts], lengthscales, score, rng)
+        space, highest = self._tracker.space, float(belief.mean[arms].max())
+        fit = self._calibration.exploring.doubting(kind, self._tracker.calibrated.fit, highest)
+        score = self._improvement(belief, fit, margins, arms)
+        return sought(space, belief.arms[arms], np.array(fit.lengthscales)[list(space.groups)], score, rng)
 
-    def _improvement(self, belief: Belief, fit: Fit, margins: Margins, heeded: Ints, arms: Ints) -> Score:
-        """ln(expected improvement on the best of the arms * P(feasible)) at points, if f had another fit.
-
-        The rewards of the arms that are heeded are all that counts.
-        """
-        other = looking(belief.under(fit.kernel(np.array(self._tracker.space.groups)), heeded))
+    def _improvement(self, belief: Belief, fit: Fit, margins: Margins, arms: Ints) -> Score:
+        """ln(expected improvement on the best of the arms * P(feasible)) at points, if f had another fit."""
+        other = looking(belief.under(fit.kernel(np.array(self._tracker.space.groups))))
         incumbent = float(other.predict(belief.arms[arms])[0].max()) + self._calibration.exploring.margin * fit.size
 
         def score(points: Floats) -> Floats:

@@ -169,7 +169,7 @@ class Calibration:
     longest: int = 100
     ask_pace: tuple[int, float, float] = (100, 1.2, 200)
     alternations: int = 3
-    most: int = 300
+    most: int = 250
     exact: int = 500
 
     def first(self, space: Space) -> int:
@@ -199,7 +199,9 @@ class Calibration:
             for weighing in self.weighings:
                 if len(tried) > 1 and tried[-1][0] <= tried[-2][0]:
                     break  # heavier tails still would explain no more
-                tried.append(self.fitted(evidence, weighing))
+                last = tried[-1][1] if tried else None
+                near = last.fit if last is not None and last.weighing.heavy else None  # two heavy tails are much alike
+                tried.append(self.fitted(evidence, weighing, near))
         return sorted(tried, key=lambda view: -view[0])
 
     def _logarithm(self, evidence: Evidence, plain: Scale, explained: float, view: View) -> Scale | None:

@@ -71,18 +71,6 @@ def essential(fitted: Calibrated, evidence: Evidence, most: int) -> Ints:
     return with_best(cover, mean, most)
 
 
-def telling(belief: Belief, lengthscales: Floats, most: int) -> Ints:
-    """At most so many of the pulled arms: half a cover of all, half those with the largest averages.
-
-    All where f changes: what is remembered then is little.
-    """
-    pulled = belief.pulled
-    if isinstance(belief, VaryingPosterior) or pulled.size <= most:
-        return pulled
-    cover = spread(belief.arms[pulled] / lengthscales, most // 2)
-    return pulled[with_best(cover, belief.pooled[0], most)]
-
-
 def with_best(cover: Ints, means: Floats, most: int) -> Ints:
     """These points and, up to so many in all, those of the others that have the largest means, (u,), ascending."""
     others = means.copy()

@@ -96,9 +96,9 @@ class Seen(NamedTuple):
         """With one more."""
         return Seen(*(np.concatenate([old, np.asarray(new)[None]]) for old, new in zip(self, observation, strict=True)))
 
-    def only(self, rows: Ints | slice) -> Seen:
-        """Some of them."""
-        return Seen._make(each[rows] for each in self)
+    def last(self, count: int) -> Seen:
+        """The last so many."""
+        return Seen._make(each[-count:] for each in self)
 
 
 class VaryingPosterior:
@@ -216,11 +216,12 @@ class VaryingPosterior:
             other._factor = self._factor.moved(other._columns.variance, other._columns_of(other._seen), -1)
         return other
 
-    def under(self, kernel: Kernel, arms: Ints) -> VaryingPosterior:
-        """What is remembered of these arms would say this about them if f had another kernel."""
-        other = VaryingPosterior(VaryingGP(kernel, self.ridge, self._model.rate), self.arms[arms])
-        seen = self._seen.only(np.flatnonzero(np.isin(self._seen.arms, arms)))
-        other.recall(seen.points, seen.values, seen.noise / self.ridge, seen.rounds, self.rounds)
+    def under(self, kernel: Kernel) -> VaryingPosterior:
+        """What is remembered would say this about the pulled arms if f had another kernel."""
+        other = VaryingPosterior(VaryingGP(kernel, self.ridge, self._model.rate), self.arms[self.pulled])
+        other.recall(
+            self._seen.points, self._seen.values, self._seen.noise / self.ridge, self._seen.rounds, self.rounds
+        )
         return other
 
     def copy(self) -> Self:
@@ -270,7 +271,7 @@ class VaryingPosterior:
         kept = self._model.memory
         if self.rank < 2 * kept:
             return
-        self._refactor(self._seen.only(slice(-kept, None)))
+        self._refactor(self._seen.last(kept))
 
     def _refactor(self, seen: Seen) -> None:
         """Put these observations in the place of all."""

@@ -48,7 +48,7 @@ class Candidates:
     centres: int = 5
     few: int = 1000
     brought: int = 256
-    entries: float = math.inf
+    entries: float = 300_000
     climbing: Climbing | None = field(default_factory=Climbing)
 
     def __call__(self, space: Space, measured: Posterior, lengthscales: Floats, rng: Rng) -> Floats:

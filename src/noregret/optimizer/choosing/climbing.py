@@ -28,7 +28,7 @@ class Climbing:
     """
 
     starts: int = 4
-    steps: int = 12
+    steps: int = 8
     coordinates: int = 4
 
     def __call__(

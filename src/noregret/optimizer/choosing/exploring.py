@@ -64,8 +64,7 @@ class Exploring:
     """The best hill is so many standard deviations high, if f has higher hills than fitted."""
     margin: float = 0.25
     """An improvement counts from so many standard deviations of f on: there is always a little one on the best hill."""
-    heeded: int = 250
-    """What was measured at so many points at most counts where the fit is doubted."""
+
     hidden: float = 1.5
     """The noise hides f if it is larger than so many standard deviations of f."""
 
