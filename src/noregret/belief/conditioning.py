@@ -22,6 +22,7 @@ from noregret.belief.numerics.columns import KernelColumns
 from noregret.belief.numerics.draws import FEW_ARMS, CovarianceRoot, PriorDraws
 from noregret.belief.numerics.factor import Columns, Factor
 from noregret.belief.numerics.linalg import REFRESH
+from noregret.belief.numerics.rows import EVERYWHERE
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.belief.pulls import Directory, Pooled, Pulls, places_among
@@ -193,7 +194,7 @@ class Conditioning:
             return None
         if not np.array_equal(arms[:count], self._arms):
             return None
-        return np.hstack([self.factor.border(np.arange(count)), self.lifted(arms[count:])])
+        return np.hstack([self.factor.border(EVERYWHERE), self.lifted(arms[count:])])
 
     def copy(self) -> Self:
         """Independent, with the same pulls."""

@@ -15,7 +15,7 @@ from noregret.belief.cluster.belief import BlockPosterior
 from noregret.belief.cluster.blocks import Blocks
 from noregret.belief.conditioning import Conditioning
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.numerics.rows import FEWEST
+from noregret.belief.numerics.rows import EVERYWHERE, FEWEST
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
 from noregret.belief.pulls import first_of_each, pooled
 
@@ -229,7 +229,7 @@ class ExactPosterior:
     @property
     def lifted_arms(self) -> Floats:
         """The same of the arms, (r, N)."""
-        return self._conditioning.factor.border(np.arange(len(self._arms)))
+        return self._conditioning.factor.border(EVERYWHERE)
 
     def told(self, points: Floats, lifted: Floats) -> tuple[Floats, Floats]:
         """What `predict` says of (n, d) points, where `lifted` is known."""

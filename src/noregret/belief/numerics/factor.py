@@ -50,7 +50,7 @@ class Factor:
         """The noise of the last row."""
         return float(self._noise[self.rows - 1])
 
-    def border(self, arms: Ints) -> Floats:
+    def border(self, arms: Ints | slice) -> Floats:
         """root^-1 K(rows, arms), (n,) -> (r, n)."""
         return self._whitened.some(arms)
 

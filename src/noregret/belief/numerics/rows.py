@@ -64,9 +64,10 @@ class Rows:
             return self._blocks[0][: self.count, arm] + 0.0 if self.count else np.empty(0)
         return joined([part[:, arm] for _, part in self._parts()])
 
-    def some(self, arms: Ints) -> Floats:
-        """Some columns as NumPy's, (n,) -> (r, n)."""
-        return np.concatenate([np.empty((0, arms.size)), *(numpy_of(part[:, arms]) for _, part in self._parts())])
+    def some(self, arms: Ints | slice) -> Floats:
+        """Some columns as NumPy's, (n,) -> (r, n), a copy."""
+        none = np.empty((0, len(self._like)))[:, arms]
+        return np.concatenate([none, *(numpy_of(part[:, arms]) for _, part in self._parts())])
 
     def times(self, left: Array, columns: slice = EVERYWHERE) -> Array:
         """Product of (r,) or (n, r) with the first r rows at some of the columns, (N,) or (n, N); r must not be 0."""
