@@ -67,8 +67,7 @@ class KernelColumns:
         """K(points, points) of (n, d) points that messages call by these names, (n, n)."""
         inner = self._kernel(points, points)
         self._check(inner, names, len(points), 0)
-        for name, there, expected in zip(names, inner.diagonal(), self._kernel.diag(points), strict=True):
-            self._check_diagonal(int(name), float(there), float(expected))
+        self._check_diagonals(names, inner.diagonal(), self._kernel.diag(points))
         return inner
 
     def _places(self, arms: Ints) -> Ints:
@@ -85,14 +84,18 @@ class KernelColumns:
         self._place |= zip(arms, range(start, end), strict=True)
 
     def _computed(self, arms: Ints) -> Floats:
-        first = int(arms[0])
-        points = self._arms[first : first + 1] if arms.size == 1 else self._arms[arms]  # a slice stays where it is
-        columns = self._kernel(points, self._arms)
-        self._check_shape(columns, arms.size, len(self._arms))
-        for i, arm in enumerate(arms.tolist()):  # all that is looked at comes here at once: a device is waited for
-            total, there, diagonal = numbers_of(columns[i].sum(), columns[i, arm], self.variance[arm])
-            self._check_finite(total, columns, arms, 0)
-            self._check_diagonal(arm, there, diagonal)
+        if arms.size > 1:
+            columns = self._kernel(self._arms[arms], self._arms)
+            self._check(columns, arms, len(self._arms), 0)
+            self._check_diagonals(arms, columns[np.arange(arms.size), arms], self.variance[arms])
+            return columns
+        arm = int(arms[0])
+        columns = self._kernel(self._arms[arm : arm + 1], self._arms)  # a slice stays where it is
+        self._check_shape(columns, 1, len(self._arms))
+        # all that is looked at comes here at once: a device is waited for
+        total, there, diagonal = numbers_of(columns.sum(), columns[0, arm], self.variance[arm])
+        self._check_finite(total, columns, arms, 0)
+        self._check_diagonal(arm, there, diagonal)
         return columns
 
     def _check(self, columns: Floats, names: Ints, count: int, start: int) -> None:
@@ -115,6 +118,11 @@ class KernelColumns:
                 f"the kernel must be finite, got {values[i, j]} for arms {names[i]} and {start + j}: mend the kernel, "
                 "or drop an arm it cannot take"
             )
+
+    def _check_diagonals(self, arms: Ints, there: Array, diagonal: Array) -> None:
+        there, diagonal = numpy_of(there), numpy_of(diagonal)
+        worst = int(np.argmax(np.abs(there - diagonal)))
+        self._check_diagonal(int(arms[worst]), float(there[worst]), float(diagonal[worst]))
 
     def _check_diagonal(self, arm: int, there: float, diagonal: float) -> None:
         if abs(there - diagonal) > self._tolerance:
