@@ -7,7 +7,7 @@ the other.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from noregret.belief.posterior import Floats, Ints
 
 
 class Looking:
-    """A belief that keeps what it says about points, its arms from the start; everything else is the belief's own."""
+    """A belief that keeps what it says about points, its arms from the start; what it has learnt stays as it is."""
 
     def __init__(self, belief: ExactPosterior) -> None:
         self._belief = belief
@@ -26,8 +26,15 @@ class Looking:
         self._lifted: list[Floats] = []
         self._keep(belief.arms, belief.lifted_arms, belief.mean, belief.std)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._belief, name)
+    @property
+    def arms(self) -> Floats:
+        """The belief's arms, (N, d)."""
+        return self._belief.arms
+
+    @property
+    def pulled(self) -> Ints:
+        """The distinct arms pulled, in the order of their first pulls."""
+        return self._belief.pulled
 
     def predict(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at (n, d) points."""
