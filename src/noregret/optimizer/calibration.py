@@ -199,9 +199,7 @@ class Calibration:
             for weighing in self.weighings:
                 if len(tried) > 1 and tried[-1][0] <= tried[-2][0]:
                     break  # heavier tails still would explain no more
-                last = tried[-1][1] if tried else None
-                near = last.fit if last is not None and last.weighing.heavy else None  # two heavy tails are much alike
-                tried.append(self.fitted(evidence, weighing, near))
+                tried.append(self.fitted(evidence, weighing))
         return sorted(tried, key=lambda view: -view[0])
 
     def _logarithm(self, evidence: Evidence, plain: Scale, explained: float, view: View) -> Scale | None:
