@@ -23,7 +23,7 @@ from noregret.optimizer.fitting.fit import CENTRE, Fit
 from noregret.optimizer.fitting.likelihood import Likelihood, log_likelihood
 from noregret.optimizer.fitting.matern import FitMatern
 from noregret.optimizer.fitting.scaling import RobustScale, Scale
-from noregret.optimizer.fitting.weights import StudentT, smoothed
+from noregret.optimizer.fitting.weights import Equal, StudentT, smoothed
 from noregret.optimizer.history import UNKNOWN, Arrival, History
 from noregret.optimizer.spaces.space import Product
 
@@ -327,6 +327,16 @@ def spike(rng, size):
 @pytest.mark.parametrize("size", [10, 40])
 def test_one_spike_is_enough(size):
     assert all(heavy(evidence(size, size, seed=seed, noise=spike)) for seed in range(5))
+
+
+@pytest.mark.parametrize(("noise", "is_fitted"), [(None, False), (lambda rng, size: rng.standard_t(2, size), True)])
+def test_heavier_tails_are_fitted_unless_they_are_hopeless(noise, is_fitted):
+    """If they are not, the fit without them stands for theirs, in case that tails get heavier before the next one."""
+    data = evidence(points=200, measurements=200, noise=noise)
+    views = Calibration().views(RobustScale()(data).standardised(data))
+    fits = {view.weighing: view.fit for _, view in views}
+    assert (fits[StudentT(4.0)] != fits[Equal()]) == is_fitted
+    assert views[0][1].weighing.heavy == is_fitted
 
 
 def test_heavy_tails_are_found_in_time():

@@ -263,6 +263,7 @@ def test_large_matrices_are_those_of_their_rows():
     assert X.shape[0] * Y.shape[0] > distances.PIECE
     for each in (kernel, Matern(2.5, 0.3), Matern(0.5, 0.3)):
         np.testing.assert_array_equal(each(X, Y), np.vstack([each(x[None], Y) for x in X]))
+        np.testing.assert_array_equal(each(Y, Y), np.vstack([each(y[None], Y) for y in Y]))
 
 
 def test_columns_that_are_all_alike_are_computed_once():

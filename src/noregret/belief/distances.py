@@ -20,11 +20,21 @@ times as fast: at each step of a formula a large matrix would be written to memo
 
 
 def in_pieces(kernel: Callable[[Array, Array], Array], X: Array, Y: Array) -> Array:
-    """kernel(X, Y), (n, d), (m, d) -> (n, m), some rows at a time if it is large and NumPy's, see `PIECE`."""
+    """kernel(X, Y), (n, d), (m, d) -> (n, m), some rows at a time if it is large and NumPy's, see `PIECE`.
+
+    Where X and Y are the same points, what is symmetric is computed once.
+    """
     rows = max(PIECE // max(len(Y), 1), 1)
     if len(X) <= rows or is_tensor(Y):
         return kernel(X, Y)
     matrix = np.empty((len(X), len(Y)))
+    if np.array_equal(X, Y):
+        rows = max(rows // 2, 1)  # smaller pieces leave out more of the other half
+        for start in range(0, len(X), rows):
+            stop = start + rows
+            matrix[start:stop, start:] = kernel(X[start:stop], Y[start:])
+            matrix[stop:, start:stop] = matrix[start:stop, stop:].T
+        return matrix
     for start in range(0, len(X), rows):
         matrix[start : start + rows] = kernel(X[start : start + rows], Y)
     return matrix

@@ -42,6 +42,9 @@ MANY_SMALL_STEPS = SMALL / 2
 CONVINCING = 3.0
 """A logarithm must make the measurements more likely by so much (in logarithms) to be preferred to their own scale."""
 
+HOPELESS = 8.0
+"""Heavier tails are not fitted if they make the measurements less likely by so much under the fit without them."""
+
 RISING = 1.0
 """A closer ceiling must make them more likely by so much to be preferred to the one before."""
 
@@ -194,12 +197,16 @@ class Calibration:
 
     def views(self, evidence: Evidence) -> list[tuple[float, View]]:
         """The views of standardised measurements, and how well each explains them, the best one first."""
-        tried: list[tuple[float, View]] = []
         with threads_for(MANY_SMALL_STEPS):
-            for weighing in self.weighings:
-                if len(tried) > 1 and tried[-1][0] <= tried[-2][0]:
+            tried = [self.fitted(evidence, self.weighings[0])]
+            for weighing in self.weighings[1:]:
+                explained, view = tried[-1]
+                heavier = View(weighing, view.fit)
+                score = heavier.explains(evidence, weighing.trust(evidence, view.fit))
+                is_hopeless = score < explained - HOPELESS
+                tried.append((score, heavier) if is_hopeless else self.fitted(evidence, weighing))
+                if tried[-1][0] <= explained:
                     break  # heavier tails still would explain no more
-                tried.append(self.fitted(evidence, weighing))
         return sorted(tried, key=lambda view: -view[0])
 
     def _logarithm(self, evidence: Evidence, plain: Scale, explained: float, view: View) -> Scale | None:
