@@ -22,6 +22,8 @@ BUILDERS = [
     "mini-gp-ucb",
     "reds",
     "bpe",
+    "lb-gp-ucb",
+    "a-gp-ucb",
 ]
 
 
@@ -70,12 +72,32 @@ def test_noise_that_is_too_small_is_found_too():
 
 @pytest.mark.parametrize("name", BUILDERS)
 def test_where_the_constants_are_right_nothing_is_said(name):
-    """Each warning has probability delta = 0.1 at most; of 220 runs in all none gives one."""
+    """Each warning has probability delta = 0.1 at most; of 260 runs in all none gives one."""
     for seed in range(20):
         policy = told(name, function(1.0, seed), 0.1, count=30 + 20 * seed, seed=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             policy.best()
+
+
+def test_corrupted_rewards_are_no_contradiction_where_they_are_expected():
+    f, corrupted = function(0.9), np.isin(np.arange(100), (2, 7))
+    for seed in range(5):
+        policy, world = Policy(algorithms.rcgp_ucb(KERNEL), ARMS, rng=0), np.random.default_rng(seed)
+        for off in 50.0 * corrupted:
+            arm = policy.ask()
+            policy.tell(arm, f[arm] + off + 0.1 * world.standard_normal(1))
+        policy.best()  # warnings are errors here
+
+
+def test_a_ladder_is_contradicted_when_every_rung_is():
+    f = 100 * np.sin(40 * ARMS[:, 0])
+    with pytest.warns(UserWarning, match="the rewards contradict norm=1 and noise=0.01") as caught:
+        told("lb-gp-ucb", f, 0.01, noise=0.01).best()
+    norm = float(re.search(r"pass norm=(\S+) if", str(caught[0].message))[1])
+    assert 1 < norm < 100 * 20
+    told("lb-gp-ucb", f, 0.01, noise=0.01, norm=norm).best()
+    told("lb-gp-ucb", function(3.0), 0.1).best()  # too large a norm for the first rung, but not for all
 
 
 def test_an_empty_confidence_set_is_reported():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from noregret import Constant, ExactGP, Linear, Matern, Policy, SquaredExponential, run
-from noregret.algorithms import a_gp_ucb, ay_ucb, lb_gp_ucb, rcgp_ucb
+from noregret.algorithms import a_gp_ucb, ay_ucb, igp_ucb, lb_gp_ucb, rcgp_ucb
 from noregret.algorithms.unknown_constants import SuspectedRegret
 from noregret.belief.conjugate import ConjugateGP
 from noregret.belief.shared import SharedPosterior
@@ -444,13 +444,15 @@ def test_a_kernel_without_a_lengthscale_is_refused_with_advice_that_works(builde
 @pytest.mark.parametrize(
     ("builder", "wrong", "message"),
     [
-        (lb_gp_ucb, {"start": 0.5}, "start must be at least 1"),
+        (lb_gp_ucb, {"start": 0.5}, "start must be finite and at least 1"),
         (lb_gp_ucb, {"norm": -1.0}, "norm must be"),
         (lb_gp_ucb, {"delta": 2.0}, "delta must be"),
         (a_gp_ucb, {"constants": "mine"}, "constants must be"),
         (a_gp_ucb, {"lengthscale_power": -0.1}, "lengthscale_power must be"),
         (a_gp_ucb, {"noise": math.nan}, "noise must be"),
-        (rcgp_ucb, {"noise": 0.0}, "ridge must be positive"),
+        (rcgp_ucb, {"noise": 0.0}, "noise must be positive where no ridge is given"),
+        (rcgp_ucb, {"ridge": 0.0}, "ridge must be positive"),
+        (lb_gp_ucb, {"start": math.inf}, "start must be finite"),
         (rcgp_ucb, {"threshold": -1.0}, "threshold must be"),
         (rcgp_ucb, {"softness": 0.0}, "softness must be positive"),
     ],
@@ -458,3 +460,33 @@ def test_a_kernel_without_a_lengthscale_is_refused_with_advice_that_works(builde
 def test_bad_constants_are_refused(builder, wrong, message):
     with pytest.raises(ValueError, match=message):
         builder(SquaredExponential(0.2), **wrong)
+
+
+@pytest.mark.parametrize("kernel", [SquaredExponential(10.0), SquaredExponential(0.1), Matern(2.5, 0.1)])
+@pytest.mark.parametrize("builder", [a_gp_ucb, lb_gp_ucb])
+def test_arms_with_many_columns_can_be_played(builder, kernel):
+    """l^-d, (ln t)^(d + 1) and g(t)^d are beyond all numbers that a computer has, and rungs take turns."""
+    arms, world = np.random.default_rng(0).standard_normal((6, 300)), np.random.default_rng(1)
+    policy = Policy(builder(kernel, **({"start": 1.01} if builder is lb_gp_ucb else {})), arms, rng=0)
+    for _ in range(8):
+        arm = policy.ask()
+        policy.tell(arm, arms[arm, 0] + 0.1 * world.standard_normal(1))
+    assert np.isfinite([policy.best().lower, policy.best().upper]).all()
+
+
+def test_the_rate_of_the_gain_on_arms_with_many_columns_is_refused():
+    arms = np.random.default_rng(0).standard_normal((6, 900))
+    policy = Policy(igp_ucb(SquaredExponential(1.0), gain="rate"), arms, rng=0)
+    with pytest.raises(ValueError, match=r"the gain's rate must be finite, .*: pass gain='realised'"):
+        policy.tell(np.arange(6).repeat(4), np.zeros(24))
+    policy = Policy(igp_ucb(SquaredExponential(1.0), gain="realised"), arms, rng=0)
+    policy.tell(np.arange(6).repeat(4), np.zeros(24))
+    policy.best()
+
+
+def test_rewards_of_any_size_count_for_nothing_if_they_are_absurd():
+    belief = ConjugateGP(SquaredExponential(0.2), 0.01).prior(ARMS)
+    belief.update([0, 0, 0, 1, 0], [1e100, 1e300, -1e200, 1e80, 1e308])
+    np.testing.assert_allclose(belief.mean, 0.0, atol=1e-9)
+    belief.update([0] * 20, [1.0] * 20)
+    assert belief.mean[0] == pytest.approx(1.0, abs=0.01)

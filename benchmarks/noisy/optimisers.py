@@ -44,17 +44,17 @@ class AskTell:
 
 
 class CMA:
-    """CMA-ES, with its noise handling (Hansen et al. 2009) as documented, or without. It recommends its mean.
+    """CMA-ES, with its noise handling (Hansen et al. 2009) as documented. It recommends its mean.
 
     It starts at a random point with a step of a fifth of the box, as in published runs on the suite, and again from
     another point when it stops, with twice the population.
     """
 
-    def __init__(self, function: NoisyFunction, seed: int, *, handles_noise: bool) -> None:
+    def __init__(self, function: NoisyFunction, seed: int) -> None:
         import cma
 
         self.cma, self.dimension, self.seed = cma, function.dimension, seed
-        self.rng, self.handles_noise = np.random.default_rng([seed, 5]), handles_noise
+        self.rng = np.random.default_rng([seed, 5])
         self.favourite = self._start()
 
     def optimise(self, measure: Measure) -> None:
@@ -67,8 +67,7 @@ class CMA:
             while not strategy.stop():
                 points, values = strategy.ask_and_eval(measure, evaluations=noise.evaluations)
                 strategy.tell(points, values)
-                if self.handles_noise:
-                    strategy.sigma *= noise(points, values, measure, strategy.ask)
+                strategy.sigma *= noise(points, values, measure, strategy.ask)
                 self.favourite = np.clip(strategy.result.xfavorite, 0, 1)
             population, self.favourite = 2 * population, self._start()
 
@@ -81,13 +80,13 @@ class CMA:
 
 def optimiser(name: str, function: NoisyFunction, seed: int) -> Optimiser:
     """One of `OPTIMISERS`."""
-    if name in ("cma-es", "cma-es-plain"):
-        return CMA(function, seed, handles_noise=name == "cma-es")
+    if name == "cma-es":
+        return CMA(function, seed)
     return AskTell(PEERS[name](function, seed))
 
 
 ON_ALL = ("noregret", "cma-es", "optuna-tpe", "random")
 ON_A_PART = ("botorch-lognei", "botorch-ucb", "optuna-gp")
-OPTIMISERS = (*ON_ALL, "cma-es-plain", *ON_A_PART)
+OPTIMISERS = (*ON_ALL, *ON_A_PART)
 PART = {2: 50, 5: 10}
 """Evaluations per dimension up to which the slow ones are run, by dimension; other dimensions are left out."""

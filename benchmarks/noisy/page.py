@@ -39,10 +39,9 @@ suite's draws the values are the suite's to 12 digits.
 
 **Optimisers**, as in [the other comparison](peers.md), in the versions that the extra `peers` asks for. noregret:
 `Optimizer` with its defaults. cma-es: `cma` with its noise handling, from a random point with a step of a fifth of the
-box, restarted with twice the population; it recommends the mean of its last generation. cma-es-plain: the same without
-noise handling. optuna-tpe, optuna-gp, random: the luckiest measurement is recommended. botorch-lognei, botorch-ucb: a
-fit before every question; the largest posterior mean among the measured points is recommended. BoTorch and optuna-gp
-are run on a part of the functions, to at most 50 evaluations per dimension in 2 dimensions and 10 in 5.
+box, restarted with twice the population; it recommends the mean of its last generation. optuna-tpe, optuna-gp, random:
+the luckiest measurement is recommended. botorch-lognei, botorch-ucb: a fit before every question; the largest posterior
+mean among the measured points is recommended. BoTorch and optuna-gp are slow, and were run on a part: see the table.
 
 **Measures.** One run serves all budgets, as it is read on the way; no optimiser knows them. `recommended` is the true
 value of the point that the optimiser recommends at that moment, less the least one; `evaluated` is the least true value

@@ -15,7 +15,6 @@ from benchmarks.peers.worlds import NOISES
 LOOKS = {
     "noregret": ("#0072b2", "-"),
     "cma-es": ("#d55e00", "--"),
-    "cma-es-plain": ("#8c4a00", ":"),
     "optuna-tpe": ("#009e73", "-."),
     "random": ("#666666", ":"),
     "botorch-lognei": ("#cc79a7", "-"),

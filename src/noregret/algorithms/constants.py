@@ -102,7 +102,10 @@ LIMITS: dict[str, Limit] = {
     "lengthscale_power": AT_LEAST_0,
     "norm_power": AT_LEAST_0,
     "norms": TRUE_OR_FALSE,
-    "start": _number("be at least 1: rungs down to l_0 / start are in from the first round", lambda value: value >= 1),
+    "start": _number(
+        "be finite and at least 1: rungs down to l_0 / start are in from the first round",
+        lambda value: 1 <= value < math.inf,
+    ),
     "threshold": AT_LEAST_0,
     "softness": _number("be positive", lambda value: 0 < value < math.inf),
     "rate": INSIDE_0_1,
@@ -145,3 +148,10 @@ def checks_constants(build: Callable[Keywords, Built]) -> Callable[Keywords, Bui
         return build(*args, **keywords)
 
     return checked
+
+
+def ridge_of(noise: float, ridge: float | None) -> float:
+    """The ridge, R^2 unless given, of a model that cannot do without one."""
+    if ridge is None and not noise:
+        raise ValueError("noise must be positive where no ridge is given, got 0: pass ridge=")
+    return noise**2 if ridge is None else ridge

@@ -28,7 +28,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from noregret.algorithms.constants import check_constants, checks_constants
+from noregret.algorithms.constants import check_constants, checks_constants, ridge_of
 from noregret.algorithms.tighter_widths import AYWidth, ay_ucb
 from noregret.belief.drift.memory import Restarts, Window
 from noregret.belief.drift.recent import Discounted, Recent
@@ -175,8 +175,6 @@ def wgp_ucb(
 
 def _positive_ridge(noise: float, ridge: float | None) -> float:
     """The ridge, R^2 unless given; without noise the first reward of an arm would hide all that come after it."""
-    if ridge is None and not noise:
-        raise ValueError("noise must be positive where no ridge is given, got 0: pass ridge=")
     if ridge == 0:
         raise ValueError("ridge must be positive where f changes, got 0: pass a small one such as 1e-4")
-    return noise**2 if ridge is None else ridge
+    return ridge_of(noise, ridge)

@@ -30,7 +30,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from noregret.algorithms.constants import Constants, check_constants, checks_constants
+from noregret.algorithms.constants import Constants, check_constants, checks_constants, ridge_of
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.exact import ExactGP
 from noregret.belief.features.nystrom import Coins, Counting, Nystrom
@@ -225,8 +225,7 @@ def _sketch(
     constants: Constants,
 ) -> SparseGP:
     """Nystrom features with the theorem's q and counting, or the authors' (Section 5), unless q is given."""
-    if noise == 0 and ridge is None:
-        raise ValueError("noise must be positive where no ridge is given, got 0: pass ridge=")
+    ridge = ridge_of(noise, ridge)
     if oversampling is None and constants == "theory":
         if horizon is None:
             raise ValueError("the theorem's oversampling depends on the horizon: pass horizon=, or oversampling=")
@@ -234,7 +233,7 @@ def _sketch(
     counting: Counting = "each" if constants == "theory" else "sum"
     q = 5.0 if oversampling is None else oversampling
     features = Nystrom(kernel, q, counting, root="cholesky", coins=coins)
-    return SparseGP(features, noise**2 if ridge is None else ridge)
+    return SparseGP(features, ridge)
 
 
 def _width(norm: float, noise: float, delta: float, epsilon: float, constants: Constants, scale: float) -> Schedule:

@@ -30,7 +30,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from noregret.algorithms.constants import Constants, checks_constants
+from noregret.algorithms.constants import Constants, checks_constants, ridge_of
 from noregret.algorithms.kernelized_bandits import IGPWidth
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.conjugate import ConjugateGP
@@ -45,6 +45,9 @@ STEP = 1.1
 """A-GP-UCB's g(t) is rounded down to a power of this, so that all data are refitted some ln(g) / ln(1.1) times in all.
 The rounded g grows without bound as well, so the theorem holds for it."""
 
+LARGEST = 500.0
+"""Numbers that grow with the power d are at most e to this one: their products stay finite."""
+
 Stationary = SquaredExponential | Matern
 
 
@@ -52,34 +55,39 @@ Stationary = SquaredExponential | Matern
 class SuspectedRegret:
     """sqrt(n) (B sqrt(g_n) + g_n), g_n = l^-d times the kernel's gain rate: (ln n)^(d+1) for the squared exponential.
 
-    Arms are meant to fill the unit cube: l^-d counts the cells of side l.
+    Arms are meant to fill the unit cube: l^-d counts the cells of side l. Where they have so many columns that g_n is
+    no number that a computer has, all that is beyond counts as equal.
     """
 
     kernel: Stationary
     norm: float
 
     def __call__(self, rounds: int, dimension: int) -> float:
-        lengthscale = self.kernel.lengthscale
-        cell = math.prod(lengthscale) if isinstance(lengthscale, tuple) else lengthscale**dimension
-        gain = self.kernel.gain_rate(rounds, dimension) / cell
+        rate = self.kernel.gain_rate(rounds, dimension)
+        if rate == 0:
+            return 0.0
+        log_cell = float(np.log(np.broadcast_to(self.kernel.lengthscale, dimension)).sum())
+        gain = math.exp(min(math.log(rate) - log_cell, LARGEST))
         return math.sqrt(rounds) * (self.norm * math.sqrt(gain) + gain)
 
 
 @dataclass(frozen=True)
 class Rungs:
-    """What all rungs have in common; `at` gives the one with a lengthscale so many times shorter, and a norm."""
+    """What all rungs have in common; `at` gives one whose lengthscale and norm are so many times shorter and larger."""
 
     kernel: Stationary
     ridge: float
+    norm: float
     noise: float
     delta: float
     scale: float = 1.0
     corrected: bool = True
 
-    def at(self, factor: float, norm: float) -> Rung:
-        """The rung with lengthscale l_0 / factor and width norm + R sqrt(2 (gain + 1 + ln(1/delta)))."""
+    def at(self, factor: float, growth: float) -> Rung:
+        """The rung with lengthscale l_0 / factor and width growth norm + R sqrt(2 (gain + 1 + ln(1/delta)))."""
         lengthscale = np.asarray(self.kernel.lengthscale) / factor
         kernel = replace(self.kernel, lengthscale=tuple(lengthscale) if lengthscale.ndim else float(lengthscale))
+        norm = growth * self.norm
         width = IGPWidth(norm, self.noise, self.delta, RealisedGain(), self.scale, self.corrected)
         return Rung(ExactGP(kernel, self.ridge), width, SuspectedRegret(kernel, norm))
 
@@ -92,7 +100,6 @@ class ShrinkingLadder:
     """
 
     rungs: Rungs
-    norm: float
     lengthscale_power: float
     norm_power: float
 
@@ -101,7 +108,8 @@ class ShrinkingLadder:
             _steps(power * math.log(max(rounds, 1))) for power in (self.lengthscale_power, self.norm_power)
         )
         rungs = replace(self.rungs, delta=6 * self.rungs.delta / (math.pi * (shrunk + 1)) ** 2)
-        return (rungs.at(STEP**shrunk, self.norm * STEP ** (grown + shrunk * dimension)),)
+        log_growth = math.log(STEP) * (grown + shrunk * dimension)
+        return (rungs.at(STEP**shrunk, math.exp(min(log_growth, LARGEST))),)
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,6 @@ class LengthscaleLadder:
     """
 
     rungs: Rungs
-    norm: float
     start: float
     lengthscale_power: float
     norm_power: float = 0.0
@@ -133,11 +140,7 @@ def _product(
 ) -> tuple[Rung, ...]:
     """Cached, since a ladder is asked for its rungs in every round and has new ones in few."""
     factors = [math.exp(i / steps) for i in range(lengthscales)]
-    return tuple(
-        ladder.rungs.at(factor, ladder.norm * factor ** (dimension / 2) * 2**j)
-        for factor in factors
-        for j in range(norms)
-    )
+    return tuple(ladder.rungs.at(factor, factor ** (dimension / 2) * 2**j) for factor in factors for j in range(norms))
 
 
 def _steps(log: float) -> int:
@@ -162,8 +165,8 @@ def a_gp_ucb(
 
     The norm is B_0 b(t) g(t)^d, b(t) = t^norm_power: 0 if the norm under l_0 is known.
     """
-    rungs = _rungs(kernel, noise, delta, ridge, constants, scale)
-    return Balanced(ShrinkingLadder(rungs, norm, lengthscale_power, norm_power), noise, delta)
+    rungs = _rungs(kernel, norm, noise, delta, ridge, constants, scale)
+    return Balanced(ShrinkingLadder(rungs, lengthscale_power, norm_power), noise, delta)
 
 
 @checks_constants
@@ -187,8 +190,8 @@ def lb_gp_ucb(
 
     ``norms=True`` takes a ladder of norms too, N 2^j up to N max(2, t^norm_power), and all pairs of both.
     """
-    rungs = _rungs(kernel, noise, delta / 2, ridge, constants, scale)
-    ladder = LengthscaleLadder(rungs, norm, start, lengthscale_power, norm_power if norms else 0.0)
+    rungs = _rungs(kernel, norm, noise, delta / 2, ridge, constants, scale)
+    ladder = LengthscaleLadder(rungs, start, lengthscale_power, norm_power if norms else 0.0)
     return Balanced(ladder, noise, delta, 2.0 if constants == "theory" else 1.0)
 
 
@@ -209,12 +212,13 @@ def rcgp_ucb(
     The width is that of `ay_ucb`, B + (R / sqrt(ridge)) sqrt(2 (gain + ln(1/delta))), and does not grow with the number
     of corruptions, which is not known; ridge R^2 unless given. The paper's bound is cited and was not checked here.
     """
-    model = ConjugateGP(kernel, noise**2 if ridge is None else ridge, threshold, softness)
+    model = ConjugateGP(kernel, ridge_of(noise, ridge), threshold, softness)
     return Sequential(model, UCB(AYWidth(norm, noise, delta, scale)))
 
 
 def _rungs(
     kernel: KernelLike,
+    norm: float,
     noise: float,
     delta: float,
     ridge: float | None,
@@ -226,4 +230,4 @@ def _rungs(
             f"kernel must be SquaredExponential or Matern, to have a lengthscale to shorten, got {kernel!r}: for c * k "
             "pass k, and sqrt(c) times the norm"
         )
-    return Rungs(kernel, noise**2 if ridge is None else ridge, noise, delta, scale, constants == "theory")
+    return Rungs(kernel, noise**2 if ridge is None else ridge, norm, noise, delta, scale, constants == "theory")

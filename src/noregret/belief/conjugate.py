@@ -18,6 +18,9 @@ from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.posterior import HUGE, Rng, as_pulls
 
+FARTHEST = 1e60
+"""A reward that lies farther out counts as one that lies here: for nothing, and no product of two ridges overflows."""
+
 
 @dataclass(frozen=True)
 class ConjugateGP:
@@ -71,7 +74,7 @@ class ConjugateGP:
         """The value that stands for a reward, and the factor 1 + u^2 on its ridge."""
         unit = math.hypot(std, math.sqrt(ridge))
         residual = (reward - mean) / unit
-        excess = max(abs(residual) - self.threshold, 0.0) / self.softness
+        excess = min(max(abs(residual) - self.threshold, 0.0) / self.softness, FARTHEST)
         slope = -2 * excess / (1 + excess**2) * math.copysign(1 / (self.softness * unit), residual)  # d/dy ln w^2
         return reward - ridge * slope, 1 + excess**2
 

@@ -79,8 +79,11 @@ class SquaredExponential(Kernel):
         return ones(X)
 
     def gain_rate(self, rounds: int, dimension: int) -> float:
-        """(ln t)^(d + 1)."""
-        return math.log(max(rounds, 1)) ** (dimension + 1)
+        """(ln t)^(d + 1), infinite where that is no number that a computer has."""
+        try:
+            return math.log(max(rounds, 1)) ** (dimension + 1)
+        except OverflowError:
+            return math.inf
 
 
 @dataclass(frozen=True)

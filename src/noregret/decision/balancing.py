@@ -94,7 +94,7 @@ class Balanced:
             before, rungs = rungs, self.ladder(belief.rounds, arms.shape[1])
             if rungs != before:
                 self._enter(rungs, belief, own, rng)
-            rung: Any = min(belief.members, key=lambda each: each.regret(own[each].rounds + 1, arms.shape[1]))
+            rung = min(belief.members, key=lambda each: self._turn(each, own[each].rounds, arms.shape[1]))
             belief.leader = rung
             width = rung.width(belief)
             best = top(belief.mean + belief.std * width)[0]
@@ -110,6 +110,10 @@ class Balanced:
         lower, upper = zip(*(UCB(rung.width).bounds(fit) for rung, fit in belief.members.items()), strict=True)
         xp = namespace(lower[0])
         return reduce(xp.minimum, lower), reduce(xp.maximum, upper)
+
+    def _turn(self, rung: Any, rounds: int, dimension: int) -> tuple[float, int]:
+        """The least of these has its turn: by suspected regret and, of those that are level, by its own rounds."""
+        return rung.regret(rounds + 1, dimension), rounds
 
     def _enter(self, rungs: tuple[Rung, ...], belief: SharedPosterior, own: dict[Any, _OwnRounds], rng: Rng) -> None:
         """Admit the rungs that are new, and let go of those that the ladder no longer has."""

@@ -15,6 +15,8 @@ import math
 from dataclasses import fields, is_dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from noregret.belief.conjugate import ConjugatePosterior
+from noregret.belief.shared import SharedPosterior
 from noregret.decision.loops import Best
 
 
@@ -54,16 +56,39 @@ def _noises(belief: Any, delta: float) -> float:
 
 
 def _contradiction(assumed: Assumptions | None, belief: Any) -> str | None:
-    if assumed is None or not belief.rounds or not hasattr(belief, "misfit"):
+    """What to say if the rewards contradict the constants; those of every rung that is left, if there is a ladder."""
+    if assumed is None or not belief.rounds:
         return None
-    noises = _noises(belief, assumed.delta)
-    if belief.misfit * (1 - 1e-6) <= assumed.norm**2 + assumed.noise**2 * noises:
+    claims: list[tuple[Assumptions, Any]] = [(assumed, belief)]
+    if isinstance(belief, SharedPosterior):
+        claims = [(rung.width, posterior) for rung, posterior in belief.members.items()]
+    if any(_fits(*claim) for claim in claims):
         return None
-    norm = math.sqrt(max(belief.misfit - assumed.noise**2 * noises, 0.0))
-    noise = math.sqrt((belief.misfit - assumed.norm**2) / noises)
+    norm = min(assumed.norm / each.norm * _least_norm(each, its) if each.norm else math.inf for each, its in claims)
+    noise = min(_least_noise(*claim) for claim in claims)
     return (
         f"the rewards contradict norm={assumed.norm:g} and noise={assumed.noise:g}, under which they have probability "
         f"below {assumed.delta:g}: the bounds are too narrow. Please pass norm={norm * 1.001:.4g} if the noise is "
         f"right. If the norm is right, the noise is at least {noise:.3g}: pass that, or more. If all rewards are far "
         f"from 0, subtract their average first"
     )
+
+
+def _fits(assumed: Assumptions, belief: Any) -> bool:
+    """Whether the rewards do not contradict norm and noise, as far as one can see.
+
+    A posterior that expects corrupted rewards is not contradicted by them.
+    """
+    if not hasattr(belief, "misfit") or isinstance(belief, ConjugatePosterior):
+        return True
+    return bool(belief.misfit * (1 - 1e-6) <= assumed.norm**2 + assumed.noise**2 * _noises(belief, assumed.delta))
+
+
+def _least_norm(assumed: Assumptions, belief: Any) -> float:
+    """The least norm that the rewards would not contradict, if the noise is right."""
+    return math.sqrt(max(belief.misfit - assumed.noise**2 * _noises(belief, assumed.delta), 0.0))
+
+
+def _least_noise(assumed: Assumptions, belief: Any) -> float:
+    """The least noise that they would not contradict, if the norm is right."""
+    return math.sqrt((belief.misfit - assumed.norm**2) / _noises(belief, assumed.delta))

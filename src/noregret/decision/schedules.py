@@ -56,7 +56,14 @@ class RateGain:
         self.kernel.gain_rate(2, 1)  # a kernel without a known rate says so here, not in the third round
 
     def __call__(self, posterior: Posterior) -> float:
-        return self.kernel.gain_rate(posterior.rounds, posterior.arms.shape[1]) if posterior.rounds > 1 else 0.0
+        rounds, dimension = posterior.rounds, posterior.arms.shape[1]
+        rate = self.kernel.gain_rate(rounds, dimension) if rounds > 1 else 0.0
+        if math.isinf(rate):
+            raise ValueError(
+                f"the gain's rate must be finite, got (ln {rounds})^{dimension + 1} on arms with {dimension} columns: "
+                "pass gain='realised', which is what the arms pulled really gained"
+            )
+        return rate
 
 
 @dataclass(frozen=True)
