@@ -146,6 +146,16 @@ def test_what_is_best_and_whether_to_stop(client, study):
     assert done == {"done": True, "gap": best["gap"], "level": best["level"]}
 
 
+def test_what_is_believed_about_params_is_said_from_the_second_value_on(client, study):
+    ask(client, study, count=2)
+    for told in range(2):
+        answer = client.post(f"{study}/predict", json={"params": {"x": 0.5}})
+        assert answer.status_code == 409
+        assert answer.json() == {"detail": f"predict() needs at least 2 values, {told} told so far: tell more first"}
+        assert tell(client, study, told, 1.0 + told) == 200
+    assert client.post(f"{study}/predict", json={"params": {"x": 0.5}}).status_code == 200
+
+
 def test_suggestions_are_those_of_an_optimizer_that_was_told_the_same(client, study):
     from noregret import Float, Optimizer
 

@@ -118,7 +118,9 @@ class Conclusions:
 
     def _check_measured(self, method: str) -> None:
         if self._history.measured < 2:
-            raise ValueError(f"{method}() needs at least 2 values, {self._history.measured} told so far")
+            raise ValueError(
+                f"{method}() needs at least 2 values, {self._history.measured} told so far: tell more first"
+            )
 
     def is_done(self, within: float | str, confidence: float) -> bool:
         """Whether nothing is better than what is recommended by more than the tolerance for its estimate."""
