@@ -79,6 +79,8 @@ def test_values_become_words_of_the_command_and_nothing_else(tmp_path):
     ("old", "new", "message"),
     [
         ('goal = "maximize"', 'gaol = "maximize"', r"my.toml:1: gaol: unknown key: did you mean 'goal'"),
+        ("storage =", "storge =", r"my.toml:4: storge: unknown key: did you mean 'storage'"),
+        ("storage =", "place =", r"my.toml:4: place: unknown key: known are .* stop, storage, timeout, workers"),
         ('goal = "maximize"', 'goal = "up"', r"my.toml:1: goal: must be one of 'minimize', 'maximize', got 'up'"),
         ("workers = 3", "workers = 0", r"my.toml:5: workers: must be a whole number from 1 to 256, got 0"),
         ("workers = 3", 'workers = "3"', r"my.toml:5: workers: must be a whole number"),
