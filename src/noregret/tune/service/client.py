@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.parameters import Choice, Float, Int, is_same_setting
 from noregret.optimizer.trials import Trial
 
 TIMEOUT_SECONDS = 120.0
@@ -142,7 +142,8 @@ class Connection:
         """How much better `best` is than the baseline, with the interval of the difference."""
         found = self._send("GET", self._path(f"/gain?{_query(context)}"))
         baseline = _estimate(found["baseline"])
-        best = baseline if found["best"]["params"] == baseline.params else _estimate(found["best"])
+        best = _estimate(found["best"])
+        best = baseline if is_same_setting(best.params, baseline.params) else best
         return Gain(
             found["estimate"],
             _bound("lower", found["lower"]),
