@@ -1,6 +1,7 @@
 """The service's requests and answers, as DESIGN of the API has them, on an application without a server."""
 
 import json
+import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -446,6 +447,17 @@ def test_studies_are_optunas_and_their_results_have_checksums(client, folder, st
         assert broken_seals(connection.exec_driver_sql)
         connection.exec_driver_sql("UPDATE trial_values SET value = 1.5 WHERE value = 1.25")
     storage.engine.dispose()
+
+
+def test_the_page_shows_what_is_answered(client):
+    page = (ROOT / "docs" / "serve.md").read_text("utf-8")
+    curl = r"""\$ curl (-X POST )?"?\$url(/[^\s"]*)"?(?: -H "\$json"(?: \\)?\s+-d '([^']*)')?\n(\{.*\}\n)?"""
+    requests = re.findall(curl, page)
+    assert len(requests) == 8
+    for post, path, body, shown in requests:
+        method = "POST" if post or body else "GET"
+        answer = client.request(method, path, content=body or None, headers={"Content-Type": "application/json"})
+        assert not shown or answer.text == shown.strip()
 
 
 def test_the_description_that_is_checked_in_is_current(client):
