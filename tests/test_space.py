@@ -127,6 +127,8 @@ class Undecided:
         ),
         (lambda: as_space({"x": (0, 1)}), "parameter 'x' must be a Float, Int or Choice"),
         (lambda: as_space({"x": Float}), "parameter 'x' must be a Float, Int or Choice"),
+        (lambda: as_space({1: Float(0, 1)}), "a parameter's name must be text, got 1: write '1'"),
+        (lambda: as_space({"x": Float(0, 1), None: Int(0, 1)}), "a parameter's name must be text, got None"),
         (lambda: as_space([]), "at least one row"),
         (lambda: as_space([1.0, 2.0]), r"\(N, d\) array"),
         (lambda: as_space("abc"), "table"),
