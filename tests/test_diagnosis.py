@@ -174,8 +174,41 @@ def test_reads_one_column_per_arm_or_one_row_per_reward(tmp_path):
     long.write_text("arm,when,reward\nx,1,0.5\ny,2,1\nx,3,0.25\n")
     assert {k: v.tolist() for k, v in read_rewards(long).items()} == {"x": [0.5, 0.25], "y": [1.0]}
     text.write_text("name\nfoo\n")
-    with pytest.raises(ValueError, match="has no column of numbers under a header"):
+    with pytest.raises(ValueError, match="has no column of numbers"):
         read_rewards(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("1\n2\n3\n", {"column1": [1, 2, 3]}),
+        ("\n-1.5e3,2\n,3\n", {"column1": [-1500], "column2": [2, 3]}),
+        ("7,0.5\n8,0.25\n", {"column2": [0.5, 0.25]}),  # the first column counts the rows
+        ("0.5\n1,2\n", {"column1": [0.5, 1], "column2": [2]}),
+        ("latency\n1\n2\n", {"latency": [1, 2]}),
+        ("4,run\n1,2\n5,2\n", {"4": [1, 5], "run": [2, 2]}),
+        ("0,1\n5,6\n3,4\n", {"0": [5, 3], "1": [6, 4]}),  # as pandas writes columns without names
+        (",0,1\n0,5,6\n1,3,4\n", {"0": [5, 3], "1": [6, 4]}),
+    ],
+)
+def test_a_first_line_of_numbers_is_data(tmp_path, text, found):
+    file = tmp_path / "f.csv"
+    file.write_text(text)
+    assert {name: values.tolist() for name, values in read_rewards(file).items()} == found
+
+
+def test_a_file_without_a_header_is_diagnosed_whole(tmp_path, capsys):
+    file = tmp_path / "f.csv"
+    file.write_text("".join(f"{i}\n" for i in range(1, 51)))
+    assert main(["diagnose", str(file)]) == 0
+    assert "50 rewards of 1 arm." in capsys.readouterr().out
+    assert main(["diagnose", str(file), "--value", "latency"]) == 2
+    assert "has no column 'latency': it has column1" in capsys.readouterr().err
+    file.write_text("".join(f"{1 + i % 3},{i**0.5},{i**0.3}\n" for i in range(2, 62)))
+    assert main(["diagnose", str(file)]) == 2
+    assert "Say --value column3, or another one of column1, column2, column3" in capsys.readouterr().err
+    assert main(["diagnose", str(file), "--value", "column3"]) == 0
+    assert "60 rewards of 3 arms." in capsys.readouterr().out
 
 
 def test_a_table_of_settings_and_values_is_read_by_setting(tmp_path):

@@ -56,6 +56,18 @@ def test_a_name_without_a_folder_means_this_folder(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["here"]
 
 
+def test_a_folder_that_is_missing_or_none_is_named(path):
+    missing = path.parent / "none" / "page.html"
+    with pytest.raises(FileNotFoundError) as found:
+        write_atomically(missing, lambda file: file.write(b"x"))
+    advice = f"there is no folder {str(missing.parent)!r}: make it first, or write elsewhere"
+    assert (found.value.strerror, found.value.filename) == (advice, str(missing))
+    with pytest.raises(NotADirectoryError) as found:
+        write_atomically(path / "page.html", lambda file: file.write(b"x"))
+    assert found.value.filename == str(path / "page.html")
+    assert_untouched(path)
+
+
 @pytest.mark.parametrize(
     ("write", "error"),
     [(half_then_crash, RuntimeError), (half_then_interrupt, KeyboardInterrupt), (half_then_full, OSError)],

@@ -61,9 +61,24 @@ def test_a_function_that_is_the_same_everywhere_has_no_important_parameter():
     assert all(0 <= share.estimate <= 1 for share in optimizer.importance().values())
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e160, 1e299])
+def test_shares_do_not_depend_on_the_unit(size):
+    settings = np.random.default_rng(0).uniform(size=(12, 2)).tolist()
+    found = []
+    for unit in (1.0, size):
+        optimizer = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, rng=0)
+        for x, y in settings:
+            optimizer.tell({"x": x, "y": y}, unit * (3 * (x - 0.3) ** 2 + abs(y - 0.6)))
+        found.append([share for name in "xy" for share in optimizer.importance()[name]])
+    assert found[1] == pytest.approx(found[0], abs=1e-6)
+
+
 def test_what_has_no_importance_is_refused():
-    with pytest.raises(ValueError, match="needs named parameters and no contexts"):
-        Optimizer([[0.0], [1.0]]).importance()
+    for table in ([[0.0], [1.0]], [{"x": 0.0}, {"x": 1.0}]):
+        with pytest.raises(ValueError, match="needs a space of Float, Int and Choice without contexts, got a table"):
+            Optimizer(table).importance()
+    with pytest.raises(ValueError, match="without contexts, got contexts: give the space as"):
+        Optimizer({"x": Float(0, 1)}, context={"load": Float(0, 1)}).importance()
     with pytest.raises(ValueError, match="needs at least 2 values, 0 told so far"):
         Optimizer({"x": Float(0, 1)}).importance()
 

@@ -255,6 +255,7 @@ def test_a_trial_brings_its_context():
         ({}, "context must be a dict of Float, Int and Choice with at least one entry"),
         ([1, 2], "context must be a dict of Float, Int and Choice"),
         ({"load": 3}, "context must be a dict of Float, Int and Choice: parameter 'load' must be a Float"),
+        ({3: Float(0, 1)}, "context must be .*: a parameter's name must be text, got 3: write '3'"),
     ],
 )
 def test_what_contexts_there_are_is_checked(context, words):

@@ -133,6 +133,10 @@ def test_tables_with_and_without_names(tmp_path):
     text = written(measured(array, value=lambda row: row[0]), tmp_path / "p.html")
     assert "Of 12 candidates" in text
     assert "column 0" in text
+    numbered = [{0: float(i), 1: str(i)} for i in range(12)]  # as a data frame without names has them
+    text = written(measured(numbered, value=lambda row: row[0]), tmp_path / "p.html")
+    assert "column 0" in text
+    assert "column 1" in text
 
 
 def objective(trial):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,16 +12,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
+import numpy as np
 import pytest
 
 import noregret
-from noregret import Choice, Float, Int
+from noregret import Choice, Float, Int, Optimizer
 from noregret.cli import main
+from noregret.optimizer.trials import Trial
+from noregret.tune.service.client import Connection
 
 pytest.importorskip("fastapi")
 pytestmark = pytest.mark.slow
 
-CLIENTS = Path(__file__).parents[1] / "examples" / "clients"
+ROOT = Path(__file__).parents[1]
+CLIENTS = ROOT / "examples" / "clients"
 
 
 @contextmanager
@@ -116,7 +121,15 @@ def test_a_trial_of_which_nothing_is_heard_goes_to_another_client(tmp_path):
             study.tell(taken, 3.0)
 
 
-def test_a_server_has_the_methods_of_an_optimizer(served):
+def test_the_methods_of_an_optimizer_that_a_server_has_are_those_that_are_named():
+    page = (ROOT / "docs" / "serve.md").read_text("utf-8")
+    named = re.search(r"has the methods (.*) of an\s+\[Optimizer\]", page)[1]
+    shared = vars(Connection).keys() & vars(Optimizer).keys()
+    assert set(re.findall(r"`(\w+)`", named)) == {name for name in shared if not name.startswith("_")}
+    assert re.search(rf"It has {re.escape(named)} as an `Optimizer`", noregret.connect.__doc__)
+
+
+def test_a_server_asks_tells_and_concludes_as_an_optimizer(served):
     space = {"x": Float(0, 1), "k": Choice(["a", "b"]), "d": Int(1, 4, when={"k": "a"})}
     study = noregret.connect(served, "s", space=space, goal="maximize", constraints={"memory": ("<=", 0.9)})
     with pytest.raises(ValueError, match="no value yet"):
@@ -131,13 +144,24 @@ def test_a_server_has_the_methods_of_an_optimizer(served):
     assert best.gap > 0
     assert study.done(within=0.0001) is False
     assert [trial["state"] for trial in study.trials()] == ["failed"] + ["done"] * 12
-    for bad in (lambda: study.tell(trial, float("nan")), lambda: study.tell({"x": 1}, 1.0), lambda: study.ask(0)):
-        with pytest.raises(ValueError, match=r"JSON|pass one of ask|count"):
+    for bad in (lambda: study.tell({"x": 1}, 1.0), lambda: study.ask(0)):
+        with pytest.raises(ValueError, match=r"pass one of ask|count"):
             bad()
     with pytest.raises(ValueError, match="there is another study named 's': goal differs"):
         noregret.connect(served, "s", space=space, constraints={"memory": ("<=", 0.9)})
     with pytest.raises(ValueError, match="there is no study 'other'"):
         noregret.connect(served, "other").ask()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), np.float32("-inf")])
+def test_numbers_that_are_not_finite_are_refused_before_they_are_sent(bad):
+    study, trial = noregret.connect("http://127.0.0.1:9", "nobody listens there"), Trial(0, {"x": 0.5})
+    with pytest.raises(ValueError, match=r"value is -?(nan|inf): pass a finite number, or fail\(trial\)"):
+        study.tell(trial, bad)
+    with pytest.raises(ValueError, match="noise must be the value's standard deviation, above 0"):
+        study.tell(trial, 1.0, noise=bad)
+    with pytest.raises(ValueError, match="constraint 'memory' must be a finite number"):
+        study.tell(trial, 1.0, constraints={"memory": bad})
 
 
 def test_a_server_says_what_an_optimizer_would(served):

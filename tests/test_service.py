@@ -1,6 +1,7 @@
 """The service's requests and answers, as DESIGN of the API has them, on an application without a server."""
 
 import json
+import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -144,6 +145,16 @@ def test_what_is_best_and_whether_to_stop(client, study):
     assert best["feasible"] == 1.0
     done = client.get(f"{study}/done", params={"within": 0.5, "confidence": 0.8}).json()
     assert done == {"done": True, "gap": best["gap"], "level": best["level"]}
+
+
+def test_what_is_believed_about_params_is_said_from_the_second_value_on(client, study):
+    ask(client, study, count=2)
+    for told in range(2):
+        answer = client.post(f"{study}/predict", json={"params": {"x": 0.5}})
+        assert answer.status_code == 409
+        assert answer.json() == {"detail": f"predict() needs at least 2 values, {told} told so far: tell more first"}
+        assert tell(client, study, told, 1.0 + told) == 200
+    assert client.post(f"{study}/predict", json={"params": {"x": 0.5}}).status_code == 200
 
 
 def test_suggestions_are_those_of_an_optimizer_that_was_told_the_same(client, study):
@@ -436,6 +447,17 @@ def test_studies_are_optunas_and_their_results_have_checksums(client, folder, st
         assert broken_seals(connection.exec_driver_sql)
         connection.exec_driver_sql("UPDATE trial_values SET value = 1.5 WHERE value = 1.25")
     storage.engine.dispose()
+
+
+def test_the_page_shows_what_is_answered(client):
+    page = (ROOT / "docs" / "serve.md").read_text("utf-8")
+    curl = r"""\$ curl (-X POST )?"?\$url(/[^\s"]*)"?(?: -H "\$json"(?: \\)?\s+-d '([^']*)')?\n(\{.*\}\n)?"""
+    requests = re.findall(curl, page)
+    assert len(requests) == 8
+    for post, path, body, shown in requests:
+        method = "POST" if post or body else "GET"
+        answer = client.request(method, path, content=body or None, headers={"Content-Type": "application/json"})
+        assert not shown or answer.text == shown.strip()
 
 
 def test_the_description_that_is_checked_in_is_current(client):

@@ -127,6 +127,8 @@ class Undecided:
         ),
         (lambda: as_space({"x": (0, 1)}), "parameter 'x' must be a Float, Int or Choice"),
         (lambda: as_space({"x": Float}), "parameter 'x' must be a Float, Int or Choice"),
+        (lambda: as_space({1: Float(0, 1)}), "a parameter's name must be text, got 1: write '1'"),
+        (lambda: as_space({"x": Float(0, 1), None: Int(0, 1)}), "a parameter's name must be text, got None"),
         (lambda: as_space([]), "at least one row"),
         (lambda: as_space([1.0, 2.0]), r"\(N, d\) array"),
         (lambda: as_space("abc"), "table"),
@@ -161,7 +163,10 @@ SPACE = Product({"x": Float(0, 1), "n": Int(1, 4), "c": Choice(["a", "b"])})
     [
         ({"x": 0.5, "n": 2}, "'c' is missing"),
         ({"x": 0.5, "n": 2, "c": "a", "z": 1}, "unknown 'z'"),
-        ({"x": 1.5, "n": 2, "c": "a"}, "x must be from 0 to 1, got 1.5"),
+        (
+            {"x": 1.5, "n": 2, "c": "a"},
+            "x must be from 0 to 1, got 1.5: widen the bounds, or pass only what lies inside them",
+        ),
         ({"x": math.nan, "n": 2, "c": "a"}, "x must be a finite number"),
         ({"x": "0.5", "n": 2, "c": "a"}, "x must be a finite number, got '0.5'"),
         ({"x": 0.5, "n": 2.5, "c": "a"}, "n must be a whole number, got 2.5"),

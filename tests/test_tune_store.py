@@ -55,6 +55,17 @@ def done(value):
 FAILED = Outcome(None, "exit code 1", 0.25, "some\0 reason")
 
 
+def test_true_is_another_choice_than_1(file_study):
+    study = replace(file_study, space={"mode": Choice([1, 2.5, "a", True])}, baseline={"mode": 1})
+    with Store(study) as store:
+        for mode in (True, True, 2.5):
+            claimed = store.claim(lambda records, mode=mode: Suggestion({"mode": mode}, arrived(records)[1])).trial
+            store.tell(claimed.number, done(1.0))
+        records = store.records()
+    assert [repr(record.params["mode"]) for record in records] == ["True", "True", "2.5"]
+    assert Findings(study, records, believed(study, records)).gain is None  # of the baseline nothing is known
+
+
 @pytest.mark.slow
 def test_what_is_told_is_there_for_everybody(study):
     with Store(study) as store:

@@ -75,10 +75,18 @@ def test_values_become_words_of_the_command_and_nothing_else(tmp_path):
     assert study.arguments(nasty) == ["./measure", "--rate=0.1", "7", nasty["mode"], "{literal}"]
 
 
+def test_choices_that_differ_on_the_command_line_are_different(tmp_path):
+    study = load(written(tmp_path, GOOD.replace('["fast", 2, true]', '[1, 2.5, "a", true]')))
+    words = [study.arguments({"rate": 0.1, "size": 7, "mode": mode})[3] for mode in study.space["mode"].options]
+    assert words == ["1", "2.5", "a", "true"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ('goal = "maximize"', 'gaol = "maximize"', r"my.toml:1: gaol: unknown key: did you mean 'goal'"),
+        ("storage =", "storge =", r"my.toml:4: storge: unknown key: did you mean 'storage'"),
+        ("storage =", "place =", r"my.toml:4: place: unknown key: known are .* stop, storage, timeout, workers"),
         ('goal = "maximize"', 'goal = "up"', r"my.toml:1: goal: must be one of 'minimize', 'maximize', got 'up'"),
         ("workers = 3", "workers = 0", r"my.toml:5: workers: must be a whole number from 1 to 256, got 0"),
         ("workers = 3", 'workers = "3"', r"my.toml:5: workers: must be a whole number"),
@@ -153,7 +161,11 @@ def test_values_become_words_of_the_command_and_nothing_else(tmp_path):
         ("[failure]", "[constraints.'a b']\nmax = 3\n[failure]", r"a constraint's name must be a word"),
         ('["fast", 2, true]', '["fast", "fast"]', r"my.toml:30: \[parameters.mode\] choices: .* 'fast' comes twice"),
         ('["fast", 2, true]', '[2, "2"]', r"choices: must differ from each other on the command line"),
-        ('["fast", 2, true]', "[1, true]", r"choices: must differ"),
+        (
+            '["fast", 2, true]',
+            "[1, 1.0]",
+            r"my.toml:28: \[parameters.mode\] options of a Choice must differ, got 1.0 twice",
+        ),
         ('["fast", 2, true]', "[]", r"choices: must be a list"),
         ('["fast", 2, true]', '["a\\u0000b"]', r"choices: .* zero bytes"),
         ("{size}", "{sise}", r"my.toml:2: command: \{sise\} is the placeholder of no parameter: .* rate, size, mode"),

@@ -77,7 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     diagnosis = commands.add_parser("diagnose", help="are rewards heavy-tailed, and what to do about it")
     diagnosis.set_defaults(command=_diagnose)
     diagnosis.add_argument(
-        "file", type=Path, metavar="FILE.csv", help="one column of rewards per arm, or one named value or reward"
+        "file",
+        type=Path,
+        metavar="FILE.csv",
+        help="one column of rewards per arm, or one named value or reward; with a header or without",
     )
     which = diagnosis.add_mutually_exclusive_group()
     which.add_argument(

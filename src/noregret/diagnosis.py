@@ -178,7 +178,10 @@ class WhichColumn(ValueError):
 def read_rewards(
     path: str | os.PathLike[str], value: str | None = None, one_per_arm: bool = False
 ) -> dict[str, Floats]:
-    """Rewards by arm from a CSV file with a header.
+    """Rewards by arm from a CSV file.
+
+    Its first line is the header, unless it holds nothing but numbers: then it is data like the others, and the columns
+    are ``column1``, ``column2`` and so on. Numbers that count several columns from 0 or from 1 are a header.
 
     Three forms are known. The columns ``arm`` and ``reward``, one row per reward. A column ``value``, or another one
     that is named here, and settings: rows with the same settings are an arm, and what is different in almost every row,
@@ -199,10 +202,9 @@ def read_rewards(
         If some columns look like settings and others like rewards, and nobody says which are which.
     """
     with open(path, newline="", encoding="utf-8-sig") as file:
-        header, *rows = list(csv.reader(file)) or [[]]
-    table = {name: [row[i] if i < len(row) else "" for row in rows if row] for i, name in enumerate(header)}
+        table = _table([row for row in csv.reader(file) if row], value)
     if value is not None and value not in table:
-        raise ValueError(f"{os.fspath(path)} has no column {value!r}: it has {', '.join(header)}")
+        raise ValueError(f"{os.fspath(path)} has no column {value!r}: it has {', '.join(table)}")
     if value is None and {"arm", "reward"} <= table.keys():
         return _by_arm(table["arm"], table["reward"])
     value = "value" if value is None and "value" in table and not one_per_arm else value
@@ -210,10 +212,27 @@ def read_rewards(
         return _by_setting(os.fspath(path), value, table)
     found = _columns(table)
     if not found:
-        raise ValueError(f"{os.fspath(path)} has no column of numbers under a header: one column per arm is needed")
+        raise ValueError(f"{os.fspath(path)} has no column of numbers: one column per arm is needed")
     if not one_per_arm:
         _check_alike(os.fspath(path), found)
     return found
+
+
+def _table(lines: list[list[str]], value: str | None) -> dict[str, list[str]]:
+    """The cells of each column, by its name."""
+    header, *rows = lines or [[]]
+    if value not in header and _is_data(header):
+        header, rows = [f"column{i + 1}" for i in range(max(map(len, lines)))], lines
+    return {name: [row[i] if i < len(row) else "" for row in rows] for i, name in enumerate(header)}
+
+
+def _is_data(line: list[str]) -> bool:
+    """Whether a line holds nothing but numbers, and does not just count several columns."""
+    numbers = _numbers([cell for cell in line if cell])
+    if numbers is None:
+        return False
+    counts = numbers[0] in (0, 1) and (np.diff(numbers) == 1).all()
+    return len(line) == 1 or not counts
 
 
 def _columns(table: Mapping[str, list[str]]) -> dict[str, Floats]:

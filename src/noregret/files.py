@@ -16,7 +16,7 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
     A file that was there before keeps its permissions; a new one gets those that the umask gives.
     """
     path = Path(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = _new_file(path)
     try:
         with os.fdopen(handle, "wb") as file:
             write(file)
@@ -28,6 +28,17 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
         os.unlink(name)
         raise
     sync_folder(path.parent)
+
+
+def _new_file(path: Path) -> tuple[int, str]:
+    """Make a file beside ``path`` for now: its descriptor and name. An OSError names ``path``, which the user knows."""
+    try:
+        return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except FileNotFoundError as error:
+        reason = f"there is no folder {str(path.parent)!r}: make it first, or write elsewhere"
+        raise FileNotFoundError(error.errno, reason, str(path)) from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def sync_folder(folder: Path) -> None:

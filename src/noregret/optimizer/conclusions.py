@@ -109,8 +109,10 @@ class Conclusions:
     def importance(self) -> dict[str, Share]:
         """How much of the difference between settings each parameter accounts for, the most important first."""
         if not isinstance(self._history.space, Product):
+            came = "a table of candidates" if self._contexts.contexts is None else "contexts"
             raise ValueError(
-                "importance() needs named parameters and no contexts: give the space as a dict, and no context"
+                f"importance() needs a space of Float, Int and Choice without contexts, got {came}: give the space as "
+                "a dict of these, and no context"
             )
         self._check_measured("importance")
         found = dict(zip(self._history.space.parameters, shares(self.certificate()), strict=True))
@@ -118,7 +120,9 @@ class Conclusions:
 
     def _check_measured(self, method: str) -> None:
         if self._history.measured < 2:
-            raise ValueError(f"{method}() needs at least 2 values, {self._history.measured} told so far")
+            raise ValueError(
+                f"{method}() needs at least 2 values, {self._history.measured} told so far: tell more first"
+            )
 
     def is_done(self, within: float | str, confidence: float) -> bool:
         """Whether nothing is better than what is recommended by more than the tolerance for its estimate."""

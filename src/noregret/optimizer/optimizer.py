@@ -234,8 +234,8 @@ class Optimizer:
     def importance(self) -> dict[str, Share]:
         """How much of the difference between settings each parameter accounts for, the most important first.
 
-        Needs named parameters, no contexts, and at least two values. Shares add up to more than 1 where parameters act
-        together.
+        Needs a space of Float, Int and Choice, no table, no contexts, and at least two values. Shares add up to more
+        than 1 where parameters act together.
         """
         return self._conclusions.importance()
 

@@ -75,6 +75,8 @@ def _indices(rung: Rung, scale: Scale, points: Floats, rng: Rng) -> Floats:
     root = pivoted_root(covariance)
     weights = np.column_stack([np.zeros(root.shape[1]), rng.standard_normal((root.shape[1], DRAWS))])
     values = scale.original(mean[:, None] + root @ weights)
+    sizes = np.abs(values).max(axis=0)
+    values = values / np.where(sizes > 0, sizes, 1.0)  # so that squares are neither 0 nor infinite
     first, second = np.split(values, 2)
     variance, anew = values.var(axis=0), 0.5 * np.mean((first - second) ** 2, axis=0)
     return np.asarray(np.clip(np.divide(anew, variance, out=np.zeros_like(anew), where=variance > 0), 0.0, 1.0))

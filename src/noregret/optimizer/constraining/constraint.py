@@ -76,12 +76,11 @@ def checked_numbers(constraints: Constraints, told: Any) -> tuple[float, ...]:
             f"constraints must have a number for each of {list(constraints)}: {missing[0]!r} is missing; tell None for "
             "what was not measured"
         )
-    return tuple(_checked_number(name, told[name]) for name in constraints)
+    return tuple(UNKNOWN if told[name] is None else checked_reading(name, told[name]) for name in constraints)
 
 
-def _checked_number(name: str, number: Any) -> float:
-    if number is None:
-        return UNKNOWN
+def checked_reading(name: str, number: Any) -> float:
+    """The number that was told of a constraint, as a float; ValueError unless it is a finite number."""
     try:
         return min(max(checked_value(number), -LARGEST), LARGEST)
     except ValueError:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret.belief.posterior import Floats
-from noregret.optimizer.spaces.space import Bools, Product, Space
+from noregret.optimizer.spaces.space import Bools, Product, Space, named
 
 
 class Pair(NamedTuple):
@@ -175,6 +175,6 @@ def checked_contexts(space: Space, context: Any) -> Contexts:
     if not isinstance(context, Mapping) or not context:
         raise ValueError(f"context must be a dict of Float, Int and Choice with at least one entry, got {context!r}")
     try:
-        return Contexts(space, Product(context))
+        return Contexts(space, named(context))
     except ValueError as error:
         raise ValueError(f"context must be a dict of Float, Int and Choice: {error}") from None

@@ -275,6 +275,17 @@ def identity(value: Any) -> tuple[bool, Any]:
     return isinstance(value, bool | np.bool_), value
 
 
+def is_same_setting(params: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    """Whether two params have the same names and values. ``==`` would take True for 1.
+
+    >>> is_same_setting({"x": 1}, {"x": 1.0}), is_same_setting({"x": 1}, {"x": True})
+    (True, False)
+    """
+    if params is None or other is None:
+        return params is other
+    return {n: identity(value) for n, value in params.items()} == {n: identity(value) for n, value in other.items()}
+
+
 def _same(first: Any, second: Any) -> bool:
     """Whether they have one `identity`. What compares to no yes or no, like an array, is not."""
     try:

@@ -50,7 +50,8 @@ def checked_number(name: str, value: Any) -> Any:
 def checked_inside(name: str, value: Any, low: float, high: float) -> Any:
     """The value; ValueError unless it is from low to high."""
     if not low <= value <= high:
-        raise ValueError(f"{name} must be from {low} to {high}, got {value}: widen the bounds or drop this measurement")
+        advice = "widen the bounds, or pass only what lies inside them"
+        raise ValueError(f"{name} must be from {low} to {high}, got {value}: {advice}")
     return value
 
 

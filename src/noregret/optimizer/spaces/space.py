@@ -256,3 +256,11 @@ class Product:
         ends = np.cumsum([parameter.width for parameter in self.parameters.values()])[:-1]
         parts = np.split(np.asarray(points, dtype=float), ends, axis=1)
         return list(zip(self.parameters.values(), parts, strict=True))
+
+
+def named(parameters: Mapping[Any, Any]) -> Product:
+    """The space of parameters that a user names; ValueError unless each name is text, as pages and files need it."""
+    for name in parameters:
+        if not isinstance(name, str):
+            raise ValueError(f"a parameter's name must be text, got {name!r}: write {str(name)!r}")
+    return Product(parameters)

@@ -14,7 +14,7 @@ from noregret.optimizer.spaces.parameter import Parameter
 from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, identity
 from noregret.optimizer.spaces.rows import NO_ROW, DictRows, NumberRows, Rows
 from noregret.optimizer.spaces.scales import finite
-from noregret.optimizer.spaces.space import Bools, Product, Space
+from noregret.optimizer.spaces.space import Bools, Product, Space, named
 
 
 class Table:
@@ -90,7 +90,7 @@ class Table:
 
 def as_space(space: Any) -> Space:
     """Named parameters from a dict, candidates from anything else that is a table."""
-    return Product(space) if isinstance(space, Mapping) else Table(space)
+    return named(space) if isinstance(space, Mapping) else Table(space)
 
 
 def _read(rows: Any) -> Rows:

@@ -18,7 +18,7 @@ from noregret.optimizer.condensing import spread
 from noregret.optimizer.constraining.questions import LIKELY
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import Choice
+from noregret.optimizer.spaces.parameters import Choice, is_same_setting
 from noregret.optimizer.spaces.space import Product
 from noregret.tune.store.records import Record, arrived
 from noregret.tune.study.results import JsonField, WallTime
@@ -141,7 +141,7 @@ class Findings:
         return self._gain(self.context)
 
     def _gain(self, context: Params | None) -> Gain | None:
-        measured = any(record.params == self.study.baseline for record in self.done)
+        measured = any(is_same_setting(record.params, self.study.baseline) for record in self.done)
         return self.optimizer.gain(context) if measured and len(self.done) > 1 else None
 
     @cached_property

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from noregret.optimizer.spaces.parameters import is_same_setting
 from noregret.tune.learning.findings import Findings
 from noregret.tune.page import words
 from noregret.tune.page.axes import Axis, padded
@@ -47,7 +48,8 @@ def _kinds(findings: Findings) -> dict[str, Sequence[Record]]:
     sign = 1 if findings.study.goal == "minimize" else -1
     ranked = sorted((r for r in findings.done if r.number not in left_out), key=lambda r: -sign * (r.value or 0.0))
     few = round(BEST * len(ranked))
-    best, chosen = findings.best, [r for r in ranked if findings.best and r.params == findings.best.params]
+    best = findings.best
+    chosen = [r for r in ranked if best and is_same_setting(r.params, best.params)]
     others, good = ranked[: len(ranked) - few], ranked[len(ranked) - few :]
     if best and not chosen:
         chosen = [Record(-1, best.params, "done", best.estimate)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from noregret.belief.posterior import Floats
 from noregret.optimizer.certifying.importance import Share
-from noregret.optimizer.spaces.parameters import Choice, Int
+from noregret.optimizer.spaces.parameters import Choice, Int, is_same_setting
 from noregret.tune.learning.findings import Effect, Findings, Point, Surface
 from noregret.tune.page import words
 from noregret.tune.page.axes import Axis, named_axis, padded
@@ -153,9 +153,9 @@ def _kind(findings: Findings, record: Record) -> str:
     """How a measurement that is no outlier is drawn."""
     if record.number in findings.infeasible:
         return "broken"
-    if findings.best and record.params == findings.best.params and record.context == findings.context:
+    if findings.best and is_same_setting(record.params, findings.best.params) and record.context == findings.context:
         return "chosen"
-    return "yours" if record.params == findings.study.baseline else "dot"
+    return "yours" if is_same_setting(record.params, findings.study.baseline) else "dot"
 
 
 def _dots(chart: Chart, places: Iterable[tuple[float, Record]], kind: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.showing.words import change_in_words
+from noregret.optimizer.spaces.parameters import is_same_setting
 from noregret.tune.learning.findings import Effect, Findings, Surface
 from noregret.tune.page import words
 from noregret.tune.page.pictures import MOST_DOTS
@@ -48,7 +49,8 @@ def how_sure(findings: Findings) -> Iterator[str]:
     assert best
     if findings.study.constraints:
         yield _sentence(feasibility(best) if best.is_likeliest else f"it {feasibility(best)}")
-    times = sum(record.params == best.params and record.context == findings.context for record in findings.done)
+    here = [record for record in findings.done if record.context == findings.context]
+    times = sum(is_same_setting(record.params, best.params) for record in here)
     there = " in this context" if findings.context else ""
     yield (
         f"This setting was measured {_times(times)}{there}; what was measured at similar settings counts too. It is "

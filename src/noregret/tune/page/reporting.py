@@ -62,13 +62,13 @@ def _findings(subject: Any, name: str) -> Findings:
 
 
 def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
-    """What an optimizer knows; one whose candidates are rows without names is told again what it was, by columns."""
+    """What an optimizer knows; one whose columns have no names, or numbers for names, is told again what it was."""
     space, answers = optimizer.space, optimizer.answers
     if isinstance(space, Product):
         named: Any = dict(space.parameters)
     else:
         named = space.decode(space.everything())
-        if not isinstance(named[0], Mapping):
+        if not isinstance(named[0], Mapping) or not all(isinstance(name, str) for name in named[0]):
             named = [_by_column(row) for row in named]
             answers = [answer._replace(params=_by_column(answer.params)) for answer in answers]
             optimizer = _retold(optimizer, named, answers)
@@ -96,6 +96,9 @@ def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Answer])
 
 
 def _by_column(row: Any) -> Params:
+    """A row of a table with names that are text."""
+    if isinstance(row, Mapping):
+        return {f"column {name}": value for name, value in row.items()}
     return {f"column {i}": float(value) for i, value in enumerate(row)}
 
 

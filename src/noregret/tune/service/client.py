@@ -1,4 +1,4 @@
-"""A study of a server, with the methods of an Optimizer. Needs nothing but Python."""
+"""A study of a server, with those methods of an Optimizer that ask, tell and conclude. Needs nothing but Python."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, overload
 from urllib.parse import quote, urlencode, urlsplit
 
+from noregret.optimizer.checking import checked_noise, checked_value
 from noregret.optimizer.comparing.gain import Gain
+from noregret.optimizer.constraining.constraint import checked_reading
 from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.parameters import Choice, Float, Int, is_same_setting
 from noregret.optimizer.trials import Trial
 
 TIMEOUT_SECONDS = 120.0
@@ -37,7 +39,11 @@ class RemoteEstimate(Estimate):
 
 
 def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
-    """A study of a server that ``noregret serve`` runs, with the methods of an `Optimizer`.
+    """A study of a server that ``noregret serve`` runs.
+
+    It has `ask`, `tell`, `fail`, `best`, `predict`, `gain` and `done` as an `Optimizer` has them, but for one thing:
+    `tell` and `fail` take a trial that was asked for, no params of the past. `trials` lists all of its trials. An
+    `Optimizer`'s other methods and properties, such as `tell_many`, `importance` and `to_frame`, it does not have.
 
     Parameters
     ----------
@@ -122,8 +128,9 @@ class Connection:
         constraints: Mapping[str, float | None] | None = None,
     ) -> None:
         """The value of a trial; the same one twice counts once. Once this returns, it is on the server's disk."""
-        numbers = None if constraints is None else {name: _number(its) for name, its in constraints.items()}
-        body = {"value": _number(value), "noise": _number(noise), "constraints": numbers}
+        numbers = None if constraints is None else {name: _reading(name, its) for name, its in constraints.items()}
+        deviation = None if noise is None else checked_noise(float(noise))
+        body = {"value": checked_value(_number(value)), "noise": deviation, "constraints": numbers}
         self._send("POST", self._path(f"/trials/{_id(trial)}/tell"), body)
 
     def fail(self, trial: Trial) -> None:
@@ -142,7 +149,8 @@ class Connection:
         """How much better `best` is than the baseline, with the interval of the difference."""
         found = self._send("GET", self._path(f"/gain?{_query(context)}"))
         baseline = _estimate(found["baseline"])
-        best = baseline if found["best"]["params"] == baseline.params else _estimate(found["best"])
+        best = _estimate(found["best"])
+        best = baseline if is_same_setting(best.params, baseline.params) else best
         return Gain(
             found["estimate"],
             _bound("lower", found["lower"]),
@@ -209,6 +217,10 @@ def _query(context: Any, **values: Any) -> str:
 
 def _number(value: Any) -> float | None:
     return None if value is None else float(value)
+
+
+def _reading(name: str, value: Any) -> float | None:
+    return None if value is None else checked_reading(name, float(value))
 
 
 def _id(trial: Any) -> int:

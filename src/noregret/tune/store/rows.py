@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy
-from optuna.distributions import BaseDistribution, distribution_to_json
+from optuna.distributions import BaseDistribution, CategoricalDistribution, distribution_to_json
 
+from noregret.optimizer.spaces.parameters import identity
 from noregret.tune.measuring.measure import Outcome
 from noregret.tune.store.checksums import SUM, digest
 from noregret.tune.store.records import IMPORTED, RUN, TOLD, run_attribute
@@ -61,10 +62,17 @@ def add_past(connection: Any, study: int, first: int, rows: Mapping[str, Past], 
 
 def _params(params: Params, distributions: Distributions) -> list[dict[str, Any]]:
     return [
-        {"name": name, "value": float(its.to_internal_repr(params[name])), "form": distribution_to_json(its)}
+        {"name": name, "value": _stored(its, params[name]), "form": distribution_to_json(its)}
         for name, its in distributions.items()
         if name in params
     ]
+
+
+def _stored(distribution: BaseDistribution, value: Any) -> float:
+    """The number that Optuna keeps for a value: of a choice its index, where Optuna itself takes True for 1."""
+    if isinstance(distribution, CategoricalDistribution):
+        return float(list(map(identity, distribution.choices)).index(identity(value)))
+    return float(distribution.to_internal_repr(value))
 
 
 def _attributes(mark: str, row: Past) -> dict[str, str]:

@@ -156,8 +156,8 @@ def choices(value: Any) -> list[Any]:
     if any("\0" in word for word in shown) or not all(math.isfinite(v) for v in value if isinstance(v, float)):
         raise ValueError(f"must have no nan, inf or zero bytes in it, got {value!r}")
     for i, word in enumerate(shown):
-        if word in shown[:i] or value[i] in value[:i]:
-            raise ValueError(f"must differ from each other on the command line, but {value[i]!r} comes twice")
+        if word in shown[:i]:
+            raise ValueError(f"must differ from each other on the command line, but {word!r} comes twice: drop one")
     return value
 
 

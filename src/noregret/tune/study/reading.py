@@ -34,7 +34,7 @@ def load(path: Path) -> Study:
         goal=top.get("goal", checks.one_of("minimize", "maximize"), "minimize"),
         command=top.get("command", checks.command),
         result=top.get("result", checks.result, _LAST_NUMBER),
-        storage=top.get("storage", checks.storage) if "storage" in content else default_storage(path),
+        storage=top.get("storage", checks.storage, None) or default_storage(path),
         workers=top.get("workers", checks.whole(1, 256), 1),
         timeout=top.get("timeout", checks.seconds, 3600.0),
         lease=top.get("lease", checks.whole(1, 86400), 60),

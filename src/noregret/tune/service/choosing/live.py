@@ -137,10 +137,9 @@ class LiveStudy:
         known = self._known()
         return (known.optimizer.best(context), known.optimizer.half_life) if known.has_value else None
 
-    def predict(self, params: Params, context: Params | None) -> Estimate | None:
-        """What is believed about params, None as long as there is no value."""
-        known = self._known()
-        return known.optimizer.predict(params, context) if known.has_value else None
+    def predict(self, params: Params, context: Params | None) -> Estimate:
+        """What is believed about params of the study; ValueError if nobody can say yet."""
+        return self._known().optimizer.predict(params, context)
 
     def gain(self, context: Params | None) -> Gain:
         """How much better the recommended params are than the baseline; ValueError if nobody can say yet."""

@@ -146,21 +146,22 @@ def best(study: Live, context: ContextText = None) -> models.BestForm:
 
 @router.post("/studies/{name}/predict", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
 def predict(study: Live, form: models.PredictForm) -> models.EstimateForm:
-    """What is believed about params of your own; 409 before the first value."""
+    """What is believed about params of your own; 409 before there are two values."""
     context = _context(study, form.context, ("body", "context"))
     try:
         params = study.study.settings.checked(form.params)
     except ValueError as error:
         raise BadField(("body", "params"), error) from None
-    found = study.predict(params, context)
-    if found is None:
-        raise Contradiction("the study has no value yet: tell one first")
+    try:
+        found = study.predict(params, context)
+    except ValueError as error:
+        raise Contradiction(str(error)) from None
     return models.EstimateForm(**_estimate(found))
 
 
 @router.get("/studies/{name}/gain", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
 def gain(study: Live, context: ContextText = None) -> models.GainForm:
-    """How much better the recommended params are than the baseline; 409 without one, or before it has a value."""
+    """How much better the best is than the baseline; 409 without one, or before it and one more have a value."""
     part = _context(study, _read(context), ("query", "context"))
     try:
         found = study.gain(part)
