@@ -22,7 +22,7 @@ from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.fit import CENTRE, Fit
 from noregret.optimizer.fitting.likelihood import Likelihood, log_likelihood
 from noregret.optimizer.fitting.matern import FitMatern
-from noregret.optimizer.fitting.scaling import RobustScale, Scale
+from noregret.optimizer.fitting.scaling import Logarithms, RobustScale, Scale
 from noregret.optimizer.fitting.weights import Equal, StudentT, smoothed
 from noregret.optimizer.history import UNKNOWN, Arrival, History
 from noregret.optimizer.spaces.space import Product
@@ -70,7 +70,29 @@ def test_absurd_values_do_not_move_the_scale(absurd):
 
 def test_where_nothing_spreads_the_unit_is_one():
     data = Evidence(np.zeros((5, 1)), np.arange(5), np.full(5, 4.0), np.full(5, np.nan), np.zeros(1, int))
-    assert RobustScale()(data) == Scale(4.0, 1.0, RobustScale().bend)
+    assert RobustScale()(data) == Scale(4.0, 1.0, RobustScale().bend, floor=-6.0)
+
+
+@pytest.mark.parametrize("points", [4, 6, 9])
+@pytest.mark.parametrize("absurd", [1e9, -1e9, 1e300, -1e300])
+def test_one_absurd_point_of_a_few_does_not_move_the_scale_far(absurd, points):
+    values = np.random.default_rng(points).standard_normal(points)
+    data = lambda values: Evidence(  # noqa: E731
+        np.zeros((points, 1)), np.arange(points), values, np.full(points, np.nan), np.zeros(1, int)
+    )
+    before, after = RobustScale()(data(values)), RobustScale()(data(np.append(values[1:], absurd)))
+    assert abs(after.centre - before.centre) < 3 * before.unit
+    assert after.unit < 12 * before.unit
+    assert after.floor > before.centre - 400 * before.unit
+
+
+def test_nothing_is_reported_as_absurdly_bad():
+    data = evidence(points=12, measurements=12)
+    plain = RobustScale()(data)
+    lowest = plain.centre - 10 * max(plain.centre - data.values.min(), plain.unit)
+    for scale in (plain, *Logarithms()(data, plain)):
+        assert scale.original(np.array([-1e6, -50.0])).tolist() == pytest.approx([lowest, lowest])
+        np.testing.assert_allclose(scale.original(scale.standard(data.values)), data.values)
 
 
 def test_where_only_a_few_differ_they_set_the_unit():

@@ -1,5 +1,7 @@
 """Exploring: when it is time, where it looks, and that no rule can stay where its answers are refuted."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -125,6 +127,19 @@ def test_where_everything_was_measured_holes_are_left_to_the_rule():
         return asked[20:].count(asked[0]) / 60
 
     assert np.mean([share_of_the_first(seed) for seed in range(6)]) < 0.3, "one of eight, or one of three"
+
+
+@pytest.mark.parametrize("numbers", [10, 12, 26])
+def test_a_small_space_is_filled_before_its_best_setting_is_measured_for_ever(numbers):
+    for seed in range(2):
+        opt, world = Optimizer({"n": Int(1, numbers)}, goal="minimize", rng=seed), np.random.default_rng(seed)
+        for _ in range(50):
+            trial = opt.ask()
+            opt.tell(trial, abs(trial.params["n"] - 4) + 0.3 * world.standard_normal())
+        asked = [answer.params["n"] for answer in opt.answers]
+        assert asked.count(4) >= 20  # what is best is measured most
+        assert math.isfinite(opt.best().gap), sorted(set(asked))
+        assert opt.done(within=1.0)
 
 
 def test_a_hole_at_an_edge_counts_for_less_but_has_its_turn():

@@ -798,3 +798,11 @@ def test_of_many_names_more_are_tried_than_repeated():
         return len({answer.params["name"] for answer in opt.answers})
 
     assert np.mean([tried(seed) for seed in range(3)]) > 25, "some 30; 15 where the best is measured again and again"
+
+
+def test_a_constant_0_is_not_said_to_be_minus_0():
+    opt = Optimizer({"x": Float(0, 1)}, goal="minimize", rng=0)
+    for _ in range(4):
+        opt.tell(opt.ask(), 0.0)
+    assert str(opt.best().estimate) == "0.0"
+    assert "best 0 (between" in repr(opt)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from noregret import Float, Optimizer
+from noregret import Choice, Float, Int, Optimizer
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.scaling import Logarithm, Logarithms, RobustScale, Scale
@@ -125,6 +125,26 @@ def test_equal_best_values_do_not_draw_the_ceiling_closer():
     spoilt = Evidence(data.points, where, values, np.full(60, np.nan), data.groups)
     found = chosen(spoilt)
     assert found is None or found.knee > 0.01 * RobustScale()(data).unit
+
+
+def test_nor_do_equal_best_values_of_several_points():
+    """As with values that are rounded: whole milliseconds, counts."""
+    opt = Optimizer({"size": Int(1, 32), "mode": Choice(["fast", "safe"])}, goal="minimize", rng=0)
+    told = [
+        (3, "fast", 3.2),
+        (4, "safe", 4.1),
+        (8, "fast", 2.0),
+        (23, "safe", 23.0),
+        (4, "fast", 4.0),
+        (2, "fast", 2.0),
+    ]
+    for size, mode, value in [*told, (21, "fast", 21.0), (4, "safe", 30.0)]:
+        opt.tell({"size": size, "mode": mode}, value)
+    found = opt.predict({"size": 3, "mode": "fast"})
+    assert found.estimate > 2.5
+    assert found.upper < 100
+    logarithm = opt.calibrated.scale.logarithm
+    assert logarithm is None or logarithm.knee > 0.01
 
 
 # --- the optimizer -----------------------------------------------------------------------------------------------

@@ -185,16 +185,17 @@ def _equal_rows(rows: Ints, arms: Floats, points: Floats) -> tuple[Ints, Ints, I
 
     Points are of one kind if they are equal; kinds are numbers below u.
     """
-    kinds, point_kinds = np.zeros(len(rows), np.intp), np.zeros(len(points), np.intp)
-    for axis, point_column in enumerate(points.T):
+    left, kinds, point_kinds = np.arange(len(rows)), np.zeros(len(rows), np.intp), np.zeros(len(points), np.intp)
+    for arm_column, point_column in zip(arms.T, points.T, strict=True):
         values, ranks = np.unique(point_column, return_inverse=True)
         known, point_kinds = np.unique(point_kinds * len(values) + ranks, return_inverse=True)
-        places = np.searchsorted(values[:-1], arms[:, axis])
+        column = arm_column[left]
+        places = np.searchsorted(values[:-1], column)
         codes = kinds * len(values) + places
         kinds = np.searchsorted(known[:-1], codes)
-        equal = (values[places] == arms[:, axis]) & (known[kinds] == codes)
-        rows, arms, kinds = rows[equal], arms[equal], kinds[equal]
-    return rows, kinds, point_kinds
+        equal = (values[places] == column) & (known[kinds] == codes)
+        left, kinds = left[equal], kinds[equal]
+    return rows[left], kinds, point_kinds
 
 
 def arms_of(arms: Floats, points: Floats) -> Ints:

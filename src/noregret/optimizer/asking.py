@@ -13,7 +13,7 @@ from noregret.decision.playing import child
 from noregret.decision.rules import log_expected_improvement
 from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.candidates import sobol
-from noregret.optimizer.choosing.exploring import Kind, Score, hole, sought
+from noregret.optimizer.choosing.exploring import Kind, Score, hole, sought, unexplored_from
 from noregret.optimizer.choosing.looking import looking
 from noregret.optimizer.comparing.baseline import SHARE, is_worth_measuring
 from noregret.optimizer.condensing import Belief
@@ -26,6 +26,10 @@ from noregret.optimizer.tracker import Tracker
 
 PATIENCE = 10
 """A trial is taken for lost when so many times more answers came since than trials were out with it."""
+
+SMALL, OFTEN, INSTEAD = 50, 8, 4
+"""In a space of at most so many settings, where one that was measured so often would be measured again, each question
+whose number this divides is for one that is unexplored."""
 
 TIE = 1e-9
 """Scores that differ by a smaller part are equal: rounding must not choose."""
@@ -142,7 +146,9 @@ class Asking:
         if len(hopeless) < np.count_nonzero(scores > -np.inf):
             scores[hopeless] = -np.inf
         highest = scores.max()
-        return self._tracker.met(int(np.argmax(scores >= highest - TIE * abs(highest))))
+        arm = int(np.argmax(scores >= highest - TIE * abs(highest)))
+        instead = self._instead(arm, ahead, margins, known) if kind is None else None
+        return self._tracker.met(arm) if instead is None else instead
 
     def _due(self, belief: Belief, margins: Margins, out: list[int]) -> int | None:
         """A point that is to be measured again, whatever else is promising.
@@ -179,7 +185,7 @@ class Asking:
 
     def _explored(self, kind: Kind, belief: Belief, margins: Margins, rng: Rng) -> int | None:
         """The point of an exploring question, None where there is nothing left to explore."""
-        space, exploring, elsewhere = self._tracker.space, self._calibration.exploring, self._tracker.elsewhere
+        space, exploring = self._tracker.space, self._calibration.exploring
         likely = among_likely(belief, margins, self._tracker.here)
         match kind:
             case "again" if self._tracker.is_plain:
@@ -188,14 +194,28 @@ class Asking:
                 point = exploring.leap(space, likely, rng)
                 return self._history.meet(space.decode(point[None])[0], point)
             case "hole" | "again":
-                places = np.delete(np.arange(len(belief.arms)), elsewhere)
-                worthwhile = log_chances(margins, len(belief.arms))[places] >= math.log(FAINT)
-                measured = belief.arms[belief.pulled] if self._tracker.is_moving else self._history.points
-                place = hole(belief.arms[places], measured, worthwhile)
-                return None if place is None else self._tracker.met(int(places[place]))
+                return self._hole(belief, margins)
             case "bold" | "rough":
                 point = self._doubtful(kind, belief, margins, likely.pulled, rng)
                 return self._history.meet(space.decode(point[None])[0], point)
+
+    def _hole(self, belief: Belief, margins: Margins, least: float = 0.0) -> int | None:
+        """The point farthest from all that was measured, farther than this; None if there is none."""
+        places = np.delete(np.arange(len(belief.arms)), self._tracker.elsewhere)
+        worthwhile = log_chances(margins, len(belief.arms))[places] >= math.log(FAINT)
+        measured = belief.arms[belief.pulled] if self._tracker.is_moving else self._history.points
+        place = hole(belief.arms[places], measured, worthwhile, least)
+        return None if place is None else self._tracker.met(int(places[place]))
+
+    def _instead(self, arm: int, belief: Belief, margins: Margins, known: int) -> int | None:
+        """A setting that is unexplored, now and then, where one is asked for that was measured often; else None.
+
+        Only in a small space, where a few more measurements leave nothing unexplored: until then nobody can stop.
+        """
+        space = self._tracker.space
+        if known % INSTEAD or space.count > SMALL or self._tracker.answered(arm) < OFTEN:
+            return None
+        return self._hole(belief, margins, unexplored_from(max(space.groups) + 1))
 
     def _doubtful(self, kind: Kind, belief: Belief, margins: Margins, arms: Ints, rng: Rng) -> Floats:
         """Where the improvement on the best of the arms would be largest, if f were not what was fitted, (d,)."""

@@ -103,7 +103,7 @@ class Conclusions:
         (mean, std), width = belief.predict(points), self._calibration.interval(belief)
         shifts, centre = (0.0, -width * std, width * std), calibrated.fit.centre
         own = [calibrated.reported(centre + mean + shift) for shift in shifts]
-        ends = self.sign * np.array([*own, *self.certificate().interval(points, width)])
+        ends = self.sign * np.array([*own, *self.certificate().interval(points, width)]) + 0.0  # no -0.0
         return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
 
     def importance(self) -> dict[str, Share]:

@@ -193,10 +193,10 @@ class Optimizer:
     def done(self, within: float | str, confidence: float = 0.95, context: Any = None) -> bool:
         """Whether to stop: no setting is likely to be better than `best` by more than ``within``.
 
-        Ask after every answer if you like: the confidence is that of the first yes. It is no until there are
-        measurements near almost all settings, so in many dimensions it may be no for ever, and while `best` meets all
-        constraints with less probability than ``confidence``. Settings that hardly can meet them do not count.
-        Heuristic: see the page on the Optimizer for what it rests on and how often it was right.
+        Ask after every answer if you like: the confidence is that of the first yes. It is no before the first fit, and
+        until there are measurements near almost all settings, so in many dimensions it may be no for ever, and while
+        `best` meets all constraints with less probability than ``confidence``. Settings that hardly can meet
+        them do not count. Heuristic: see the page on the Optimizer for what it rests on and how often it was right.
 
         Parameters
         ----------

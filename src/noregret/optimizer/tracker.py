@@ -135,10 +135,17 @@ class Tracker:
 
     def params(self, arm: int) -> Any:
         """The params of an arm of the belief."""
-        number = next((number for number, its in self._arms.items() if its == arm), None)
-        if number is not None:
-            return self._history.params[number]
-        return self.space.decode(self.belief().arms[[arm]])[0]
+        number = self._number(arm)
+        return self.space.decode(self.belief().arms[[arm]])[0] if number is None else self._history.params[number]
+
+    def answered(self, arm: int) -> int:
+        """How often an arm of the belief has given a value."""
+        number = self._number(arm)
+        return 0 if number is None else self._history.answered(number)
+
+    def _number(self, arm: int) -> int | None:
+        """The number of the point that this arm is, None if it is a mere candidate."""
+        return next((number for number, its in self._arms.items() if its == arm), None)
 
     def baseline_arm(self) -> int | None:
         """The arm of the belief that the baseline is where candidates are, None if it is none."""

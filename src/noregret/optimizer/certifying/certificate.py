@@ -25,14 +25,12 @@ from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated
 from noregret.optimizer.certifying.chances import is_rare, spent
 from noregret.optimizer.certifying.ladder import Rung, ladder
 from noregret.optimizer.choosing.candidates import sobol, top
+from noregret.optimizer.choosing.exploring import unexplored_from
 from noregret.optimizer.condensing import Belief, spread, with_best
 from noregret.optimizer.spaces.space import Bools, Space
 
 LEVEL = 0.95
 """The probability that is stated for intervals and gaps."""
-
-HOLE = 0.075
-"""A place is unexplored if no measurement is nearer than this times sqrt(d), d the number of parameters."""
 
 LENGTHS = 2.0
 """A place is unexplored, too, if none is nearer than so many lengthscales of the shortest rung not refuted."""
@@ -110,7 +108,7 @@ class Certificate:
         """Whether no measurement is near each of (n, d) places, (n,); the more parameters apply, the wider is near."""
         applying, far = self.space.applying(places).sum(axis=1), np.ones(len(places), dtype=bool)
         for parameters in np.unique(applying):
-            reach = np.minimum(LENGTHS * self.rungs[-1].ratio * self._lengthscales, HOLE * math.sqrt(parameters))
+            reach = np.minimum(LENGTHS * self.rungs[-1].ratio * self._lengthscales, unexplored_from(parameters))
             near, there = cKDTree(self._up_to_date / reach), applying == parameters
             far[there] = np.isinf(near.query(places[there] / reach, distance_upper_bound=1.0)[0])
         return far

@@ -45,6 +45,9 @@ Score = Callable[[Floats], Floats]
 EDGE = 0.1
 """A hole counts as at least this part of its distance from what was measured, however near an edge of the cube."""
 
+HOLE = 0.075
+"""A place is unexplored if no measurement is nearer than this times sqrt(d), d the number of parameters."""
+
 COVER, CLOUD, CENTRES, SIZES = 256, 128, 4, (1.0, 0.5, 0.2)
 """Points of a cover and of a cloud, how many of the best it is drawn around, and the sizes of its parts."""
 
@@ -96,10 +99,15 @@ class Exploring:
         return np.asarray(points[np.argmax(self.upper(*belief.predict(points)))])
 
 
-def hole(places: Floats, measured: Floats, worthwhile: Bools) -> int | None:
+def unexplored_from(parameters: int) -> float:
+    """How far from all that was measured a place is unexplored, where so many parameters apply."""
+    return HOLE * math.sqrt(parameters)
+
+
+def hole(places: Floats, measured: Floats, worthwhile: Bools, least: float = 0.0) -> int | None:
     """Of those (n, d) places that are worthwhile, or else of all, the one farthest from all (m, d) points measured.
 
-    None if all of them were measured.
+    None if all of them are as near to what was measured as ``least``.
 
     Near an edge of the cube most of what a measurement could tell about lies outside, so a place counts as no farther
     away than its mirror image beyond the edge; but as at least `EDGE` of its distance, so that edges have their turn.
@@ -107,6 +115,7 @@ def hole(places: Floats, measured: Floats, worthwhile: Bools) -> int | None:
     distances, edges = cKDTree(measured).query(places)[0], np.minimum(places, 1 - places).min(axis=1)
     scores = np.minimum(distances, 2 * edges + EDGE * distances)
     scores = np.where(worthwhile, scores, 0.0) if worthwhile.any() else scores
+    scores = np.where(distances > least, scores, 0.0)
     return int(np.argmax(scores)) if scores.max() > 0 else None
 
 

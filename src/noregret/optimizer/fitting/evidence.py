@@ -98,6 +98,7 @@ class Evidence:
         return np.asarray(0.5 * (ranked[start + (counts - 1) // 2] + ranked[start + counts // 2]))
 
     def second_best(self) -> float:
-        """The best measurement of all points but the one that has the best; that one, if there is no other point."""
-        others = self.where != self.where[np.argmax(self.values)]
-        return float(self.values[others].max() if others.any() else self.values.max())
+        """The best measurement below the best one, of all points but the one that has it; the best if there is none."""
+        best = self.values.max()
+        others = (self.where != self.where[np.argmax(self.values)]) & (self.values < best)
+        return float(self.values[others].max() if others.any() else best)

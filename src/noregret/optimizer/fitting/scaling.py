@@ -14,6 +14,12 @@ from noregret.optimizer.fitting.evidence import Evidence
 FARTHEST = 1e6
 """No measurement counts as farther from the centre than this many units, so that its square is harmless."""
 
+ABSURD = 10.0
+"""The lowest and the highest of some numbers count as no farther from the others than so many times their range."""
+
+WORSE = 10.0
+"""No setting is reported as farther below the centre than so many times the worst point measured."""
+
 SHARPEST = 1e3
 """No measurement counts as sharper than to one part in so many of a unit."""
 
@@ -61,13 +67,15 @@ class Scale:
 
     Numbers z below -``bend`` are taken for -bend - ln(1 + (-bend - z)): where it is very bad, it does not matter how
     bad, and a kernel that need not follow cliffs there is free to follow what happens near the top. With a
-    ``logarithm``, centre and unit are those of the values' logarithms.
+    ``logarithm``, centre and unit are those of the values' logarithms. No value is reported as worse than the
+    ``floor``: what few measurements leave open grows like an exponential there, and would be absurd.
     """
 
     centre: float
     unit: float
     bend: float = math.inf
     logarithm: Logarithm | None = None
+    floor: float = -math.inf
 
     def standard(self, values: Floats) -> Floats:
         """Values in units from the centre, none beyond `FARTHEST`."""
@@ -79,7 +87,8 @@ class Scale:
         """The values that have these numbers; with a noise, in units, the means of what is measured around them."""
         beyond = np.clip(-self.bend - numbers, 0.0, math.log(FARTHEST))
         straight = np.asarray(self.centre + self.unit * (numbers + beyond - np.expm1(beyond)))
-        return straight if self.logarithm is None else self.logarithm.original(straight, self.unit * noise)
+        values = straight if self.logarithm is None else self.logarithm.original(straight, self.unit * noise)
+        return np.maximum(values, self.floor)
 
     def units(self, values: Floats) -> Floats:
         """What one unit is worth at each of these values, where nothing is bent."""
@@ -115,18 +124,34 @@ class Scale:
 class RobustScale:
     """Median of the points' medians, and the spread of their middle four fifths as a Gaussian's standard deviation.
 
-    Heuristic. A tenth of the points may be absurd on either side. Points, not measurements, are counted, since a good
-    point is measured often. Where the middle does not spread, everything does; where nothing does, the unit is 1.
+    Heuristic. A tenth of the points may be absurd on either side, or one of four and more. Points, not measurements,
+    are counted, since a good point is measured often. Where the middle does not spread, everything does; where nothing
+    does, the unit is 1.
     """
 
     bend: float = 2.0
 
     def __call__(self, evidence: Evidence) -> Scale:
         """A scale for these measurements."""
-        medians = evidence.medians()
+        medians = without_absurd_ends(evidence.medians())
         low, middle, high = np.quantile(medians, [0.1, 0.5, 0.9])
         spread = float(high - low or np.ptp(medians) or np.ptp(evidence.values))
-        return Scale(float(middle), spread / 2.563 or 1.0, self.bend)
+        unit = spread / 2.563 or 1.0
+        floor = float(middle - WORSE * max(middle - medians.min(), unit))
+        return Scale(float(middle), unit, self.bend, floor=floor)
+
+
+def without_absurd_ends(numbers: Floats) -> Floats:
+    """The (n,) numbers, of four and more the lowest and the highest brought as near to the others as `ABSURD` says.
+
+    >>> without_absurd_ends(np.array([3.0, 1e300, 1.0, 2.0]))
+    array([ 3., 13.,  1.,  2.])
+    """
+    if len(numbers) < 4:
+        return numbers
+    low, high = np.sort(numbers)[[1, -2]]
+    reach = ABSURD * (high - low)
+    return np.clip(numbers, low - reach, high + reach) if reach else numbers
 
 
 @dataclass(frozen=True)
@@ -156,4 +181,4 @@ class Logarithms:
             if best + gap / 2 > best:
                 logarithm = Logarithm(best + float(gap), float(gap) / 2, self.correction)
                 scale = RobustScale(self.bend)(replace(evidence, values=logarithm(values)))
-                yield replace(scale, logarithm=logarithm)
+                yield replace(scale, logarithm=logarithm, floor=plain.floor)

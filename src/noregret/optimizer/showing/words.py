@@ -70,8 +70,19 @@ def change_in_words(half_life: float) -> str:
 def _interval(estimate: Estimate) -> str:
     if math.isinf(estimate.upper):
         return _shown(estimate.estimate)
-    ends = f"between {_shown(estimate.lower)} and {_shown(estimate.upper)}"
-    return f"{_shown(estimate.estimate)} ({ends}, at {100 * estimate.level:g} %)"
+    digits = digits_apart(estimate.lower, estimate.upper)
+    middle, lower, upper = (f"{each:.{digits}g}" for each in (estimate.estimate, estimate.lower, estimate.upper))
+    return f"{middle} (between {lower} and {upper}, at {100 * estimate.level:g} %)"
+
+
+def digits_apart(lower: float, upper: float) -> int:
+    """Digits enough to tell two numbers apart, and what lies between them; at least four.
+
+    >>> digits_apart(9999.7, 10000.3), digits_apart(0.5, 3.4)
+    (7, 4)
+    """
+    size, width = max(abs(lower), abs(upper)), upper - lower
+    return 4 if not width > 0 else min(max(4, math.ceil(math.log10(size) - math.log10(width)) + 2), 17)
 
 
 def _items(params: Any) -> list[tuple[Any, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from noregret.optimizer.certifying.certificate import HOLE
+from noregret.optimizer.choosing.exploring import unexplored_from
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.study.study import Study
 
@@ -19,7 +19,7 @@ def least_rounds(study: Study) -> int:
     """
     if study.stop is None or not isinstance(study.space, Mapping) or any(its.when for its in study.space.values()):
         return 0
-    reach, parameters = HOLE * math.sqrt(len(study.space)), list(study.space.values())
+    reach, parameters = unexplored_from(len(study.space)), list(study.space.values())
     real = sum(math.isinf(parameter.count) for parameter in parameters)
     ball = (math.sqrt(math.pi) * reach) ** real / math.gamma(real / 2 + 1)
     near = min(ball, 1.0) * math.prod(_share_near(its, reach) for its in parameters if math.isfinite(its.count))

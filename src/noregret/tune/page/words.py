@@ -34,7 +34,7 @@ def between(lower: float, upper: float, digits: int = 3) -> tuple[str, str]:
     >>> between(12.3456, 12.3466)
     ('12.3456', '12.3466')
     """
-    for more in range(digits, 12):
+    for more in range(digits, 18):
         low, high = number(lower, more), number(upper, more)
         if low != high and abs(_read(low) - lower) + abs(_read(high) - upper) < 0.05 * (upper - lower):
             break
