@@ -133,3 +133,21 @@ def test_a_file_keeps_its_permissions(path, mode):
 def test_a_missing_folder_is_an_ordinary_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         write_atomically(tmp_path / "missing" / "run.npz", lambda file: file.write(b"new"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need permissions elsewhere")
+def test_a_link_is_written_through(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real")
+    write_atomically(tmp_path / "link", lambda file: file.write(b"new"))
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(FileExistsError, match="no file that can be written anew: write elsewhere"):
+            write_atomically(tmp_path / name, lambda file: file.write(b"new"))
+    assert (tmp_path / "pipe").is_fifo()

@@ -225,6 +225,10 @@ def test_growth_rates():
         (lambda: Tabular(np.eye(2))(np.array([[2.0]]), np.zeros((1, 1))), r"Tabular kernel must be in 0\.\.1$"),
         (lambda: Tabular(np.eye(2)).diag(np.array([[-1.0]])), r"Tabular kernel must be in 0\.\.1$"),
         (lambda: SquaredExponential((1.0, 2.0))(X, Y), r"^points have 3 dimensions but the kernel has 2 lengthscales$"),
+        (
+            lambda: ExactGP(lambda a, b: 1.0, 0.1).prior(np.zeros((3, 1))),
+            r"give an \(n, m\) array, got shape \(\) for two",
+        ),
         (lambda: Tabular(np.eye(2)).gain_rate(3, 1), r"^no growth rate .* Tabular\(<2 x 2 matrix>\): pass gain='real"),
         (lambda: (Linear() + Linear()).gain_rate(3, 1), r"^no growth rate of the information gain is known for Sum"),
     ],

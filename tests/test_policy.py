@@ -1,6 +1,8 @@
 """Policy: telling in any order, bad input, the best arm, and seeds."""
 
+import copy
 import math
+import pickle
 from dataclasses import dataclass
 from functools import partial
 
@@ -450,3 +452,13 @@ def test_what_is_no_seed(rng):
         ValueError, match=r"^rng must be None, a whole number from 0, a SeedSequence or a Generator, got"
     ):
         Policy(Batches(), ARMS, rng=rng)
+
+
+def test_a_policy_says_how_it_is_copied(tmp_path):
+    policy = Policy(algorithms.igp_ucb(SquaredExponential(0.2)), np.linspace(0, 1, 9)[:, None], rng=0)
+    policy.tell(policy.ask(), 1.0)
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match=r"save\(path\) it, and Policy.load\(path\)"):
+            duplicate(policy)
+    policy.save(tmp_path / "run.npz")
+    assert Policy.load(tmp_path / "run.npz").ask() == policy.ask()

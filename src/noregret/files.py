@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -13,9 +14,12 @@ from typing import IO
 def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> None:
     """Let ``write`` fill a new file, flush it to the disk, and only then give it the name ``path``.
 
-    A file that was there before keeps its permissions; a new one gets those that the umask gives.
+    A file that was there before keeps its permissions; a new one gets those that the umask gives. Where ``path`` is a
+    link, what it leads to is written.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "this is no file that can be written anew: write elsewhere", str(path))
     handle, name = _new_file(path)
     try:
         with os.fdopen(handle, "wb") as file:

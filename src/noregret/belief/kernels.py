@@ -346,7 +346,13 @@ class FunctionKernel(Kernel):
         _refuse_tensor(self.function, X)
         if hasattr(self.function, "diag"):
             return np.asarray(self.function.diag(X), dtype=float)
-        return np.array([self(x[None], x[None])[0, 0] for x in X])
+        values = [self(x[None], x[None]) for x in X]
+        if any(value.shape != (1, 1) for value in values):
+            raise ValueError(
+                f"{self.function} must take (n, d) and (m, d) points and give an (n, m) array, got shape "
+                f"{values[0].shape} for two single points"
+            )
+        return np.array([value[0, 0] for value in values])
 
 
 def as_kernel(kernel: KernelLike) -> Kernel:

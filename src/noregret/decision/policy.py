@@ -70,6 +70,13 @@ class Policy:
         self._at_once = False  # whether arms are out that were chosen ahead, so that rewards are not held
         self._given = 0  # how many arms were ever chosen ahead
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse to be copied or pickled, and say what to do instead."""
+        raise TypeError(
+            "a Policy cannot be copied or pickled, as its algorithm is under way: save(path) it, and Policy.load(path) "
+            "goes on as it would"
+        )
+
     def __repr__(self) -> str:
         """What plays on which arms, and how far it is."""
         arms = repr(self.arms) if isinstance(self.arms, Box) else f"{len(self.arms)} arms"
@@ -145,7 +152,8 @@ class Policy:
             if self._at_once or run.is_stale:
                 self._do(Event("learn", told))
             else:
-                self._held, self._shown = [*self._held, told], None
+                self._held.append(told)
+                self._shown = None
             self._no_longer_out(told.arms)
 
     def forget(self, arms: Any) -> None:
@@ -260,10 +268,20 @@ class Policy:
 
     def _no_longer_out(self, arms: Any) -> None:
         """Count arms as told or lost; when none is out any more, the round is over."""
-        self._waiting = self._waiting - Counter(names(arms)) if self._waiting else self._waiting
+        back = []  # those of them that were out: what costs little must not touch all the others
+        for name in names(arms) if self._waiting else ():
+            if self._waiting[name] > 0:
+                self._waiting[name] -= 1
+                back.append(name)
+            if not self._waiting[name]:
+                del self._waiting[name]
         if not self._waiting:
             self._at_once = False
-            self._send_held()
+            try:
+                self._send_held()
+            except BaseException:
+                self._waiting.update(back)
+                raise
 
     def _send_held(self, kind: Literal["send", "learn"] = "send") -> None:
         """Pass on what was told of a round, if anything was; a loop hears nothing of noise, so the belief learns it."""
@@ -279,12 +297,17 @@ class Policy:
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Undo what was done inside if anything is raised there."""
-        length, before = len(self._history), (self._held, self._asked, self._waiting, self._at_once)
+        length, held, before = (
+            len(self._history),
+            len(self._held),
+            (self._held, self._asked, self._waiting, self._at_once),
+        )
         try:
             yield
         except BaseException:
             del self._history[length:]
             self._held, self._asked, self._waiting, self._at_once = before
+            del self._held[held:]
             self._under_way = self._shown = None
             raise
 
