@@ -75,8 +75,10 @@ def example(tmp_path_factory):
 
 @pytest.fixture
 def study(example, tmp_path):
-    """A study of ten results, closed, so that it has a copy."""
+    """A study of ten results, closed, so that it has a copy, of this moment: an old one would have to be renewed."""
     shutil.copytree(example, tmp_path, dirs_exist_ok=True)
+    for file in tmp_path.rglob("*"):
+        os.utime(file)
     return load(tmp_path / "s.toml")
 
 
