@@ -326,6 +326,28 @@ def test_measurements_that_agree_are_trusted_however_far_from_the_others():
     assert (trust(6.0, 6.1) > 0.5).all()
 
 
+def test_values_that_many_share_are_trusted():
+    """0 and 1: the rarer one is no accident. An absurd value is one, however many there are of it."""
+    rng = np.random.default_rng(0)
+    points, outcomes = rng.random((60, 1)), (rng.random(60) < 0.15).astype(float)
+    fit = Fit((0.5,), 0.3, 0.1)
+    data = Evidence(points, np.arange(60), outcomes, np.full(60, np.nan), np.zeros(1, int))
+    assert StudentT(2.0).trust(data, fit).min() >= 1.0
+    once = replace(data, values=np.where(np.arange(60) == 7, 3.1, 0.01 * rng.standard_normal(60)))
+    assert StudentT(2.0).trust(once, fit)[7] < 0.1
+    often = replace(data, values=np.where(np.arange(60) < 4, 1e6, 0.01 * rng.standard_normal(60)))
+    assert StudentT(2.0).trust(often, fit)[:4].max() < 0.1
+
+
+def test_of_a_few_points_the_unit_is_no_less_than_the_noise():
+    """Two settings that are close to each other by luck say nothing about how far others may be apart."""
+    values = np.random.default_rng(0).standard_normal(400)
+    where = np.arange(400) % 2
+    values -= np.array([np.median(values[where == point]) for point in (0, 1)])[where]
+    data = Evidence(np.eye(2), where, values, np.full(400, np.nan), np.zeros(2, int))
+    assert 0.8 < RobustScale()(data).unit < 1.2
+
+
 def test_an_absurd_value_is_ignored_among_repeats_too():
     values = np.append(np.random.default_rng(0).standard_normal(100), 1e4)
     data = Evidence(np.full((1, 1), 0.5), np.zeros(101, int), values, np.full(101, np.nan), np.zeros(1, int))

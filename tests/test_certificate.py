@@ -325,3 +325,22 @@ def test_intervals_and_stops_keep_their_level():
             broken += truth - hills(0.3) > 0.2
     assert stopped >= 10
     assert max(broken, exceeded, missed) <= 1
+
+
+def test_before_the_first_fit_the_gap_is_infinite():
+    """Two answers, one for each of two settings, tell nothing about the noise."""
+    opt = Optimizer({"k": Choice(["a", "b"])}, goal="minimize", rng=0)
+    for value in (1.0, 1.2, 0.9, 1.1, 1.0, 1.1, 0.8, 1.2, 1.1):
+        assert not opt.answers or opt.best().gap == math.inf
+        assert not opt.answers or not opt.done(within=100.0)
+        opt.tell(opt.ask(), value)
+    assert opt.best().gap < math.inf
+
+
+def test_where_nothing_meets_the_constraints_the_gap_is_infinite():
+    opt = Optimizer({"x": Float(0, 1)}, goal="minimize", rng=0, constraints={"m": ("<=", -5)})
+    for _ in range(15):
+        trial = opt.ask()
+        opt.tell(trial, trial.params["x"], constraints={"m": (trial.params["x"] - 0.7) ** 2})
+    assert opt.best().is_likeliest
+    assert opt.best().gap == math.inf

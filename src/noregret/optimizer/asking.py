@@ -31,6 +31,9 @@ SMALL, OFTEN, INSTEAD = 50, 8, 4
 """In a space of at most so many settings, where one that was measured so often would be measured again, each question
 whose number this divides is for one that is unexplored."""
 
+EXACT = 0.01
+"""There is next to no noise if it is at most this part of what f varies by."""
+
 TIE = 1e-9
 """Scores that differ by a smaller part are equal: rounding must not choose."""
 
@@ -143,12 +146,19 @@ class Asking:
             rule = self._calibration.asks_by(self._tracker.space, self._tracker.is_moving)
             scores = question_scores(rule, ahead, margins, rng, self._tracker.here)
         scores[self._tracker.elsewhere] = -np.inf
-        if len(hopeless) < np.count_nonzero(scores > -np.inf):
-            scores[hopeless] = -np.inf
+        for unwanted in (hopeless, self._tracker.arms(out) if self._is_exact else hopeless[:0]):
+            if np.count_nonzero(np.delete(scores, unwanted) > -np.inf):
+                scores[unwanted] = -np.inf
         highest = scores.max()
         arm = int(np.argmax(scores >= highest - TIE * abs(highest)))
         instead = self._instead(arm, ahead, margins, known) if kind is None else None
         return self._tracker.met(arm) if instead is None else instead
+
+    @property
+    def _is_exact(self) -> bool:
+        """Whether there is next to no noise, so that a second measurement of a setting tells nothing."""
+        fit = self._tracker.calibrated.fit
+        return fit.noise <= EXACT * fit.size
 
     def _due(self, belief: Belief, margins: Margins, out: list[int]) -> int | None:
         """A point that is to be measured again, whatever else is promising.
@@ -208,14 +218,23 @@ class Asking:
         return None if place is None else self._tracker.met(int(places[place]))
 
     def _instead(self, arm: int, belief: Belief, margins: Margins, known: int) -> int | None:
-        """A setting that is unexplored, now and then, where one is asked for that was measured often; else None.
+        """A setting that is unexplored or may be better, now and then, where one is asked for that was measured often.
 
-        Only in a small space, where a few more measurements leave nothing unexplored: until then nobody can stop.
+        Only in a small space, where a few more measurements leave nothing open: until then nobody can stop. Else None.
         """
         space = self._tracker.space
         if known % INSTEAD or space.count > SMALL or self._tracker.answered(arm) < OFTEN:
             return None
-        return self._hole(belief, margins, unexplored_from(max(space.groups) + 1))
+        unexplored = self._hole(belief, margins, unexplored_from(max(space.groups) + 1))
+        return self._rival(arm, belief, margins) if unexplored is None else unexplored
+
+    def _rival(self, arm: int, belief: Belief, margins: Margins) -> int | None:
+        """The point that most likely is better than an arm; None if none is within two standard deviations of it."""
+        upper = belief.mean + 2 * belief.std
+        upper[[arm, *self._tracker.elsewhere, *self._tracker.arms(self._history.hopeless)]] = -np.inf
+        upper[log_chances(margins, len(upper)) < math.log(FAINT)] = -np.inf
+        rival = int(np.argmax(upper))
+        return self._tracker.met(rival) if upper[rival] > belief.mean[arm] else None
 
     def _doubtful(self, kind: Kind, belief: Belief, margins: Margins, arms: Ints, rng: Rng) -> Floats:
         """Where the improvement on the best of the arms would be largest, if f were not what was fitted, (d,)."""

@@ -73,7 +73,7 @@ class Conclusions:
             if is_proven:
                 lower[unproven] = -math.inf
             found = self._believed([self._tracker.params(recommended(lower, self._tracker.margins()))])[0]
-            found = found if is_proven else replace(found, _certificate=None)
+            found = found if is_proven and self._is_fitted else replace(found, _certificate=None)
         return found if found.feasible >= LIKELY else found.as_likeliest()
 
     def predict(self, params: Any, context: Any = None) -> Estimate:
@@ -124,10 +124,15 @@ class Conclusions:
                 f"{method}() needs at least 2 values, {self._history.measured} told so far: tell more first"
             )
 
+    @property
+    def _is_fitted(self) -> bool:
+        """Whether there are as many values as the first fit waits for."""
+        return self._history.measured >= self._calibration.first(self._history.space)
+
     def is_done(self, within: float | str, confidence: float) -> bool:
         """Whether nothing is better than what is recommended by more than the tolerance for its estimate."""
         tolerance, risk = checked_tolerance(within), 1 - checked_confidence(confidence)
-        if self._history.measured < self._calibration.first(self._history.space):
+        if not self._is_fitted:
             return False
         best = self.best()
         if best._certificate is None or best._point is None:  # nothing in this context has ever given a value

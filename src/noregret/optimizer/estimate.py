@@ -46,14 +46,15 @@ class Estimate:
 
     def as_likeliest(self) -> Estimate:
         """The same, recommended although it is not likely to meet all constraints, as nothing else is."""
-        return replace(self, is_likeliest=True)
+        return replace(self, is_likeliest=True, _certificate=None)
 
     @cached_property
     def gap(self) -> float:
         """How much better any other setting may be, in the units of the values, with probability ``level``.
 
-        It is infinite while too many settings have no measurement near them: what nobody has looked at may be much
-        better. Computed when it is first looked at, as of when the estimate was made.
+        It is infinite before the first fit, while too many settings have no measurement near them, as what nobody has
+        looked at may be much better, and where nothing is likely to meet the constraints. Computed when it is first
+        looked at, as of when the estimate was made.
         """
         if self._certificate is None or self._point is None:
             return math.inf

@@ -20,6 +20,9 @@ ABSURD = 10.0
 WORSE = 10.0
 """No setting is reported as farther below the centre than so many times the worst point measured."""
 
+FEW_POINTS = 5
+"""Fewer points say little about how much f varies."""
+
 SHARPEST = 1e3
 """No measurement counts as sharper than to one part in so many of a unit."""
 
@@ -126,7 +129,7 @@ class RobustScale:
 
     Heuristic. A tenth of the points may be absurd on either side, or one of four and more. Points, not measurements,
     are counted, since a good point is measured often. Where the middle does not spread, everything does; where nothing
-    does, the unit is 1.
+    does, the unit is 1. A few points may be close to each other by luck: then the unit is at least the noise.
     """
 
     bend: float = 2.0
@@ -136,9 +139,16 @@ class RobustScale:
         medians = without_absurd_ends(evidence.medians())
         low, middle, high = np.quantile(medians, [0.1, 0.5, 0.9])
         spread = float(high - low or np.ptp(medians) or np.ptp(evidence.values))
-        unit = spread / 2.563 or 1.0
+        unit = max(spread / 2.563, _noise(evidence) if len(medians) < FEW_POINTS else 0.0) or 1.0
         floor = float(middle - WORSE * max(middle - medians.min(), unit))
         return Scale(float(middle), unit, self.bend, floor=floor)
+
+
+def _noise(evidence: Evidence) -> float:
+    """The standard deviation of measurements around the median of their point, robustly; 0 if none was repeated."""
+    repeated = evidence.summed(np.ones(len(evidence)))[evidence.where] > 1
+    away = np.abs(evidence.values - evidence.medians()[evidence.where])[repeated]
+    return 1.483 * float(np.median(away)) if away.size else 0.0
 
 
 def without_absurd_ends(numbers: Floats) -> Floats:

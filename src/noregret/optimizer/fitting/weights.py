@@ -7,7 +7,8 @@ measurement's own, with a Gamma distribution; given the rest, the expectation of
 
 Alternating between w and the posterior of f (variational expectation maximisation) makes a measurement count for less
 the less it agrees with the rest, and for nothing if it is absurd. Measurements of one point that agree with each other
-are trusted, however far they lie from the rest: noise does not repeat itself, so f is like that there. A heuristic
+are trusted, however far they lie from the rest: noise does not repeat itself, so f is like that there. So are values
+that many measurements share: rounded or counted values repeat themselves, as do 0 and 1, accidents do not. A heuristic
 without a bound.
 """
 
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dtrtri
 from scipy.special import digamma, gammaln, ndtri, stdtr
 
@@ -27,6 +29,14 @@ from noregret.optimizer.fitting.fit import Fit
 
 SURPRISING = 5.0
 """Standard deviations from the prediction beyond which Gaussian noise is out of the question."""
+
+COMMON, FEW = 0.05, 3
+"""A value that this part of all measurements have, and at least so many, is no accident."""
+
+ABSURD = 10.0
+"""Unless it is more than so many units from the centre."""
+
+Bools = NDArray[np.bool_]
 
 
 class Weighing(Protocol):
@@ -102,11 +112,12 @@ class StudentT:
     def trust(self, evidence: Evidence, fit: Fit) -> Floats:
         kernel = fit.covariance(evidence)
         dofs, variances, trust = self._dofs(evidence), evidence.variance(fit.noise**2), self.first(evidence)
-        own = _disagreement(evidence)
+        own, shared = _disagreement(evidence), _are_shared(evidence)
         for _ in range(self.iterations):
             mean, variance, _ = smoothed(kernel, evidence, trust / variances, fit.centre)
             squares = (evidence.values - mean[evidence.where]) ** 2 + variance[evidence.where]
             trust = _expected(dofs, np.minimum(squares, own) / variances)
+            trust = np.where(shared, np.maximum(trust, 1.0), trust)
         return trust
 
     def arriving(self, residual: float, std: float, noise: float) -> float:
@@ -130,6 +141,12 @@ class StudentT:
     def _dofs(self, evidence: Evidence) -> Floats:
         """Degrees of freedom of each measurement, (n,)."""
         return np.asarray(self.dof + self.growth * (evidence.summed(np.ones(len(evidence))) - 1)[evidence.where])
+
+
+def _are_shared(evidence: Evidence) -> Bools:
+    """Whether each measurement has a value that many have, (n,), and that is not absurd."""
+    _, which, counts = np.unique(evidence.values, return_inverse=True, return_counts=True)
+    return np.asarray((counts[which] >= max(FEW, COMMON * len(evidence))) & (np.abs(evidence.values) <= ABSURD))
 
 
 def _disagreement(evidence: Evidence) -> Floats:
