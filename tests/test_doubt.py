@@ -80,6 +80,14 @@ def test_where_the_constants_are_right_nothing_is_said(name):
             policy.best()
 
 
+@pytest.mark.parametrize("name", ["ay-ucb", "lb-gp-ucb"])
+def test_a_norm_of_0_is_advised_a_finite_one(name):
+    with pytest.warns(UserWarning, match="the rewards contradict norm=0") as caught:
+        told(name, function(2.0), 0.1, norm=0.0).best()
+    norm = float(re.search(r"pass norm=(\S+) if", str(caught[0].message))[1])
+    assert 0 < norm < 10
+
+
 def test_corrupted_rewards_are_no_contradiction_where_they_are_expected():
     f, corrupted = function(0.9), np.isin(np.arange(100), (2, 7))
     for seed in range(5):

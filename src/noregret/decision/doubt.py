@@ -64,7 +64,7 @@ def _contradiction(assumed: Assumptions | None, belief: Any) -> str | None:
         claims = [(rung.width, posterior) for rung, posterior in belief.members.items()]
     if any(_fits(*claim) for claim in claims):
         return None
-    norm = min(assumed.norm / each.norm * _least_norm(each, its) if each.norm else math.inf for each, its in claims)
+    norm = min(_least_norm(each, its) * (assumed.norm / each.norm if each.norm else 1.0) for each, its in claims)
     noise = min(_least_noise(*claim) for claim in claims)
     return (
         f"the rewards contradict norm={assumed.norm:g} and noise={assumed.noise:g}, under which they have probability "

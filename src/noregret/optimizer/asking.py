@@ -146,7 +146,7 @@ class Asking:
             rule = self._calibration.asks_by(self._tracker.space, self._tracker.is_moving)
             scores = question_scores(rule, ahead, margins, rng, self._tracker.here)
         scores[self._tracker.elsewhere] = -np.inf
-        for unwanted in (hopeless, self._tracker.arms(out) if self._is_exact else hopeless[:0]):
+        for unwanted in (hopeless, self._tracker.arms(out)) if self._is_exact else (hopeless,):
             if np.count_nonzero(np.delete(scores, unwanted) > -np.inf):
                 scores[unwanted] = -np.inf
         highest = scores.max()

@@ -34,9 +34,7 @@ COMMON, FEW = 0.05, 3
 """A value that this part of all measurements have, and at least so many, is no accident."""
 
 ABSURD = 10.0
-"""Unless it is more than so many units from the centre."""
-
-Bools = NDArray[np.bool_]
+"""A value that lies more than so many units from the centre is one, however many have it."""
 
 
 class Weighing(Protocol):
@@ -143,7 +141,7 @@ class StudentT:
         return np.asarray(self.dof + self.growth * (evidence.summed(np.ones(len(evidence))) - 1)[evidence.where])
 
 
-def _are_shared(evidence: Evidence) -> Bools:
+def _are_shared(evidence: Evidence) -> NDArray[np.bool_]:
     """Whether each measurement has a value that many have, (n,), and that is not absurd."""
     _, which, counts = np.unique(evidence.values, return_inverse=True, return_counts=True)
     return np.asarray((counts[which] >= max(FEW, COMMON * len(evidence))) & (np.abs(evidence.values) <= ABSURD))

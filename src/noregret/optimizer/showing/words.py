@@ -78,11 +78,11 @@ def _interval(estimate: Estimate) -> str:
 def digits_apart(lower: float, upper: float) -> int:
     """Digits enough to tell two numbers apart, and what lies between them; at least four.
 
-    >>> digits_apart(9999.7, 10000.3), digits_apart(0.5, 3.4)
-    (7, 4)
+    >>> digits_apart(9999.7, 10000.3), digits_apart(0.5, 3.4), digits_apart(-1e308, 1e308)
+    (7, 4, 4)
     """
     size, width = max(abs(lower), abs(upper)), upper - lower
-    return 4 if not width > 0 else min(max(4, math.ceil(math.log10(size) - math.log10(width)) + 2), 17)
+    return 4 if not 0 < width < math.inf else min(max(4, math.ceil(math.log10(size) - math.log10(width)) + 2), 17)
 
 
 def _items(params: Any) -> list[tuple[Any, Any]]:
