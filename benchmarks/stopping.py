@@ -11,6 +11,14 @@ than a random point. Printed, in Markdown:
 - held: how often the interval of `best` contained the true value, and, where the gap was finite, how often no setting
   was better by more than that.
 
+``--null`` is about the first looks: 2 to 60 answers, with little or nothing to find. f is constant, or its standard
+deviation is a tenth of the noise, the noise or three times the noise, in spaces on which nothing was chosen (those of
+``--null --developed`` are where the numbers come from). Printed for each number of answers:
+
+- better: how often `gain` says "better than your settings" where that is false;
+- named: how often it says so where f is at least as large as the noise and it is true;
+- best, gain: how often the intervals of `best` and `gain` contained the truth.
+
 Finished runs are kept in a file (``--out``), to which further runs are added. The numbers of the certificate were
 chosen with the seeds 1 and 3, after looks at what came of 0, 2, 4 and 6.
 """
@@ -20,7 +28,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -34,7 +42,7 @@ from benchmarks.development.classic import random_function
 from benchmarks.development.hills import bumps, peaks
 from benchmarks.development.noises import NOISES
 from benchmarks.development.problems import Problem, on_the_cube, problem
-from noregret import Optimizer, problems
+from noregret import Choice, Float, Int, Optimizer, problems
 
 NEW = {
     "random1-short": (random_function(101, 1, 0.08), 1),
@@ -58,6 +66,23 @@ USED = ("gaussian-0.02", "gaussian-0.15", "student-3")
 PARTS = (0.1, 0.2)
 READ_AT = (50, 100, 200, 500)
 
+NULL = {
+    "one float": {"x": Float(0, 1)},
+    "five floats": {name: Float(0, 1) for name in "vwxyz"},
+    "whole numbers": {"i": Int(1, 20), "j": Int(1, 8), "k": Int(1, 4096, log=True)},
+    "a choice of five": {"k": Choice(list("abcde"))},
+    "eight flags": {f"flag{i}": Choice([False, True]) for i in range(8)},
+    "two floats and a choice": {"x": Float(0, 1), "y": Float(1, 100, log=True), "k": Choice(list("abcd"))},
+}
+NULL_DEVELOPED = {
+    "two floats": {"x": Float(0, 1), "y": Float(0, 1)},
+    "a choice of ten": {"k": Choice(list(range(10)))},
+    "four choices": {name: Choice(list("abc")) for name in "wxyz"},
+}
+SIZES = (0.0, 0.1, 1.0, 3.0)
+NULL_NOISES = {"gaussian": lambda rng: rng.standard_normal(), "student-3": lambda rng: rng.standard_t(3)}
+NULL_READ_AT = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 40, 60)
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -69,14 +94,22 @@ def main() -> None:
         "--functions", nargs="+", choices=[*NEW, *OTHERS, *DEVELOPED], metavar="NAME", help="only these"
     )
     parser.add_argument("--developed", action="store_true", help="the functions that it was developed on")
-    parser.add_argument("--out", type=Path, default=Path(".benchmarks/stopping.jsonl"))
+    parser.add_argument("--null", action="store_true", help="the first answers, with little or nothing to find")
+    parser.add_argument("--out", type=Path, help="default: .benchmarks/stopping.jsonl, or null.jsonl")
     options = parser.parse_args()
+    if options.null:
+        spaces = NULL_DEVELOPED if options.developed else NULL
+        runs = product(options.seeds, spaces, SIZES, NULL_NOISES)
+        report_null(list(finished(runs, options.out or Path(".benchmarks/null.jsonl"), play_null)))
+        return
     names = options.functions or (DEVELOPED if options.developed else (*NEW, *OTHERS))
     runs = product(options.seeds, names, options.noises, [options.budget], [options.every])
-    report(list(finished(runs, options.out)))
+    report(list(finished(runs, options.out or Path(".benchmarks/stopping.jsonl"), play)))
 
 
-def finished(runs: Iterable[tuple[int, str, str, int, int]], out: Path) -> Iterator[dict[str, Any]]:
+def finished(
+    runs: Iterable[tuple[Any, ...]], out: Path, play: Callable[..., dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
     """What came of each run, from the file or now."""
     out.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
@@ -113,6 +146,57 @@ def reading(opt: Optimizer, place: Problem, expected: Any) -> tuple[bool, bool |
     regret = place.regret(best.params)
     within = None if math.isinf(best.gap) else regret * unit <= best.gap
     return best.lower <= expected(place, regret) <= best.upper, within, (best.upper - best.lower) / unit
+
+
+def play_null(seed: int, name: str, size: float, noise: str) -> dict[str, Any]:
+    """For each number of answers: is "better" said, is it true, and are best and gain within their intervals."""
+    space = (NULL | NULL_DEVELOPED)[name]
+    world, rng = np.random.default_rng([seed, 11]), np.random.default_rng([seed, 12])
+    effects = {key: world.standard_normal(64) for key in space}
+    opt = Optimizer(space, rng=seed)
+    places = opt.space.decode(world.uniform(size=(200, len(opt.space.groups))))
+
+    def raw(params: dict[str, Any]) -> float:
+        return sum(_effect(effects[key], opt.space.parameters[key], value) for key, value in params.items())
+
+    unit = size / float(np.std([raw(params) for params in places]))
+    baseline = places[0]
+    opt = Optimizer(space, rng=seed, baseline=baseline)
+    read = []
+    for answers in range(1, NULL_READ_AT[-1] + 1):
+        trial = opt.ask()
+        opt.tell(trial, unit * raw(trial.params) + float(NULL_NOISES[noise](rng)))
+        if answers in NULL_READ_AT:
+            gain = opt.gain()
+            value = unit * raw(gain.best.params)
+            true = unit * raw(baseline) - value
+            held = gain.lower - 1e-12 <= true <= gain.upper + 1e-12
+            read.append((gain.lower > 0, true > 0, gain.best.lower <= value <= gain.best.upper, held))
+    return {"read": read}
+
+
+def _effect(numbers: np.ndarray, parameter: Any, value: Any) -> float:
+    """What one value of a parameter adds to f: a number for each option, or a smooth function of a number."""
+    if isinstance(parameter, Choice):
+        return float(numbers[parameter.options.index(value)])
+    place = float(np.ravel(parameter.encode([value]))[0])
+    return float(numbers[0] * np.sin(2 + 6 * numbers[1] + (2 + 3 * abs(numbers[2])) * place))
+
+
+def report_null(runs: list[dict[str, Any]]) -> None:
+    print("| runs | | " + " | ".join(map(str, NULL_READ_AT)) + " |")
+    print("|---" * (2 + len(NULL_READ_AT)) + "|")
+    kinds = {"all": runs} | {f"f {size:g} times the noise": [r for r in runs if r["run"][2] == size] for size in SIZES}
+    kinds |= {noise: [r for r in runs if r["run"][3] == noise] for noise in NULL_NOISES}
+    kinds |= {name: [r for r in runs if r["run"][1] == name] for name in sorted({r["run"][1] for r in runs})}
+    for kind, mine in kinds.items():
+        said, true, best, gain = np.array([run["read"] for run in mine]).transpose(2, 0, 1)
+        large = np.array([run["run"][2] >= 1 for run in mine])[:, None] & true
+        rows = {"better": (said & ~true).mean(axis=0), "best": best.mean(axis=0), "gain": gain.mean(axis=0)}
+        if large.any():
+            rows["named"] = (said & large).sum(axis=0) / np.maximum(large.sum(axis=0), 1)
+        for title, shares in rows.items():
+            print(f"| {kind} ({len(mine)}) | {title} | " + " | ".join(f"{each:.2f}" for each in shares) + " |")
 
 
 @cache

@@ -13,7 +13,7 @@ from noregret.belief.kernels import Matern
 from noregret.optimizer.calibration import Calibrated, View
 from noregret.optimizer.certifying.certificate import MOST, Certificate
 from noregret.optimizer.certifying.chances import SIZES, is_rare, spent
-from noregret.optimizer.certifying.ladder import ladder, rung
+from noregret.optimizer.certifying.ladder import NATS, Pooled, ladder, rungs
 from noregret.optimizer.fitting.fit import CENTRE, Fit
 from noregret.optimizer.fitting.scaling import Scale
 from noregret.optimizer.fitting.weights import Equal
@@ -38,8 +38,13 @@ def certificate_of(points, values, fit, noise=0.01, others=None, space=LINE):
     """The certificate after values at (u, 1) points in standard units."""
     calibrated = Calibrated(Scale(0.0, 1.0), (View(Equal(), fit),))
     others = points if others is None else others
-    variances, seed = np.full(len(points), noise**2), np.random.SeedSequence(0)
-    return Certificate(calibrated, as_space(space), points, values, variances, values, others, seed, len(points))
+    pooled, seed = Pooled(points, values, np.full(len(points), noise**2)), np.random.SeedSequence(0)
+    return Certificate(calibrated, as_space(space), pooled, values, others, seed, len(points))
+
+
+def rung_of(pooled, fit, amplitude=1.0, noise=1.0):
+    """One model of the ladder: the fit with these factors on its amplitude and noise."""
+    return rungs(fit, np.zeros(1, dtype=np.intp), pooled, 1.0, [(amplitude, noise)])[0]
 
 
 def test_best_states_its_level_and_how_much_better_others_may_be():
@@ -97,42 +102,46 @@ def test_the_gap_is_that_of_draws_of_the_maximum():
     arms, fit = np.linspace(0, 1, 60)[:, None], Fit((0.2,), 1.0, 0.05)
     values = np.sin(7 * arms[::3, 0])
     found = certificate_of(arms[::3], values, fit, 0.05, arms)
-    one = found._contest(rung(1.0, Matern(2.5, 0.2), arms[::3], values, found.noise), arms[[30]])
-    belief, rng = ExactGP(Matern(2.5, 0.2), 0.05**2).prior(arms), np.random.default_rng(1)
-    belief.update(np.arange(0, 60, 3), values - rung(1.0, Matern(2.5, 0.2), arms[::3], values, found.noise).centre)
+    one = found._contest(rung_of(found.pooled, fit), arms[[30]])
+    belief, rng = (
+        ExactGP(CENTRE**2 * Matern(2.5, 1e6) + Matern(2.5, 0.2), 0.05**2).prior(arms),
+        np.random.default_rng(1),
+    )
+    belief.update(np.arange(0, 60, 3), values)
     draws = np.array([belief.sample(rng) for _ in range(4000)])
     expected = np.quantile(draws.max(axis=1) - draws[:, 30], 0.95)
     assert np.quantile(one.excess(4000, rng), 0.95) == pytest.approx(expected, rel=0.03)
 
 
-def test_a_rung_is_the_posterior_of_its_model():
+@pytest.mark.parametrize("lengthscale", [0.4, 0.1, 0.02])
+@pytest.mark.parametrize(("amplitude", "noise"), [(1.0, 1.0), (2.0, 1.0), (1.0, 4.0), (0.0, 2.0)])
+def test_a_rung_is_the_posterior_of_its_model(lengthscale, amplitude, noise):
+    """A direct solve with the prior covariance CENTRE^2 + a^2 k and all measurements, repeated ones too."""
     rng = np.random.default_rng(0)
-    points, values, noise = rng.random((20, 1)), rng.standard_normal(20), rng.uniform(0.1, 0.2, 20)
-    for lengthscale in (0.4, 0.1, 0.02):
-        kernel = Matern(2.5, lengthscale)
-        found = rung(1.0, kernel, points, values, noise)
-        belief = ExactGP(kernel, 1.0).prior(points)
-        belief.update(np.arange(20), values - found.centre, noise=noise)
-        mean, std = found.predict(points)
-        np.testing.assert_allclose(mean - found.centre, belief.mean)
-        np.testing.assert_allclose(std, belief.std)
-        np.testing.assert_allclose(found.joint(points)[1], belief.covariance(np.arange(20), np.arange(20)), atol=1e-12)
-        averages, variances = belief.pooled
-        np.testing.assert_allclose(averages, values - found.centre)
-        np.testing.assert_allclose(variances, noise)
+    points, where, values = rng.random((8, 1)), np.repeat(np.arange(8), 3), rng.standard_normal(24)
+    averages, variance = values.reshape(8, 3).mean(axis=1), 0.15
+    scatter = float(((values - averages[where]) ** 2).sum()) / variance
+    pooled = Pooled(points, averages, np.full(8, variance / 3), scatter, 16)
+    found = rung_of(pooled, Fit((lengthscale,), 1.0, 0.3), amplitude, noise)
+
+    places = np.vstack([points, [[0.5], [2.0]]])
+    prior = CENTRE**2 + amplitude**2 * Matern(2.5, lengthscale)(places, places)
+    matrix = prior[np.ix_(where, where)] + noise**2 * variance * np.eye(24)
+    shared = prior[:, where]
+    mean, covariance = shared @ np.linalg.solve(matrix, values), prior - shared @ np.linalg.solve(matrix, shared.T)
+    np.testing.assert_allclose(found.predict(places), (mean, np.sqrt(np.diag(covariance))), atol=1e-9)
+    np.testing.assert_allclose(found.joint(places)[1], covariance, atol=1e-9)
+    density = -0.5 * (values @ np.linalg.solve(matrix, values) + np.linalg.slogdet(matrix)[1])
+    constant = -0.5 * (16 * np.log(variance) + 8 * np.log(3))  # the same for all rungs
+    assert found.likelihood == pytest.approx(density - constant)
 
 
-def test_the_likelihood_of_a_rung_is_the_gaussians():
+def test_the_noise_that_explains_everything_is_the_most_likely_one():
     rng = np.random.default_rng(0)
-    points, values, noise = rng.random((20, 1)), rng.standard_normal(20), rng.uniform(0.1, 0.2, 20)
-    for lengthscale in (0.4, 0.1, 0.02):
-        found = rung(1.0, Matern(2.5, lengthscale), points, values, noise)
-        matrix, rest = found.kernel(points, points) + np.diag(noise), values - found.centre
-        expected = -0.5 * (
-            rest @ np.linalg.solve(matrix, rest) + np.linalg.slogdet(matrix)[1] + (found.centre / 2) ** 2
-        )
-        assert found.likelihood == pytest.approx(expected)
-        assert CENTRE**2 * np.linalg.solve(matrix, rest).sum() == pytest.approx(found.centre), "the most probable one"
+    pooled = Pooled(rng.random((30, 1)), rng.standard_normal(30), np.full(30, 0.01), 4.0, 5)
+    fit, best = Fit((0.2,), 1.0, 0.1), pooled.noise_alone()
+    likelihoods = [rung_of(pooled, fit, 0.0, best * factor).likelihood for factor in (0.95, 1.0, 1.05)]
+    assert np.argmax(likelihoods) == 1
 
 
 def test_rungs_that_the_measurements_refute_are_dropped_and_the_right_one_never():
@@ -140,10 +149,44 @@ def test_rungs_that_the_measurements_refute_are_dropped_and_the_right_one_never(
     for seed in range(20):
         covariance = Matern(2.5, 0.1)(points, points) + 0.05**2 * np.eye(20)
         values = np.linalg.cholesky(covariance) @ np.random.default_rng(seed).standard_normal(20)
-        found = ladder(fit, np.zeros(1, dtype=np.intp), points, values, np.full(20, 0.05**2))
-        kept = {each.ratio: float(each.kernel.diag(points)[0]) for each in found}
-        assert kept[0.25] >= 1.0, "the right one, or one that leaves more open"
-        assert 1.0 not in kept
+        pooled = Pooled(points, values, np.full(20, 0.05**2))
+        found = ladder(fit, np.zeros(1, dtype=np.intp), pooled)
+        assert any((each.ratio, each.amplitude) == (0.25, 2.0) for each in found), "the right one"
+        assert rung_of(pooled, fit).likelihood < max(each.likelihood for each in found) - NATS
+        assert not any((each.ratio, each.amplitude) == (1.0, 2.0) for each in found)
+
+
+def test_noise_alone_is_refuted_by_a_signal_and_by_nothing_else():
+    """20 points measured once, with a noise that was fitted far too small: noise alone is still tried, and kept."""
+    points, fit, groups = np.linspace(0, 1, 20)[:, None], Fit((0.1,), 1.0, 0.05), np.zeros(1, dtype=np.intp)
+    for seed in range(20):
+        noise = np.random.default_rng(seed).standard_normal(20)
+        nothing = ladder(fit, groups, Pooled(points, noise, np.full(20, 0.05**2)))
+        assert any(each.amplitude == 0 for each in nothing)
+        signal = 3 * np.sin(6 * points[:, 0]) + 0.1 * noise
+        something = ladder(Fit((0.4,), 2.0, 0.1), groups, Pooled(points, signal, np.full(20, 0.1**2)))
+        assert all(each.amplitude > 0 for each in something)
+
+
+def test_repeats_refute_a_larger_noise_and_a_told_noise_is_not_doubted():
+    points, groups = np.linspace(0, 1, 6)[:, None], np.zeros(1, dtype=np.intp)
+    values, noise = np.array([0.0, 0.4, -0.3, 0.2, 0.1, -0.2]), np.full(6, 0.3**2)
+
+    def noises(**repeats):
+        found = ladder(Fit((0.3,), 0.3, 0.3), groups, Pooled(points, values, noise, **repeats))
+        return sum(each.ratio == 1.0 for each in found)
+
+    assert noises(scatter=40.0, freedom=40) < noises()
+    assert noises(is_noise_known=True) <= 2, "the fit, and a constant"
+
+
+def test_there_are_models_whatever_was_measured():
+    """Also where all values are equal."""
+    for values in (np.zeros(30), np.full(30, 1e-12), np.linspace(-2, 2, 30)):
+        pooled = Pooled(np.linspace(0, 1, 30)[:, None], values, np.full(30, 1e-6), 0.0, 300)
+        found = ladder(Fit((0.3,), 0.02, 1e-3), np.zeros(1, dtype=np.intp), pooled)
+        assert any(each.amplitude > 0 for each in found)
+        assert max(each.likelihood for each in found) - NATS <= min(each.likelihood for each in found[1:] or found)
 
 
 def test_what_one_fit_excludes_another_leaves_open():
@@ -157,7 +200,7 @@ def test_what_one_fit_excludes_another_leaves_open():
     assert len(gaps) > 1
     assert max(gaps) > 1.5 * gaps[0]
     middle = np.array([[0.5]])
-    own = np.array(rung(1.0, found.rungs[0].kernel, points, values, found.noise).predict(middle))[:, 0]
+    own = np.array(rung_of(found.pooled, Fit((1.0,), 1.0, 0.1)).predict(middle))[:, 0]
     assert found.interval(middle, 3.0)[1] > own[0] + 3 * own[1]
 
 
@@ -177,7 +220,7 @@ def test_nothing_is_promised_while_a_place_is_unexplored():
 def test_short_lengthscales_need_closer_measurements():
     points, rng = np.linspace(0, 1, 21)[:, None], np.random.default_rng(0)
     rough = certificate_of(points, rng.standard_normal(21), Fit((0.05,), 1.0, 0.01))
-    assert rough.rungs[-1].ratio < 1
+    assert min(rung.ratio for rung in rough.rungs) < 1
     assert rough.unexplored > 0.1
     smooth = certificate_of(points, points[:, 0], Fit((0.8,), 1.0, 0.01))
     assert smooth.unexplored == 0

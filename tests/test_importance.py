@@ -61,6 +61,15 @@ def test_a_function_that_is_the_same_everywhere_has_no_important_parameter():
     assert all(0 <= share.estimate <= 1 for share in optimizer.importance().values())
 
 
+@pytest.mark.slow
+def test_if_noise_alone_explains_everything_no_lower_end_is_above_0():
+    for seed in range(4):
+        nothing = learnt(seed, lambda params: 0.0, {name: Float(0, 1) for name in "wxyz"})
+        assert all(share.lower == 0 for share in nothing.importance().values())
+        something = learnt(seed, bowl, {name: Float(0, 1) for name in "xyz"})
+        assert next(iter(something.importance().values())).lower > 0
+
+
 @pytest.mark.parametrize("size", [1e-300, 1e-170, 1e160, 1e299])
 def test_shares_do_not_depend_on_the_unit(size):
     settings = np.random.default_rng(0).uniform(size=(12, 2)).tolist()

@@ -201,6 +201,12 @@ class ExactPosterior:
         mean, variance = self._conditioning.predict(as_arms(points))
         return mean, root_of_positive(variance)
 
+    @property
+    def scatter(self) -> tuple[float, int]:
+        """Sum over the rewards of (reward - average of its arm)^2 / noise variance, and its degrees of freedom."""
+        pulls = self._conditioning.pulls
+        return pulls.scatter / self.ridge, self.rounds - len(pulls)
+
     def sample(self, rng: Rng, among: int | None = None) -> Array:
         """One joint draw on all arms, (N,), or its part on these where they are ``among`` so many."""
         return self._conditioning.draw(rng, among)

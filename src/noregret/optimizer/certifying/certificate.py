@@ -23,7 +23,7 @@ from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated
 from noregret.optimizer.certifying.chances import is_rare, spent
-from noregret.optimizer.certifying.ladder import Rung, ladder
+from noregret.optimizer.certifying.ladder import Pooled, Rung, ladder
 from noregret.optimizer.choosing.candidates import sobol, top
 from noregret.optimizer.choosing.exploring import unexplored_from
 from noregret.optimizer.condensing import Belief, spread, with_best
@@ -59,41 +59,32 @@ class Certificate:
     ----------
     calibrated : Calibrated
     space : Space
-    measured : (u, d) floats
-        The points that were measured,
-    values, noise : (u,) floats
-        their average values and the variances of these,
+    pooled : Pooled
+        The measurements, as averages of (u, d) points.
     means : (u,) floats
-        and what is believed about f there.
+        The posterior mean at these points.
     others : (n, d) floats
         Settings that may be better than any measured one.
     seed : SeedSequence
     answers : int
     anchors : (k,) ints, optional
         Which of the measured points are never left out.
-    ages : (u,) floats, optional
-        How many answers ago each point was measured, if f changes: then what is said is about now.
     """
 
     calibrated: Calibrated
     space: Space
-    measured: Floats
-    values: Floats
-    noise: Floats
+    pooled: Pooled
     means: Floats
     others: Floats
     seed: np.random.SeedSequence
     answers: int
     anchors: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    ages: Floats | None = None
 
     @cached_property
     def rungs(self) -> list[Rung]:
         """The models that are not refuted."""
-        kept, groups = self._telling(), np.array(self.space.groups)
-        ages = None if self.ages is None else self.ages[kept]
         with threads_for(MANY_SMALL_STEPS):
-            return ladder(self.calibrated.fit, groups, self.measured[kept], self.values[kept], self.noise[kept], ages)
+            return ladder(self.calibrated.fit, np.array(self.space.groups), self.pooled.only(self._telling()))
 
     @cached_property
     def unexplored(self) -> float:
@@ -107,8 +98,9 @@ class Certificate:
     def _are_far(self, places: Floats) -> Bools:
         """Whether no measurement is near each of (n, d) places, (n,); the more parameters apply, the wider is near."""
         applying, far = self.space.applying(places).sum(axis=1), np.ones(len(places), dtype=bool)
+        shortest = min(rung.ratio for rung in self.rungs)
         for parameters in np.unique(applying):
-            reach = np.minimum(LENGTHS * self.rungs[-1].ratio * self._lengthscales, unexplored_from(parameters))
+            reach = np.minimum(LENGTHS * shortest * self._lengthscales, unexplored_from(parameters))
             near, there = cKDTree(self._up_to_date / reach), applying == parameters
             far[there] = np.isinf(near.query(places[there] / reach, distance_upper_bound=1.0)[0])
         return far
@@ -164,12 +156,13 @@ class Certificate:
 
         with threads_for(MANY_SMALL_STEPS):
             explored = self.unexplored <= 0.5 * risk
-            return explored and all(is_unlikely(rung) for rung in reversed(self.rungs))  # the most open one first
+            return explored and all(is_unlikely(rung) for rung in reversed(self.rungs))  # the likeliest no first
 
     @property
     def _up_to_date(self) -> Floats:
         """The measured points, but for those of which more than half is out of date."""
-        return self.measured if self.ages is None else self.measured[self.ages <= self.calibrated.fit.half_life]
+        points, ages = self.pooled.points, self.pooled.ages
+        return points if ages is None else points[ages <= self.calibrated.fit.half_life]
 
     @property
     def _lengthscales(self) -> Floats:
@@ -178,9 +171,10 @@ class Certificate:
 
     def _telling(self) -> Ints:
         """At most `MOST` of the measured points: half spread over all of them, half where f is highest."""
-        if len(self.measured) <= MOST:
-            return np.arange(len(self.measured))
-        kept = with_best(spread(self.measured / self._lengthscales, MOST // 2), self.means, MOST)
+        points = self.pooled.points
+        if len(points) <= MOST:
+            return np.arange(len(points))
+        kept = with_best(spread(points / self._lengthscales, MOST // 2), self.means, MOST)
         return np.union1d(kept, self.anchors)
 
     def _contest(self, rung: Rung, point: Floats) -> _Contest:
@@ -224,6 +218,7 @@ def certificate(
     seed: np.random.SeedSequence,
     answers: int,
     anchor: int | None = None,
+    is_noise_known: bool = False,
 ) -> Certificate:
     """What a belief that was made with this calibration leaves open; excluded arms are no alternatives.
 
@@ -231,10 +226,12 @@ def certificate(
     """
     others, centre = np.delete(belief.arms, excluded, axis=0), calibrated.fit.centre
     if isinstance(belief, VaryingPosterior):
-        (measured, arms, values, noise, _), ages = belief.seen, belief.ages
-        means = belief.predict(measured)[0]
+        points, arms, values, noise, _ = belief.seen
+        means = belief.predict(points)[0]
+        pooled = Pooled(points, centre + values, noise, is_noise_known=is_noise_known, ages=belief.ages)
     else:
-        (values, noise), arms, ages = belief.pooled, belief.pulled, None
-        measured, means = belief.arms[arms], belief.mean[arms]
+        (values, noise), arms = belief.pooled, belief.pulled
+        points, means = belief.arms[arms], belief.mean[arms]
+        pooled = Pooled(points, centre + values, noise, *belief.scatter, is_noise_known)
     anchors = np.flatnonzero(arms == anchor)
-    return Certificate(calibrated, space, measured, centre + values, noise, means, others, seed, answers, anchors, ages)
+    return Certificate(calibrated, space, pooled, means, others, seed, answers, anchors)

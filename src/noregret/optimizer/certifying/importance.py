@@ -10,7 +10,8 @@ so the shares of parameters that act together add up to more than 1. f is not kn
 mean of the belief. Each joint draw from the belief has a share of its own, and where these lie is how well it is known,
 under every rung of the ladder that the measurements do not refute. No draw is without a trace of any parameter, so
 draws alone would never say that a parameter may do nothing: the interval reaches as far below the estimate as above, as
-a factor. Heuristic. Very bad values count as less bad than they are, as everywhere (see `Scale`).
+a factor, and down to 0 if noise alone may explain the measurements. Heuristic. Very bad values count as less bad than
+they are, as everywhere (see `Scale`).
 """
 
 from __future__ import annotations
@@ -56,12 +57,15 @@ def shares(certificate: Certificate) -> list[Share]:
     snap, rng = certificate.space.snap, np.random.default_rng(certificate.seed)
     unbent = replace(certificate.calibrated.scale, bend=math.inf)
     with threads_for(MANY_SMALL_STEPS):
-        return [_share(certificate.rungs, unbent, snap(np.vstack([places, each])), rng) for each in changed]
+        found = [_share(certificate.rungs, unbent, snap(np.vstack([places, each])), rng) for each in changed]
+    if any(rung.amplitude == 0 for rung in certificate.rungs):
+        found = [share._replace(lower=0.0) for share in found]
+    return found
 
 
 def _share(rungs: Sequence[Rung], scale: Scale, points: Floats, rng: Rng) -> Share:
     """The share of the parameter that the second half of the points has drawn anew."""
-    found = np.array([_indices(rung, scale, points, rng) for rung in rungs])
+    found = np.array([_indices(rung, scale, points, rng) for rung in rungs if rung.amplitude > 0])
     ends = np.quantile(found[:, 1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
     estimate = float(found[0, 0])
     upper = max(float(ends[1].max()), estimate)
