@@ -28,7 +28,8 @@ class Policy:
 
     A round is over when every arm it asked for has been told or forgotten, in any order and in pieces; arms that nobody
     asked for are taken in along with it. What is told before anything was asked is taken in at once (a warm start), and
-    so is what is told while arms are out that were asked for by number.
+    so is what is told while arms are out that were asked for by number. Loops with epochs (`reds`, `bpe`) accept such
+    rewards and do not use them: their bounds are for arms planned before any reward of the epoch.
 
     Parameters
     ----------
