@@ -22,10 +22,10 @@ from noregret.decision.shrinking.survival import Keep, Survival
 class Elimination:
     """The loop of REDS (Alg. 1) and BPE, which differ by their design.
 
-    Every epoch has a plan, made before any of its rewards is known, and a fresh posterior of the plan's rewards. It ends
-    when all of the plan has been pulled. Rewards beyond the plan, a warm start among them, are not used: they may have
-    been chosen by looking at rewards, and the widths hold only for points chosen without. Of an arm that is told more
-    often than it is planned, the first rewards count. An epoch that the run leaves unfinished eliminates nothing.
+    Every epoch has a plan, made before any of its rewards is known, and a fresh posterior of the plan's rewards. It
+    ends when all of the plan has been pulled. Rewards beyond the plan, a warm start among them, are not used: they may
+    have been chosen by looking at rewards, and the widths hold only for points chosen without. Of an arm that is told
+    more often than it is planned, the first rewards count. An epoch that the run leaves unfinished eliminates nothing.
 
     On a `noregret.Box` the arms are points, and what is in play is a `Region`: see `noregret.decision.shrinking.box`.
 
