@@ -268,17 +268,25 @@ def test_points_may_be_told_in_pieces_and_any_order():
     assert problem.rewards(points, np.random.default_rng(0)) == pytest.approx(branin(points))
 
 
-def test_a_warm_start_on_a_box():
-    policy = Policy(algorithms.reds(KERNEL, constants="experiment", first_epoch=20), SQUARE, rng=5)
-    known = SQUARE.sample(15, np.random.default_rng(0))
-    for point in known:
-        policy.tell(point, branin(point[None]))
-    assert policy.belief.rounds == 15
-    assert len(policy.ask()) == 20
-    assert policy.best().lower > -1
-    points = policy.ask()
-    policy.tell(points, branin(points))
-    assert policy.belief.rounds == 35
+@pytest.mark.parametrize("when", ["before", "inside"])
+def test_rewards_beyond_the_plan_do_not_shrink_the_region(when):
+    alone, helped = (
+        Policy(algorithms.reds(KERNEL, constants="experiment", first_epoch=20), SQUARE, rng=5) for _ in range(2)
+    )
+    beyond = SQUARE.sample(15, np.random.default_rng(0))
+    if when == "before":
+        helped.tell(beyond, np.full(15, 9.0))
+        assert helped.belief.rounds == 0
+    points = alone.ask()
+    assert (helped.ask() == points).all()
+    if when == "inside":
+        helped.tell(beyond, np.full(15, -9.0))
+    for policy in (alone, helped):
+        policy.tell(points, branin(points))
+        assert policy.belief.rounds == 20
+    probe = SQUARE.sample(500, np.random.default_rng(1))
+    assert (alone.active.contains(probe) == helped.active.contains(probe)).mean() > 0.99
+    assert not alone.active.contains(probe).all()
 
 
 def test_a_saved_run_on_a_box_goes_on_identically(tmp_path):

@@ -10,6 +10,7 @@ from scipy.stats import t as student
 
 from noregret import Choice, ExactGP, ExpectedImprovement, Float, Int, Matern
 from noregret.decision.rules import log_expected_improvement
+from noregret.optimizer import condensing
 from noregret.optimizer.calibration import Calibration, subset
 from noregret.optimizer.choosing.candidates import Candidates, around, shifted, sobol
 from noregret.optimizer.choosing.climbing import Climbing
@@ -536,6 +537,28 @@ def test_essential_points_cover_everything_and_crowd_where_it_is_best():
     assert far.max() < 0.25, "thirty points that cover the square leave none farther from them"
     best = np.argsort(-values)[:20]
     assert np.isin(best, kept).all()
+
+
+def test_of_very_many_points_a_bounded_number_is_considered_and_those_measured_often_are_among_them(monkeypatch):
+    rng, considered = np.random.default_rng(0), []
+    where = np.concatenate([np.arange(500), np.full(500, 7)])[rng.permutation(1000)]
+    given = Evidence(rng.random((500, 2)), where, rng.random(1000), np.full(1000, np.nan), np.array([0, 1]))
+    calibrated, spread = Calibration().calibrated(given), condensing.spread
+    monkeypatch.setattr(condensing, "CONSIDERED", 100)
+    monkeypatch.setattr(condensing, "spread", lambda points, n: considered.append(len(points)) or spread(points, n))
+    kept = essential(calibrated, calibrated.scale.standardised(given), 40)
+    assert kept.size == 40
+    assert 0 < considered[0] <= 100
+    assert 7 in essential(calibrated, calibrated.scale.standardised(given), 100)
+
+
+def test_many_points_are_predicted_as_few_are(monkeypatch):
+    monkeypatch.setattr(condensing, "PIECE", 7)
+    belief = ExactGP(Matern(2.5, 0.3), 0.1).prior(np.random.default_rng(0).random((5, 2)))
+    belief.update([0, 1, 2], [1.0, 2.0, 3.0])
+    points = np.random.default_rng(1).random((20, 2))
+    for pieces, whole in zip(condensing.predicted(belief, points), belief.predict(points), strict=True):
+        np.testing.assert_allclose(pieces, whole, atol=1e-12)
 
 
 @pytest.mark.parametrize(("parameters", "answers"), [(1, 9), (20, 28), (50, 28)])

@@ -224,48 +224,54 @@ def test_random_points_explore_at_the_rate_of_the_theorem(nu, d):
 # What was told and not asked for
 
 
-def warm(arms, rewards, pieces):
-    """A policy that was told these before its first ask, in so many pieces."""
-    policy = Policy(algorithms.reds(KERNEL, constants="experiment", first_epoch=20), bumps().arms, rng=0)
-    for part in np.array_split(np.arange(len(arms)), pieces):
-        policy.tell(arms[part], rewards[part])
-    return policy
+@pytest.mark.parametrize("name", ["reds", "bpe"])
+@pytest.mark.parametrize("when", ["before the first epoch", "inside the first", "inside the second"])
+def test_rewards_beyond_the_plan_do_not_decide_who_is_eliminated(name, when):
+    """They may have been chosen by looking, and `EpochWidth` is for points that were not."""
+    problem, algorithm = bumps(), algorithms.NAMES[name](KERNEL, norm=3, noise=0.1, horizon=1000, first_epoch=50)
+    alone, helped = (Policy(algorithm, problem.arms, rng=0) for _ in range(2))
+    plan, best = alone.ask(), int(problem.means.argmax())
+    if when == "before the first epoch":
+        beyond = np.setdiff1d(np.arange(200), plan)[:20]
+        helped.tell(beyond, np.full(20, 9.0))
+        assert helped.belief.rounds == 0
+    for epoch in ("inside the first", "inside the second"):
+        plan = alone.ask()
+        assert helped.ask().tolist() == plan.tolist()
+        rewards = problem.rewards(plan, np.random.default_rng(1))
+        alone.tell(plan, rewards)
+        helped.tell(plan, rewards) if when != epoch else helped.tell(
+            [*plan, *[best] * 50], [*rewards, *np.full(50, -9.0)]
+        )
+        assert helped.active.tolist() == alone.active.tolist()
+        assert helped.best() == alone.best()
 
 
-def test_a_warm_start_is_used_and_does_not_lengthen_the_epoch():
+def test_a_reward_told_before_its_arm_was_asked_for_counts_as_the_plans():
+    problem = bumps()
+    policies = [
+        Policy(algorithms.reds(KERNEL, constants="experiment", first_epoch=20), problem.arms, rng=0) for _ in "ab"
+    ]
+    plan = policies[0].ask()
+    policies[1].tell(plan[7], problem.means[plan[7]])
+    assert policies[1].belief.rounds == 1
+    assert len(policies[1].ask()) == 19
+    for policy in policies:
+        policy.tell(policy.ask(), problem.means[policy.ask()])
+    assert policies[0].active.tolist() == policies[1].active.tolist()
+
+
+def test_a_run_with_rewards_beyond_its_plan_goes_on_identically_after_loading(tmp_path):
     problem, world = bumps(), np.random.default_rng(1)
-    arms = world.integers(200, size=30)
-    rewards = problem.rewards(arms, world)
-    cold = warm(arms[:0], rewards[:0], 1)
-    at_once, singly = warm(arms, rewards, 1), warm(arms, rewards, 30)
-    assert at_once.belief.rounds == singly.belief.rounds == 30
-    assert at_once.best().lower > cold.best().lower
-    plan = singly.ask()
-    assert plan.tolist() == at_once.ask().tolist()
-    assert len(plan) <= 20
-    assert set(plan) <= set(cold.ask())
-    for policy in (at_once, singly):
-        policy.tell(plan, problem.means[plan])
-    assert at_once.active.tolist() == singly.active.tolist()
-    assert len(singly.ask()) == 40
-    assert singly.belief.rounds == 30 + len(plan)
-
-
-def test_rewards_of_arms_out_of_play_are_dropped_and_others_used():
-    problem, world = bumps(), np.random.default_rng(1)
-    policy = Policy(algorithms.reds(KERNEL, constants="experiment", first_epoch=50), problem.arms, rng=0)
-    plan = policy.ask()
-    policy.tell(plan, problem.rewards(plan, world))
-    plan, inside = policy.ask(), policy.active[:3]
-    outside = np.setdiff1d(np.arange(200), policy.active)[:5]
-    assert outside.size == 5
-    policy.tell(outside, np.full(5, 100.0))
-    policy.tell(inside, problem.means[inside])
-    policy.tell(plan[::-1], problem.means[plan[::-1]])
-    told = len(plan) + len(inside)
-    assert len(policy.ask()) == 200
-    assert policy.belief.rounds == told
-    assert not np.isin(outside, policy.active).any()
+    policy = Policy(algorithms.reds(KERNEL, constants="experiment", first_epoch=20), problem.arms, rng=0)
+    policy.tell([3, 3, 190], [1.0, 2.0, 3.0])
+    for _ in range(2):
+        plan = np.append(policy.ask(), [5, 5, 100])
+        policy.tell(plan, problem.rewards(plan, world))
+    policy.save(tmp_path / "run.npz")
+    again = Policy.load(tmp_path / "run.npz")
+    assert again.ask().tolist() == policy.ask().tolist()
+    assert again.best() == policy.best()
 
 
 @pytest.mark.slow

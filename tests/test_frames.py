@@ -168,3 +168,23 @@ def test_a_policy_says_what_it_is_and_where_it_stands():
     policy.tell(policy.ask(), 1.0)
     policy.ask()
     assert repr(policy) == "<Policy of Sequential on 20 arms, 20 in play: 1 reward told, 1 out>"
+
+
+def test_every_row_of_a_frame_is_checked_once(monkeypatch):
+    opt, checked = Optimizer({"x": Float(0, 1)}, rng=0), []
+    check = Float.checked
+    monkeypatch.setattr(Float, "checked", lambda self, name, value: checked.append(value) or check(self, name, value))
+    opt.tell_many({"x": np.linspace(0, 1, 50), "value": np.zeros(50)})
+    assert checked == np.linspace(0, 1, 50).tolist()
+
+
+def test_a_frame_tells_what_its_rows_would_tell_one_by_one():
+    rng = np.random.default_rng(0)
+    space = {"x": Float(0, 1), "n": Int(1, 3), "kind": Choice(["a", "b"])}
+    rows = [{"x": x, "n": 1 + i % 3, "kind": "ab"[i % 2], "value": x**2} for i, x in enumerate(rng.random(40).tolist())]
+    single, many = (Optimizer(space, rng=0) for _ in range(2))
+    for row in rows:
+        single.tell({name: row[name] for name in space}, row["value"])
+    many.tell_many({name: np.array([row[name] for row in rows]) for name in rows[0]})
+    assert many.answers == single.answers
+    assert many.ask().params == single.ask().params

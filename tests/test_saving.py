@@ -57,6 +57,11 @@ class Renamed:
     other: int = 0
 
 
+def load(path):
+    """Continue a run of one of the classes above."""
+    return Policy.load(path, trusted=[Batches, Renamed])
+
+
 def batches(rng=0):
     return Policy(Batches(), ARMS, rng=rng)
 
@@ -113,7 +118,7 @@ def test_a_round_under_way_is_saved_too(told, tmp_path):
     for arm in told:
         policy.tell(arm, 0.5)
     policy.save(str(tmp_path / "run.npz"))
-    loaded = Policy.load(str(tmp_path / "run.npz"))
+    loaded = load(str(tmp_path / "run.npz"))
     assert loaded.ask().tolist() == policy.ask().tolist()
     assert_goes_on_the_same(policy, loaded, 5)
 
@@ -125,7 +130,7 @@ def test_whether_it_was_asked_is_saved_too(tmp_path):
         if asked:
             policy.ask()
         policy.save(tmp_path / "run.npz")
-        loaded = Policy.load(tmp_path / "run.npz")
+        loaded = load(tmp_path / "run.npz")
         loaded.tell(9, 1.0)
         assert loaded.belief.rounds == rounds
 
@@ -137,7 +142,7 @@ def test_saving_changes_nothing_and_a_loaded_policy_saves_the_same(tmp_path):
     policy.tell([2, 8], [0.5, 0.6])
     first = saved(policy, tmp_path)
     assert saved(policy, tmp_path) == first
-    assert saved(Policy.load(tmp_path / "state.npz"), tmp_path) == first
+    assert saved(load(tmp_path / "state.npz"), tmp_path) == first
 
 
 @pytest.mark.parametrize(
@@ -367,17 +372,57 @@ def test_a_class_that_has_moved_within_the_library_is_found(tmp_path):
     assert Policy.load(tmp_path / "run.npz", policy.algorithm).algorithm == policy.algorithm
 
 
-def test_a_class_of_a_module_that_is_not_imported_is_named(tmp_path):
-    policy = batches()
-    policy.save(tmp_path / "run.npz")
-    rewrite(tmp_path / "run.npz", algorithm={"class": "not.imported:Thing", "fields": {}})
+@pytest.mark.parametrize(
+    "name",
+    [
+        "not.imported:Thing",
+        "os:system",
+        "noregret.decision.record:re.Pattern",  # within reach of a module of ours, and no class of ours
+        "noregret.decision.policy:Policy",  # no dataclass
+        "inspect:Parameter",
+    ],
+)
+def test_a_class_that_is_neither_noregrets_nor_trusted_is_refused(name, tmp_path):
+    batches().save(tmp_path / "run.npz")
+    rewrite(tmp_path / "run.npz", algorithm={"class": name, "fields": {}})
+    own = name.replace(":", ".").rpartition(".")[2]
     with pytest.raises(
-        ValueError, match=r"^not.imported:Thing is not a dataclass of an imported module: import the mod"
+        ValueError, match=rf"^{name} is not a dataclass of noregret, .*trusted=\[{own}\]\); or pass the alg"
     ):
-        Policy.load(tmp_path / "run.npz")
-    rewrite(tmp_path / "run.npz", algorithm={"class": "os:system", "fields": {"command": "echo"}})
-    with pytest.raises(ValueError, match=r"^os:system is not a dataclass of an imported module"):
-        Policy.load(tmp_path / "run.npz")
+        load(tmp_path / "run.npz")
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A dataclass of an imported module that is not noregret's; notes that one was built."""
+
+    width: object = None
+
+    def __post_init__(self):
+        BUILT.append(self)
+
+
+BUILT = []
+
+
+def test_nothing_is_built_of_a_file_that_names_another_modules_dataclass(tmp_path, monkeypatch):
+    policy = Policy(Sequential(ExactGP(KERNEL, 0.1), UCB(Constant(2.0))), ARMS, rng=0)
+    policy.save(tmp_path / "run.npz")
+    ours, foreign = describe(Constant(2.0)), {"class": f"{__name__}:Recorder", "fields": {"width": None}}
+    monkeypatch.setattr(Constant, "__init__", lambda self, value: BUILT.append(self))
+    BUILT.clear()
+    for record in ({"tuple": [ours, foreign]}, foreign | {"fields": {"width": ours}}):
+        rewrite(tmp_path / "run.npz", algorithm=record)
+        with pytest.raises(ValueError, match="Recorder is not a dataclass of noregret"):
+            Policy.load(tmp_path / "run.npz")
+        assert not BUILT
+
+
+def test_a_trusted_class_is_built(tmp_path):
+    policy = batches()
+    play(policy, 5)
+    policy.save(tmp_path / "run.npz")
+    assert_goes_on_the_same(policy, Policy.load(tmp_path / "run.npz", trusted=[Batches]))
 
 
 def test_a_class_whose_fields_have_changed_is_a_clear_error(tmp_path):
@@ -385,7 +430,7 @@ def test_a_class_whose_fields_have_changed_is_a_clear_error(tmp_path):
     name = f"{Renamed.__module__}:Renamed"
     rewrite(tmp_path / "run.npz", algorithm={"class": name, "fields": {"gone": 1}})
     with pytest.raises(ValueError, match=r"unexpected keyword argument 'gone'; or pass the algorithm itself"):
-        Policy.load(tmp_path / "run.npz")
+        load(tmp_path / "run.npz")
 
 
 def rewrite(path, **changes):
@@ -450,7 +495,7 @@ def test_damage_anywhere_is_found_or_harmless(tmp_path):
         for damaged in (bytes(flipped), whole[:place]):
             path.write_bytes(damaged)
             try:
-                loaded = Policy.load(path)
+                loaded = load(path)
             except ValueError as error:
                 assert "bad.npz is damaged or not a saved policy" in str(error)  # noqa: PT017
             else:
@@ -485,7 +530,7 @@ def test_a_record_that_asks_for_a_missing_arm_is_refused(tmp_path):
     with open(tmp_path / "run.npz", "wb") as file:
         np.savez(file, **(content | {"sent_arms": np.array([4, 1, 1, 77])}))
     with pytest.raises(ValueError, match=r"^arm must be in 0\.\.9, got 77$"):
-        Policy.load(tmp_path / "run.npz")
+        load(tmp_path / "run.npz")
 
 
 def disk_full(file, **_):
@@ -520,9 +565,9 @@ def test_a_crash_while_saving_leaves_the_earlier_file(where, name, failure, erro
     monkeypatch.undo()
     assert (tmp_path / "run.npz").read_bytes() == earlier
     assert os.listdir(tmp_path) == ["run.npz"]
-    assert Policy.load(tmp_path / "run.npz").belief.rounds == 5
+    assert load(tmp_path / "run.npz").belief.rounds == 5
     policy.save(tmp_path / "run.npz")
-    assert Policy.load(tmp_path / "run.npz").belief.rounds == policy.belief.rounds
+    assert load(tmp_path / "run.npz").belief.rounds == policy.belief.rounds
 
 
 # --- changing the arms ---

@@ -246,10 +246,8 @@ def test_batch_width_counts_the_variances_before_each_batch():
 
 
 def test_theorems_oversampling_and_ridge():
-    q = 6 * 3 * math.log(4 * 1000 / 0.1) / 0.25
-    assert oversampling_for(1000) == pytest.approx(q)
-    model = bkb(KERNEL, noise=0.2, horizon=1000).model
-    assert (model.features.oversampling, model.ridge) == (pytest.approx(q), pytest.approx(0.04))
+    assert oversampling_for(1000) == pytest.approx(6 * 3 * math.log(4 * 1000 / 0.1) / 0.25)
+    assert bkb(KERNEL, noise=0.2, horizon=1000).model.ridge == pytest.approx(0.04)
     assert accuracy(0.5) == 3
     with pytest.raises(ValueError, match="pass horizon=, or oversampling="):
         bkb(KERNEL)
@@ -257,6 +255,24 @@ def test_theorems_oversampling_and_ridge():
         mini_gp_ucb(KERNEL, growth=1.0)
     with pytest.raises(ValueError, match=r"epsilon must be in \(0, 1\), got 1"):
         bkb(KERNEL, epsilon=1.0, horizon=10)
+
+
+@pytest.mark.parametrize("builder", [bkb, bbkb, mini_bkb])
+def test_the_dictionary_and_the_noise_have_half_of_delta_each(builder):
+    """With a = 3 at epsilon = 0.5: q = 72 ln(8 T / delta), and ln(2 / delta) under the root of the width."""
+    algorithm = builder(KERNEL, norm=2.0, noise=0.3, delta=0.1, horizon=1000, ridge=RIDGE)
+    assert algorithm.model.features.oversampling == pytest.approx(72 * math.log(8 * 1000 / 0.1))
+    prior = algorithm.model.prior(world(4, 60).arms, np.random.default_rng(0))
+    noise = 2 * 0.3 / math.sqrt(RIDGE) * math.sqrt(math.log(2 / 0.1))
+    batch = math.sqrt(2.0) if builder is bbkb else 1.0
+    assert algorithm.rule.width(prior) == pytest.approx(batch * ((1 + math.sqrt(2)) * 2.0 + noise))
+
+
+@pytest.mark.parametrize("builder", [bkb, bbkb, mini_bkb])
+def test_the_authors_width_has_all_of_delta(builder):
+    algorithm = builder(KERNEL, norm=2.0, noise=0.3, delta=0.1, ridge=RIDGE, constants="experiment")
+    prior = algorithm.model.prior(world(4, 60).arms, np.random.default_rng(0))
+    assert algorithm.rule.width(prior) == pytest.approx(2.0 + 0.3 / math.sqrt(RIDGE) * math.sqrt(math.log(10)))
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Tabular(np.diag([0.0, 1.0, 1.0]))], ids=str)

@@ -80,11 +80,13 @@ def test_with_norms_the_rungs_are_all_pairs_and_share_a_belief_per_lengthscale()
 
 
 def test_the_width_of_a_rung_by_hand():
-    rung = lb_gp_ucb(SquaredExponential(0.5), norm=3.0, noise=0.2, delta=0.1, ridge=2.0, scale=0.5).ladder(0, 1)[0]
+    algorithm = lb_gp_ucb(SquaredExponential(0.5), norm=3.0, noise=0.2, delta=0.1, ridge=2.0, scale=0.5)
+    rung = algorithm.ladder(0, 1)[0]
     posterior = rung.model.prior(ARMS)
     posterior.update([3, 40], [1.0, 0.0])
-    expected = 3.0 + 0.5 * 0.2 * math.sqrt(2 * (posterior.information_gain + 1 + math.log(2 / 0.1)))
+    expected = 3.0 + 0.5 * 0.2 * math.sqrt(2 * (posterior.information_gain + 1 + math.log(4.2 / 0.1)))
     assert rung.width(posterior) == pytest.approx(expected)
+    assert algorithm.delta == pytest.approx(0.1 / 2.1)
 
 
 def test_the_ridge_is_the_noise_variance_and_the_width_allows_for_it():

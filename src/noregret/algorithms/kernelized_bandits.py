@@ -111,7 +111,8 @@ def gp_ucb(
 ) -> Sequential:
     """GP-UCB (Srinivas et al. 2012): argmax mean + beta_t std, beta_t^2 = 2 B^2 + 300 gamma_t ln^3(t / delta).
 
-    The noise is not in the width: its theorem asks for noise bounded by sqrt(ridge).
+    The noise is not in the width: its theorem asks for noise bounded by sqrt(ridge). With the realised gain the band is
+    no narrower than that of `ay_ucb` whenever 300 gain ln^3((t + 1) / delta) >= 4 gain + 4 ln(1 / delta).
     """
     model = _model(kernel, noise, horizon, ridge, constants)
     return Sequential(model, UCB(SrinivasWidth(norm, delta, _gain(model, gain, constants), scale)))

@@ -17,6 +17,8 @@ epsilon, alpha     ``epsilon`` of the sketch, and a = (1 + epsilon) / (1 - epsil
 q                  ``oversampling``
 C                  ``growth``
 d_eff              the posterior's ``effective_dimension``, the sum of std(x_s)^2 / ridge
+delta              ``delta`` / 2: the dictionary fails with probability delta / 2 and the noise with delta / 2, so that
+                   the bounds hold with probability 1 - delta (Thm 2 spends delta on each)
 =================  =======================================================================================
 
 ``constants="theory"`` takes the theorem's width and q. That q keeps every pulled arm on problems of usual size, so that
@@ -48,7 +50,8 @@ class BKBWidth:
     """(1 + 1/sqrt(1 - eps)) F + (2 xi / sqrt(ridge)) sqrt(a d_eff (1 + ln(1 + t/ridge)) / 2 + ln(1/delta)) (Thm 2).
 
     The paper prints ln(t) for (1 + ln(1 + t/ridge)) / 2; that bounds the log-determinant only for t >= 4 and a ridge
-    that is not small. The noise part is multiplied by ``scale``.
+    that is not small. The noise part is multiplied by ``scale``. ``delta`` is the probability that the noise is too
+    large; the dictionary has its own.
     """
 
     norm: float
@@ -159,8 +162,11 @@ def bbkb(
     A batch has at most ``size`` arms, if that is given: the width, which is that of ``growth``, holds all the more.
     """
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
-    accurate = epsilon if constants == "theory" else None
-    return Batched(model, UCB(BBKBWidth(norm, noise, delta, growth, accurate, scale)), growth, size)
+    if constants == "theory":
+        width = BBKBWidth(norm, noise, delta / 2, growth, epsilon, scale)
+    else:
+        width = BBKBWidth(norm, noise, delta, growth, scale=scale)
+    return Batched(model, UCB(width), growth, size)
 
 
 @checks_constants
@@ -209,7 +215,7 @@ def accuracy(epsilon: float) -> float:
 
 
 def oversampling_for(horizon: int, *, delta: float = 0.1, epsilon: float = 0.5) -> float:
-    """The oversampling q = 6 a ln(4 T / delta) / epsilon^2, with which Thm 1 holds."""
+    """The oversampling q = 6 a ln(4 T / delta) / epsilon^2, with which Thm 1 holds with probability 1 - delta."""
     return 6 * accuracy(epsilon) * math.log(4 * horizon / delta) / epsilon**2
 
 
@@ -229,7 +235,7 @@ def _sketch(
     if oversampling is None and constants == "theory":
         if horizon is None:
             raise ValueError("the theorem's oversampling depends on the horizon: pass horizon=, or oversampling=")
-        oversampling = oversampling_for(horizon, delta=delta, epsilon=epsilon)
+        oversampling = oversampling_for(horizon, delta=delta / 2, epsilon=epsilon)
     counting: Counting = "each" if constants == "theory" else "sum"
     q = 5.0 if oversampling is None else oversampling
     features = Nystrom(kernel, q, counting, root="cholesky", coins=coins)
@@ -238,5 +244,5 @@ def _sketch(
 
 def _width(norm: float, noise: float, delta: float, epsilon: float, constants: Constants, scale: float) -> Schedule:
     if constants == "theory":
-        return BKBWidth(norm, noise, delta, epsilon, scale)
+        return BKBWidth(norm, noise, delta / 2, epsilon, scale)
     return PlainBKBWidth(norm, noise, delta, scale)

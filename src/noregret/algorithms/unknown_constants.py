@@ -189,7 +189,10 @@ def lb_gp_ucb(
     All share all rewards, and one that its own rewards refute is dropped (see `Balanced`).
 
     ``norms=True`` takes a ladder of norms too, N 2^j up to N max(2, t^norm_power), and all pairs of both.
+
+    The paper's delta is ``delta`` / 2.1: all events together fail with probability at most 2.1 times that.
     """
+    delta /= 2.1
     rungs = _rungs(kernel, norm, noise, delta / 2, ridge, constants, scale)
     ladder = LengthscaleLadder(rungs, start, lengthscale_power, norm_power if norms else 0.0)
     return Balanced(ladder, noise, delta, 2.0 if constants == "theory" else 1.0)

@@ -13,6 +13,8 @@ from noregret.belief.arrays import fresh
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Ints
 
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
 
 def names(arms: Ints | Floats) -> list[Hashable]:
     """Something to tell arms apart by, for (n,) indices or (n, d) points."""
@@ -21,18 +23,22 @@ def names(arms: Ints | Floats) -> list[Hashable]:
 
 def remaining(plan: Any, pulled: Any) -> Any:
     """What is left of a plan, in order, when these arms have been pulled, each as often as it stands there."""
-    if np.array_equal(plan, pulled):
-        return plan[:0]
-    told, places = Counter(names(pulled)), []
-    for place, name in enumerate(names(plan)):
-        if told[name] > 0:
-            told[name] -= 1
-        else:
-            places.append(place)
-    return plan[places]
+    return plan[~among(plan, pulled)]
 
 
-def located(arms: Ints, pulled: Ints) -> tuple[Ints, np.ndarray[Any, np.dtype[np.bool_]]]:
+def among(arms: Any, others: Any) -> Bools:
+    """Which of the (n,) arms are among the others, (n,); of one that occurs more often than there, the first ones."""
+    if np.array_equal(arms, others):
+        return np.ones(len(arms), dtype=bool)
+    left, is_among = Counter(names(others)), np.zeros(len(arms), dtype=bool)
+    for place, name in enumerate(names(arms)):
+        if left[name] > 0:
+            left[name] -= 1
+            is_among[place] = True
+    return is_among
+
+
+def located(arms: Ints, pulled: Ints) -> tuple[Ints, Bools]:
     """Where in these ascending arms the pulled ones stand, (m,), and which of the pulled are among them, (n,)."""
     places = np.minimum(np.searchsorted(arms, pulled), len(arms) - 1)
     is_among = arms[places] == pulled

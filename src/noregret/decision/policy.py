@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Literal, Self
@@ -28,7 +28,8 @@ class Policy:
 
     A round is over when every arm it asked for has been told or forgotten, in any order and in pieces; arms that nobody
     asked for are taken in along with it. What is told before anything was asked is taken in at once (a warm start), and
-    so is what is told while arms are out that were asked for by number.
+    so is what is told while arms are out that were asked for by number. Loops with epochs (`reds`, `bpe`) accept such
+    rewards and do not use them: their bounds are for arms planned before any reward of the epoch.
 
     Parameters
     ----------
@@ -204,7 +205,14 @@ class Policy:
         write(path, self.algorithm, self._first_arms, self._seed, state)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], algorithm: Algorithm | None = None, arms: Any = None) -> Self:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        algorithm: Algorithm | None = None,
+        arms: Any = None,
+        *,
+        trusted: Iterable[type] = (),
+    ) -> Self:
         """Continue a saved run exactly where it was, by replaying its history.
 
         ValueError if the replay asks for other arms than were asked for then: the algorithm, or what it computes with,
@@ -212,9 +220,10 @@ class Policy:
 
         ``algorithm`` is needed only if the saved one holds functions or foreign objects (a lambda as schedule, a
         scikit-learn kernel), which no file brings back. ``arms`` are the same arms where they are to live: on a device,
-        or on a cluster, whose arms are not in the file.
+        or on a cluster, whose arms are not in the file. ``trusted`` are your own dataclasses that the file may build,
+        beside those of noregret: ``trusted=[MyRule]``.
         """
-        algorithm, space, seed, state, about = read(path, algorithm, arms)
+        algorithm, space, seed, state, about = read(path, algorithm, arms, trusted)
         policy = cls.__new__(cls)
         policy._begin(algorithm, space, seed)
         for event in state.history:

@@ -1,13 +1,14 @@
 """Algorithms as JSON: a frozen dataclass is its class's name and its fields, all the way down.
 
-Arrays are kept beside the JSON. Nothing is unpickled or imported on the way back: a class is looked up among the
-modules that the program has imported itself, and must be a dataclass.
+Arrays are kept beside the JSON. Nothing is unpickled or imported on the way back. Only dataclasses of this library and
+classes that the caller names are built, and all of them are looked up before the first is.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -31,22 +32,42 @@ def describe(value: Any, arrays: Arrays | None = None) -> Any:
         return {"tuple": [describe(item, arrays) for item in value]}
     if is_dataclass(value) and not isinstance(value, type) and "<locals>" not in type(value).__qualname__:
         content = {field.name: describe(getattr(value, field.name), arrays) for field in fields(value) if field.init}
-        return {"class": f"{type(value).__module__}:{type(value).__qualname__}", "fields": content}
+        return {"class": _name(type(value)), "fields": content}
     return {"opaque": repr(value)}
 
 
-def rebuild(record: Any, arrays: Arrays | None = None) -> Any:
-    """The value that `describe` recorded; ValueError where it holds something that no file can bring back."""
+def rebuild(record: Any, arrays: Arrays | None = None, trusted: Iterable[type] = ()) -> Any:
+    """Return the value that `describe` recorded.
+
+    ValueError, before anything is built, where the record names a class that is neither this library's nor among the
+    ``trusted``, or holds something that no file can bring back.
+    """
+    given = {_name(kind): kind for kind in trusted}
+    classes = {name: given.get(name) or _own(name) for name in _classes(record)}
+    return _built(record, arrays or {}, classes)
+
+
+def _built(record: Any, arrays: Arrays, classes: dict[str, type]) -> Any:
     if not isinstance(record, dict):
         return record
     if "array" in record:
-        return _stored(record, arrays or {})
+        return _stored(record, arrays)
     if "tuple" in record:
-        return tuple(rebuild(item, arrays) for item in record["tuple"])
+        return tuple(_built(item, arrays, classes) for item in record["tuple"])
+    content = {name: _built(value, arrays, classes) for name, value in record["fields"].items()}
+    return classes[record["class"]](**content)
+
+
+def _classes(record: Any) -> Iterator[str]:
+    """The names of all classes in a record."""
+    if not isinstance(record, dict) or "array" in record:
+        return
+    if "opaque" in record:
+        raise ValueError(f"{record['opaque']} cannot be rebuilt from a file: only dataclasses can")
     if "class" in record:
-        content = {name: rebuild(value, arrays) for name, value in record["fields"].items()}
-        return _dataclass(record["class"])(**content)
-    raise ValueError(f"{record['opaque']} cannot be rebuilt from a file: only dataclasses of imported modules can")
+        yield record["class"]
+    for item in record["tuple"] if "tuple" in record else record["fields"].values():
+        yield from _classes(item)
 
 
 def nameless(record: Any) -> Any:
@@ -78,18 +99,21 @@ def _stored(record: dict[str, Any], arrays: Arrays) -> Any:
     return arrays[stored]
 
 
-def _dataclass(name: str) -> type:
+def _name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _own(name: str) -> type:
+    """The dataclass of this library with this name, wherever in the library it is now."""
     module, _, path = name.partition(":")
-    for candidate in (module, *_elsewhere(module)):
+    ours = sorted(loaded for loaded in sys.modules if loaded.startswith("noregret."))
+    for candidate in (module, *ours) if module.startswith("noregret.") else ():
         found: Any = sys.modules.get(candidate)
         for part in path.split("."):
             found = getattr(found, part, None)
-        if isinstance(found, type) and is_dataclass(found):
+        if isinstance(found, type) and is_dataclass(found) and found.__module__.startswith("noregret."):
             return found
-    raise ValueError(f"{name} is not a dataclass of an imported module: import the module that defines it")
-
-
-def _elsewhere(module: str) -> list[str]:
-    """Where a class of this library may have moved to."""
-    ours = "noregret."
-    return sorted(name for name in sys.modules if name.startswith(ours)) if module.startswith(ours) else []
+    raise ValueError(
+        f"{name} is not a dataclass of noregret, and a file builds no others: if you trust it, pass "
+        f"Policy.load(path, trusted=[{path.rpartition('.')[2]}])"
+    )

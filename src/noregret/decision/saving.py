@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from itertools import count, repeat
 from typing import Any, NamedTuple
@@ -73,11 +73,11 @@ def write(
 
 
 def read(
-    path: str | os.PathLike[str], given: Algorithm | None, arms: Any = None
+    path: str | os.PathLike[str], given: Algorithm | None, arms: Any = None, trusted: Iterable[type] = ()
 ) -> tuple[Algorithm, Any, np.random.SeedSequence, State, dict[str, Any]]:
     """Algorithm, arms or box, seed of the loop and state of a saved policy, and its record; ``arms`` if given."""
     content, about = _content(path)
-    algorithm = recorded(about, content, given)
+    algorithm = recorded(about, content, given, trusted)
     seed = np.random.SeedSequence(about["seed"]["entropy"], spawn_key=tuple(about["seed"]["spawn_key"]))
     space = Box(content["arms"]) if about.get("box") else _space(path, about, content["arms"], arms)
     out = content["out"] if about["format"] > 2 else None if about["asked"] else content["sent_arms"][:0]
@@ -148,11 +148,13 @@ def _letters(about: dict[str, Any], content: dict[str, Any]) -> list[str]:
     return letters
 
 
-def recorded(about: dict[str, Any], content: dict[str, Any], given: Algorithm | None) -> Algorithm:
+def recorded(
+    about: dict[str, Any], content: dict[str, Any], given: Algorithm | None, trusted: Iterable[type] = ()
+) -> Algorithm:
     """The algorithm of a saved policy: rebuilt from its record, or the one given, if it is the same."""
     if given is None:
         try:
-            algorithm: Algorithm = rebuild(about["algorithm"], content)
+            algorithm: Algorithm = rebuild(about["algorithm"], content, trusted)
         except (ValueError, TypeError) as error:  # TypeError: a class has other fields than the saved one
             raise ValueError(f"{error}; or pass the algorithm itself: Policy.load(path, algorithm=...)") from None
         return algorithm

@@ -3,7 +3,8 @@
 A belief on u points costs O(u^3), so it is made of at most ``most`` of them. Half are spread out over all that was
 measured, so that the shape of f is known everywhere. The other half are those where f is highest as far as the first
 half can tell, since what is asked for and recommended is decided there. Heuristic: measurements of other points are
-left out. What is chosen depends on the measurements alone, whenever and by whomever they are looked at.
+left out. Of more than 10,000 points only those of 10,000 measurements are considered, evenly spread over their order.
+What is chosen depends on the measurements alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.calibration import Calibrated
 from noregret.optimizer.choosing.candidates import top
 from noregret.optimizer.fitting.evidence import Evidence
+
+CONSIDERED = 10_000
+"""Points at the most from which these are chosen, so that the first question after a long history takes bounded time.
+To take those with the highest values instead would favour lucky measurements."""
+
+PIECE = 4096
+"""Points that are predicted at once, so that the memory is bounded."""
 
 Belief = ExactPosterior | VaryingPosterior
 """About f as it always was, or as it is now."""
@@ -65,10 +73,20 @@ def essential(fitted: Calibrated, evidence: Evidence, most: int) -> Ints:
     """At most so many of the points of standardised measurements, in order: what the belief is made of."""
     if len(evidence.points) <= most:
         return np.arange(len(evidence.points))
+    if len(evidence.points) > CONSIDERED:
+        considered = np.unique(evidence.where[np.linspace(0, len(evidence) - 1, CONSIDERED).astype(np.intp)])
+        return np.asarray(considered[essential(fitted, evidence.only(considered), most)])
     lengthscales = np.array(fitted.fit.lengthscales)[evidence.groups]
     cover = spread(evidence.points / lengthscales, most // 2)
-    mean, _ = conditioned(fitted, evidence.only(cover)).posterior.predict(evidence.points)
+    mean, _ = predicted(conditioned(fitted, evidence.only(cover)).posterior, evidence.points)
     return with_best(cover, mean, most)
+
+
+def predicted(belief: Belief, points: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation at (n, d) points, each (n,), in bounded memory."""
+    parts = [belief.predict(points[start : start + PIECE]) for start in range(0, len(points), PIECE)]
+    mean, std = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return mean, std
 
 
 def with_best(cover: Ints, means: Floats, most: int) -> Ints:

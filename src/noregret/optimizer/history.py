@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Iterable
-from typing import Any, NamedTuple
+from array import array
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -39,18 +40,60 @@ NOWHERE = -1
 FAILURE = Arrival(NOWHERE, UNKNOWN, UNKNOWN)
 
 
+class Arrivals(Sequence[Arrival]):
+    """Answers in order of arrival, kept as columns: a million of them take 32 MB."""
+
+    def __init__(self) -> None:
+        self._where, self._values, self._noise = array("q"), array("d"), array("d")
+        self._constraints: list[tuple[float, ...]] = []
+
+    def copy(self) -> Arrivals:
+        """The same answers, to be continued by itself."""
+        twin = Arrivals()
+        twin._where, twin._values, twin._noise = self._where[:], self._values[:], self._noise[:]
+        twin._constraints = self._constraints.copy()
+        return twin
+
+    def append(self, arrival: Arrival) -> None:
+        """Add the next answer."""
+        self._where.append(arrival.where)
+        self._values.append(arrival.value)
+        self._noise.append(arrival.noise)
+        self._constraints.append(arrival.constraints)
+
+    def columns(self, stop: int) -> tuple[Ints, Floats, Floats]:
+        """The points, values and noises of the first ``stop`` answers, each (stop,)."""
+        return np.array(self._where[:stop]), np.array(self._values[:stop]), np.array(self._noise[:stop])
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    @overload
+    def __getitem__(self, index: int) -> Arrival: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Arrival]: ...
+
+    def __getitem__(self, index: int | slice) -> Arrival | list[Arrival]:
+        where, values, noise, constraints = self._where, self._values, self._noise, self._constraints
+        if isinstance(index, slice):
+            return list(map(Arrival, where[index], values[index], noise[index], constraints[index]))
+        return Arrival(where[index], values[index], noise[index], constraints[index])
+
+
 class History:
     """Everything that is known. Points are numbered as they are met; arrivals are kept in order."""
 
     def __init__(self, space: Space, baseline: Any = None) -> None:
         self.space = space
         self.params: list[Any] = []  # of each point
-        self.arrivals: list[Arrival] = []
+        self.arrivals = Arrivals()
         self.baseline = baseline  # the setting that others are compared with, without a context
         self.anchors: list[int] = []  # the points that have been met with this setting: one in each context
         self.measured = 0  # arrivals that have a value
         self.usable = 0  # arrivals up to the second of these
-        self._points: list[Floats | None] = []  # None until somebody looks: many are cheaper together
+        self._points = array("d")  # the coordinates of each, nan until they are encoded: many are cheaper together
+        self._unencoded: list[int] = []  # the numbers of these
+        self._blank = np.full(len(space.groups), UNKNOWN).tobytes()  # what stands for their coordinates
         self._numbers: dict[Hashable, int] = {}
         self.account = Account()  # of the values
         self._failures: set[int] = set()  # points that have failed
@@ -60,9 +103,9 @@ class History:
         """A history of its own with the same past."""
         twin = copy.copy(self)
         for name, value in vars(self).items():
-            if isinstance(value, list | dict | set):
-                setattr(twin, name, value.copy())
-        twin.account = self.account.copy()
+            if isinstance(value, list | dict | set | array):
+                setattr(twin, name, copy.copy(value))
+        twin.arrivals, twin.account = self.arrivals.copy(), self.account.copy()
         return twin
 
     def last(self, count: int, needed: Iterable[int]) -> tuple[History, dict[int, int]]:
@@ -70,7 +113,7 @@ class History:
         twin = History(self.space, self.baseline)
         kept = self.arrivals[-count:]
         left = dict.fromkeys([*self.anchors[:1], *(arrival.where for arrival in kept), *needed])
-        numbers = {number: twin.meet(self.params[number], self._points[number]) for number in left}
+        numbers = {number: twin.meet(self.params[number], self.point(number)) for number in left}
         for arrival in kept:
             twin.add(arrival._replace(where=numbers[arrival.where]))
         return twin, numbers
@@ -78,16 +121,19 @@ class History:
     @property
     def points(self) -> Floats:
         """The points, (u, d)."""
-        new = [number for number, point in enumerate(self._points) if point is None]
-        if new:
-            for number, point in zip(new, self.space.encode([self.params[number] for number in new]), strict=True):
-                self._points[number] = point
-        return np.array(self._points).reshape(len(self._points), len(self.space.groups))
+        shape = len(self.params), len(self.space.groups)
+        if self._unencoded:
+            new = self.space.encode([self.params[number] for number in self._unencoded])
+            np.frombuffer(self._points).reshape(shape)[self._unencoded] = new
+            self._unencoded = []
+        return np.array(self._points).reshape(shape)
 
     def point(self, number: int) -> Floats:
         """One of the points, (d,)."""
-        found = self._points[number]
-        return self.points[number] if found is None else found
+        if self._unencoded:
+            return np.asarray(self.points[number])
+        width = len(self.space.groups)
+        return np.array(self._points[number * width : (number + 1) * width])
 
     def answered(self, number: int) -> int:
         """How often a point has given a value."""
@@ -115,9 +161,11 @@ class History:
 
     def meet(self, params: Any, point: Floats | None = None) -> int:
         """The number of the point with these params, the next one if it has not been met."""
-        number = self._numbers.setdefault(self.space.key(params), len(self._points))
-        if number == len(self._points):
-            self._points.append(point)
+        number = self._numbers.setdefault(self.space.key(params), len(self.params))
+        if number == len(self.params):
+            if point is None:
+                self._unencoded.append(number)
+            self._points.frombytes(self._blank if point is None else point.tobytes())
             self.params.append(params)
             self.account.meet()
             if self.baseline is not None and is_setting(self.space, params, self.baseline):
@@ -141,7 +189,7 @@ class History:
         The measurements come first, in their order. Heuristic: a hopeless point counts as measured once, just now and
         as bad as the worst tenth of the measurements; other failures say nothing about the value.
         """
-        where, values, noise = (np.array(column) for column in list(zip(*self.arrivals[:stop], strict=True))[:3])
+        where, values, noise = self.arrivals.columns(stop)
         good = ~np.isnan(values)
         failed = self._hopeless(stop)
         when = np.concatenate([np.flatnonzero(good), np.full(failed.size, stop)])
@@ -169,7 +217,7 @@ class History:
         """The points that are hopeless for all that the first ``stop`` arrivals say."""
         if not self._failures:
             return np.empty(0, dtype=np.intp)
-        failed = np.array([arrival.failed for arrival in self.arrivals[:stop]], dtype=bool)
-        where = np.array([arrival.where for arrival in self.arrivals[:stop]], dtype=np.intp)
-        successes, failures = (np.bincount(where[mask], minlength=len(self._points)) for mask in (~failed, failed))
+        where, values, _ = self.arrivals.columns(stop)
+        failed = np.isnan(values)
+        successes, failures = (np.bincount(where[mask], minlength=len(self.params)) for mask in (~failed, failed))
         return hopeless(self.points, successes, failures, max(self.space.groups) + 1)

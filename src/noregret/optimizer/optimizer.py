@@ -166,8 +166,8 @@ class Optimizer:
             ``constraint.NAME``, as in `to_frame`, whose ``state`` counts too: "failed" is `fail`, and "running" says
             nothing. What has no column or an empty cell was not measured.
         """
-        for (params, context), arrival in self._frames.arrivals(frame):
-            self._add(arrival._replace(where=self._resolved(params, context, arrival.failed)))
+        for params, arrival in self._frames.arrivals(frame):
+            self._add(arrival._replace(where=self._met(params, arrival.failed)))
 
     @alone
     def fail(self, trial: Trial | Any, context: Any = None) -> None:
@@ -347,13 +347,17 @@ class Optimizer:
     def _resolved(self, trial: Trial | Any, context: Any, failing: bool) -> int:
         """The point that an answer is about; the trial it answers is out no more."""
         if not isinstance(trial, Trial):
-            number = self._history.meet(self._contexts.checked(trial, context))
-            self._close(self._asking.oldest(number), failing)
-            return number
+            return self._met(self._contexts.checked(trial, context), failing)
         if context is not None:
             raise ValueError(f"a trial knows its context, got {context!r}: leave it out")
         number = self._trials.number(trial)
         self._close(trial.id, failing)
+        return number
+
+    def _met(self, params: Any, failing: bool) -> int:
+        """The point with these checked params; the oldest trial that is out there has its answer."""
+        number = self._history.meet(params)
+        self._close(self._asking.oldest(number), failing)
         return number
 
     def _close(self, id: int | None, failing: bool) -> None:

@@ -20,7 +20,7 @@ from noregret.belief.posterior import Floats, Ints
 from noregret.decision.playing import child
 from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated, Calibration
 from noregret.optimizer.choosing.looking import looking
-from noregret.optimizer.condensing import Belief, conditioned, essential
+from noregret.optimizer.condensing import Belief, conditioned, essential, predicted
 from noregret.optimizer.constraining.constraint import Constraint
 from noregret.optimizer.constraining.margins import Margins, Side
 from noregret.optimizer.constraining.questions import penalised
@@ -122,9 +122,9 @@ class Tracker:
         """Trust in each arrival, nan for failures; in what is left out, as if it came now."""
         belief, arrivals = self.belief(), self._history.arrivals
         trust = np.array(self._trust)
-        rest = [i for i in np.flatnonzero(np.isnan(trust)) if not arrivals[i].failed]
+        rest = [i for i in np.flatnonzero(np.isnan(trust)).tolist() if not arrivals[i].failed]
         if rest:
-            beliefs = belief.predict(self._history.points[[arrivals[i].where for i in rest]])
+            beliefs = predicted(belief, self._history.points[[arrivals[i].where for i in rest]])
             trust[rest] = [self._arriving(arrivals[i], *at)[2] for i, *at in zip(rest, *beliefs, strict=True)]
         return trust
 

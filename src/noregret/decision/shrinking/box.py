@@ -27,11 +27,11 @@ from noregret.belief.box import Box
 from noregret.belief.kernels import Kernel
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Model, Posterior, Rng
-from noregret.decision.arms import remaining
+from noregret.decision.arms import Bools, among, remaining
 from noregret.decision.designs import Design, Lengths, left_before
 from noregret.decision.loops import Best, Play, Pull
 from noregret.decision.schedules import Schedule
-from noregret.decision.shrinking.region import CLOUD, Bools, Region, climb, tops
+from noregret.decision.shrinking.region import CLOUD, Region, climb, tops
 from noregret.decision.shrinking.survival import Survival
 
 STARTS = 10
@@ -97,8 +97,8 @@ class ShrinkingBox:
                 plan = self.plan(pieces, count, left, rng)
             while len(plan):  # Alg. 1, lines 3-8
                 pulled, arrived = yield Pull(plan, belief, region, belief.arms, best)
-                inside = region.contains(pulled)
-                points, rewards = np.vstack([points, pulled[inside]]), np.concatenate([rewards, arrived[inside]])
+                planned = among(pulled, plan)
+                points, rewards = np.vstack([points, pulled[planned]]), np.concatenate([rewards, arrived[planned]])
                 plan, spent = remaining(plan, pulled), spent + len(pulled)
                 if first:
                     belief = self._learnt(region, points, rewards, rng)

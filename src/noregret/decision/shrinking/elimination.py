@@ -10,7 +10,7 @@ import numpy as np
 from noregret.belief.box import Box
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Model, Posterior, Rng
-from noregret.decision.arms import located, remaining
+from noregret.decision.arms import among, remaining
 from noregret.decision.designs import Design, Doubling, Lengths, left_before
 from noregret.decision.loops import Play, Pull
 from noregret.decision.schedules import Schedule
@@ -22,9 +22,10 @@ from noregret.decision.shrinking.survival import Keep, Survival
 class Elimination:
     """The loop of REDS (Alg. 1) and BPE, which differ by their design.
 
-    Every epoch has a plan, made before any of its rewards is known, and a fresh posterior of its own rewards. It ends
-    when all of the plan has been pulled. Rewards of arms that were not planned are taken in too, if the arm is still in
-    play, and neither shorten nor lengthen the epoch. An epoch that the run leaves unfinished eliminates nothing.
+    Every epoch has a plan, made before any of its rewards is known, and a fresh posterior of the plan's rewards. It
+    ends when all of the plan has been pulled. Rewards beyond the plan, a warm start among them, are not used: they may
+    have been chosen by looking at rewards, and the widths hold only for points chosen without. Of an arm that is told
+    more often than it is planned, the first rewards count. An epoch that the run leaves unfinished eliminates nothing.
 
     On a `noregret.Box` the arms are points, and what is in play is a `Region`: see `noregret.decision.shrinking.box`.
 
@@ -92,9 +93,10 @@ class Elimination:
             plan = active[self.design(self.model, arms[active], count, rng)]
             while plan.size:  # lines 3-8
                 pulled, rewards = yield Pull(plan, belief, active, about)
-                places, is_active = located(active, pulled)
+                planned = among(pulled, plan)
+                places = np.searchsorted(active, pulled[planned])
                 with threads_for(places.size**2 * active.size):
-                    epoch.update(places, rewards[is_active])  # line 9
+                    epoch.update(places, rewards[planned])  # line 9
                 plan, spent = remaining(plan, pulled), spent + len(pulled)
             done += count
             if done < length:  # cut by the horizon

@@ -22,8 +22,8 @@ from scipy.spatial.distance import cdist
 
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Ints, Rng
+from noregret.decision.arms import Bools
 
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
 Test = Callable[[Floats], Bools]
 
 WASTE = 50

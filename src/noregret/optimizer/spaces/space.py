@@ -150,8 +150,7 @@ class Product:
         unknown = next((name for name in params if name not in self.parameters), None)
         if unknown is not None:
             raise ValueError(f"{what} must have a value for each of {list(self.parameters)}: unknown {unknown!r}")
-        named = {name: parameter for name, parameter in self.parameters.items() if name in params}
-        values = {name: parameter.checked(name, params[name]) for name, parameter in named.items()}
+        values = {name: its.checked(name, params[name]) for name, its in self.parameters.items() if name in params}
         self._check_complete(values, what)
         return values
 
@@ -172,6 +171,8 @@ class Product:
 
     def applicable(self, params: Mapping[str, Any]) -> list[str]:
         """The names of the parameters that apply, given these values."""
+        if not self._is_conditional:
+            return list(self.parameters)
         keys = self._keys({name: params[name] for name in self._above if name in params})
         return [name for name, required in self._requirements.items() if applies(required, keys)]
 
