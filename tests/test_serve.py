@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Thread
@@ -21,7 +22,7 @@ import noregret
 from noregret import Choice, Float, Int, Optimizer
 from noregret.cli import main
 from noregret.optimizer.trials import Trial
-from noregret.tune.service.client import Connection
+from noregret.tune.service.client import Connection, ServerError
 
 pytest.importorskip("fastapi")
 pytestmark = pytest.mark.slow
@@ -116,6 +117,26 @@ def test_a_half_sent_request_does_not_keep_a_server_from_ending(tmp_path):
             process.send_signal(signal.SIGTERM)
             assert process.wait(15) in (0, -signal.SIGTERM)
         assert process.stderr.read() == ""
+
+
+def test_a_request_that_hangs_does_not_keep_a_server_from_ending(tmp_path):
+    with server(tmp_path) as (address, process), ThreadPoolExecutor(1) as pool:
+        study = noregret.connect(address, "s", space={"x": Float(0, 1)})
+        study.ask()
+        choosers = list(map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()))
+        try:
+            for chooser in choosers:
+                os.kill(chooser, signal.SIGSTOP)
+            hangs = pool.submit(study.ask)
+            time.sleep(1)
+            process.send_signal(signal.SIGTERM)
+            with pytest.raises(ServerError, match="the server is stopping: send the request again later"):
+                hangs.result(20)
+            process.wait(20)
+        finally:
+            for chooser in choosers:
+                os.kill(chooser, signal.SIGKILL)
+        assert "Traceback" not in process.stderr.read()
 
 
 def test_two_servers_on_one_file_neither_lose_nor_duplicate(tmp_path):

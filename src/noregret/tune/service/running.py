@@ -7,14 +7,12 @@ import socket
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-import uvicorn
-
 from noregret.belief.numerics.threads import one_thread
 from noregret.terminal import printable, say
 from noregret.tune.service.choosing.choosers import Chooser
 from noregret.tune.service.choosing.studies import Studies
 from noregret.tune.service.http.app import application
-from noregret.tune.service.http.connections import configuration
+from noregret.tune.service.http.connections import Server, configuration
 from noregret.tune.service.http.security import is_loopback
 from noregret.tune.service.storing.storage import Storage
 from noregret.tune.study.study import StudyError, without_password
@@ -46,7 +44,7 @@ def serve(url: str, host: str, port: int, token: str | None, rate: float | None,
         )
         gc.freeze()  # what is there now stays: no need to look through it again and again
         with one_thread():  # studies share the machine; products of their size are no faster on more
-            uvicorn.Server(configuration(app)).run(sockets=[door])
+            Server(configuration(app)).run(sockets=[door])
 
 
 def _listening(host: str, port: int) -> socket.socket:

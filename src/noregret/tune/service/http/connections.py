@@ -10,6 +10,8 @@ import asyncio
 import logging
 import math
 import resource
+import signal
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -24,7 +26,7 @@ BODY_SECONDS = 30.0
 READ_SECONDS = 60.0
 """How long a client may take to read an answer."""
 SHUTDOWN_SECONDS = 5
-"""How long requests that have arrived may take once the server was told to stop."""
+"""How long requests that have arrived may take once the server was told to stop, and how long all else may."""
 LOG_SECONDS = 60.0
 """The least time between two lines about too many connections."""
 
@@ -112,6 +114,14 @@ class Connection(H11Protocol):
         if self.loop.time() - Connection._last_logged > LOG_SECONDS:
             Connection._last_logged = self.loop.time()
             LOG.warning("%d connections are open, which is the limit: idle ones are closed", len(self.connections))
+
+
+class Server(uvicorn.Server):
+    """Server that ends in bounded time after a signal, even if a thread hangs. What was acknowledged is stored."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        signal.alarm(2 * SHUTDOWN_SECONDS)
 
 
 def configuration(app: Any) -> uvicorn.Config:

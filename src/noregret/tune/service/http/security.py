@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import math
+from asyncio import CancelledError
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
@@ -90,7 +91,10 @@ class Guard:
         said = headers.get(b"content-length", b"0")
         if not said.isdigit() or int(said[:20]) > LARGEST:
             return await _refuse(send, 413, _too_large())
-        await self._app(scope, _limited(receive), send)
+        try:
+            await self._app(scope, _limited(receive), send)
+        except CancelledError:  # the server ends, and this took too long
+            await _refuse(send, 503, "the server is stopping: send the request again later")
 
 
 def _is_foreign(method: str, headers: Mapping[bytes, bytes]) -> bool:
