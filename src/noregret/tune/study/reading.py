@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.scales import EXACT
 from noregret.tune.study import checks
 from noregret.tune.study.results import LastNumber, Result
 from noregret.tune.study.sections import Section
 from noregret.tune.study.study import Budget, Constraint, Failure, Params, Stop, Study, StudyError, names_in
-from noregret.tune.study.table import EXACT, WORD, read_table
+from noregret.tune.study.table import WORD, read_table
 
 Space = Mapping[str, Float | Int | Choice] | list[Params]
 

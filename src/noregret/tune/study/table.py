@@ -8,10 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from noregret.optimizer.spaces.scales import EXACT
 from noregret.tune.study.study import Params
-
-EXACT = 2**53
-"""Whole numbers up to here are the same as floating-point numbers."""
 
 WORD = r"[A-Za-z_]\w*"
 """What a parameter may be called."""
