@@ -184,6 +184,12 @@ def test_choices_that_differ_on_the_command_line_are_different(tmp_path):
             r"my.toml:19: \[parameters.rate\] low: must be a finite number, got -1000",
         ),
         ("low = 0.001", f"low = {'1' * 5000}", r"is not valid TOML: .*digits"),
+        ("low = 0.001", f"low = {10**400}", r"my.toml:19: \[parameters.rate\] low: must be a finite number, got 10"),
+        ("timeout = 12.5", f"timeout = {10**400}", r"my.toml:6: timeout: must be a finite number"),
+        ("timeout = 12.5", f"drift = {10**400}", r"my.toml:6: drift: must be 'auto' or a half-life"),
+        ("timeout = 12.5", "a." * 20_000 + "a = 1", r"my.toml:6: a key must have at most 100 parts"),
+        ("timeout = 12.5", "[" + '"a b" . ' * 20_000 + "a]", r"my.toml:6: a key must have at most 100 parts"),
+        ("timeout = 12.5", "#" * 2**20, r"my.toml must have at most 1,048,576 characters"),
         ("low = 0.001", "lwo = 0.001", r"my.toml:19: \[parameters.rate\] lwo: unknown key: did you mean 'low'"),
     ],
 )
@@ -220,6 +226,11 @@ def test_missing_files_and_bytes_that_are_not_text(tmp_path):
 
 
 TABLE = 'command = ["m", "{machine}", "{nodes}"]\ncandidates = "t.csv"\n[budget]\nrounds = 3\n'
+
+
+def test_numbers_that_no_float_holds_are_words_in_a_table(tmp_path):
+    (tmp_path / "t.csv").write_text(f"machine,nodes\na,{10**400}\nb,2\n")
+    assert load(written(tmp_path, TABLE)).space[1] == {"machine": "b", "nodes": "2"}
 
 
 def test_a_table_of_candidates(tmp_path):

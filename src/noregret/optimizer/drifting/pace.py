@@ -59,7 +59,7 @@ def checked_drift(drift: Any) -> Drift:
         return None
     if isinstance(drift, str) and drift == "auto":
         return "auto"
-    if not isinstance(drift, bool) and isinstance(drift, Real) and 1 <= float(drift) <= LONGEST:
+    if not isinstance(drift, bool) and isinstance(drift, Real) and 1 <= drift <= LONGEST:
         return float(drift)
     raise ValueError(
         f"drift must be 'auto' or a half-life, which must be a number of evaluations from 1 to {LONGEST:g}, got "
