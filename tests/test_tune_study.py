@@ -285,8 +285,18 @@ class Printed:
         (LastNumber(), "7.\n", 7.0),
         (LastNumber(), "12, done", 12.0),
         (LastNumber(), "1, 2,", 2.0),
-        (LastNumber(), "1-2", 2.0),
-        (LastNumber(), "took 3 s at 12:30", 30.0),
+        (LastNumber(), "loss=0.25", 0.25),
+        (LastNumber(), "p99:12.5", 12.5),
+        (LastNumber(), '{"time":12.5,"unit":"s"}', 12.5),
+        (LastNumber(), "(0.5)", 0.5),
+        (LastNumber(), "it is 12%.", 12.0),
+        (LastNumber(), "3.5s, 20MB/s", 20.0),
+        (LastNumber(), "took 3 of 250 s on x86_64", 250.0),
+        (LastNumber(), "0 250", 250.0),
+        (LastNumber(), "1.5 250", 250.0),
+        (LastNumber(), "1  250", 250.0),
+        (LastNumber(), "7\n250", 250.0),
+        (LastNumber(), "12 1000", 1000.0),
         (LastNumber(), "a=1'b=2", 2.0),
         (LastNumber(), "['5','6']", 6.0),
         (LastNumber(), "5 − 3", 3.0),
@@ -318,6 +328,14 @@ def test_results_are_read(result, stdout, value):
             (result, f"score: {written}", f"must be a number, got {re.escape(repr(written))}: print it as plainly as")
             for written in ("0x1F", "0b11", "−5", "–5", "1_000", "1'000", "1’000", "1\u202f000", "1'000.5", "1.5D+03")
             for result in (LastNumber(), Pattern(r"score: .*?([0-9.]+)"), Pattern(r"score: (.*)"))
+        ],
+        *[
+            (LastNumber(), f"a\n{written}\nb", f"the last number is not clear in {re.escape(repr(written))}: print it as")
+            for written in ("1 000", "score: -12 345 678.5", "1.5.2", "1/2", "5:30", "12abc", "1-2", "done at 12:30")
+        ],
+        *[
+            (LastNumber(), written, "is not clear in")
+            for written in ("2024-01-05", "2024-01-05T12:30", "model-7.bin", "/tmp/7", "0m1.5s", "12k", "3..4", "<5", "5e")
         ],
         (LastNumber(), "3,14", "got '3,14': print it without commas"),
         (LastNumber(), "1.234,5", "got '1.234,5': print it without commas"),
