@@ -337,6 +337,27 @@ def test_the_page_is_html_that_loads_nothing_from_elsewhere(client, study):
     assert study.rpartition("/")[2] in page.text
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1e308, -1e308, 1.7e308],
+        [1.7976931348623157e308] * 3,
+        [1.7976931348623157e308, 1.7976931348623155e308],
+        [5e-324, 0.0, 1e-323],
+        [1e308] * 7 + [-1.7976931348623157e308] * 7,
+    ],
+)
+def test_the_page_shows_values_of_any_size(client, values):
+    path = f"/studies/{next(NAMES)}"
+    space = {**X, "y": {"type": "float", "low": 1e-308, "high": 1e308, "log": True}}
+    made = {"name": path.rpartition("/")[2], "space": space, "constraints": {"m": {"max": 1e308}}, "baseline": None}
+    assert client.post("/studies", json=made).status_code == 201
+    for value in values:
+        assert tell(client, path, ask(client, path)[0]["id"], value, constraints={"m": value}) == 200
+        assert client.get(f"{path}/").status_code == 200
+    assert client.get(f"{path}/best").status_code == 200
+
+
 def test_no_other_site_reaches_a_server_without_a_token(client):
     assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 400
     answer = client.get("/healthz", headers={"Origin": "http://evil.example"})
