@@ -458,7 +458,9 @@ def test_no_header_makes_an_address_another_one(folder):
 def test_a_request_that_does_not_arrive_is_not_waited_for(client, monkeypatch, sent):
     monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
     monkeypatch.setattr(connections, "BODY_SECONDS", 0.3)
-    header = b"POST /studies HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    header = (
+        b"POST /studies HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    )
     with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as line:
         line.sendall(header if sent == b"BODY" else sent)
         with suppress(ConnectionResetError):

@@ -330,12 +330,26 @@ def test_results_are_read(result, stdout, value):
             for result in (LastNumber(), Pattern(r"score: .*?([0-9.]+)"), Pattern(r"score: (.*)"))
         ],
         *[
-            (LastNumber(), f"a\n{written}\nb", f"the last number is not clear in {re.escape(repr(written))}: print it as")
+            (
+                LastNumber(),
+                f"a\n{written}\nb",
+                f"the last number is not clear in {re.escape(repr(written))}: print it as",
+            )
             for written in ("1 000", "score: -12 345 678.5", "1.5.2", "1/2", "5:30", "12abc", "1-2", "done at 12:30")
         ],
         *[
             (LastNumber(), written, "is not clear in")
-            for written in ("2024-01-05", "2024-01-05T12:30", "model-7.bin", "/tmp/7", "0m1.5s", "12k", "3..4", "<5", "5e")
+            for written in (
+                "2024-01-05",
+                "2024-01-05T12:30",
+                "model-7.bin",
+                "/tmp/7",
+                "0m1.5s",
+                "12k",
+                "3..4",
+                "<5",
+                "5e",
+            )
         ],
         (LastNumber(), "3,14", "got '3,14': print it without commas"),
         (LastNumber(), "1.234,5", "got '1.234,5': print it without commas"),

@@ -68,7 +68,7 @@ class Parameter:
             return d.step
         if not isinstance(d, IntDistribution) or d.log:
             return None
-        is_exact = -EXACT <= d.low and d.high <= EXACT
+        is_exact = d.low >= -EXACT and d.high <= EXACT
         coarser = 1 + (d.high - d.low) // d.step // EXACT
         return None if d.step == 1 and is_exact else d.step * coarser
 

@@ -23,7 +23,7 @@ Space = Mapping[str, Float | Int | Choice] | list[Params]
 LARGEST = 1 << 20
 """The largest study file, in characters."""
 LONG_KEY = re.compile(r"""(?<![\w"'-])(?:(?:[\w-]++|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}""")
-"""A key of more than 100 parts with dots between them; the time that tomllib takes grows with the square of the parts."""
+"""A key of more than 100 parts with dots between them. The time that tomllib takes grows with their square."""
 
 _LAST_NUMBER: Result = LastNumber()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -65,11 +66,11 @@ class LastNumber:
     """
 
     def read(self, output: Output) -> float:
-        text, last = output.stdout, None
-        for last in NUMBER.finditer(text):
-            pass
-        if last is None:
+        text = output.stdout
+        found = deque(NUMBER.finditer(text), maxlen=1)
+        if not found:
             raise NoResult(f"no number on standard output, which was {_shown(text)}")
+        last = found[0]
         before, after = text[max(last.start() - 100, 0) : last.start()], text[last.end() : last.end() + 100]
         is_group = re.match(r"\d{3}(?!\d)", last[0]) and THOUSANDS.search(before)
         if is_group or not BEFORE.search(before) or not AFTER.match(after):

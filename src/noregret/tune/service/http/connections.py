@@ -74,23 +74,26 @@ class Connection(H11Protocol):
 
     def shutdown(self) -> None:
         """Close the connection once its request is answered; at once if the request has not arrived as a whole."""
-        if self._waits_for_body:
+        request = self._unanswered()
+        if request and request.more_body:
             self.transport.abort()
         else:
             super().shutdown()
 
-    @property
-    def _waits_for_body(self) -> bool:
-        return bool(self.cycle) and self.cycle.more_body and not self.cycle.response_complete
+    def _unanswered(self) -> Any:
+        """The request that has no complete answer yet, None if there is none."""
+        request: Any = self.cycle
+        return None if request is None or request.response_complete else request
 
     def _watch(self) -> None:
         """Start the clock of what the client must do next, unless it runs already; stop it while the client waits."""
+        request = self._unanswered()
         if self.flow.write_paused:
             limit = READ_SECONDS
-        elif self._waits_for_body:
-            limit = BODY_SECONDS
+        elif request is None:
+            limit = HEADER_SECONDS
         else:
-            limit = HEADER_SECONDS if not self.cycle or self.cycle.response_complete else 0.0
+            limit = BODY_SECONDS if request.more_body else 0.0
         if limit != self._limit:
             self._start_clock(limit)
 
