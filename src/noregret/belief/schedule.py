@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, cast
+
+import numpy as np
 
 from noregret.belief.posterior import Posterior
 
@@ -29,7 +29,7 @@ def as_schedule(name: str, given: object) -> Schedule:
     >>> as_schedule("width", 2)
     Constant(value=2.0)
     """
-    if isinstance(given, Real) and not isinstance(given, bool) and not math.isnan(given):
+    if isinstance(given, float | int | np.number) and not isinstance(given, bool) and not np.isnan(given):
         return Constant(float(given))
     if not callable(given) or isinstance(given, type):
         raise ValueError(f"{name} must be a number or a schedule such as Constant(2.0), got {given!r}")

@@ -37,6 +37,11 @@ class RemoteEstimate(Estimate):
     gap: float = math.inf
     half_life: float = math.inf
 
+    @property
+    def has_gap(self) -> bool:
+        """Whether the server knows anything about the other settings."""
+        return math.isfinite(self.gap)
+
 
 def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
     """A study of a server that ``noregret serve`` runs.
