@@ -276,3 +276,13 @@ def test_the_sampler_says_what_it_is_and_where_it_stands():
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
     sampler.best(study)
     assert repr(sampler) == "<NoRegretSampler(seed=3): knows 4 finished trials>"
+
+
+def test_whole_numbers_beyond_those_of_floating_point_are_suggested():
+    study = optuna.create_study(sampler=NoRegretSampler(seed=0))
+    for _ in range(14):
+        trial = study.ask()
+        shifted = trial.suggest_int("shifted", 10**18, 10**18 + 1000)
+        trial.suggest_int("wide", 0, 2**62, step=2)
+        study.tell(trial, abs(shifted - 10**18 - 300) / 1000)
+    assert abs(study.best_params["shifted"] - 10**18 - 300) < 200

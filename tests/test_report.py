@@ -14,6 +14,7 @@ from noregret import Choice, Float, Int, Optimizer, report
 from noregret.integrations.optuna import NoRegretSampler
 from noregret.tune.page import words
 from noregret.tune.page.reporting import _findings
+from noregret.tune.work.conclusion import conclusion
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -124,6 +125,29 @@ def test_optimizers_that_know_nothing_or_little(tmp_path):
     assert "Nothing has been measured yet." in written(optimizer, tmp_path / "p.html")
     optimizer.tell({"x": 0.5}, 1.0)
     assert "measured once, so nobody knows" in written(optimizer, tmp_path / "p.html")
+
+
+def test_before_the_first_fit_nothing_is_said_about_other_settings(tmp_path):
+    optimizer = Optimizer({"kind": Choice(["a", "b"])}, rng=0)
+    for value in (1.0, 1.1, 0.9):
+        for kind in ("a", "b"):
+            optimizer.tell({"kind": kind}, value + (kind == "b"))
+    page, terminal = written(optimizer, tmp_path / "p.html"), conclusion(_findings(optimizer, "mine"))
+    for text in (page, terminal):
+        assert not re.search("another setting|better setting|unmeasured|nobody knows", text, re.IGNORECASE)
+
+
+def test_unmeasured_parts_of_the_space_are_mentioned_after_the_first_fit(tmp_path):
+    optimizer = measured({name: Float(0, 1) for name in "xyz"}, rounds=14)
+    assert not optimizer.best().gap < np.inf
+    said = "arts of the space are still unmeasured, so a better setting cannot be ruled out"
+    assert said in written(optimizer, tmp_path / "p.html")
+    assert said in conclusion(_findings(optimizer, "mine"))
+
+
+def test_the_page_says_when_a_failed_setting_is_avoided(tmp_path):
+    text = written(measured({"x": Float(0, 1)}, failing=(3,)), tmp_path / "p.html")
+    assert "treated as a bad one if it is more likely broken than unlucky" in text
 
 
 def test_tables_with_and_without_names(tmp_path):

@@ -12,20 +12,28 @@ import pytest
 from noregret import (
     UCB,
     Constant,
+    Elimination,
     ExactGP,
     GreedyGain,
     Linear,
     Matern,
     Policy,
+    RandomDesign,
     RateGain,
     RealisedGain,
     Scaled,
     Sequential,
     SquaredExponential,
     Tabular,
+    Thompson,
+    ThresholdTree,
 )
 from noregret.algorithms.kernelized_bandits import IGPWidth, SrinivasWidth
 from noregret.algorithms.tighter_widths import AMMWidth, AYWidth
+from noregret.belief.estimators.estimators import ClippedResiduals, TruncatedDirections, TruncatedRewards
+from noregret.decision.balancing import Rung
+from noregret.decision.shrinking.survival import Survival
+from noregret.optimizer.calibration import Calibration
 from noregret.testing import check_schedule
 
 MODEL = ExactGP(SquaredExponential(0.3), 0.1)
@@ -163,3 +171,60 @@ def test_rate_gain(kernel, rate, d):
 def test_rate_gain_says_at_once_where_no_rate_is_known():
     with pytest.raises(ValueError, match=r"^no growth rate of the information gain is known for Tabular\(<2 x 2 matr"):
         RateGain(Tabular(np.eye(2)))
+
+
+KERNEL = SquaredExponential(0.3)
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (UCB, "width"),
+        (Thompson, "width"),
+        (lambda number: Scaled(number, 2.0), "schedule"),
+        (lambda number: IGPWidth(1.0, 0.1, 0.1, number), "gain"),
+        (lambda number: SrinivasWidth(1.0, 0.1, number), "gain"),
+        (lambda number: ExactGP(KERNEL, 0.1, number), "truncation"),
+        (TruncatedRewards, "level"),
+        (TruncatedDirections, "level"),
+        (lambda number: ClippedResiduals(number, 1.0), "level"),
+        (lambda number: Elimination(MODEL, RandomDesign(), number, 4), "width"),
+        (Survival, "width"),
+        (lambda number: ThresholdTree(MODEL, number, (0.0, 1.0)), "width"),
+        (lambda number: Rung(MODEL, number, lambda rounds, columns: 1.0), "width"),
+        (lambda number: Calibration(caution=number), "caution"),
+        (lambda number: Calibration(interval=number), "interval"),
+    ],
+)
+def test_a_number_is_a_constant_wherever_a_schedule_is_wanted(make, field):
+    for number in (2, 2.0, np.float64(2)):
+        assert getattr(make(number), field) == Constant(2.0)
+    schedule = RealisedGain()
+    assert getattr(make(schedule), field) is schedule
+    for bad in ("2", True, math.nan, None if field != "truncation" else [2], RealisedGain):
+        with pytest.raises(ValueError, match=f"{field} must be a number or a schedule such as Constant"):
+            make(bad)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        Sequential(ExactGP(KERNEL, 0.1, 1.5), UCB(2.0)),
+        Sequential(MODEL, Thompson(1)),
+        Elimination(MODEL, RandomDesign(), 2.0, 4),
+        ThresholdTree(MODEL, 2.0, (0.0, 1.0), points_per_cell=2, patience=3),
+    ],
+)
+def test_a_policy_with_a_number_for_a_schedule_plays_and_continues_after_loading(algorithm, tmp_path):
+    policy = Policy(algorithm, ARMS, rng=0)
+    for _ in range(6):
+        arms = policy.ask()
+        policy.tell(arms, np.sin(np.arange(np.size(arms))))
+    policy.save(tmp_path / "p")
+    again = Policy.load(tmp_path / "p")
+    assert repr(again.algorithm) == repr(algorithm)
+    for _ in range(6):
+        arms = policy.ask()
+        np.testing.assert_array_equal(again.ask(), arms)
+        for one in (policy, again):
+            one.tell(arms, np.cos(np.arange(np.size(arms))))

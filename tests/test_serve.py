@@ -3,12 +3,15 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -19,7 +22,7 @@ import noregret
 from noregret import Choice, Float, Int, Optimizer
 from noregret.cli import main
 from noregret.optimizer.trials import Trial
-from noregret.tune.service.client import Connection
+from noregret.tune.service.client import Connection, ServerError
 
 pytest.importorskip("fastapi")
 pytestmark = pytest.mark.slow
@@ -29,11 +32,18 @@ CLIENTS = ROOT / "examples" / "clients"
 
 
 @contextmanager
-def server(folder, *options, token=None):
-    """A server's address and process; it is killed at the end, if it still runs."""
+def server(folder, *options, token=None, files=None):
+    """A server's address and process, with so many file descriptors; it is killed at the end, if it still runs."""
     command = [sys.executable, "-m", "noregret", "serve", "--port", "0", *options]
     environment = os.environ | ({"NOREGRET_TOKEN": token} if token else {})
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, preexec_fn=limit if files else None, **pipes
+    ) as process:
         try:
             yield process.stdout.readline().split()[0], process
         finally:
@@ -77,6 +87,56 @@ def test_nothing_is_left_running_of_a_server_that_has_ended(tmp_path, end):
     while any(Path(f"/proc/{chooser}").exists() for chooser in choosers):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_idle_connections_keep_nobody_from_being_served(tmp_path):
+    with server(tmp_path, files=128) as (address, process), ExitStack() as idle:
+        study = noregret.connect(address, "s", space={"x": Float(0, 1)})
+        host, port = address.removeprefix("http://").split(":")
+        for number in range(200):
+            idle.enter_context(socket.create_connection((host, int(port)), timeout=20))
+            if number % 20 == 0:
+                study.tell(study.ask(), 1.0)
+        study.tell(study.ask(), 1.0)
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+        said = process.stderr.read().splitlines()
+    assert len(said) == 1, said
+    assert "64 connections are open, which is the limit: idle ones are closed" in said[0]
+
+
+def test_a_half_sent_request_does_not_keep_a_server_from_ending(tmp_path):
+    with server(tmp_path) as (address, process):
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as line:
+            line.sendall(
+                f"POST /studies HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+                "Content-Length: 1000\r\n\r\n{".encode()
+            )
+            time.sleep(0.5)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(15) in (0, -signal.SIGTERM)
+        assert process.stderr.read() == ""
+
+
+def test_a_request_that_hangs_does_not_keep_a_server_from_ending(tmp_path):
+    with server(tmp_path) as (address, process), ThreadPoolExecutor(1) as pool:
+        study = noregret.connect(address, "s", space={"x": Float(0, 1)})
+        study.ask()
+        choosers = list(map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()))
+        try:
+            for chooser in choosers:
+                os.kill(chooser, signal.SIGSTOP)
+            hangs = pool.submit(study.ask)
+            time.sleep(1)
+            process.send_signal(signal.SIGTERM)
+            with pytest.raises(ServerError, match="the server is stopping: send the request again later"):
+                hangs.result(20)
+            process.wait(20)
+        finally:
+            for chooser in choosers:
+                os.kill(chooser, signal.SIGKILL)
+        assert "Traceback" not in process.stderr.read()
 
 
 def test_two_servers_on_one_file_neither_lose_nor_duplicate(tmp_path):
@@ -153,10 +213,10 @@ def test_a_server_asks_tells_and_concludes_as_an_optimizer(served):
         noregret.connect(served, "other").ask()
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), np.float32("-inf")])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), np.float32("-inf"), 10**400])
 def test_numbers_that_are_not_finite_are_refused_before_they_are_sent(bad):
     study, trial = noregret.connect("http://127.0.0.1:9", "nobody listens there"), Trial(0, {"x": 0.5})
-    with pytest.raises(ValueError, match=r"value is -?(nan|inf): pass a finite number, or fail\(trial\)"):
+    with pytest.raises(ValueError, match=r"value is -?(nan|inf|10+): pass a finite number, or fail\(trial\)"):
         study.tell(trial, bad)
     with pytest.raises(ValueError, match="noise must be the value's standard deviation, above 0"):
         study.tell(trial, 1.0, noise=bad)

@@ -4,7 +4,7 @@ import json
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from threading import Event, Thread
@@ -18,7 +18,9 @@ import uvicorn
 
 from noregret.tune.service.choosing.desk import Desk
 from noregret.tune.service.choosing.studies import AnotherStudy, Studies
+from noregret.tune.service.http import connections
 from noregret.tune.service.http.app import application
+from noregret.tune.service.http.connections import configuration
 from noregret.tune.service.http.security import LARGEST, Rate
 from noregret.tune.service.models import FloatForm, StudyForm
 from noregret.tune.service.storing.storage import Storage
@@ -37,7 +39,7 @@ def folder(tmp_path_factory):
 def serving(app):
     """A client of an application, which is served by a thread."""
     with socket.create_server(("127.0.0.1", 0)) as door:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
+        server = uvicorn.Server(configuration(app))
         thread = Thread(target=server.run, kwargs={"sockets": [door]})
         thread.start()
         try:
@@ -105,7 +107,7 @@ def test_trials_are_asked_for_told_and_listed(client, study):
     assert first.keys() == {"id", "params"}
     assert 0 <= first["params"]["x"] <= 1
     assert tell(client, study, 0, 1.5, noise=0.1) == 200
-    assert client.post(f"{study}/trials/1/fail").status_code == 200
+    assert client.post(f"{study}/trials/1/fail", json={}).status_code == 200
     listed = client.get(f"{study}/trials").json()["trials"]
     assert listed == [
         {**first, "value": 1.5, "state": "done", "context": None},
@@ -117,8 +119,8 @@ def test_trials_are_asked_for_told_and_listed(client, study):
 def test_the_same_answer_counts_once_and_another_one_is_refused(client, study):
     ask(client, study, count=2)
     assert [tell(client, study, 0, value) for value in (1.5, 1.5, 2.5)] == [200, 200, 409]
-    assert client.post(f"{study}/trials/0/fail").status_code == 409
-    assert [client.post(f"{study}/trials/1/fail").status_code for _ in range(2)] == [200, 200]
+    assert client.post(f"{study}/trials/0/fail", json={}).status_code == 409
+    assert [client.post(f"{study}/trials/1/fail", json={}).status_code for _ in range(2)] == [200, 200]
     assert tell(client, study, 1, 1.5) == 409
     assert [trial["value"] for trial in client.get(f"{study}/trials").json()["trials"]] == [1.5, None]
 
@@ -191,7 +193,7 @@ def test_a_context_is_given_with_each_question(client):
     assert client.post("/studies", json=body).status_code == 201
     assert places(client.post("/studies", json={**body, "baseline": {"x": 2}})) == [["body", "baseline"]]
     study = "/studies/context"
-    assert places(client.post(f"{study}/ask")) == [["body", "context"]]
+    assert places(client.post(f"{study}/ask", json={})) == [["body", "context"]]
     assert places(client.post(f"{study}/ask", json={"context": {"load": 2}})) == [["body", "context"]]
     assert places(client.get(f"{study}/best?context=x")) == [["query", "context"]]
     for number in range(24):
@@ -280,6 +282,12 @@ def test_paths_cannot_lead_anywhere(client, path):
         ({"space": {"x": {"type": "float", "low": "0", "high": 1}}}, ["space", "x", "float", "low"]),
         ({"space": {"x": {"type": "real", "low": 0, "high": 1}}}, ["space", "x"]),
         ({"space": {"x": {"type": "int", "low": 0, "high": 1, "steps": 2}}}, ["space", "x", "int", "steps"]),
+        ({"space": {"x": {"type": "int", "low": 10**18, "high": 10**18 + 1000}}}, ["space", "x", "int"]),
+        ({"space": {"x": {"type": "int", "low": 0, "high": 10**400}}}, ["space", "x", "int"]),
+        ({"space": {"x": {"type": "float", "low": 0, "high": 10**400}}}, ["space", "x", "float", "high"]),
+        ({"constraints": {"m": {"max": 10**400}}}, ["constraints", "m", "max"]),
+        ({"baseline": {"x": 10**400}}, ["baseline"]),
+        ({"drift": 10**400}, ["drift"]),
         ({"space": {"k": {"type": "choice", "choices": []}}}, ["space", "k", "choice", "choices"]),
         ({"space": {**X, "y": {**X["x"], "when": {"z": 1}}}}, ["space"]),
         ({"baseline": {"x": 2}}, ["baseline"]),
@@ -298,7 +306,7 @@ def test_the_field_at_fault_is_named(client, change, place):
     assert client.get("/studies/faulty/best").status_code == 404  # nothing was made
 
 
-@pytest.mark.parametrize("value", ["", "NaN", "1e999", "true", "null", '"1"', "[]"])
+@pytest.mark.parametrize("value", ["", "NaN", "1e999", str(10**400), "true", "null", '"1"', "[]"])
 def test_values_that_are_none_are_refused_and_change_nothing(client, study, value):
     ask(client, study)
     body = f'{{"value": {value}}}'
@@ -313,9 +321,9 @@ def test_further_faults_are_named(client, study):
     assert places(client.get(f"{study}/done")) == [["query", "within"]]
     assert places(client.get(f"{study}/done?within=much")) == [["query", "within"]]
     assert places(client.get(f"{study}/done?within=1&confidence=2")) == [["query", "confidence"]]
-    assert places(client.post(f"{study}/trials/x/fail")) == [["path", "id"]]
-    assert client.post(f"{study}/trials/7/fail").status_code == 404
-    assert client.post("/studies/none/ask").status_code == 404
+    assert places(client.post(f"{study}/trials/x/fail", json={})) == [["path", "id"]]
+    assert client.post(f"{study}/trials/7/fail", json={}).status_code == 404
+    assert client.post("/studies/none/ask", json={}).status_code == 404
     assert client.get("/studies").status_code == 405
 
 
@@ -329,10 +337,72 @@ def test_the_page_is_html_that_loads_nothing_from_elsewhere(client, study):
     assert study.rpartition("/")[2] in page.text
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1e308, -1e308, 1.7e308],
+        [1.7976931348623157e308] * 3,
+        [1.7976931348623157e308, 1.7976931348623155e308],
+        [5e-324, 0.0, 1e-323],
+        [1e308] * 7 + [-1.7976931348623157e308] * 7,
+    ],
+)
+def test_the_page_shows_values_of_any_size(client, values):
+    path = f"/studies/{next(NAMES)}"
+    space = {**X, "y": {"type": "float", "low": 1e-308, "high": 1e308, "log": True}}
+    made = {"name": path.rpartition("/")[2], "space": space, "constraints": {"m": {"max": 1e308}}, "baseline": None}
+    assert client.post("/studies", json=made).status_code == 201
+    for value in values:
+        assert tell(client, path, ask(client, path)[0]["id"], value, constraints={"m": value}) == 200
+        assert client.get(f"{path}/").status_code == 200
+    assert client.get(f"{path}/best").status_code == 200
+
+
 def test_no_other_site_reaches_a_server_without_a_token(client):
     assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 400
     answer = client.get("/healthz", headers={"Origin": "http://evil.example"})
     assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},  # a form that is sent
+    ],
+)
+def test_pages_of_other_sites_change_nothing(client, study, headers):
+    ask(client, study)
+    for path in ("/ask", "/trials/0/fail"):
+        refused = client.post(f"{study}{path}", json={}, headers=headers)
+        assert refused.status_code == 403
+        assert refused.json() == {"detail": "pages of other sites may not use a server without a token"}
+    assert [trial["state"] for trial in client.get(f"{study}/trials").json()["trials"]] == ["running"]
+    assert tell(client, study, 0, 1.0) == 200
+
+
+def test_pages_of_the_service_and_links_to_it_work(client, study):
+    own = {"Origin": str(client.base_url).rstrip("/"), "Sec-Fetch-Site": "same-origin"}
+    assert client.post(f"{study}/ask", json={}, headers=own).status_code == 200
+    typed, link = {"Sec-Fetch-Site": "none"}, {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    for headers in (typed, link):
+        assert client.get(f"{study}/", headers=headers).status_code == 200
+
+
+def test_what_is_posted_must_be_json(client, study):
+    ask(client, study)
+    for kind in (None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        for path in ("/ask", "/trials/0/fail", "/trials/0/tell"):
+            headers = {} if kind is None else {"Content-Type": kind}
+            refused = client.post(f"{study}{path}", headers=headers)
+            assert refused.status_code == 415
+            assert refused.json() == {"detail": "a POST must be JSON: Content-Type: application/json"}
+    as_json = {"Content-Type": "Application/JSON; charset=utf-8"}
+    assert client.post(f"{study}/trials/0/fail", headers=as_json).status_code == 200  # no body is needed
 
 
 def test_nothing_is_answered_without_the_token(folder):
@@ -353,9 +423,10 @@ def test_nothing_is_answered_without_the_token(folder):
 
 def test_requests_that_are_too_large_are_refused(client):
     big = json.dumps({"name": "a" * LARGEST, "space": X})
-    assert client.post("/studies", content=big).status_code == 413
+    as_json = {"Content-Type": "application/json"}
+    assert client.post("/studies", content=big, headers=as_json).status_code == 413
     pieces = (big[start : start + 65536].encode() for start in range(0, len(big), 65536))
-    answer = client.post("/studies", content=pieces, headers={"Content-Type": "application/json"})
+    answer = client.post("/studies", content=pieces, headers=as_json)
     assert answer.status_code == 413
     assert "bytes" in answer.json()["detail"]
 
@@ -371,6 +442,30 @@ def test_the_rate_is_kept_for_each_address(folder):
         assert refused.status_code == 429
         assert int(refused.headers["retry-after"]) > 100
         assert client.get("/healthz").status_code == 200
+
+
+def test_no_header_makes_an_address_another_one(folder):
+    app = application(Studies(Storage("sqlite:///p.db", folder), lease=1000.0), rate=3)
+    with serving(app) as client:
+        codes = [
+            client.get("/studies/a/best", headers={"X-Forwarded-For": f"10.0.0.{number}"}).status_code
+            for number in range(20)
+        ]
+    assert 429 in codes
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /studies HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", b"BODY"])
+def test_a_request_that_does_not_arrive_is_not_waited_for(client, monkeypatch, sent):
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "BODY_SECONDS", 0.3)
+    header = (
+        b"POST /studies HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    )
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as line:
+        line.sendall(header if sent == b"BODY" else sent)
+        with suppress(ConnectionResetError):
+            assert line.recv(100) == b""
+    assert client.get("/healthz").status_code == 200
 
 
 def test_threads_that_ask_at_once_get_different_trials(client, study):
@@ -436,7 +531,7 @@ def test_studies_are_optunas_and_their_results_have_checksums(client, folder, st
 
     ask(client, study, count=2)
     tell(client, study, 0, 1.5)
-    client.post(f"{study}/trials/1/fail")
+    client.post(f"{study}/trials/1/fail", json={})
     storage = optuna.storages.RDBStorage(f"sqlite:///{folder / 's.db'}")
     its = optuna.load_study(study_name=study.rpartition("/")[2], storage=storage)
     assert [trial.state.name for trial in its.trials] == ["COMPLETE", "FAIL"]
@@ -451,12 +546,12 @@ def test_studies_are_optunas_and_their_results_have_checksums(client, folder, st
 
 def test_the_page_shows_what_is_answered(client):
     page = (ROOT / "docs" / "serve.md").read_text("utf-8")
-    curl = r"""\$ curl (-X POST )?"?\$url(/[^\s"]*)"?(?: -H "\$json"(?: \\)?\s+-d '([^']*)')?\n(\{.*\}\n)?"""
+    curl = r"""\$ curl "?\$url(/[^\s"]*)"?(?: -H "\$json"(?: \\)?\s+-d '([^']*)')?\n(\{.*\}\n)?"""
     requests = re.findall(curl, page)
     assert len(requests) == 8
-    for post, path, body, shown in requests:
-        method = "POST" if post or body else "GET"
-        answer = client.request(method, path, content=body or None, headers={"Content-Type": "application/json"})
+    for path, body, shown in requests:
+        headers = {"Content-Type": "application/json"} if body else {}
+        answer = client.request("POST" if body else "GET", path, content=body or None, headers=headers)
         assert not shown or answer.text == shown.strip()
 
 

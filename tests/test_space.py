@@ -113,6 +113,11 @@ class Undecided:
         (lambda: Float(0, 10**400), "finite numbers, got 0 and 10"),
         (lambda: Int(0, 1.5), "whole numbers, got 0 and 1.5"),
         (lambda: Int(5, 1), "swap them"),
+        (lambda: Int(2**53 + 1, 2**53 + 9), "must be from .* where floating point is exact, got 9007199254740993 and"),
+        (lambda: Int(10**18, 10**18 + 1000), "tune an offset or a multiple instead"),
+        (lambda: Int(-(2**53) - 1, 0), r"-2\*\*53 to 2\*\*53"),
+        (lambda: Int(2**53 - 5, 2**53, log=True), "too narrow for a log scale: leave log out"),
+        (lambda: Int(0, 10, step=10**30), "high must be low plus a whole number of steps"),
         (lambda: Choice([]), "at least one"),
         (lambda: Choice("abc"), "must be a list, got 'abc'"),
         (lambda: Choice(5), "must be a list, got 5"),
@@ -153,6 +158,12 @@ class Undecided:
 def test_what_is_no_space_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_the_largest_whole_numbers_are_told_apart():
+    values = list(range(2**53 - 4, 2**53 + 1))
+    parameter = Int(values[0], values[-1])
+    assert parameter.decode(parameter.encode(values)) == values
 
 
 SPACE = Product({"x": Float(0, 1), "n": Int(1, 4), "c": Choice(["a", "b"])})

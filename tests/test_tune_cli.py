@@ -292,7 +292,16 @@ def test_a_reader_that_has_gone_ends_the_study_without_a_word(tmp_path):
 @pytest.mark.slow
 def test_a_full_output_is_an_error_and_loses_nothing(tmp_path):
     study = written(tmp_path, budget="rounds = 3")
-    for args in (["tune", study], ["list"]):
+    run = ["run", "random", "--problem", "branin", "--rounds", "5", "--trials", "1", "--jobs", "1"]
+    reading = (["report", study], ["report", study, "--json"], ["export", study, "--csv"], ["restore", study])
+    for args in (
+        ["tune", study],
+        *reading,
+        ["tune", study, "--dry-run"],
+        ["init", tmp_path / "new.toml"],
+        ["list"],
+        run,
+    ):
         with open("/dev/full", "w") as full:
             command = [sys.executable, "-m", "noregret", *map(str, args)]
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=600)

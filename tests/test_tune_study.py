@@ -184,6 +184,12 @@ def test_choices_that_differ_on_the_command_line_are_different(tmp_path):
             r"my.toml:19: \[parameters.rate\] low: must be a finite number, got -1000",
         ),
         ("low = 0.001", f"low = {'1' * 5000}", r"is not valid TOML: .*digits"),
+        ("low = 0.001", f"low = {10**400}", r"my.toml:19: \[parameters.rate\] low: must be a finite number, got 10"),
+        ("timeout = 12.5", f"timeout = {10**400}", r"my.toml:6: timeout: must be a finite number"),
+        ("timeout = 12.5", f"drift = {10**400}", r"my.toml:6: drift: must be 'auto' or a half-life"),
+        ("timeout = 12.5", "a." * 20_000 + "a = 1", r"my.toml:6: a key must have at most 100 parts"),
+        ("timeout = 12.5", "[" + '"a b" . ' * 20_000 + "a]", r"my.toml:6: a key must have at most 100 parts"),
+        ("timeout = 12.5", "#" * 2**20, r"my.toml must have at most 1,048,576 characters"),
         ("low = 0.001", "lwo = 0.001", r"my.toml:19: \[parameters.rate\] lwo: unknown key: did you mean 'low'"),
     ],
 )
@@ -220,6 +226,11 @@ def test_missing_files_and_bytes_that_are_not_text(tmp_path):
 
 
 TABLE = 'command = ["m", "{machine}", "{nodes}"]\ncandidates = "t.csv"\n[budget]\nrounds = 3\n'
+
+
+def test_numbers_that_no_float_holds_are_words_in_a_table(tmp_path):
+    (tmp_path / "t.csv").write_text(f"machine,nodes\na,{10**400}\nb,2\n")
+    assert load(written(tmp_path, TABLE)).space[1] == {"machine": "b", "nodes": "2"}
 
 
 def test_a_table_of_candidates(tmp_path):
@@ -274,8 +285,18 @@ class Printed:
         (LastNumber(), "7.\n", 7.0),
         (LastNumber(), "12, done", 12.0),
         (LastNumber(), "1, 2,", 2.0),
-        (LastNumber(), "1-2", 2.0),
-        (LastNumber(), "took 3 s at 12:30", 30.0),
+        (LastNumber(), "loss=0.25", 0.25),
+        (LastNumber(), "p99:12.5", 12.5),
+        (LastNumber(), '{"time":12.5,"unit":"s"}', 12.5),
+        (LastNumber(), "(0.5)", 0.5),
+        (LastNumber(), "it is 12%.", 12.0),
+        (LastNumber(), "3.5s, 20MB/s", 20.0),
+        (LastNumber(), "took 3 of 250 s on x86_64", 250.0),
+        (LastNumber(), "0 250", 250.0),
+        (LastNumber(), "1.5 250", 250.0),
+        (LastNumber(), "1  250", 250.0),
+        (LastNumber(), "7\n250", 250.0),
+        (LastNumber(), "12 1000", 1000.0),
         (LastNumber(), "a=1'b=2", 2.0),
         (LastNumber(), "['5','6']", 6.0),
         (LastNumber(), "5 − 3", 3.0),
@@ -307,6 +328,28 @@ def test_results_are_read(result, stdout, value):
             (result, f"score: {written}", f"must be a number, got {re.escape(repr(written))}: print it as plainly as")
             for written in ("0x1F", "0b11", "−5", "–5", "1_000", "1'000", "1’000", "1\u202f000", "1'000.5", "1.5D+03")
             for result in (LastNumber(), Pattern(r"score: .*?([0-9.]+)"), Pattern(r"score: (.*)"))
+        ],
+        *[
+            (
+                LastNumber(),
+                f"a\n{written}\nb",
+                f"the last number is not clear in {re.escape(repr(written))}: print it as",
+            )
+            for written in ("1 000", "score: -12 345 678.5", "1.5.2", "1/2", "5:30", "12abc", "1-2", "done at 12:30")
+        ],
+        *[
+            (LastNumber(), written, "is not clear in")
+            for written in (
+                "2024-01-05",
+                "2024-01-05T12:30",
+                "model-7.bin",
+                "/tmp/7",
+                "0m1.5s",
+                "12k",
+                "3..4",
+                "<5",
+                "5e",
+            )
         ],
         (LastNumber(), "3,14", "got '3,14': print it without commas"),
         (LastNumber(), "1.234,5", "got '1.234,5': print it without commas"),

@@ -165,7 +165,7 @@ def _diagnose(args: argparse.Namespace) -> None:
     from noregret.diagnosis import diagnose, read_rewards
 
     try:
-        print(diagnose(read_rewards(args.file, args.value, args.arms)))
+        say(str(diagnose(read_rewards(args.file, args.value, args.arms))))
     except (OSError, ValueError) as error:
         raise Refused(str(error)) from error
 

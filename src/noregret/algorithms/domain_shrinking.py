@@ -120,7 +120,7 @@ def reds(
     keep: Literal["upper", "mean"] = "upper",
     first_level: float | None = None,
     separate: bool = True,
-    truncation: Schedule | None = None,
+    truncation: Schedule | float | None = None,
 ) -> Elimination:
     """REDS (Alg. 1): epochs of N_1, 2 N_1, 4 N_1, ... uniform draws from the arms that may still be the best.
 
@@ -187,7 +187,7 @@ def bpe(
     slack: float = 0.0,
     constants: Constants = "theory",
     scale: float = 1.0,
-    truncation: Schedule | None = None,
+    truncation: Schedule | float | None = None,
 ) -> Elimination:
     """BPE: the loop of REDS with the arms of the largest posterior variance, planned before the epoch's rewards.
 
@@ -221,7 +221,7 @@ def gp_threds(
     slack: float = 0.2,
     constants: Constants = "theory",
     scale: float = 1.0,
-    truncation: Schedule | None = None,
+    truncation: Schedule | float | None = None,
 ) -> ThresholdTree:
     """GP-ThreDS: a tree of cells, of which those that hold a value above a rising threshold are kept and halved.
 

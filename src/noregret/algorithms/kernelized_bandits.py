@@ -30,9 +30,10 @@ from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import KernelLike, as_kernel
 from noregret.belief.posterior import Posterior
+from noregret.belief.schedule import Schedule, as_schedule, convert_numbers
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB, ExpectedImprovement, ProbabilityOfImprovement, Thompson, Uniform
-from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Schedule
+from noregret.decision.schedules import GreedyGain, RateGain, RealisedGain
 
 Gain = Literal["realised", "greedy", "rate"] | float | Schedule
 
@@ -54,6 +55,7 @@ class IGPWidth:
 
     def __post_init__(self) -> None:
         check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
+        convert_numbers(self, "gain")
 
     def __call__(self, posterior: Posterior) -> float:
         noise = self.noise / math.sqrt(min(posterior.ridge, 1.0)) if self.corrected else self.noise
@@ -71,6 +73,7 @@ class SrinivasWidth:
 
     def __post_init__(self) -> None:
         check_constants(norm=self.norm, delta=self.delta, scale=self.scale)
+        convert_numbers(self, "gain")
 
     def __call__(self, posterior: Posterior) -> float:
         noise = 300 * self.gain(posterior) * math.log((posterior.rounds + 1) / self.delta) ** 3
@@ -213,4 +216,4 @@ def _gain(model: ExactGP, gain: Gain | None, constants: Constants) -> Schedule:
             return GreedyGain(model)
         case "rate":
             return RateGain(as_kernel(model.kernel))
-    return gain if callable(gain) else Constant(float(gain))
+    return as_schedule("gain", gain)

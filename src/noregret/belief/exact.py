@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,11 +18,7 @@ from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.numerics.rows import EVERYWHERE, FEWEST
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
 from noregret.belief.pulls import first_of_each, pooled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Truncation = Callable[["ExactPosterior"], float]
+from noregret.belief.schedule import Schedule, as_schedule
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class ExactGP:
     ridge : float
         lambda. 0 means noise-free: the smallest nugget that the factorisation allows stands in for it, the
         posterior's ``ridge`` says which, and repeated pulls of an arm tell nothing new.
-    truncation : schedule, optional
+    truncation : schedule or float, optional
         Level b_t: the t-th reward counts as 0 if its size exceeds b_t on arrival.
 
     Examples
@@ -49,14 +45,15 @@ class ExactGP:
 
     kernel: Kernel
     ridge: float
-    truncation: Truncation | None = None
+    truncation: Schedule | None = None
 
-    def __init__(self, kernel: KernelLike, ridge: float, truncation: Truncation | None = None) -> None:
+    def __init__(self, kernel: KernelLike, ridge: float, truncation: Schedule | float | None = None) -> None:
         if not (math.isfinite(ridge) and ridge >= 0):
             raise ValueError(f"ridge must be positive, or 0 for noise-free rewards, got {ridge}")
         object.__setattr__(self, "kernel", as_kernel(kernel))
         object.__setattr__(self, "ridge", float(ridge))
-        object.__setattr__(self, "truncation", truncation)
+        level = None if truncation is None else as_schedule("truncation", truncation)
+        object.__setattr__(self, "truncation", level)
 
     def prior(self, arms: Any, rng: Rng | None = None) -> Any:
         """Belief about f on these (N, d) arms before any reward."""

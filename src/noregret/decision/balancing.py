@@ -17,10 +17,10 @@ import numpy as np
 
 from noregret.belief.arrays import namespace, top
 from noregret.belief.posterior import Floats, Model, Rng
+from noregret.belief.schedule import Schedule, convert_numbers
 from noregret.belief.shared import SharedPosterior
 from noregret.decision.loops import Play, Pull
 from noregret.decision.rules import UCB
-from noregret.decision.schedules import Schedule
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,9 @@ class Rung:
     model: Model
     width: Schedule
     regret: Callable[[int, int], float]
+
+    def __post_init__(self) -> None:
+        convert_numbers(self, "width")
 
 
 Ladder = Callable[[int, int], tuple[Rung, ...]]

@@ -15,7 +15,7 @@ import numpy as np
 
 from noregret.belief.arrays import Array, as_array, at_least, between, namespace, special, top
 from noregret.belief.posterior import Floats, Posterior, Rng
-from noregret.decision.schedules import Schedule
+from noregret.belief.schedule import Schedule, as_schedule
 
 Rule = Callable[[Posterior, Rng], Floats]
 
@@ -55,9 +55,16 @@ class Band(Protocol):
 
 @dataclass(frozen=True)
 class UCB:
-    """mean + width * std."""
+    """mean + width * std; a width that is a number is the same at every round.
+
+    >>> UCB(2.0)
+    UCB(width=Constant(value=2.0))
+    """
 
     width: Schedule
+
+    def __init__(self, width: Schedule | float) -> None:
+        object.__setattr__(self, "width", as_schedule("width", width))
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
         return posterior.mean + posterior.std * self.width(posterior)
@@ -73,6 +80,9 @@ class Thompson:
     """mean + width * (sample - mean): a joint draw from GP(mean, width^2 cov)."""
 
     width: Schedule
+
+    def __init__(self, width: Schedule | float) -> None:
+        object.__setattr__(self, "width", as_schedule("width", width))
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
         mean = posterior.mean

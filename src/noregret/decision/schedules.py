@@ -1,30 +1,20 @@
 """Schedules: numbers that depend on how far the run is (widths, truncation levels, information gains).
 
 A schedule is any callable from a posterior to a number. ``posterior.rounds`` is t, the rewards seen so far, so the
-width that chooses round t + 1 sees t.
+width that chooses round t + 1 sees t. Where a schedule is wanted, a number stands for a `Constant`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from noregret.belief.kernels import Kernel
 from noregret.belief.posterior import Model, Posterior
-
-Schedule = Callable[[Posterior], float]
-
-
-@dataclass(frozen=True)
-class Constant:
-    """The same number at every round."""
-
-    value: float
-
-    def __call__(self, posterior: Posterior) -> float:
-        return self.value
+from noregret.belief.schedule import Constant as Constant
+from noregret.belief.schedule import Schedule as Schedule
+from noregret.belief.schedule import convert_numbers
 
 
 @dataclass(frozen=True)
@@ -33,6 +23,9 @@ class Scaled:
 
     schedule: Schedule
     factor: float
+
+    def __post_init__(self) -> None:
+        convert_numbers(self, "schedule")
 
     def __call__(self, posterior: Posterior) -> float:
         return self.factor * self.schedule(posterior)

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from noregret.terminal import say
+
 if TYPE_CHECKING:
     from noregret.experiments.judging.figure import Figure
     from noregret.experiments.page.report import Report
@@ -65,7 +67,7 @@ def run(args: argparse.Namespace) -> int | None:
         if not ready:
             raise Refused("nothing is left to run")
         reports = _reproduced(args, ready, data, looking)
-    print(f"{_total(reports)}\n{args.out / NAME}")
+    say(f"{_total(reports)}\n{args.out / NAME}")
     return 1 if any(report.failure for report in reports) else None
 
 
@@ -106,7 +108,7 @@ def _show(figures: Sequence[Figure]) -> None:
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         scale = f"{figure.scale.rounds:,} rounds x {figure.scale.trials} trials"
-        print(f"{figure.name:<{width}}  {figure.title} ({scale}, about {figure.minutes:g} min on two cores)")
+        say(f"{figure.name:<{width}}  {figure.title} ({scale}, about {figure.minutes:g} min on two cores)")
 
 
 def _reproduced(args: argparse.Namespace, figures: Sequence[Figure], data: Path | None, looking: Lines) -> list[Report]:

@@ -23,6 +23,7 @@ from noregret.experiments.running.run import check_follows
 from noregret.experiments.running.summary import Row, summarise
 from noregret.experiments.running.trials import Trial, build, children, keywords, play_all
 from noregret.extra import extra
+from noregret.terminal import say
 
 
 def run(args: argparse.Namespace) -> None:
@@ -139,7 +140,7 @@ def _show(rows: Sequence[Row]) -> None:
         return
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
     for first, *others in (header, *cells):
-        print("  ".join([first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]))
+        say("  ".join([first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]))
 
 
 def _show_rich(header: Sequence[str], cells: Iterable[Sequence[str]]) -> None:

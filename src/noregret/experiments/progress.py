@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Self
 
 from noregret.experiments.judging.figure import Figure
 from noregret.experiments.page.report import Report
 from noregret.extra import extra
+from noregret.terminal import complain, say
 
 WINDOW = 300.0
 """Seconds over which speed is measured, for the time left."""
@@ -29,10 +29,10 @@ class Lines:
         pass
 
     def finish(self, report: Report) -> None:
-        print(f"{report.name}: {report.summary()}", flush=True)
+        say(f"{report.name}: {report.summary()}")
 
     def note(self, text: str) -> None:
-        print(f"noregret: {text}", file=sys.stderr, flush=True)
+        complain(f"noregret: {text}")
 
 
 class Bars(Lines):

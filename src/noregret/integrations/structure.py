@@ -21,6 +21,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import FrozenTrial, TrialState
 
 from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Int
+from noregret.optimizer.spaces.scales import EXACT
 
 MOST_DECIDING = 100
 """Values of a number that may decide about other parameters: of more, any two trials have different ones."""
@@ -63,10 +64,13 @@ class Parameter:
     @property
     def _step(self) -> float | None:
         d = self.distribution
-        if isinstance(d, IntDistribution) and d.log:
+        if isinstance(d, FloatDistribution):
+            return d.step
+        if not isinstance(d, IntDistribution) or d.log:
             return None
-        step = d.step if isinstance(d, FloatDistribution | IntDistribution) else None
-        return None if isinstance(d, IntDistribution) and step == 1 else step
+        is_exact = d.low >= -EXACT and d.high <= EXACT
+        coarser = 1 + (d.high - d.low) // d.step // EXACT
+        return None if d.step == 1 and is_exact else d.step * coarser
 
 
 @dataclass(frozen=True)

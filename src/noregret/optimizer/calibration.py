@@ -22,8 +22,8 @@ import numpy as np
 
 from noregret.belief.numerics.threads import SMALL, threads_for
 from noregret.belief.posterior import Floats
+from noregret.belief.schedule import Constant, Schedule, convert_numbers
 from noregret.decision.rules import UCB, Rule
-from noregret.decision.schedules import Constant, Schedule
 from noregret.optimizer.choosing.candidates import Candidates
 from noregret.optimizer.choosing.exploring import Exploring
 from noregret.optimizer.choosing.improvement import AMONG_NAMES, SaturatedImprovement
@@ -174,6 +174,9 @@ class Calibration:
     alternations: int = 3
     most: int = 250
     exact: int = 500
+
+    def __post_init__(self) -> None:
+        convert_numbers(self, "caution", "interval")
 
     def first(self, space: Space) -> int:
         """How many answers, or trials out, the first fit waits for."""

@@ -48,6 +48,11 @@ class Estimate:
         """The same, recommended although it is not likely to meet all constraints, as nothing else is."""
         return replace(self, is_likeliest=True, _certificate=None)
 
+    @property
+    def has_gap(self) -> bool:
+        """Whether anything is known about the other settings: after the first fit, if this one is likely feasible."""
+        return self._certificate is not None
+
     @cached_property
     def gap(self) -> float:
         """How much better any other setting may be, in the units of the values, with probability ``level``.

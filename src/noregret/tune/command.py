@@ -83,7 +83,7 @@ def _init(args: argparse.Namespace) -> None:
         raise StudyError(f"{args.study} exists already: choose another name") from None
     except OSError as error:
         raise StudyError(f"{args.study} cannot be written: {error.strerror}") from error
-    print(f"wrote {printable(str(args.study))}; to try it:  {tune}")
+    say(f"wrote {printable(str(args.study))}; to try it:  {tune}")
 
 
 def _ready(args: argparse.Namespace) -> Study:
@@ -102,7 +102,7 @@ def _tune(args: argparse.Namespace) -> int | None:
     from noregret.tune.work.running import dry_run, tune
 
     if args.dry_run:
-        print(dry_run(study))
+        say(dry_run(study))
         return None
     return tune(study, args.workers or study.workers, as_json=args.json, migrate=args.migrate)
 
@@ -120,7 +120,7 @@ def _report(args: argparse.Namespace) -> None:
         return say(found.rstrip())
     path = args.target or args.study.with_suffix(".html")
     _write(path, found.encode())
-    print(printable(str(path)))
+    say(printable(str(path)))
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -146,7 +146,7 @@ def _export(args: argparse.Namespace) -> None:
         content = exported(study, store.records(), form)
     if args.target:
         _write(args.target, content)
-        print(printable(str(args.target)))
+        say(printable(str(args.target)))
     else:
         show(content)
 
@@ -183,4 +183,4 @@ def _restore(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.tune.store.databases.restoring import listed, restored
 
-    print(listed(study) if args.number is None else restored(study, args.number))
+    say(listed(study) if args.number is None else restored(study, args.number))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -14,9 +14,8 @@ from noregret.belief.estimators import Estimator, Regression
 from noregret.belief.estimators.memory import GroupSums, SortedRewards
 from noregret.belief.numerics.linalg import solve_lower
 from noregret.belief.posterior import Floats, Posterior
+from noregret.belief.schedule import Schedule, convert_numbers
 
-Level = Callable[[Any], float]
-"""A schedule: a number for the posterior's state."""
 Product = Callable[[Floats], Floats]
 """Multiplication by a matrix from the left."""
 
@@ -35,8 +34,11 @@ class TruncatedRewards(Estimator):
     One reward at point x' moves the mean by at most b_t s(x) s(x') / ridge, and one beyond the level not at all.
     """
 
-    level: Level
+    level: Schedule
     one_by_one: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        convert_numbers(self, "level")
 
     def arrive(self, belief: Posterior, arm: int, reward: float) -> tuple[float, float]:
         return (reward if abs(reward) <= self.level(belief) else 0.0), 1.0
@@ -52,10 +54,13 @@ class ClippedResiduals(Estimator):
     reward moves the mean by at most b_t s(x) / sqrt(ridge).
     """
 
-    level: Level
+    level: Schedule
     spread: float
     inflation: float = 1.0
     one_by_one: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        convert_numbers(self, "level")
 
     def arrive(self, belief: Posterior, arm: int, reward: float) -> tuple[float, float]:
         mean, std = float(belief.mean[arm]), float(belief.std[arm]) / math.sqrt(belief.ridge)
@@ -77,10 +82,11 @@ class TruncatedDirections(Estimator):
     that the theorems hold for it. It needs no eigenvalues, and is another estimator.
     """
 
-    level: Level
+    level: Schedule
     root: Literal["symmetric", "cholesky"] = "symmetric"
 
     def __post_init__(self) -> None:
+        convert_numbers(self, "level")
         if self.root not in ("symmetric", "cholesky"):
             raise ValueError(f"root must be 'symmetric' or 'cholesky', got {self.root!r}")
 

@@ -10,10 +10,14 @@ import numpy as np
 from noregret.belief.box import Box
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Model, Posterior, Rng
+<<<<<<< HEAD
 from noregret.decision.arms import among, remaining
+=======
+from noregret.belief.schedule import Schedule, convert_numbers
+from noregret.decision.arms import located, remaining
+>>>>>>> http
 from noregret.decision.designs import Design, Doubling, Lengths, left_before
 from noregret.decision.loops import Play, Pull
-from noregret.decision.schedules import Schedule
 from noregret.decision.shrinking.box import ShrinkingBox
 from noregret.decision.shrinking.survival import Keep, Survival
 
@@ -67,6 +71,7 @@ class Elimination:
     horizon: int | None = None
 
     def __post_init__(self) -> None:
+        convert_numbers(self, "width")
         length: Any = self.first_epoch
         if not (isinstance(length, int | np.integer) and length >= 1):
             raise ValueError(f"first_epoch must be a whole number from 1, got {self.first_epoch!r}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from noregret.belief.arrays import numpy_of
 from noregret.belief.posterior import Floats, Posterior
-from noregret.decision.schedules import Schedule
+from noregret.belief.schedule import Schedule, convert_numbers
 
 Keep = Literal["upper", "mean"]
 
@@ -24,6 +24,7 @@ class Survival:
     first_level: float | None = None
 
     def __post_init__(self) -> None:
+        convert_numbers(self, "width")
         if not 0 <= self.slack < np.inf:
             raise ValueError(f"slack must be at least 0, got {self.slack}")
         if self.keep not in ("upper", "mean"):

@@ -10,9 +10,9 @@ import numpy as np
 
 from noregret.belief.arrays import is_tensor, numpy_of
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
+from noregret.belief.schedule import Schedule, convert_numbers
 from noregret.decision.arms import located
 from noregret.decision.loops import Best, Play, Pull
-from noregret.decision.schedules import Schedule
 
 DEEPEST = 40
 """Cells of side 2^-40 of the arms' bounding box are not split any more."""
@@ -71,6 +71,7 @@ class ThresholdTree:
     horizon: int | None = None
 
     def __post_init__(self) -> None:
+        convert_numbers(self, "width")
         low, high = self.interval
         if not (np.isfinite([low, high]).all() and low < high):
             raise ValueError(f"bounds must be two numbers a < b with a <= max f <= b, got {self.interval}")

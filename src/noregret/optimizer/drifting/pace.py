@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +19,7 @@ from noregret.belief.posterior import Ints
 from noregret.optimizer.calibration import Calibrated, Calibration, View
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.scaling import Scale
+from noregret.optimizer.spaces.scales import finite
 
 PRIOR = 6.0
 """So many nats more must be explained if f changes, on average over the views of the noise."""
@@ -59,7 +59,7 @@ def checked_drift(drift: Any) -> Drift:
         return None
     if isinstance(drift, str) and drift == "auto":
         return "auto"
-    if not isinstance(drift, bool) and isinstance(drift, Real) and 1 <= float(drift) <= LONGEST:
+    if finite(drift) and 1 <= drift <= LONGEST:
         return float(drift)
     raise ValueError(
         f"drift must be 'auto' or a half-life, which must be a number of evaluations from 1 to {LONGEST:g}, got "

@@ -18,6 +18,7 @@ import numpy as np
 from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.spaces.parameter import checked_when
 from noregret.optimizer.spaces.scales import (
+    EXACT,
     Steps,
     check_bounds,
     checked_inside,
@@ -123,6 +124,11 @@ class Int:
         object.__setattr__(self, "when", checked_when(self.when))
         if self.low != int(self.low) or self.high != int(self.high):
             raise ValueError(f"bounds of an Int must be whole numbers, got {self.low} and {self.high}: use Float")
+        if max(-self.low, self.high) > EXACT:
+            raise ValueError(
+                f"bounds of an Int must be from -2**53 to 2**53, where floating point is exact, got {self.low} and "
+                f"{self.high}: tune an offset or a multiple instead"
+            )
         if self.step is not None and (not finite(self.step) or self.step != int(self.step)):
             raise ValueError(f"step of an Int must be a whole number, got {self.step!r}: use Float")
         if self._steps and self.log:

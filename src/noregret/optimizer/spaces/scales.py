@@ -13,6 +13,8 @@ import numpy as np
 
 from noregret.belief.posterior import Floats
 
+EXACT = 2**53
+"""Whole numbers up to here are floating-point numbers, all of them."""
 MOST_STEPS = 1e9
 """Steps that a range may have: the numbers of more could not be told apart for sure."""
 
@@ -28,6 +30,8 @@ def check_bounds(low: Any, high: Any, log: bool) -> None:
         raise ValueError(f"low must be above 0 on a log scale, got {low}")
     if not math.isfinite(float(high) - float(low)):
         raise ValueError(f"the range from {low} to {high} is too wide for floating point: narrow it")
+    if log and low < high and math.log(low) == math.log(high):
+        raise ValueError(f"the range from {low} to {high} is too narrow for a log scale: leave log out")
 
 
 def finite(value: Any) -> bool:
@@ -94,7 +98,7 @@ class Steps(Sequence[float]):
             raise ValueError(f"step must be a number above 0, got {step!r}")
         if (high - low) / step > MOST_STEPS:
             raise ValueError(f"step must divide the range from {low} to {high} into at most 1e9 steps, got {step}")
-        if not _is_whole((high - low) / step):
+        if not _is_whole((high - low) / step) or (low < high and len(self) == 1):
             raise ValueError(
                 f"high must be low plus a whole number of steps, got low {low}, high {high} and step {step}: "
                 f"take {' or '.join(self._around(high))} as high, or another step"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from noregret.belief.posterior import Floats
 from noregret.diagnosis import Diagnosis, diagnose
 from noregret.optimizer.certifying.importance import Share
+from noregret.optimizer.checking import LARGEST
 from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.condensing import spread
 from noregret.optimizer.constraining.questions import LIKELY
@@ -103,7 +104,7 @@ class Findings:
         self, study: Study, records: Sequence[Record], optimizer: Optimizer, stopped: str | None = None
     ) -> None:
         self.study, self.records, self.optimizer, self.stopped = study, records, optimizer, stopped
-        self.done = [record for record in records if record.state == "done"]
+        self.done = [_bounded(record) for record in records if record.state == "done"]
         self.failed = [record for record in records if record.state == "failed"]
         self.values = np.array([record.value for record in self.done], dtype=float)
 
@@ -359,6 +360,12 @@ class Findings:
         """A value of each parameter that was measured: the one that it has in the best point that has it."""
         ranked = sorted(self.estimates, key=self._promise)
         return {name: value for its in ranked for name, value in its.params.items()}
+
+
+def _bounded(record: Record) -> Record:
+    """The record with its value as the optimizer takes it, so that differences of values are finite."""
+    assert record.value is not None
+    return replace(record, value=min(max(record.value, -LARGEST), LARGEST)) if abs(record.value) > LARGEST else record
 
 
 def _key(params: Params) -> tuple[str, ...]:

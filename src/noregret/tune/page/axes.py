@@ -13,6 +13,9 @@ from noregret.tune.study.study import text
 FEW = 3
 """A log axis with fewer ticks than this at 1, 2 and 5 has evenly spaced ones."""
 
+SMALLEST = 1e-300
+"""A shorter axis has one tick: floating point has no numbers between which to place more."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -73,7 +76,7 @@ def _ones_twos_fives(low: float, high: float, most: int) -> list[tuple[float, st
 
 
 def _round_numbers(low: float, high: float, most: int, whole: bool) -> list[tuple[float, str]]:
-    if not high > low:
+    if not high - low > SMALLEST:
         return [(low, number(low))]
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))

@@ -58,7 +58,8 @@ def how_sure(findings: Findings) -> Iterator[str]:
         if times
         else f"This setting was not measured itself{there}: those around it were, and say that it is the best choice."
     )
-    yield _room_left(best, findings.unit)
+    if best.has_gap:
+        yield _sentence(room_left(best, findings.unit))
     if findings.half_life < math.inf:
         yield _sentence(change_in_words(findings.half_life)) + " Everything here is about now."
     worse, close = findings.rivals
@@ -96,17 +97,14 @@ def why_over(findings: Findings) -> Iterator[str]:
         yield f"Budget spent: {'raise rounds' if study.budget.rounds else 'run the same command again'} to go on."
 
 
-def _room_left(best: Estimate, unit: str) -> str:
-    """How much better another setting may be."""
+def room_left(best: Estimate, unit: str) -> str:
+    """How much better another setting may be, if anything is known about that."""
     level = words.percent(best.level)
     if math.isinf(best.gap):
-        return (
-            "Another setting may be better, nobody knows by how much: too many have no measurement near them. More "
-            "rounds would help."
-        )
+        return "parts of the space are still unmeasured, so a better setting cannot be ruled out"
     if best.gap <= 0:
-        return f"No other setting is better ({level})."
-    return f"Another setting may be better by at most {words.number(best.gap)}{unit} ({level})."
+        return f"no other setting is better ({level})"
+    return f"another setting may be better by at most {words.number(best.gap)}{unit} ({level})"
 
 
 def _against_rivals(worse: int, close: int, level: float, bounded: bool) -> str:
@@ -242,7 +240,10 @@ def outliers(findings: Findings) -> str:
 
 def failures() -> str:
     """What failed runs mean for the search."""
-    return "A run that failed gave no number. The search treats its setting as a bad one and looks elsewhere."
+    return (
+        "A run that failed gave no number. A setting that has only failed is treated as a bad one if it is more likely "
+        "broken than unlucky, judging by how often it failed, how often others fail, and whether settings near it work."
+    )
 
 
 def measured(result: Result) -> str:

@@ -37,6 +37,11 @@ class RemoteEstimate(Estimate):
     gap: float = math.inf
     half_life: float = math.inf
 
+    @property
+    def has_gap(self) -> bool:
+        """Whether the server knows anything about the other settings."""
+        return math.isfinite(self.gap)
+
 
 def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
     """A study of a server that ``noregret serve`` runs.
@@ -129,7 +134,7 @@ class Connection:
     ) -> None:
         """The value of a trial; the same one twice counts once. Once this returns, it is on the server's disk."""
         numbers = None if constraints is None else {name: _reading(name, its) for name, its in constraints.items()}
-        deviation = None if noise is None else checked_noise(float(noise))
+        deviation = None if noise is None else checked_noise(_number(noise))
         body = {"value": checked_value(_number(value)), "noise": deviation, "constraints": numbers}
         self._send("POST", self._path(f"/trials/{_id(trial)}/tell"), body)
 
@@ -215,12 +220,13 @@ def _query(context: Any, **values: Any) -> str:
     return urlencode(values | ({} if context is None else {"context": json.dumps(context)}))
 
 
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
+def _number(value: Any) -> Any:
+    """The value as a float. What may be too large for one stays as it is, to be refused like any other bad number."""
+    return value if value is None or isinstance(value, int) else float(value)
 
 
 def _reading(name: str, value: Any) -> float | None:
-    return None if value is None else checked_reading(name, float(value))
+    return None if value is None else checked_reading(name, _number(value))
 
 
 def _id(trial: Any) -> int:

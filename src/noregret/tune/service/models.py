@@ -192,6 +192,10 @@ class TellForm(Form):
     constraints: dict[Label, float | None] | None = None
 
 
+class FailForm(Form):
+    """An empty object."""
+
+
 class TrialForm(BaseModel):
     """Something to measure."""
 

@@ -7,19 +7,16 @@ import socket
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-import uvicorn
-
 from noregret.belief.numerics.threads import one_thread
 from noregret.terminal import printable, say
 from noregret.tune.service.choosing.choosers import Chooser
 from noregret.tune.service.choosing.studies import Studies
 from noregret.tune.service.http.app import application
+from noregret.tune.service.http.connections import Server, configuration
 from noregret.tune.service.http.security import is_loopback
 from noregret.tune.service.storing.storage import Storage
 from noregret.tune.study.study import StudyError, without_password
 
-CONNECTIONS = 1000
-"""The number of connections that may be open; further requests are answered 503."""
 CHOOSING = 2
 """How many processes choose what to measure: with the second one, half of the studies do not wait for a long fit."""
 
@@ -41,16 +38,13 @@ def serve(url: str, host: str, port: int, token: str | None, rate: float | None,
         choosers = [ending.enter_context(closing(Chooser())) for _ in range(CHOOSING)]  # first: they inherit nothing
         door = ending.enter_context(_listening(host, port))
         app = application(Studies(Storage(url, Path.cwd()), lease, choosers), token, rate)
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, limit_concurrency=CONNECTIONS
-        )
         say(
             f"{_address(host, door)}  (end with Ctrl-C)",
             f"studies are in {printable(without_password(url))}; {_who(host, token)}",
         )
         gc.freeze()  # what is there now stays: no need to look through it again and again
         with one_thread():  # studies share the machine; products of their size are no faster on more
-            uvicorn.Server(config).run(sockets=[door])
+            Server(configuration(app)).run(sockets=[door])
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -174,5 +174,5 @@ def _is_same(value: Any, cell: str) -> bool:
         return text(value) == cell.lower()
     try:
         return float(cell) == float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return False

@@ -11,13 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.spaces.scales import EXACT
 from noregret.tune.study import checks
 from noregret.tune.study.results import LastNumber, Result
 from noregret.tune.study.sections import Section
 from noregret.tune.study.study import Budget, Constraint, Failure, Params, Stop, Study, StudyError, names_in
-from noregret.tune.study.table import EXACT, WORD, read_table
+from noregret.tune.study.table import WORD, read_table
 
 Space = Mapping[str, Float | Int | Choice] | list[Params]
+
+LARGEST = 1 << 20
+"""The largest study file, in characters."""
+LONG_KEY = re.compile(r"""(?<![\w"'-])(?:(?:[\w-]++|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}""")
+"""A key of more than 100 parts with dots between them. The time that tomllib takes grows with their square."""
 
 _LAST_NUMBER: Result = LastNumber()
 
@@ -74,10 +80,18 @@ def default_storage(path: Path) -> str:
 
 def _parsed(path: Path) -> tuple[str, dict[str, Any]]:
     try:
-        source = path.read_text("utf-8")
+        with open(path, encoding="utf-8") as file:
+            source = file.read(LARGEST + 1)
+        if len(source) > LARGEST:
+            raise StudyError(f"{path} must have at most {LARGEST:,} characters, got more: is it a study file?")
+        if found := LONG_KEY.search(source):
+            line = source.count("\n", 0, found.start()) + 1
+            raise StudyError(f"{path}:{line}: a key must have at most 100 parts with dots between them, got more")
         return source, tomllib.loads(source)
     except FileNotFoundError:
         raise StudyError(f"{path} does not exist: 'noregret init {path}' writes one to start from") from None
+    except StudyError:
+        raise
     except OSError as error:
         raise StudyError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +22,14 @@ NUMBER = re.compile(
 )
 """A number as programs print it. Spellings that mean another number than their digits read one by one are matched
 whole, so that `usable` can refuse them: 0x1F, −5 (which is no hyphen), 1_000, 1'000, 1,000, 1.5D+03."""
+
+BEFORE = re.compile(r"""(?:\A|[\s=(\[{"'|,;$€£]|(?<!\d):|(?<!\w)[A-Za-z_]\w*:)\Z""")
+"""What may stand before a last number. The 30 of 5:30, the 2 of 1/2 and the 7 of model-7 have something else there."""
+UNIT = r"(?:%|[nuµμm]?s|sec|min|h|[kKMGT]?i?B|[kMG]?Hz|x)?(?:/[a-z]+)?"
+AFTER = re.compile(rf"""{UNIT}(?:\s|\Z|[,;|)\]}}"']|[.:!?]+(?:\s|\Z))""")
+"""What may follow a last number. The 1.5 of 1.5.2 and the 12 of 12abc have something else there."""
+THOUSANDS = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?: \d{3})* \Z")
+"""What stands before the last three digits of 1 000: they may be a number of their own, or not."""
 
 
 class NoResult(ValueError):
@@ -51,13 +60,23 @@ class Result(Protocol):
 
 @dataclass(frozen=True)
 class LastNumber:
-    """The last number on standard output."""
+    """The last number on standard output, which must be clear: see `BEFORE`, `AFTER` and `THOUSANDS`.
+
+    Digits inside of a name, such as p99 or x86_64, are no number.
+    """
 
     def read(self, output: Output) -> float:
-        found = [match[0] for match in NUMBER.finditer(output.stdout)]
+        text = output.stdout
+        found = deque(NUMBER.finditer(text), maxlen=1)
         if not found:
-            raise NoResult(f"no number on standard output, which was {_shown(output.stdout)}")
-        return usable(found[-1])
+            raise NoResult(f"no number on standard output, which was {_shown(text)}")
+        last = found[0]
+        before, after = text[max(last.start() - 100, 0) : last.start()], text[last.end() : last.end() + 100]
+        is_group = re.match(r"\d{3}(?!\d)", last[0]) and THOUSANDS.search(before)
+        if is_group or not BEFORE.search(before) or not AFTER.match(after):
+            line = before.rpartition("\n")[2] + last[0] + after.partition("\n")[0]
+            raise NoResult(f"the last number is not clear in {_shown(line)}: print it as plainly as -1234.5 or 1.2e-3")
+        return usable(last[0])
 
 
 @dataclass(frozen=True)

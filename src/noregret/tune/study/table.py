@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-import math
 import re
 from pathlib import Path
 from typing import Any
 
+from noregret.optimizer.spaces.scales import EXACT
 from noregret.tune.study.study import Params
-
-EXACT = 2**53
-"""Whole numbers up to here are the same as floating-point numbers."""
 
 WORD = r"[A-Za-z_]\w*"
 """What a parameter may be called."""
@@ -49,8 +46,6 @@ def _typed(column: list[str]) -> list[Any]:
             values = [kind(cell) for cell in column]
         except ValueError:
             continue
-        if not any("_" in cell for cell in column) and all(
-            math.isfinite(value) and abs(value) <= EXACT for value in values
-        ):
+        if not any("_" in cell for cell in column) and all(abs(value) <= EXACT for value in values):
             return values
     return list(column)

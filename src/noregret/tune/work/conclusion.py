@@ -11,7 +11,7 @@ from noregret.optimizer.showing.words import change_in_words
 from noregret.terminal import printable
 from noregret.tune.learning.findings import Findings
 from noregret.tune.page import words
-from noregret.tune.page.prose import feasibility, why_over
+from noregret.tune.page.prose import feasibility, room_left, why_over
 from noregret.tune.study.study import Study
 
 
@@ -35,22 +35,10 @@ def how_good(found: Findings, best: Estimate) -> Iterator[str]:
     """How the recommended setting stands to the constraints and to all others, and whether that will change."""
     if found.study.constraints:
         yield feasibility(best)
-    if len(found.done) > 1:
-        yield still_open(best, found.unit)
+    if best.has_gap:
+        yield room_left(best, found.unit)
     if found.half_life < math.inf:
         yield change_in_words(found.half_life)
-
-
-def still_open(best: Estimate, unit: str) -> str:
-    """How much better another setting may be."""
-    if math.isinf(best.gap):
-        return "another setting may be better, nobody knows by how much: some have no measurement near them"
-    by = (
-        f"another setting may be better by at most {words.number(best.gap)}{unit}"
-        if best.gap > 0
-        else "no other is better"
-    )
-    return f"{by} ({words.percent(best.level)})"
 
 
 def _evidence(study: Study) -> str:

@@ -28,7 +28,9 @@ TOKEN = HTTPBearer(auto_error=False, description="The token, where the server ha
 """For the description: the guard sees to it."""
 FAULTS: dict[int | str, dict[str, Any]] = {
     401: {"model": models.FaultForm, "description": "The token is missing or wrong"},
+    403: {"model": models.FaultForm, "description": "A page of another site sent it, and there is no token"},
     413: {"model": models.FaultForm, "description": "The request is too large"},
+    415: {"model": models.FaultForm, "description": "A POST is not application/json"},
     422: {"model": models.FieldFaults, "description": "A field is at fault"},
     429: {"model": models.FaultForm, "description": "Too many requests"},
     503: {"model": models.FaultForm, "description": "The storage cannot be used now"},

@@ -114,8 +114,8 @@ async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
 
 
 @router.post("/studies/{name}/trials/{id}/fail", tags=["trials"], responses={**NO_STUDY, **OTHER})
-async def fail(study: Live, id: Id) -> models.TrialState:
-    """Say that a trial gave no value."""
+async def fail(study: Live, id: Id, form: models.FailForm | None = None) -> models.TrialState:
+    """Say that a trial gave no value. The body is an empty object, or nothing."""
     await _told(study, id, Answer(None, failure=FAILED))
     return models.TrialState(id=id, state="failed", value=None)
 

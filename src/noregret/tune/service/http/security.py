@@ -5,8 +5,9 @@ from __future__ import annotations
 import hmac
 import json
 import math
+from asyncio import CancelledError
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from time import monotonic
@@ -55,7 +56,7 @@ class Rate:
 
 
 class Guard:
-    """Turns away requests without the token, requests that are too large, and those that come too fast.
+    """Refuses requests without the token, from pages of other sites, without JSON, too large, or too frequent.
 
     Parameters
     ----------
@@ -83,10 +84,29 @@ class Guard:
         if self._token and not hmac.compare_digest(headers.get(b"authorization", b""), self._token):
             needed = {"WWW-Authenticate": "Bearer"}
             return await _refuse(send, 401, "a token is needed: Authorization: Bearer TOKEN", needed)
+        elif not self._token and _is_foreign(scope["method"], headers):
+            return await _refuse(send, 403, "pages of other sites may not use a server without a token")
+        if scope["method"] == "POST" and _media_type(headers) != b"application/json":
+            return await _refuse(send, 415, "a POST must be JSON: Content-Type: application/json")
         said = headers.get(b"content-length", b"0")
         if not said.isdigit() or int(said[:20]) > LARGEST:
             return await _refuse(send, 413, _too_large())
-        await self._app(scope, _limited(receive), send)
+        try:
+            await self._app(scope, _limited(receive), send)
+        except CancelledError:  # the server ends, and this took too long
+            await _refuse(send, 503, "the server is stopping: send the request again later")
+
+
+def _is_foreign(method: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a browser says that a page of another origin sends this request. Following a link to here is not that."""
+    if headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site"):
+        return method != "GET" or headers.get(b"sec-fetch-mode") != b"navigate"
+    origin = headers.get(b"origin")
+    return origin is not None and origin != b"http://" + headers.get(b"host", b"")
+
+
+def _media_type(headers: Mapping[bytes, bytes]) -> bytes:
+    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
 
 
 def _limited(receive: Receive) -> Receive:
