@@ -17,7 +17,7 @@ from noregret.tune.service.storing import rows
 from noregret.tune.service.storing.rows import Answer, Told
 from noregret.tune.service.storing.storage import Found, Storage
 from noregret.tune.store.opened import BACKUP_SECONDS
-from noregret.tune.store.patience import TROUBLE
+from noregret.tune.store.patience import TROUBLE, Unavailable
 from noregret.tune.study.study import StudyError
 
 OPEN = 64
@@ -52,7 +52,7 @@ class Studies:
         self._lock, self._opening = Lock(), Lock()
         self._open: OrderedDict[str, LiveStudy] = OrderedDict()
         self._askers, self._writer = ThreadPoolExecutor(ASKING), ThreadPoolExecutor(1)
-        self._telling: Telling = Desk(self._writer, self._told)
+        self._telling: Telling = Desk(self._writer, self._told, Unavailable)
         self._end = Event()
         self._keeper = Thread(target=self._keep_house, daemon=True)
         self._keeper.start()
