@@ -191,7 +191,7 @@ class LiveStudy:
             return self._latest
 
     def _read_on(self) -> None:
-        with self._storage.transaction() as connection:
+        with self._storage.snapshot() as connection:
             self._ledger.read_on(connection)
 
     def _granted(self, wishes: Sequence[Wish]) -> list[Granted]:

@@ -41,8 +41,8 @@ class Ledger:
         self._last = 0
 
     def read_on(self, connection: Any) -> None:
-        """Read what is new."""
-        new = rows.read_since(connection, self.study, self._last)  # first: what these know of is answered by then
+        """Read what is new, on a connection of `Storage.snapshot`."""
+        new = rows.read_since(connection, self.study, self._last)
         for row in (*rows.read(connection, [entry.id for entry in self.running.values()]), *new):
             self._enter(row)
         for row in new:

@@ -26,6 +26,8 @@ RESTORING = "noregret restore STUDY_FILE_WITH_THIS_STORAGE"
 FIND = sqlalchemy.text(
     "SELECT study_id, key, value_json FROM studies JOIN study_user_attributes USING (study_id) WHERE study_name = :name"
 )
+ONE_STATE = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+"""Options of connections to PostgreSQL on which all statements of a transaction see the same state."""
 
 T = TypeVar("T")
 
@@ -65,6 +67,10 @@ class Storage:
             self.where.check(False)
             self._rdb = self.where.open(False)
         using.callback(self._rdb.engine.dispose)
+        # The statements of a transaction in SQLite see one state of the database, those in PostgreSQL only if asked to.
+        self._reading = (
+            self._rdb.engine if isinstance(self.where, SQLite) else self._rdb.engine.execution_options(**ONE_STATE)
+        )
         with self._rdb.engine.connect() as connection:
             broken = broken_seals(connection.exec_driver_sql)
         if broken:
@@ -84,9 +90,15 @@ class Storage:
         with self._alone, self._rdb.engine.begin() as connection:
             yield connection
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Any]:
+        """A connection for reading. All statements see the same state, whatever others commit meanwhile."""
+        with self._alone, self._reading.begin() as connection:
+            yield connection
+
     def find(self, name: str) -> Found | None:
         """The study of this name, None if there is none that noregret has made."""
-        with self.transaction() as connection:
+        with self.snapshot() as connection:
             rows = connection.execute(FIND, {"name": name}).all()
         attributes = {key: json.loads(text) for _, key, text in rows}
         if FORM not in attributes:
