@@ -5,24 +5,26 @@ from contextlib import closing
 import pytest
 
 pytest.importorskip("fastapi")
+psycopg = pytest.importorskip("psycopg")
 
 import sqlalchemy
+from sqlalchemy.exc import OperationalError
 from tests.test_service_asking import SECONDS, asked, opened
 
 from noregret.tune.service.choosing.live import Wish
 from noregret.tune.service.storing import rows
 
 
-def after(live, start, then):
-    """Call a function once, after the next statement of a server that begins like this."""
+def once(live, moment, start, then):
+    """Call a function once, before or after the next statement of a server that begins like this."""
     engine, called = live._storage._rdb.engine, []
 
     def listen(connection, cursor, statement, *rest):
         if statement.startswith(start) and not called:
             called.append(statement)
-            then()
+            then(connection)
 
-    sqlalchemy.event.listen(engine, "after_cursor_execute", listen)
+    sqlalchemy.event.listen(engine, f"{moment}_cursor_execute", listen)
     return called
 
 
@@ -31,11 +33,11 @@ def test_what_is_read_is_of_one_moment(tmp_path, postgresql):
     with closing(opened(tmp_path, url)) as one, closing(opened(tmp_path, url)) as other:
         asked(one["s"], Wish(2))
 
-        def commits():
+        def commits(connection):
             asked(other["s"], Wish(2))
             other["s"].tell(0, rows.Answer(0.5)).result(SECONDS)
 
-        called = after(one["s"], "SELECT trial_id, number", commits)
+        called = once(one["s"], "after", "SELECT trial_id, number", commits)
         assert [entry.record.state for entry in one["s"].entries()] == ["running"] * 2
         assert called
         assert [entry.record.state for entry in one["s"].entries()] == ["done", *["running"] * 3]
@@ -43,12 +45,33 @@ def test_what_is_read_is_of_one_moment(tmp_path, postgresql):
 
 
 def test_a_serialization_failure_is_tried_again(tmp_path, postgresql):
-    from psycopg.errors import SerializationFailure
-
-    def fails():
-        raise sqlalchemy.exc.OperationalError("SELECT", {}, SerializationFailure("could not serialize access"))
+    def fails(connection):
+        raise OperationalError("SELECT", {}, psycopg.errors.SerializationFailure("could not serialize access"))
 
     with closing(opened(tmp_path, postgresql.new_database())) as studies:
-        called = after(studies["s"], "SELECT trial_id, number", fails)
+        called = once(studies["s"], "after", "SELECT trial_id, number", fails)
         assert studies["s"].entries() == []
         assert called
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_a_cut_connection_is_replaced_and_said_in_one_line(tmp_path, postgresql, caplog, capfd, is_busy):
+    url = postgresql.new_database()
+    others = f"FROM pg_stat_activity WHERE datname = '{url.rpartition('/')[2]}' AND pid <> pg_backend_pid()"
+    with closing(opened(tmp_path, url)) as studies:
+        live = studies["s"]
+
+        def cut(connection):
+            if is_busy:  # as if cut between two rows: what was begun cannot be rolled back either
+                connection.connection.dbapi_connection.pgconn.enter_pipeline_mode()
+                raise OperationalError("INSERT", {}, psycopg.OperationalError("cannot exit pipeline mode while busy"))
+            postgresql.execute(f"SELECT pg_terminate_backend(pid) {others}")
+
+        called = once(live, "before", "INSERT INTO trial_user_attributes", cut)
+        assert asked(live, Wish(2, "a")) == [[0, 1]]
+        assert called
+        assert [entry.record.number for entry in live.entries()] == [0, 1]
+    said = caplog.text + "".join(capfd.readouterr())
+    assert "Traceback" not in said
+    assert "INSERT" not in said
+    assert ("a connection was lost" in said) == is_busy

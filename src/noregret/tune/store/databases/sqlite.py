@@ -37,7 +37,7 @@ from noregret.tune.store.databases.copies import (
     set_aside,
 )
 from noregret.tune.store.databases.locks import Interrupted, file_lock
-from noregret.tune.store.databases.tables import on_pool
+from noregret.tune.store.databases.tables import POOL_NAME, log_in_one_line, on_pool
 from noregret.tune.study.study import NotYet, StudyError
 
 BUSY_SECONDS = 60
@@ -174,7 +174,8 @@ class SQLite:
 
     def _storage(self, path: Path, pragmas: Sequence[str], readonly: bool = False) -> RDBStorage:
         creator: Any = lambda: self._connect(path, pragmas, readonly)  # noqa: E731
-        pool = QueuePool(creator, pool_size=64)
+        pool = QueuePool(creator, pool_size=64, logging_name=POOL_NAME)
+        log_in_one_line(pool)
         storage = on_pool(f"sqlite:///{path}", pool)
         begin = "BEGIN" if readonly else "BEGIN IMMEDIATE"
         sqlalchemy.event.listen(storage.engine, "begin", lambda connection: connection.exec_driver_sql(begin))
