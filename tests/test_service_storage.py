@@ -1,18 +1,24 @@
-"""The service's storage in trouble: another server commits while it is read, its connection is cut, its file is gone."""
+"""The storage of the service in trouble: commits of others while it is read, a cut connection, a file that is gone."""
 
+import os
+import shutil
 from contextlib import closing
 
 import pytest
 
 pytest.importorskip("fastapi")
-psycopg = pytest.importorskip("psycopg")
+pytest.importorskip("psycopg")
 
+import psycopg
 import sqlalchemy
 from sqlalchemy.exc import OperationalError
-from tests.test_service_asking import SECONDS, asked, opened
+from tests.test_service import serving
+from tests.test_service_asking import FORM, SECONDS, asked, opened
 
 from noregret.tune.service.choosing.live import Wish
+from noregret.tune.service.http.app import application
 from noregret.tune.service.storing import rows
+from noregret.tune.study.study import StudyError
 
 
 def once(live, moment, start, then):
@@ -75,3 +81,49 @@ def test_a_cut_connection_is_replaced_and_said_in_one_line(tmp_path, postgresql,
     assert "Traceback" not in said
     assert "INSERT" not in said
     assert ("a connection was lost" in said) == is_busy
+
+
+def delete(path):
+    path.unlink()
+
+
+def replace(path):
+    shutil.copyfile(path, path.with_name("other"))
+    os.replace(path.with_name("other"), path)
+
+
+def move(path):
+    path.rename(path.with_name("moved.db"))
+
+
+@pytest.mark.parametrize("harm", [delete, replace, move])
+def test_nothing_is_acknowledged_once_the_file_is_gone(tmp_path, harm):
+    studies = opened(tmp_path)
+    path = tmp_path / "s.db"
+    with serving(application(studies)) as client:
+        assert client.post("/studies/s/ask", json={"client": "a"}).status_code == 200
+        harm(path)
+        copies = sorted(file.name for file in tmp_path.glob("s.db.bak*"))
+        for request in ("ask", "trials/0/tell", "trials/0/fail"):
+            answer = client.post(f"/studies/s/{request}", json={"value": 1.0} if "tell" in request else {})
+            assert answer.status_code == 503, request
+        assert client.get("/studies/s/trials").status_code == 503
+        assert client.post("/studies", json=FORM.model_copy(update={"name": "t"}).model_dump()).status_code == 503
+        if harm is not replace:
+            assert not path.exists(), "no empty file is made in its place"
+        with pytest.raises(StudyError, match=r"s\.db: the file was deleted, moved or replaced .* put the file back"):
+            asked(studies["s"], Wish(1))
+    assert sorted(file.name for file in tmp_path.glob("s.db.bak*")) == copies, "no copy of another file"
+
+
+def test_a_file_that_was_put_back_is_used_again(tmp_path):
+    path = tmp_path / "s.db"
+    with closing(opened(tmp_path)) as studies:
+        asked(studies["s"], Wish(1, "a"))
+        move(path)
+        with pytest.raises(StudyError):
+            studies["s"].tell(0, rows.Answer(1.0)).result(SECONDS)
+        path.with_name("moved.db").rename(path)
+        assert studies["s"].tell(0, rows.Answer(2.0)).result(SECONDS) == rows.Answer(2.0)
+    with closing(opened(tmp_path)) as studies:
+        assert [entry.record.value for entry in studies["s"].entries()] == [2.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -16,11 +17,12 @@ from optuna.storages import get_storage
 from noregret.tune.store.checksums import broken_seals
 from noregret.tune.store.databases.database import database_at
 from noregret.tune.store.databases.sqlite import SQLite
-from noregret.tune.store.faults import unreadable
+from noregret.tune.store.faults import explained, unreadable
 from noregret.tune.store.identity import FORM, FORMAT, SELF, study_id
-from noregret.tune.store.patience import OPENING_SECONDS, PATIENCE_SECONDS, patiently
+from noregret.tune.store.patience import OPENING_SECONDS, PATIENCE_SECONDS, TROUBLE, patiently
 from noregret.tune.study.study import Study, StudyError
 
+LOG = logging.getLogger("uvicorn.error")
 RESTORING = "noregret restore STUDY_FILE_WITH_THIS_STORAGE"
 """The command that lists copies."""
 FIND = sqlalchemy.text(
@@ -81,6 +83,8 @@ class Storage:
         self.stop.set()
         try:
             self.where.back_up()
+        except (StudyError, *TROUBLE) as error:
+            LOG.error("no copy was made at the end: %s", explained(error, self.where))
         finally:
             self._using.close()
 

@@ -29,7 +29,8 @@ def on_pool(url: str, pool: Pool, **options: Any) -> RDBStorage:
 def log_in_one_line(pool: Pool) -> None:
     """Log that a connection of this pool was lost without SQLAlchemy's traceback, which shows SQL and parameters."""
     assert pool.logging_name == POOL_NAME
-    pool.logger.addFilter(_one_line)
+    logger: Any = pool.logger
+    logger.addFilter(_one_line)
 
 
 def _one_line(record: logging.LogRecord) -> bool:
