@@ -39,8 +39,9 @@ def serve(url: str, host: str, port: int, token: str | None, rate: float | None,
         )
     with ExitStack() as ending:
         choosers = [ending.enter_context(closing(Chooser())) for _ in range(CHOOSING)]  # first: they inherit nothing
+        fitter = ending.enter_context(closing(Chooser()))
         door = ending.enter_context(_listening(host, port))
-        app = application(Studies(Storage(url, Path.cwd()), lease, choosers), token, rate)
+        app = application(Studies(Storage(url, Path.cwd()), lease, choosers, fitter), token, rate)
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, limit_concurrency=CONNECTIONS
         )

@@ -27,6 +27,7 @@ from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.learning.findings import Findings
 from noregret.tune.service.choosing.choosers import Chooser, Guide, chosen, itself
 from noregret.tune.service.choosing.desk import Desk
+from noregret.tune.service.choosing.fitting import Fitting
 from noregret.tune.service.served import Served, replay_of
 from noregret.tune.service.storing import rows
 from noregret.tune.service.storing.ledger import Entry, Ledger
@@ -100,6 +101,8 @@ class LiveStudy:
         Where answers are laid down.
     chooser : Chooser, optional
         Where it is chosen, if not here.
+    fitting : Fitting
+        The fits that it is chosen by.
     """
 
     def __init__(
@@ -110,13 +113,14 @@ class LiveStudy:
         lease: float,
         pool: Executor,
         telling: Telling,
-        chooser: Chooser | None = None,
+        chooser: Chooser | None,
+        fitting: Fitting,
     ) -> None:
         self.study = study
         bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
         self.constraints = checked_constraints(bounds)
         self._storage, self._ledger, self._led = storage, Ledger(number, study), Guide(replay_of(study), chooser)
-        self._silence, self._lock = Silence(lease), Lock()
+        self._silence, self._lock, self._fitting = Silence(lease), Lock(), fitting
         self._latest: Known | None = None
         self._asking, self._telling = Desk(pool, self._granted, Unavailable), telling
 
@@ -178,14 +182,15 @@ class LiveStudy:
         """Everything that is known now."""
         with self._lock:
             self._storage.patiently(self._read_on)
-            answers, fresh = self._ledger.answers()
+            told = self._ledger.told
+            answers = told + self._ledger.answers(sorted(self._ledger.fresh))
             entries = list(self._ledger.entries.values())
             if (
                 self._latest is None
                 or self._latest.answers != len(answers)
                 or len(self._latest.entries) != len(entries)
             ):
-                optimizer = self._led(answers, itself, settled=len(answers) - len(fresh))
+                optimizer = self._led(answers, itself, settled=len(told))
                 has_value = any(value is not None for _, value, *_ in answers)
                 self._latest = Known(entries, len(answers), has_value, optimizer)
             return self._latest
@@ -240,10 +245,11 @@ class LiveStudy:
         """Choose the new trials that are wanted."""
         if not any(plan.missing > 0 for plan in plans):
             return
-        answers, fresh = self._ledger.answers()
-        pending = [(entry.record.params, entry.context) for entry in self._ledger.outstanding()]
+        told, fresh = self._ledger.told, sorted(self._ledger.fresh)
+        fresh, fits = self._fitting.ready(told, fresh, self._ledger.answers(fresh))
+        pending = [(entry.record.params, entry.context) for entry in self._ledger.unknown(fresh)]
         contexts = [plan.wish.context for plan in plans for _ in range(plan.missing)]
-        found = iter(self._led(answers, partial(chosen, pending, contexts)))
+        found = iter(self._led(told + self._ledger.answers(fresh), partial(chosen, pending, contexts), fits=fits))
         for plan in plans:
             while plan.missing > 0:
                 plan.proposals.append(Proposal(next(found), fresh, _holder(plan.wish), plan.wish.context))
