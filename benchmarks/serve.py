@@ -52,9 +52,18 @@ class Served:
     """A server as a process of its own, which can be killed and started again on the same port.
 
     It is forked off a process that has imported everything already, so that a start takes no longer than it must.
+
+    Parameters
+    ----------
+    place : Path
+        The folder that it runs in.
+    storage : str
+        Where its studies are.
+    errors : file, optional
+        Where its standard error goes.
     """
 
-    def __init__(self, place: Path, port: int = 0) -> None:
+    def __init__(self, place: Path, storage: str = "sqlite:///studies.db", errors: Any = None) -> None:
         command = [sys.executable, "-m", "benchmarks.serve", "launch"]
         folders = os.pathsep.join(map(os.path.abspath, ["", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]))
         self._launcher = subprocess.Popen(
@@ -62,17 +71,18 @@ class Served:
             cwd=place,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=errors,
             text=True,
             env=os.environ | {"PYTHONPATH": folders},
         )
-        self.port, self.pid = port, 0
+        self.port, self.pid, self._storage = 0, 0, storage
         self.start()
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
         assert self._launcher.stdin
         assert self._launcher.stdout
-        self._launcher.stdin.write(f"{self.port}\n")
+        self._launcher.stdin.write(f"{self.port} {self._storage}\n")
         self._launcher.stdin.flush()
         pid = port = None
         while pid is None or port is None:
@@ -117,12 +127,12 @@ class Client:
     def __init__(self, port: Callable[[], int]) -> None:
         self._port, self._line = port, None
 
-    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def call(self, method: str, path: str, body: Any = None, headers: Any = None) -> tuple[int, Any]:
         """Status and content of an answer."""
         line = self._line = self._line or HTTPConnection("127.0.0.1", self._port(), timeout=120)
         try:
             sent = None if body is None else json.dumps(body)
-            line.request(method, path, sent, {"Content-Type": "application/json"})
+            line.request(method, path, sent, {"Content-Type": "application/json", **(headers or {})})
             answer = line.getresponse()
             return answer.status, json.loads(answer.read())
         except (OSError, HTTPException):
@@ -411,7 +421,7 @@ def _judge(server: Served, tally: Tally) -> None:
 
 
 def launch(args: argparse.Namespace) -> None:
-    """Fork a server for each port that is read, and say its process's number."""
+    """Fork a server for each line with a port and a storage, and print the number of its process."""
     import_module("noregret.tune.service.running")
     with folder() as place:  # whoever has used a study has imported everything
         studies = Studies(Storage("sqlite:///studies.db", place), 3600.0)
@@ -423,7 +433,8 @@ def launch(args: argparse.Namespace) -> None:
         child = os.fork()
         if not child:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os._exit(cli.main(["serve", "--port", line.strip()]))
+            port, storage = line.split()
+            os._exit(cli.main(["serve", "--port", port, "--storage", storage]))
         print(child, flush=True)
 
 

@@ -61,6 +61,7 @@ def recomputed(live):
 
 def test_suggestions_that_know_of_less_can_be_computed_again(tmp_path, processes, monkeypatch):
     monkeypatch.setattr(fitting, "WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(fitting, "BEHIND", 8)
     ready, behind = fitting.Fitting.ready, []
 
     def counting(self, told, fresh, new):

@@ -18,7 +18,7 @@ from noregret.tune.service.served import Served, replay_of
 WAIT_SECONDS = 0.2
 """How long the first ask that needs a fit waits for it. A client that is alone is then asked questions that know of its
 last answer, unless the fit takes longer."""
-BEHIND, BEHIND_PART = 16, 0.25
+BEHIND, BEHIND_PART = 32, 0.25
 """How many answers, or what part of those known, a suggestion may not know of. An ask that would miss more waits for
 the fit: clients that answer faster than fits are made would otherwise leave the model behind for good."""
 
