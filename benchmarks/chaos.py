@@ -1,9 +1,11 @@
-"""A campaign against ``noregret tune``: everything that can go wrong does, and what is lost is counted.
+"""A campaign against ``noregret tune`` and ``noregret serve``: what can go wrong does, and what is lost is counted.
 
 ``python -m benchmarks.chaos --kills 1000 --seconds 900`` kills workers, commands and keepers at random, on SQLite and
-on PostgreSQL (if it is installed), restarts, kills and stops the server, fills the disk, steps the clock, and cuts,
-flips, deletes and replaces files. It ends by itself, after so many kills or seconds, uses loopback only, and prints a
-table: how often each thing was done, how many results were acknowledged, how many of these were lost or count twice.
+on PostgreSQL (if it is installed), restarts, kills and stops the database server, fills the disk, steps the clock, and
+cuts, flips, deletes and replaces files. It kills three servers on one storage while clients send each request several
+times at once, beside hundreds of idle connections and requests from pages of another origin. It ends by itself, after
+so many kills or seconds, uses loopback only, and prints a table: how often each thing was done, how many results were
+acknowledged, how many of these were lost or count twice.
 """
 
 from __future__ import annotations
@@ -19,14 +21,19 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
+from socket import create_connection
+from threading import Event
 from typing import Any
 
 from tests.server import Server, program
 
+from benchmarks.serve import SPACE, Client, Served
 from noregret import cli
 from noregret.tune.store.databases.copies import copies
 from noregret.tune.store.databases.database import database
@@ -52,6 +59,10 @@ high = 7
 """
 KILLS_PER_STUDY = 25
 WORKERS = 2
+SERVERS, KEYS, SENT, IDLE = 3, 2, 4, 200
+"""Servers on one storage; client keys; how often each request is sent at once; idle connections to each server."""
+FOREIGN = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
+"""The headers by which a browser says that a page of another origin sends a request."""
 
 
 @dataclass
@@ -289,6 +300,124 @@ def _results(records: list[Record]) -> list[tuple[object, ...]]:
     return [(record.number, record.params, record.state, record.value) for record in records]
 
 
+class Servers:
+    """Several servers on one storage, and clients that send every request to several of them at once."""
+
+    def __init__(self, folder: Path, storage: str, tally: Tally, ending: ExitStack) -> None:
+        self.folder, self.storage, self.tally = folder, storage, tally
+        self.errors = ending.enter_context(open(folder / "server-errors", "w"))  # noqa: SIM115
+        self.pool = ending.enter_context(ThreadPoolExecutor(KEYS * SENT))
+        self.running = [Served(folder, storage, self.errors) for _ in range(SERVERS)]
+        for server in self.running:
+            ending.callback(server.close)
+        self.told: dict[int, float] = {}
+        for name in ("shared", "quiet"):
+            self.sent("POST", "/studies", {"name": name, "space": SPACE})
+        self.sent("POST", "/studies/quiet/ask", {})
+
+    def sent(self, method: str, path: str, body: Any = None) -> Any:
+        """The content of the answer of the first server that gives one."""
+        found = [content for status, content in self._answers([(method, path, body)] * SERVERS) if status < 300]
+        return found[0] if found else None
+
+    def _answers(self, requests: Sequence[tuple[str, str, Any]]) -> list[tuple[int, Any]]:
+        """Status and content of each answer; a connection that breaks gives none."""
+        place = self.folder.name
+
+        def call(number: int) -> tuple[int, Any] | None:
+            client = Client(lambda: self.running[number % SERVERS].port)
+            try:
+                status, content = client.call(*requests[number])
+            except (OSError, HTTPException):
+                return None
+            finally:
+                client.close()
+            if status not in (200, 201, 503):
+                self.tally.unsaid.append(f"{place}: {requests[number]} was answered {status}: {content}")
+            return status, content
+
+        return [answer for answer in self.pool.map(call, range(len(requests))) if answer]
+
+    def work(self, key: str, is_over: Event) -> None:
+        """Ask with one key and tell, every request sent several times at once, until it is over."""
+        while not is_over.is_set():
+            asked = self._answers([("POST", "/studies/shared/ask", {"client": key})] * SENT)
+            trials = {content["trials"][0]["id"] for status, content in asked if status == 200}
+            if len(trials) > 1:
+                self.tally.twice.append(f"{self.folder.name}: {key} got trials {sorted(trials)} at once")
+            self.tally.tried["asks of one key at once"] += 1
+            for number in trials:
+                value = random.Random(number).random()  # the same one if it is told again
+                body = ("POST", f"/studies/shared/trials/{number}/tell", {"value": value})
+                if any(status == 200 for status, _ in self._answers([body] * SENT)):
+                    self.told[number] = value
+
+    def foreign(self) -> None:
+        """Requests of a page of another origin are refused and change nothing."""
+        before = self.sent("GET", "/studies/quiet/trials")
+        for path in ("ask", "trials/0/fail", "trials/0/tell"):
+            client = Client(lambda: self.running[0].port)
+            with suppress(OSError, HTTPException):
+                status, _ = client.call(
+                    "POST", f"/studies/quiet/{path}", {"value": 1.0} if "tell" in path else {}, FOREIGN
+                )
+                self.tally.tried["requests of a foreign origin"] += 1
+                if status != 403:
+                    self.tally.unsaid.append(f"{self.folder.name}: {path} of a foreign origin was answered {status}")
+            client.close()
+        after = self.sent("GET", "/studies/quiet/trials")
+        if before and after and before != after:
+            self.tally.unsaid.append(f"{self.folder.name}: a foreign origin changed {before} to {after}")
+
+    def idle(self, ending: ExitStack) -> None:
+        """Open connections that send nothing."""
+        for server in self.running:
+            for _ in range(IDLE):
+                with suppress(OSError):
+                    ending.enter_context(create_connection(("127.0.0.1", server.port), 5))
+                    self.tally.tried["idle connections"] += 1
+
+    def judge(self) -> None:
+        """Compare what was acknowledged with what is stored."""
+        place, trials = self.folder.name, self.sent("GET", "/studies/shared/trials")["trials"]
+        kept = {trial["id"]: trial["value"] for trial in trials}
+        if sorted(kept) != list(range(len(trials))):
+            self.tally.twice.append(f"{place}: trials {[trial['id'] for trial in trials]}")
+        self.tally.lost += [f"{place}: trial {number}" for number, value in self.told.items() if kept[number] != value]
+        self.tally.acknowledged += len(self.told)
+        said = (self.folder / "server-errors").read_text()
+        self.tally.unsaid += [f"{place}: {line}" for line in said.splitlines() if "Traceback" in line or "[SQL" in line]
+
+
+def storm(folder: Path, storage: str, kills: int, rng: random.Random, tally: Tally) -> None:
+    """Kill servers that work on one storage, with everything else beside it."""
+    is_over, name = Event(), "PostgreSQL" if storage.startswith("postgresql") else "SQLite"
+    with ExitStack() as ending:
+        servers = Servers(folder, storage, tally, ending)
+        clients = ending.enter_context(ThreadPoolExecutor(KEYS))
+        working = [clients.submit(servers.work, f"key{number}", is_over) for number in range(KEYS)]
+        try:
+            servers.foreign()
+            for turn in range(kills):
+                with ExitStack() as idling:
+                    if turn % 8 == 0:
+                        servers.idle(idling)
+                    enough, latest = len(servers.told) + rng.randrange(1, 4), time.monotonic() + 20
+                    while len(servers.told) < enough and time.monotonic() < latest:
+                        time.sleep(rng.uniform(0.0, 0.05))
+                    if len(servers.told) < enough:
+                        tally.unsaid.append(f"{folder.name}: no answer was acknowledged in 20 s")
+                    victim = rng.choice(servers.running)
+                    victim.kill()
+                    victim.start()
+                tally.tried[f"kill -9 of a server, {name}"] += 1
+        finally:
+            is_over.set()
+        for each in working:
+            each.result()
+        servers.judge()
+
+
 def campaign(kills: int, seconds: float, seed: int) -> Tally:
     """Harm studies until there were so many kills, or the time is up."""
     rng, tally, deadline = random.Random(seed), Tally(), time.monotonic() + seconds
@@ -305,6 +434,10 @@ def campaign(kills: int, seconds: float, seed: int) -> Tally:
                 judge(workers, workers.finish(), tally)
                 if name == "sqlite":
                     damage(workers, rng, tally)
+                served = folder / f"{place.name}-served"
+                served.mkdir()
+                url = server.new_database() if server and name == "postgresql" else "sqlite:///studies.db"
+                storm(served, url, min(left, KILLS_PER_STUDY) // 2, rng, tally)
     finally:
         if server:
             server.stop()

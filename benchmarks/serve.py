@@ -1,7 +1,8 @@
 """How many ask-and-tell round trips a second ``noregret serve`` takes, and what it loses when it is killed.
 
 ``python -m benchmarks.serve load`` runs 50 clients on 10 studies up to 200 trials each: round trips a second, and the
-time of one, half of them and 99 of 100 below it; with ``--pace 100``, at that many a second. ``growth`` compares a
+time of one, half of them and 99 of 100 below it; with ``--pace 100``, at that many a second; with ``--pause 0.3``, each
+client measures for that long between ask and tell. ``growth`` compares a
 study with 10,000 trials with one that has 200, in the same run. ``soak --seconds 600`` lets clients work on studies of
 bounded length and prints memory and open files of the server at the start and the end. ``kills --kills 1000`` kills
 three servers at random, for ``--seconds`` at most, and counts what was acknowledged and is lost or counted twice.
@@ -29,7 +30,7 @@ from http.client import HTTPConnection, HTTPException
 from importlib import import_module
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,9 +52,18 @@ class Served:
     """A server as a process of its own, which can be killed and started again on the same port.
 
     It is forked off a process that has imported everything already, so that a start takes no longer than it must.
+
+    Parameters
+    ----------
+    place : Path
+        The folder that it runs in.
+    storage : str
+        Where its studies are.
+    errors : file, optional
+        Where its standard error goes.
     """
 
-    def __init__(self, place: Path, port: int = 0) -> None:
+    def __init__(self, place: Path, storage: str = "sqlite:///studies.db", errors: Any = None) -> None:
         command = [sys.executable, "-m", "benchmarks.serve", "launch"]
         folders = os.pathsep.join(map(os.path.abspath, ["", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]))
         self._launcher = subprocess.Popen(
@@ -61,17 +71,18 @@ class Served:
             cwd=place,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=errors,
             text=True,
             env=os.environ | {"PYTHONPATH": folders},
         )
-        self.port, self.pid = port, 0
+        self.port, self.pid, self._storage = 0, 0, storage
         self.start()
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
         assert self._launcher.stdin
         assert self._launcher.stdout
-        self._launcher.stdin.write(f"{self.port}\n")
+        self._launcher.stdin.write(f"{self.port} {self._storage}\n")
         self._launcher.stdin.flush()
         pid = port = None
         while pid is None or port is None:
@@ -116,12 +127,12 @@ class Client:
     def __init__(self, port: Callable[[], int]) -> None:
         self._port, self._line = port, None
 
-    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def call(self, method: str, path: str, body: Any = None, headers: Any = None) -> tuple[int, Any]:
         """Status and content of an answer."""
         line = self._line = self._line or HTTPConnection("127.0.0.1", self._port(), timeout=120)
         try:
             sent = None if body is None else json.dumps(body)
-            line.request(method, path, sent, {"Content-Type": "application/json"})
+            line.request(method, path, sent, {"Content-Type": "application/json", **(headers or {})})
             answer = line.getresponse()
             return answer.status, json.loads(answer.read())
         except (OSError, HTTPException):
@@ -155,16 +166,30 @@ def measured(params: dict[str, Any], rng: random.Random) -> float:
     return float((params["x"] - 0.3) ** 2 + (params["y"] - 0.6) ** 2 + shift + 0.05 * rng.gauss(0, 1))
 
 
-def round_trip(client: Client, study: str, rng: random.Random) -> float:
-    """Ask and tell once; the seconds it took."""
+class Trip(NamedTuple):
+    """The seconds that a client waited for the answer to an ask, and to a tell."""
+
+    ask: float
+    tell: float
+
+    @property
+    def both(self) -> float:
+        return self.ask + self.tell
+
+
+def round_trip(client: Client, study: str, rng: random.Random, pause: float = 0.0) -> Trip:
+    """Ask, measure for ``pause`` seconds, and tell."""
     begun = time.perf_counter()
     status, asked = client.call("POST", f"/studies/{study}/ask", {})
+    asking = time.perf_counter() - begun
     assert status == 200, asked
     (trial,) = asked["trials"]
     value = measured(trial["params"], rng)
+    time.sleep(pause)
+    begun = time.perf_counter()
     status, told = client.call("POST", f"/studies/{study}/trials/{trial['id']}/tell", {"value": value})
     assert status == 200, told
-    return time.perf_counter() - begun
+    return Trip(asking, time.perf_counter() - begun)
 
 
 def together(work: Callable[[int], None], count: int) -> float:
@@ -178,32 +203,34 @@ def together(work: Callable[[int], None], count: int) -> float:
     return time.perf_counter() - begun
 
 
-def figures(times: list[float], seconds: float, cpu: float = 0.0) -> str:
-    half, most = np.percentile(times, [50, 99]) * 1000
-    rate, cost = len(times) / seconds, 1000 * cpu / len(times)
-    shown = f"{len(times):>6} round trips  {rate:>6.1f} a second  p50 {half:>6.1f} ms  p99 {most:>7.1f} ms"
-    return f"{shown}  processor {cost:>5.1f} ms each" if cpu else shown
+def figures(trips: list[Trip], seconds: float, cpu: float = 0.0) -> str:
+    half, most = np.percentile([trip.both for trip in trips], [50, 99]) * 1000
+    asking = np.percentile([trip.ask for trip in trips], 99) * 1000
+    rate, cost = len(trips) / seconds, 1000 * cpu / len(trips)
+    shown = f"{len(trips):>6} round trips  {rate:>6.1f} a second  p50 {half:>6.1f} ms  p99 {most:>7.1f} ms"
+    shown += f"  p99 of ask {asking:>7.1f} ms"
+    return f"{shown}  processor {cost:>5.1f} ms each  load {os.getloadavg()[0]:.1f}" if cpu else shown
 
 
 def worked(
-    server: Served, studies: list[str], clients: int, trials: int, pace: float = math.inf
-) -> tuple[list[float], float, float]:
-    """The time of each round trip, of all, and of the server's processor, for so many trials in each study.
+    server: Served, studies: list[str], clients: int, trials: int, pace: float = math.inf, pause: float = 0.0
+) -> tuple[list[Trip], float, float]:
+    """Each round trip, the seconds of all, and those of the server's processor, for so many trials in each study.
 
     All clients together begin at most ``pace`` round trips a second; without a pace, each begins one after the other.
     """
-    times: list[float] = []
+    trips: list[Trip] = []
     before, begun = server.cpu(), time.monotonic()
 
     def work(number: int) -> None:
         client, rng = Client(lambda: server.port), random.Random(number)
         for turn in range(trials * len(studies) // clients):
             time.sleep(max(begun + (number + turn * clients) / pace - time.monotonic(), 0.0))
-            times.append(round_trip(client, studies[number % len(studies)], rng))
+            trips.append(round_trip(client, studies[number % len(studies)], rng, pause))
         client.close()
 
     seconds = together(work, clients)
-    return times, seconds, server.cpu() - before
+    return trips, seconds, server.cpu() - before
 
 
 def made(server: Served, names: list[str]) -> list[str]:
@@ -219,9 +246,9 @@ def load(args: argparse.Namespace) -> None:
     with folder() as place, served(place) as server:
         studies = made(server, [f"study{number}" for number in range(args.studies)])
         for before in range(0, args.trials, args.trials // 4):
-            found = worked(server, studies, args.clients, args.trials // 4, args.pace)
+            found = worked(server, studies, args.clients, args.trials // 4, args.pace, args.pause)
             print(f"trials {before:>4} to {before + args.trials // 4:>4} of each study:", figures(*found), flush=True)
-        found = worked(server, studies, args.clients, max(args.trials // 4, 1), args.pace)
+        found = worked(server, studies, args.clients, max(args.trials // 4, 1), args.pace, args.pause)
         print(f"at {args.trials} trials a study:    ", figures(*found))
 
 
@@ -230,16 +257,19 @@ def growth(args: argparse.Namespace) -> None:
         fill(place, {"short": 200, "long": args.trials})
         with served(place) as server:
             client, rng = Client(lambda: server.port), random.Random(0)
-            times: dict[str, list[float]] = {"short": [], "long": []}
+            times: dict[str, list[Trip]] = {"short": [], "long": []}
             for study in times:
-                print(f"{study:>6}: the first round trip after a start took {round_trip(client, study, rng):.2f} s")
+                print(
+                    f"{study:>6}: the first round trip after a start took {round_trip(client, study, rng).both:.2f} s"
+                )
             for _ in range(args.rounds):  # in turn, so that both meet the same machine
                 for study, its in times.items():
                     its.append(round_trip(client, study, rng))
             client.close()
     for study, its in times.items():
-        print(f"{study:>6}:", figures(its, sum(its)))
-    ratios = [np.mean(times["long"]) / np.mean(times["short"]), np.median(times["long"]) / np.median(times["short"])]
+        print(f"{study:>6}:", figures(its, sum(trip.both for trip in its)))
+    long, short = ([trip.both for trip in times[study]] for study in ("long", "short"))
+    ratios = [np.mean(long) / np.mean(short), np.median(long) / np.median(short)]
     print("ratio of the means {:.2f}, of the medians {:.2f}".format(*ratios))
 
 
@@ -391,7 +421,7 @@ def _judge(server: Served, tally: Tally) -> None:
 
 
 def launch(args: argparse.Namespace) -> None:
-    """Fork a server for each port that is read, and say its process's number."""
+    """Fork a server for each line with a port and a storage, and print the number of its process."""
     import_module("noregret.tune.service.running")
     with folder() as place:  # whoever has used a study has imported everything
         studies = Studies(Storage("sqlite:///studies.db", place), 3600.0)
@@ -403,7 +433,8 @@ def launch(args: argparse.Namespace) -> None:
         child = os.fork()
         if not child:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os._exit(cli.main(["serve", "--port", line.strip()]))
+            port, storage = line.split()
+            os._exit(cli.main(["serve", "--port", port, "--storage", storage]))
         print(child, flush=True)
 
 
@@ -418,6 +449,7 @@ def main() -> None:
         command.add_argument("--studies", type=int, default=10)
         command.add_argument("--trials", type=int, default={"growth": 10_000, "soak": 50}.get(name, 200))
         command.add_argument("--pace", type=float, default=math.inf, help="round trips a second that clients begin")
+        command.add_argument("--pause", type=float, default=0.0, help="seconds that a client measures for")
         command.add_argument("--rounds", type=int, default=100)
         command.add_argument("--seconds", type=float, default=600.0)
         command.add_argument("--kills", type=int, default=1000)

@@ -549,3 +549,13 @@ def test_what_a_branch_does_is_shown_at_the_best_of_the_other_branch(file_study)
     assert effects["model"].values == ("line", "forest")
     assert effects["model"].estimate[0] > effects["model"].estimate[1] + 1
     assert effects["depth"].values == (2, 4, 6, 8)
+
+
+def test_nothing_is_acknowledged_once_the_file_is_gone(file_study, tmp_path):
+    store = Store(file_study)
+    claimed = store.claim(suggest).trial
+    (tmp_path / "s.db").unlink()
+    for call in (lambda: store.tell(claimed.number, done(1.0)), lambda: store.claim(suggest), store.close):
+        with pytest.raises(StudyError, match=r"s\.db: the file was deleted, moved or replaced"):
+            call()
+    assert not (tmp_path / "s.db").exists()

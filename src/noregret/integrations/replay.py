@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import astuple, dataclass, field
 from functools import partial
@@ -14,8 +14,13 @@ import numpy as np
 
 from noregret.optimizer.calibration import Calibrated, Calibration
 from noregret.optimizer.checking import Goal
+from noregret.optimizer.drifting.fits import fitted_from
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.optimizer import Optimizer
+from noregret.optimizer.spaces.contexts import checked_contexts
+
+Fits = Mapping[bytes, Calibrated]
+"""Fits by the digest of the evidence that they were made from."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +36,22 @@ class Remembering(Calibration):
 
     def calibrated(self, evidence: Evidence) -> Calibrated:
         key = sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in astuple(evidence))).digest()
-        self._kept[key] = found = self._kept.pop(key, None) or super().calibrated(evidence)
-        while len(self._kept) > self.remembered:
-            del self._kept[next(iter(self._kept))]  # the one that was used longest ago
+        found = self._kept.get(key) or super().calibrated(evidence)
+        self.remember({key: found})
         return found
+
+    @property
+    def fits(self) -> Fits:
+        """The fits that are kept."""
+        return dict(self._kept)
+
+    def remember(self, fits: Fits) -> None:
+        """Keep fits that were made elsewhere, in place of those that were used longest ago."""
+        for key, found in fits.items():
+            self._kept.pop(key, None)
+            self._kept[key] = found
+        while len(self._kept) > self.remembered:
+            del self._kept[next(iter(self._kept))]
 
 
 Answer = tuple[Any, float | None, *tuple[Any, ...]]
@@ -79,6 +96,22 @@ class Replay:
         for params in pending:
             optimizer.expect(params)
         return optimizer
+
+    def remember(self, fits: Fits) -> None:
+        """Use fits that a replay of the same study has made in another process."""
+        self._calibration.remember(fits)
+
+    def fitted_from(self, answers: Sequence[Answer]) -> int:
+        """Number of the first answers that the fit for the next question is made from; 0 if no fit is needed.
+
+        It is known without fitting, but only where there is no drift.
+        """
+        if not self._is_fit_needed(answers):
+            return 0
+        values = (number for number, (_, value, *_) in enumerate(answers, 1) if value is not None)
+        _, usable = next(values), next(values)
+        whole = checked_contexts(self._optimizer.space, self._optimizer.context).whole
+        return fitted_from(len(answers), usable, whole, self._calibration)
 
     def _begin(self) -> None:
         space, goal, seed = self._arguments

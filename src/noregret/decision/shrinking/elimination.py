@@ -10,12 +10,8 @@ import numpy as np
 from noregret.belief.box import Box
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Model, Posterior, Rng
-<<<<<<< HEAD
-from noregret.decision.arms import among, remaining
-=======
 from noregret.belief.schedule import Schedule, convert_numbers
-from noregret.decision.arms import located, remaining
->>>>>>> http
+from noregret.decision.arms import among, remaining
 from noregret.decision.designs import Design, Doubling, Lengths, left_before
 from noregret.decision.loops import Play, Pull
 from noregret.decision.shrinking.box import ShrinkingBox

@@ -12,6 +12,7 @@ from noregret.optimizer.calibration import Calibrated, Calibration
 from noregret.optimizer.drifting.pace import Drift, renewal
 from noregret.optimizer.drifting.watch import Watch
 from noregret.optimizer.history import History
+from noregret.optimizer.spaces.space import Space
 
 LOG = logging.getLogger("noregret")
 
@@ -42,7 +43,7 @@ class Fits:
         """The fit to the arrivals up to the last milestone, or since f was last found to change."""
         arrivals, calibration = len(self._history.arrivals), self._calibration
         first = max(calibration.first(self._history.space), self._history.usable)
-        at = milestone(arrivals, first, *calibration.refit)
+        at = fitted_from(arrivals, self._history.usable, self._history.space, calibration)
         if self._watch is not None:
             asked_at = max(at, milestone(arrivals, first, *calibration.ask_pace))
             moving = self._watch.moving(asked_at, partial(self._if_still, at))
@@ -59,6 +60,22 @@ class Fits:
             fit = self._still[1].fit
             LOG.debug("fitted after %d answers: noise %.3g, lengthscales %s", stop, fit.noise, fit.lengthscales)
         return self._still[1]
+
+
+def fitted_from(arrivals: int, usable: int, space: Space, calibration: Calibration) -> int:
+    """Number of the first arrivals that the fit is made from, if f does not change.
+
+    Parameters
+    ----------
+    arrivals : int
+        Number of all arrivals.
+    usable : int
+        Number of arrivals up to the second value.
+    space : Space
+        The space together with its contexts.
+    calibration : Calibration
+    """
+    return milestone(arrivals, max(calibration.first(space), usable), *calibration.refit)
 
 
 @lru_cache(maxsize=16)

@@ -36,8 +36,9 @@ def serve(url: str, host: str, port: int, token: str | None, rate: float | None,
         )
     with ExitStack() as ending:
         choosers = [ending.enter_context(closing(Chooser())) for _ in range(CHOOSING)]  # first: they inherit nothing
+        fitter = ending.enter_context(closing(Chooser()))
         door = ending.enter_context(_listening(host, port))
-        app = application(Studies(Storage(url, Path.cwd()), lease, choosers), token, rate)
+        app = application(Studies(Storage(url, Path.cwd()), lease, choosers, fitter), token, rate)
         say(
             f"{_address(host, door)}  (end with Ctrl-C)",
             f"studies are in {printable(without_password(url))}; {_who(host, token)}",

@@ -28,8 +28,20 @@ TROUBLE = (OptunaError, sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError, 
 T = TypeVar("T")
 
 
+class Unavailable(StudyError):
+    """The storage could not be used for as long as a call tries again."""
+
+
 def patiently(call: Callable[[], T], where: Database, stop: Event, seconds: float = PATIENCE_SECONDS) -> T:
-    """Try again, in longer and longer intervals, where trouble may pass; StudyError if it stays, or ``stop`` is set."""
+    """Call, and call again at growing intervals while the error may pass.
+
+    Raises
+    ------
+    StudyError
+        If the error will not pass.
+    Unavailable
+        If it has not passed after ``seconds``, or ``stop`` is set.
+    """
     deadline, pause = monotonic() + seconds, 0.05
     while True:
         try:
@@ -37,8 +49,11 @@ def patiently(call: Callable[[], T], where: Database, stop: Event, seconds: floa
         except (UpdateFinishedTrialError, StudyError):
             raise
         except TROUBLE as error:
+            explanation = explained(error, where)
+            if not passing(error):
+                raise explanation from error
             wait = random.uniform(pause / 2, pause)  # so that many workers do not come back all at once
-            if not passing(error) or monotonic() + wait > deadline or stop.wait(wait):
-                raise explained(error, where) from error
-            LOG.info("%s; trying again", explained(error, where))
+            if monotonic() + wait > deadline or stop.wait(wait):
+                raise Unavailable(str(explanation)) from error
+            LOG.info("%s; trying again", explanation)
             pause = min(2 * pause, 2.0)

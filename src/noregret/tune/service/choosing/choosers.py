@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 from noregret.belief.numerics.threads import one_thread
-from noregret.integrations.replay import Answer, Replay
+from noregret.integrations.replay import Answer, Fits, Remembering, Replay
 from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.study.study import Params
 
@@ -28,6 +28,7 @@ T = TypeVar("T")
 Measured = tuple[Params, Params | None]
 """Params, and the context that they are measured in."""
 
+NO_FITS: Fits = {}
 NUMBERS = count()
 """What studies are called in choosers."""
 
@@ -50,6 +51,8 @@ class Request(NamedTuple):
     """How many of all will stay the first, None if all will."""
     then: Callable[[Optimizer], Any]
     """What is asked of the optimizer."""
+    fits: Fits
+    """Fits that were made for this study in another process."""
     gone: Sequence[int]
     """Studies that nobody will ask about again."""
 
@@ -111,7 +114,13 @@ class Guide:
         if chooser is not None:
             weakref.finalize(self, chooser.forget, self._study)
 
-    def __call__(self, answers: Sequence[Answer], then: Callable[[Optimizer], T], settled: int | None = None) -> T:
+    def __call__(
+        self,
+        answers: Sequence[Answer],
+        then: Callable[[Optimizer], T],
+        settled: int | None = None,
+        fits: Fits = NO_FITS,
+    ) -> T:
         """What a function says about an optimizer that is told these answers.
 
         Parameters
@@ -120,21 +129,29 @@ class Guide:
             As `Replay` takes them.
         then : callable Optimizer -> anything
             It and what it gives travel between processes.
+        fits : Fits
+            Fits that need not be made, as `made_fits` gives them.
         """
+        self._replay.remember(fits)
         if self._chooser is not None:
             try:
-                return self._asked(self._chooser, answers, then, settled)
+                return self._asked(self._chooser, answers, then, settled, fits)
             except ChooserLost:
                 LOG.warning("a process that chooses what to measure has ended: the server does so itself")
                 self._chooser = None
         return then(self._replay(answers, settled=settled))
 
     def _asked(
-        self, chooser: Chooser, answers: Sequence[Answer], then: Callable[[Optimizer], T], settled: int | None
+        self,
+        chooser: Chooser,
+        answers: Sequence[Answer],
+        then: Callable[[Optimizer], T],
+        settled: int | None,
+        fits: Fits,
     ) -> T:
         start, replay = (0, self._replay) if self._sent is None else (_shared(self._sent, answers), None)
         self._sent = None
-        found: T = chooser.ask(Request(self._study, replay, start, answers[start:], settled, then, ()))
+        found: T = chooser.ask(Request(self._study, replay, start, answers[start:], settled, then, fits, ()))
         self._sent = list(answers)
         return found
 
@@ -172,6 +189,7 @@ def _replied(studies: dict[int, _Led], request: Request) -> Reply:
             assert request.replay is not None
             led = studies[request.study] = _Led(request.replay, [])
         led.answers[request.start :] = request.answers
+        led.replay.remember(request.fits)
         return Reply(request.then(led.replay(led.answers, settled=request.settled)))
     except Exception as error:  # who asked must know, whatever it is
         return Reply(error=error)
@@ -189,6 +207,12 @@ def _send(line: Connection, reply: Reply) -> None:
 def itself(optimizer: Optimizer) -> Optimizer:
     """The optimizer, to be asked here."""
     return optimizer
+
+
+def made_fits(optimizer: Optimizer) -> Fits:
+    """The fits that an optimizer of a `Replay` needs for its next question."""
+    assert isinstance(optimizer.calibration, Remembering)
+    return optimizer.calibration.fits
 
 
 def chosen(pending: Sequence[Measured], contexts: Sequence[Params | None], optimizer: Optimizer) -> list[Params]:

@@ -19,11 +19,20 @@ class Desk(Generic[Asked, Answered]):
     pool : Executor
         Whose threads do the work: one lot at a time, and between two lots whatever else the pool has to do.
     work : callable
-        Gives an answer to each of some requests; what it raises instead is raised at all who asked.
+        Gives an answer to each of some requests. If it raises an exception, the requests are worked on one by one, and
+        each gets its own answer or exception.
+    for_all : exception type
+        An exception of this type concerns all requests alike, and trying them one by one would only take longer.
     """
 
-    def __init__(self, pool: Executor, work: Callable[[Sequence[Asked]], Sequence[Answered]]) -> None:
+    def __init__(
+        self,
+        pool: Executor,
+        work: Callable[[Sequence[Asked]], Sequence[Answered]],
+        for_all: type[BaseException] | tuple[type[BaseException], ...] = (),
+    ) -> None:
         self._pool, self._work, self._lock = pool, work, Lock()
+        self._for_all = for_all
         self._waiting: list[tuple[Asked, Future[Answered]]] = []
         self._is_busy = False
 
@@ -51,6 +60,10 @@ class Desk(Generic[Asked, Answered]):
         try:
             found = self._work([asked for asked, _ in lot]) if lot else []
         except BaseException as error:  # who asked must know, whatever it is
+            if len(lot) > 1 and not isinstance(error, self._for_all):
+                for one in lot:
+                    self._answer([one])
+                return
             for _, answer in lot:
                 answer.set_exception(error)
         else:

@@ -7,9 +7,11 @@ and knows of it.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -25,13 +27,19 @@ from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.learning.findings import Findings
 from noregret.tune.service.choosing.choosers import Chooser, Guide, chosen, itself
 from noregret.tune.service.choosing.desk import Desk
+from noregret.tune.service.choosing.fitting import Fitting
 from noregret.tune.service.served import Served, replay_of
 from noregret.tune.service.storing import rows
 from noregret.tune.service.storing.ledger import Entry, Ledger
 from noregret.tune.service.storing.rows import Answer, Made, Proposal, Told
 from noregret.tune.service.storing.storage import Storage
 from noregret.tune.store.holder import Silence
+from noregret.tune.store.patience import Unavailable
 from noregret.tune.study.study import Params
+
+ATTEMPTS = 50
+"""How often trials are chosen again because another server was faster. With three servers that are equally fast, one
+in 10^9 requests is not granted by then."""
 
 
 class Known(NamedTuple):
@@ -44,7 +52,7 @@ class Known(NamedTuple):
 
 
 class Overtaken(Exception):
-    """Another server has changed what a choice was made from."""
+    """Another server has changed the trials that a choice was made from."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,8 @@ class LiveStudy:
         Where answers are laid down.
     chooser : Chooser, optional
         Where it is chosen, if not here.
+    fitting : Fitting
+        The fits that it is chosen by.
     """
 
     def __init__(
@@ -103,20 +113,22 @@ class LiveStudy:
         lease: float,
         pool: Executor,
         telling: Telling,
-        chooser: Chooser | None = None,
+        chooser: Chooser | None,
+        fitting: Fitting,
     ) -> None:
         self.study = study
         bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
         self.constraints = checked_constraints(bounds)
         self._storage, self._ledger, self._led = storage, Ledger(number, study), Guide(replay_of(study), chooser)
-        self._silence, self._lock = Silence(lease), Lock()
+        self._silence, self._lock, self._fitting = Silence(lease), Lock(), fitting
         self._latest: Known | None = None
-        self._asking, self._telling = Desk(pool, self._granted), telling
+        self._asking, self._telling = Desk(pool, self._granted, Unavailable), telling
 
     def ask(self, wish: Wish) -> Future[Granted]:
         """Trials to measure, as ids and params: first those that the client has, then lost ones, then new ones.
 
-        Wishes that wait for the same study are granted together: what was learned meanwhile is taken in once.
+        Wishes that wait for the same study are granted together: what was learned meanwhile is taken in once. Wishes of
+        one client in one context get the same trials. Overtaken if other servers were faster `ATTEMPTS` times.
         """
         return self._asking.lay(wish)
 
@@ -170,36 +182,43 @@ class LiveStudy:
         """Everything that is known now."""
         with self._lock:
             self._storage.patiently(self._read_on)
-            answers, fresh = self._ledger.answers()
+            told = self._ledger.told
+            answers = told + self._ledger.answers(sorted(self._ledger.fresh))
             entries = list(self._ledger.entries.values())
             if (
                 self._latest is None
                 or self._latest.answers != len(answers)
                 or len(self._latest.entries) != len(entries)
             ):
-                optimizer = self._led(answers, itself, settled=len(answers) - len(fresh))
+                optimizer = self._led(answers, itself, settled=len(told))
                 has_value = any(value is not None for _, value, *_ in answers)
                 self._latest = Known(entries, len(answers), has_value, optimizer)
             return self._latest
 
     def _read_on(self) -> None:
-        with self._storage.transaction() as connection:
+        with self._storage.snapshot() as connection:
             self._ledger.read_on(connection)
 
     def _granted(self, wishes: Sequence[Wish]) -> list[Granted]:
+        keys = [_key(wish, place) for place, wish in enumerate(wishes)]
+        largest: dict[object, Wish] = {}
+        for key, wish in zip(keys, wishes, strict=True):
+            largest[key] = max(largest.get(key, wish), wish, key=lambda its: its.count)
         with self._lock:
-            return self._storage.patiently(lambda: self._grant(wishes))
+            found = self._storage.patiently(lambda: self._grant(list(largest.values())))
+        granted = dict(zip(largest, found, strict=True))
+        return [granted[key][: wish.count] for key, wish in zip(keys, wishes, strict=True)]
 
     def _grant(self, wishes: Sequence[Wish]) -> list[Granted]:
-        while True:
+        """Grant wishes of which no two are of one client in one context."""
+        for _ in range(ATTEMPTS):
             self._read_on()
             plans = [Plan(wish, self._own(wish)) for wish in wishes]
             self._share_out_lost(plans)
             self._propose(plans)
-            try:
+            with suppress(Overtaken):
                 return self._write(plans)
-            except Overtaken:
-                continue
+        raise Overtaken("other servers keep changing this study: ask again")
 
     def _own(self, wish: Wish) -> list[Entry]:
         """The trials that a client has and has not answered, the first ones, as many as it asks for."""
@@ -226,10 +245,11 @@ class LiveStudy:
         """Choose the new trials that are wanted."""
         if not any(plan.missing > 0 for plan in plans):
             return
-        answers, fresh = self._ledger.answers()
-        pending = [(entry.record.params, entry.context) for entry in self._ledger.outstanding()]
+        told, fresh = self._ledger.told, sorted(self._ledger.fresh)
+        fresh, fits = self._fitting.ready(told, fresh, self._ledger.answers(fresh))
+        pending = [(entry.record.params, entry.context) for entry in self._ledger.unknown(fresh)]
         contexts = [plan.wish.context for plan in plans for _ in range(plan.missing)]
-        found = iter(self._led(answers, partial(chosen, pending, contexts)))
+        found = iter(self._led(told + self._ledger.answers(fresh), partial(chosen, pending, contexts), fits=fits))
         for plan in plans:
             while plan.missing > 0:
                 plan.proposals.append(Proposal(next(found), fresh, _holder(plan.wish), plan.wish.context))
@@ -252,6 +272,11 @@ class LiveStudy:
                 old = [(entry.record.number, entry.record.params) for entry in plan.running]
                 granted.append(old + [(number, proposal.params) for number, proposal in new])
         return granted
+
+
+def _key(wish: Wish, place: int) -> object:
+    """The same for wishes that get the same trials; wishes without a client differ by their place."""
+    return place if wish.client is None else (wish.client, json.dumps(wish.context, sort_keys=True))
 
 
 def _holder(wish: Wish) -> dict[str, Any]:

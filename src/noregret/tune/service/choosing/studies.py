@@ -10,6 +10,7 @@ from threading import Event, Lock, Thread
 
 from noregret.tune.service.choosing.choosers import Chooser
 from noregret.tune.service.choosing.desk import Desk
+from noregret.tune.service.choosing.fitting import Fitting
 from noregret.tune.service.choosing.live import LiveStudy, Telling
 from noregret.tune.service.models import StudyForm
 from noregret.tune.service.served import SERVICE, Served, served
@@ -17,14 +18,14 @@ from noregret.tune.service.storing import rows
 from noregret.tune.service.storing.rows import Answer, Told
 from noregret.tune.service.storing.storage import Found, Storage
 from noregret.tune.store.opened import BACKUP_SECONDS
-from noregret.tune.store.patience import TROUBLE
+from noregret.tune.store.patience import TROUBLE, Unavailable
 from noregret.tune.study.study import StudyError
 
 OPEN = 64
 """How many studies are kept open; others are read again when they are asked for."""
-ASKING = 4
-"""How many studies are read and written at the same time to grant wishes: more than choose, so that none of those who
-do wait for the storage."""
+ASKING = 16
+"""Number of studies whose asks are granted at the same time: more than there are choosers, so that none of these waits
+for the storage, or for an ask that waits for a fit."""
 
 
 class NoStudy(LookupError):
@@ -45,14 +46,19 @@ class Studies:
         The seconds after which a trial that nobody was heard of goes to another client.
     choosers : sequence of Chooser
         Processes that choose what to measure; each study has one of them. Without any it is chosen here.
+    fitter : Chooser, optional
+        The process that makes fits, so that asks need not wait for them.
     """
 
-    def __init__(self, storage: Storage, lease: float, choosers: Sequence[Chooser] = ()) -> None:
+    def __init__(
+        self, storage: Storage, lease: float, choosers: Sequence[Chooser] = (), fitter: Chooser | None = None
+    ) -> None:
         self._storage, self._lease, self._choosers = storage, lease, cycle(choosers or [None])
         self._lock, self._opening = Lock(), Lock()
         self._open: OrderedDict[str, LiveStudy] = OrderedDict()
         self._askers, self._writer = ThreadPoolExecutor(ASKING), ThreadPoolExecutor(1)
-        self._telling: Telling = Desk(self._writer, self._told)
+        self._fitter, self._fitters = fitter, ThreadPoolExecutor(1)
+        self._telling: Telling = Desk(self._writer, self._told, Unavailable)
         self._end = Event()
         self._keeper = Thread(target=self._keep_house, daemon=True)
         self._keeper.start()
@@ -90,6 +96,7 @@ class Studies:
         self._end.set()
         self._keeper.join()
         self._askers.shutdown()
+        self._fitters.shutdown(cancel_futures=True)
         self._writer.shutdown()
         self._storage.close()
 
@@ -101,8 +108,10 @@ class Studies:
         if found is None or SERVICE not in found.identity:
             raise NoStudy(f"there is no study {name!r}: POST /studies makes one")
         study = served(StudyForm.model_validate(found.identity[SERVICE]), self._storage.url)
-        chooser = next(self._choosers)
-        return LiveStudy(self._storage, found.id, study, self._lease, self._askers, self._telling, chooser)
+        fitting = Fitting(study, self._fitter, self._fitters)
+        return LiveStudy(
+            self._storage, found.id, study, self._lease, self._askers, self._telling, next(self._choosers), fitting
+        )
 
     def _told(self, answers: Sequence[Told]) -> list[Answer | None]:
         """Write down answers, of any studies, in one transaction; those that stand."""

@@ -15,6 +15,7 @@ from fastapi.security import HTTPBearer
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from noregret.tune.service import models
+from noregret.tune.service.choosing.live import Overtaken
 from noregret.tune.service.choosing.studies import AnotherStudy, NoStudy, Studies
 from noregret.tune.service.http import routes
 from noregret.tune.service.http.routes import BadField, Contradiction, Unknown
@@ -92,6 +93,10 @@ def _explain_faults(app: FastAPI) -> None:
     def bad_storage(request: Request, error: StudyError) -> JSONResponse:
         LOG.error("%s", error)
         return JSONResponse({"detail": "the storage cannot be used now; the server's own output says why"}, 503)
+
+    @app.exception_handler(Overtaken)
+    def overtaken(request: Request, error: Overtaken) -> JSONResponse:
+        return JSONResponse({"detail": str(error)}, 503, {"Retry-After": "1"})
 
     @app.exception_handler(Exception)
     def bug(request: Request, error: Exception) -> JSONResponse:

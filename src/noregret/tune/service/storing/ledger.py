@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from noregret.integrations.replay import Answer as Told
@@ -41,18 +41,22 @@ class Ledger:
         self._last = 0
 
     def read_on(self, connection: Any) -> None:
-        """Read what is new."""
-        new = rows.read_since(connection, self.study, self._last)  # first: what these know of is answered by then
+        """Read what is new, on a connection of `Storage.snapshot`."""
+        new = rows.read_since(connection, self.study, self._last)
         for row in (*rows.read(connection, [entry.id for entry in self.running.values()]), *new):
             self._enter(row)
         for row in new:
             self._order_answers(row.attributes.get(TOLD, ()))
             self._last = row.id
 
-    def answers(self) -> tuple[list[Told], list[int]]:
-        """All answers, those that no suggestion knew of last, and the numbers of these."""
-        fresh = sorted(self.fresh)
-        return self.told + [self._told(number) for number in fresh], fresh
+    def answers(self, numbers: Iterable[int]) -> list[Told]:
+        """The answers of these trials."""
+        return [self._told(number) for number in numbers]
+
+    def unknown(self, known: Iterable[int]) -> list[Entry]:
+        """The trials whose answers a suggestion does not know of if it knows of these fresh ones, by number."""
+        missing = self.running.keys() | self.fresh.difference(known)
+        return [self.entries[number] for number in sorted(missing)]
 
     @property
     def newest(self) -> int:

@@ -172,6 +172,7 @@ def read(connection: Any, trials: Iterable[int]) -> list[Row]:
 
 
 def _read(connection: Any, which: str) -> list[Row]:
+    """Trials in four statements, which must see one state of the database unless the trials are finished."""
     query = connection.exec_driver_sql
     columns = "trial_id, number, CAST(state AS VARCHAR), datetime_start, datetime_complete"
     trials = query(f"SELECT {columns} FROM trials WHERE {which} ORDER BY trial_id").all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -16,16 +17,19 @@ from optuna.storages import get_storage
 from noregret.tune.store.checksums import broken_seals
 from noregret.tune.store.databases.database import database_at
 from noregret.tune.store.databases.sqlite import SQLite
-from noregret.tune.store.faults import unreadable
+from noregret.tune.store.faults import explained, unreadable
 from noregret.tune.store.identity import FORM, FORMAT, SELF, study_id
-from noregret.tune.store.patience import OPENING_SECONDS, PATIENCE_SECONDS, patiently
+from noregret.tune.store.patience import OPENING_SECONDS, PATIENCE_SECONDS, TROUBLE, patiently
 from noregret.tune.study.study import Study, StudyError
 
+LOG = logging.getLogger("uvicorn.error")
 RESTORING = "noregret restore STUDY_FILE_WITH_THIS_STORAGE"
 """The command that lists copies."""
 FIND = sqlalchemy.text(
     "SELECT study_id, key, value_json FROM studies JOIN study_user_attributes USING (study_id) WHERE study_name = :name"
 )
+ONE_STATE = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+"""Options of connections to PostgreSQL on which all statements of a transaction see the same state."""
 
 T = TypeVar("T")
 
@@ -65,6 +69,10 @@ class Storage:
             self.where.check(False)
             self._rdb = self.where.open(False)
         using.callback(self._rdb.engine.dispose)
+        # The statements of a transaction in SQLite see one state of the database, those in PostgreSQL only if asked to.
+        self._reading = (
+            self._rdb.engine if isinstance(self.where, SQLite) else self._rdb.engine.execution_options(**ONE_STATE)
+        )
         with self._rdb.engine.connect() as connection:
             broken = broken_seals(connection.exec_driver_sql)
         if broken:
@@ -75,6 +83,8 @@ class Storage:
         self.stop.set()
         try:
             self.where.back_up()
+        except (StudyError, *TROUBLE) as error:
+            LOG.error("no copy was made at the end: %s", explained(error, self.where))
         finally:
             self._using.close()
 
@@ -84,9 +94,15 @@ class Storage:
         with self._alone, self._rdb.engine.begin() as connection:
             yield connection
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Any]:
+        """A connection for reading. All statements see the same state, whatever others commit meanwhile."""
+        with self._alone, self._reading.begin() as connection:
+            yield connection
+
     def find(self, name: str) -> Found | None:
         """The study of this name, None if there is none that noregret has made."""
-        with self.transaction() as connection:
+        with self.snapshot() as connection:
             rows = connection.execute(FIND, {"name": name}).all()
         attributes = {key: json.loads(text) for _, key, text in rows}
         if FORM not in attributes:

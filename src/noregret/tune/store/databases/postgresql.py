@@ -16,7 +16,7 @@ from optuna.storages import RDBStorage
 from sqlalchemy.pool import NullPool
 
 from noregret.tune.store.databases.locks import server_lock
-from noregret.tune.store.databases.tables import on_pool
+from noregret.tune.store.databases.tables import POOL_NAME, log_in_one_line, on_pool
 from noregret.tune.study.study import without_password
 
 ANSWER_SECONDS = 30.0
@@ -75,7 +75,10 @@ class PostgreSQL:
         pass
 
     def _engine(self, **options: Any) -> Any:
-        engine = sqlalchemy.create_engine(self.url, pool_pre_ping=True, connect_args=CONNECTING, **options)
+        engine = sqlalchemy.create_engine(
+            self.url, pool_pre_ping=True, pool_logging_name=POOL_NAME, connect_args=CONNECTING, **options
+        )
+        log_in_one_line(engine.pool)
         sqlalchemy.event.listen(engine, "do_connect", _connected)
         sqlalchemy.event.listen(engine, "connect", _prepare)
         return engine

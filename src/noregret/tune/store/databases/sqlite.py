@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -37,7 +37,7 @@ from noregret.tune.store.databases.copies import (
     set_aside,
 )
 from noregret.tune.store.databases.locks import Interrupted, file_lock
-from noregret.tune.store.databases.tables import on_pool
+from noregret.tune.store.databases.tables import POOL_NAME, log_in_one_line, on_pool
 from noregret.tune.study.study import NotYet, StudyError
 
 BUSY_SECONDS = 60
@@ -46,13 +46,15 @@ DURABLE = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
 """What makes a commit wait until it is on the disk, and readers and writers not wait for each other."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class SQLite:
     """A database in a file."""
 
     path: Path
     restoring: str
     """The command that lists its copies."""
+    _opened: tuple[int, int] | None = field(default=None, init=False, repr=False, compare=False)
+    """Device and inode of the file that is open for writing."""
 
     def __str__(self) -> str:
         return str(self.path)
@@ -69,7 +71,23 @@ class SQLite:
         if not self.path.exists():
             self._part_with(LOGS)
             self._create()
-        return self._storage(self.path, () if readonly else DURABLE, readonly)
+        storage = self._storage(self.path, () if readonly else DURABLE, readonly)
+        if not readonly:
+            self._opened = _identity(self.path)
+            sqlalchemy.event.listen(storage.engine, "commit", lambda connection: self.check_in_place())
+        return storage
+
+    def check_in_place(self) -> None:
+        """StudyError if the file that was opened for writing is no longer at its path.
+
+        SQLite does not notice: it goes on with the file that it has open, which nobody will find again.
+        """
+        if self._opened is not None and _identity(self.path) != self._opened:
+            copied = f", or '{self.restoring}' puts back one of its copies" if copies(self.path) else ""
+            raise StudyError(
+                f"storage {self}: the file was deleted, moved or replaced while it was in use, and nothing is stored "
+                f"since. End the program and put the file back{copied}; then start the program again"
+            )
 
     def use(self, stop: Event) -> AbstractContextManager[None]:
         return file_lock(self._users, stop, shared=True)
@@ -88,6 +106,7 @@ class SQLite:
                 raise StudyError(f"storage {self}: is the database of another program: choose another file")
 
     def back_up(self, older_than: float = 0.0) -> None:
+        self.check_in_place()
         with self.lock("copy"):
             made = copies(self.path)
             if made and 0 <= time.time() - made[0].time < older_than:
@@ -167,6 +186,7 @@ class SQLite:
     def _create(self) -> None:
         """Make all tables in a file of another name, so that nobody ever meets half of them."""
         temporary = fresh(self.path.with_name(f".{self.path.name}.new"))
+        temporary.touch()
         self._storage(temporary, ["PRAGMA synchronous=OFF"]).engine.dispose()
         flush(temporary)
         os.replace(temporary, self.path)
@@ -174,7 +194,8 @@ class SQLite:
 
     def _storage(self, path: Path, pragmas: Sequence[str], readonly: bool = False) -> RDBStorage:
         creator: Any = lambda: self._connect(path, pragmas, readonly)  # noqa: E731
-        pool = QueuePool(creator, pool_size=64)
+        pool = QueuePool(creator, pool_size=64, logging_name=POOL_NAME)
+        log_in_one_line(pool)
         storage = on_pool(f"sqlite:///{path}", pool)
         begin = "BEGIN" if readonly else "BEGIN IMMEDIATE"
         sqlalchemy.event.listen(storage.engine, "begin", lambda connection: connection.exec_driver_sql(begin))
@@ -185,7 +206,7 @@ class SQLite:
     ) -> sqlite3.Connection:
         """A connection; a file that this process writes to is known to have no log but its own."""
         reading = readonly and not path.with_name(f"{path.name}-journal").exists()  # else SQLite must undo half a write
-        address = f"file:{quote(str(path))}?mode={'ro' if reading else 'rwc'}"
+        address = f"file:{quote(str(path))}?mode={'ro' if reading else 'rw'}"
         if reading and not is_in_use and (self._nobody_can_write(path) or self._has_foreign_log(path)):
             address += "&immutable=1"  # SQLite then neither wants to make a log nor looks for one
         connection = sqlite3.connect(
@@ -197,3 +218,12 @@ class SQLite:
 
     def _nobody_can_write(self, path: Path) -> bool:
         return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of a file, None if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from optuna.storages import RDBStorage
 from sqlalchemy.pool import Pool
 
+POOL_NAME = "noregret"
+"""The name that our pools of connections log under, so that the logs of others are left alone."""
 _LATEST: dict[type[RDBStorage], str] = {}
 
 
@@ -21,6 +24,21 @@ def on_pool(url: str, pool: Pool, **options: Any) -> RDBStorage:
     except BaseException:
         pool.dispose()
         raise
+
+
+def log_in_one_line(pool: Pool) -> None:
+    """Log that a connection of this pool was lost without SQLAlchemy's traceback, which shows SQL and parameters."""
+    assert pool.logging_name == POOL_NAME
+    logger: Any = pool.logger
+    logger.addFilter(_one_line)
+
+
+def _one_line(record: logging.LogRecord) -> bool:
+    if record.exc_info:
+        error = record.exc_info[1]
+        record.msg, record.args = "storage: a connection was lost: %s", (str(error).partition("\n")[0],)
+        record.exc_info = record.exc_text = None
+    return True
 
 
 def _latest_version(storage: RDBStorage) -> str:
