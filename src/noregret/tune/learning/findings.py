@@ -15,6 +15,7 @@ from noregret.diagnosis import Diagnosis, diagnose
 from noregret.optimizer.certifying.importance import Share
 from noregret.optimizer.checking import LARGEST
 from noregret.optimizer.comparing.gain import Gain
+from noregret.optimizer.conclusions import FEWEST
 from noregret.optimizer.condensing import spread
 from noregret.optimizer.constraining.questions import LIKELY
 from noregret.optimizer.estimate import Estimate
@@ -107,6 +108,7 @@ class Findings:
         self.done = [_bounded(record) for record in records if record.state == "done"]
         self.failed = [record for record in records if record.state == "failed"]
         self.values = np.array([record.value for record in self.done], dtype=float)
+        self.has_intervals = len(self.done) >= FEWEST
 
     @property
     def unit(self) -> str:
@@ -143,7 +145,7 @@ class Findings:
 
     def _gain(self, context: Params | None) -> Gain | None:
         measured = any(is_same_setting(record.params, self.study.baseline) for record in self.done)
-        return self.optimizer.gain(context) if measured and len(self.done) > 1 else None
+        return self.optimizer.gain(context) if measured and self.has_intervals else None
 
     @cached_property
     def contexts(self) -> list[Params]:
@@ -154,7 +156,7 @@ class Findings:
     @cached_property
     def recommended(self) -> list[Recommended]:
         """The best setting in a few contexts that differ much, the one of the last measurement among them."""
-        if not self.contexts or self.study.context is None or len(self.done) < 2:
+        if not self.contexts or self.study.context is None or not self.has_intervals:
             return []
         places = Product(self.study.context).encode(self.contexts)
         few = spread(places, min(FEW_CONTEXTS, len(places)))
@@ -194,7 +196,7 @@ class Findings:
 
     def predicted(self, points: Sequence[Params]) -> tuple[Floats, Floats, Floats]:
         """Estimate, lower and upper bound at any params."""
-        if len(self.done) < 2:
+        if not self.has_intervals:
             shape = len(points)
             return np.full(shape, self.values[0]), np.full(shape, -np.inf), np.full(shape, np.inf)
         beliefs = self.optimizer.predict_many(points, self.context)
@@ -241,9 +243,9 @@ class Findings:
 
     @cached_property
     def estimates(self) -> list[Estimate]:
-        """What is believed about each of the points, in their order; empty if there are less than two measurements."""
+        """What is believed about each of the points, in their order; empty without intervals."""
         params = (point.params for point in self.points)
-        return self.optimizer.predict_many(params, self.context) if len(self.done) > 1 else []
+        return self.optimizer.predict_many(params, self.context) if self.has_intervals else []
 
     @cached_property
     def rivals(self) -> tuple[int, int]:
@@ -291,7 +293,7 @@ class Findings:
         margin = 3 * (high - low) or np.inf
         odd = {record.number for record in self.outliers}
         near = np.clip([record.value for record in self.done if record.number not in odd], low - margin, high + margin)
-        ends = [self.best.lower, self.best.upper] if self.best and len(self.done) > 1 else []
+        ends = [self.best.lower, self.best.upper] if self.best and self.has_intervals else []
         return float(min([*near, *ends])), float(max([*near, *ends]))
 
     @cached_property
@@ -307,8 +309,8 @@ class Findings:
 
     @cached_property
     def importance(self) -> dict[str, Share]:
-        """How much each parameter matters, most first; empty for a table, with contexts, and for one measurement."""
-        named = isinstance(self.study.space, Mapping) and len(self.done) > 1 and not self.study.context
+        """How much each parameter matters, most first; empty for a table, with contexts, and without intervals."""
+        named = isinstance(self.study.space, Mapping) and self.has_intervals and not self.study.context
         return self.optimizer.importance() if named else {}
 
     @cached_property

@@ -70,7 +70,7 @@ def _policy(style: str, script: str) -> str:
 def content(findings: Findings) -> str:
     """The part of the page that changes while a study goes on."""
     sections = [_head(findings), _best(findings), _contexts(findings)]
-    if len(findings.done) > 1:
+    if findings.has_intervals:
         sections += [
             _history(findings),
             _importance(findings),

@@ -153,6 +153,8 @@ def importance(findings: Findings) -> Iterator[str]:
         "How much of the difference between all settings, as a share of its variance, is lost when a parameter stops "
         f"changing. The thin line is where that share probably lies ({words.percent(level)})."
     )
+    if not any(share.lower for share in shares):
+        yield "Noise alone may explain all results so far: the settings may not differ at all."
     if sum(share.estimate for share in shares) > 1:
         yield "Shares may add up to more than 100 %: what two parameters do together counts for both."
 
