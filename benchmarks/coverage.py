@@ -108,6 +108,14 @@ def walking(kernel: Stationary, rng: Any) -> Changing:
     return problems.walk(kernel, rate=0.05, points=15, rounds=ROUNDS, payoff=Gaussian(NOISE), rng=rng)
 
 
+def faint(kernel: Stationary, rng: Any, part: float = 0.1) -> Problem:
+    """The still world with an f whose standard deviation over the arms is this part of the noise; 0 is no f at all."""
+    problem = still(kernel, rng)
+    factor = part * NOISE / float(problem.means.std())
+    norm = max(factor * (problem.norm or 1.0), 1e-9)  # a Problem has no norm of 0
+    return Problem(problem.name, problem.arms, factor * problem.means, kernel, problem.payoff, norm)
+
+
 def longer(kernel: Stationary, rng: Any) -> Problem:
     """The still world, for an algorithm that is told a lengthscale four times too long."""
     problem = still(kernel, rng)
@@ -186,6 +194,16 @@ WIDTHS = {
     ),
     "wgp_ucb": Width("`wgp_ucb`, f stands still", algorithms.wgp_ucb, standing, EACH_ROUND | {"discount": 0.95}),
     "tv_gp_ucb": Width("`tv_gp_ucb`, its own walk", algorithms.tv_gp_ucb, walking, {"rate": 0.05}),
+    **{
+        f"{name}_{title}": Width(f"`{name}`, {words}", getattr(algorithms, name), partial(faint, part=part), settings)
+        for name, settings in {
+            "ay_ucb": {},
+            "dmm_ucb": {},
+            "bkb": {"coins": "fresh"},
+            "reds": {"first_epoch": 10},
+        }.items()
+        for title, part, words in (("null", 0.0, "f = 0, B = 0"), ("faint", 0.1, "f a tenth of the noise"))
+    },
     "ay_third": Width("`ay_ucb`, told a third of B and R", algorithms.ay_ucb, still, adapt=third_of),
     "sw_alone": Width("`sw_gp_ucb`, not told V", algorithms.sw_gp_ucb, sliding, EACH_ROUND | {"window": 40}),
 }
