@@ -151,7 +151,8 @@ def reading(opt: Optimizer, place: Problem, expected: Any) -> tuple[bool, bool |
 def play_null(seed: int, name: str, size: float, noise: str) -> dict[str, Any]:
     """For each number of answers: is "better" said, is it true, and are best and gain within their intervals."""
     space = (NULL | NULL_DEVELOPED)[name]
-    world, rng = np.random.default_rng([seed, 11]), np.random.default_rng([seed, 12])
+    place = (*NULL, *NULL_DEVELOPED).index(name), SIZES.index(size), list(NULL_NOISES).index(noise)
+    world, rng = np.random.default_rng([seed, 11, *place]), np.random.default_rng([seed, 12, *place])
     effects = {key: world.standard_normal(64) for key in space}
     opt = Optimizer(space, rng=seed)
     places = opt.space.decode(world.uniform(size=(200, len(opt.space.groups))))
