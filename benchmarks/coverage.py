@@ -164,8 +164,10 @@ WIDTHS = {
     "bpe": Width("`bpe`", algorithms.bpe, still, {"first_epoch": 10}),
     "gp_threds": Width("`gp_threds`", algorithms.gp_threds, still, adapt=range_of),
     "tgp_ucb": Width("`tgp_ucb`, Student-t", algorithms.tgp_ucb, heavy),
-    "ata_nystrom": Width("`ata_gp_ucb`, Nyström, Student-t", algorithms.ata_gp_ucb, heavy),
-    "ata_qff": Width("`ata_gp_ucb`, QFF, Student-t", algorithms.ata_gp_ucb, heavy, {"features": "qff"}, ("SE",)),
+    "ata_nystrom": Width("`ata_gp_ucb`, Nyström, Student-t (not proved)", algorithms.ata_gp_ucb, heavy),
+    "ata_qff": Width(
+        "`ata_gp_ucb`, QFF, Student-t (not proved)", algorithms.ata_gp_ucb, heavy, {"features": "qff"}, ("SE",)
+    ),
     "mom_gp_ucb": Width("`mom_gp_ucb`, Student-t (recalled)", algorithms.mom_gp_ucb, heavy),
     "hvt_ucb": Width("`hvt_ucb`, Student-t (recalled)", algorithms.hvt_ucb, heavy),
     "rcgp_ucb": Width("`rcgp_ucb`, nothing corrupted (cited)", algorithms.rcgp_ucb, still),

@@ -107,7 +107,7 @@ class Conclusions:
         shifts, centre = (0.0, -width * std, width * std), calibrated.fit.centre
         own = [calibrated.reported(centre + mean + shift) for shift in shifts]
         ends = self.sign * np.array([*own, *self.certificate().interval(points, width)]) + 0.0  # no -0.0
-        if self._history.measured < FEWEST and not self._is_noise_known:
+        if self._history.measured < FEWEST and not self._history.is_noise_known:
             ends[1:] = [[-math.inf], [math.inf], [-math.inf], [math.inf]]
         return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
 
@@ -128,11 +128,6 @@ class Conclusions:
             raise ValueError(
                 f"{method}() needs at least 2 values, {self._history.measured} told so far: tell more first"
             )
-
-    @property
-    def _is_noise_known(self) -> bool:
-        """Whether the noise of every value was told."""
-        return not any(math.isnan(arrival.noise) and not arrival.failed for arrival in self._history.arrivals)
 
     @property
     def _is_fitted(self) -> bool:
@@ -180,6 +175,7 @@ class Conclusions:
             excluded = np.union1d(excluded, tracker.elsewhere)
             kept = tracker.baseline_arm() if anchors else None
             seed, space = child(self._seed, 5, answers), tracker.space
-            made = certificate(belief, excluded, space, tracker.calibrated, seed, answers, kept, self._is_noise_known)
+            is_known = self._history.is_noise_known
+            made = certificate(belief, excluded, space, tracker.calibrated, seed, answers, kept, is_known)
             self._certified = (belief, answers, made)
         return self._certified[2]
