@@ -53,6 +53,10 @@ def test_every_requirement_has_a_lowest_version():
 
 
 def test_the_version_is_the_same_wherever_it_stands():
-    places = {"pyproject.toml": r'^version = "(.+)"$', "CITATION.cff": r"^version: (.+)$", "CHANGELOG.md": r"^## (.+)$"}
+    places = {
+        "pyproject.toml": r'^version = "(.+)"$',
+        "CITATION.cff": r"^version: (.+)$",
+        "CHANGELOG.md": r"^## (\d.+)$",
+    }
     first = [re.search(line, (ROOT / name).read_text("utf-8"), re.MULTILINE)[1] for name, line in places.items()]
     assert first == [first[0]] * 3

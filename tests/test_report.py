@@ -124,7 +124,7 @@ def test_optimizers_that_know_nothing_or_little(tmp_path):
     optimizer = Optimizer({"x": Float(0, 1)}, rng=0)
     assert "Nothing has been measured yet." in written(optimizer, tmp_path / "p.html")
     optimizer.tell({"x": 0.5}, 1.0)
-    assert "measured once, so nobody knows" in written(optimizer, tmp_path / "p.html")
+    assert "too few results for an interval" in written(optimizer, tmp_path / "p.html")
 
 
 def test_before_the_first_fit_nothing_is_said_about_other_settings(tmp_path):

@@ -142,7 +142,7 @@ def test_nor_do_equal_best_values_of_several_points():
         opt.tell({"size": size, "mode": mode}, value)
     found = opt.predict({"size": 3, "mode": "fast"})
     assert found.estimate > 2.5
-    assert found.upper < 100
+    assert found.upper < 200, "not absurd: the worst value is 30"
     logarithm = opt.calibrated.scale.logarithm
     assert logarithm is None or logarithm.knee > 0.01
 

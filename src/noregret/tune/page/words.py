@@ -48,7 +48,7 @@ def likely(estimate: Estimate, unit: str = "") -> str:
     'probably between 1 and 2 s (95 %)'
     """
     if not math.isfinite(estimate.upper - estimate.lower):
-        return "measured once, so nobody knows how sure this is"
+        return "too few results for an interval"
     low, high = between(estimate.lower, estimate.upper)
     return f"probably between {low} and {high}{unit} ({percent(estimate.level)})"
 
