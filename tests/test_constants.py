@@ -58,14 +58,25 @@ BAD = {
     "period": (*NO_COUNTS, None),
     "variation": BELOW_0,
 }
-CASES = [(name, key, value) for name in NAMES for key in keywords(NAMES[name]) for value in BAD[key]]
 
 
-@pytest.mark.parametrize(("name", "key", "value"), CASES, ids=str)
-def test_every_builder_refuses_every_bad_constant(name, key, value):
+@pytest.mark.parametrize("name", NAMES)
+def test_a_builder_refuses_every_bad_constant(name):
     needed = {"horizon": 100} if "horizon" in keywords(NAMES[name]) else {}
-    with pytest.raises(ValueError, match=rf"^{key} must .*, got {re.escape(repr(value))}"):
-        NAMES[name](KERNEL, **needed | {key: value})
+    for key in keywords(NAMES[name]):
+        for value in BAD[key]:
+            message = refusal(NAMES[name], needed | {key: value})
+            expected = rf"{key} must .*, got {re.escape(repr(value))}"
+            assert re.match(expected, message), f"{name}({key}={value!r}): {message}"
+
+
+def refusal(builder, constants):
+    """Message with which a builder refuses constants."""
+    try:
+        builder(KERNEL, **constants)
+    except ValueError as error:
+        return str(error)
+    return "accepted"
 
 
 @pytest.mark.parametrize("name", NAMES)
