@@ -13,7 +13,7 @@ import noregret.names
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 WARNINGS = ("-W", "error", "-W", "ignore::DeprecationWarning")  # old versions of others do what newer ones deprecate
 EXAMPLES = {
     "optimizer_drift": ["optimizer_drift.svg"],

@@ -14,7 +14,7 @@ from noregret.tune.study.reading import load
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize("name", ["tune_compression", "cloud_table"])

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from tests.test_service_asking import FORM, SECONDS
+from tests.tune.test_service_asking import FORM, SECONDS
 
 from noregret import Optimizer
 from noregret.tune.service.choosing import fitting

@@ -27,7 +27,7 @@ from noregret.tune.service.client import Connection, ServerError
 pytest.importorskip("fastapi")
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / "examples" / "clients"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[1] / "docs" / "migrating.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text(encoding="utf-8")
 SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)
 OTHERS = {"optuna", "botorch", "ax", "skopt", "bayes_opt"}
 

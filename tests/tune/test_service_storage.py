@@ -12,8 +12,8 @@ pytest.importorskip("psycopg")
 import psycopg
 import sqlalchemy
 from sqlalchemy.exc import OperationalError
-from tests.test_service import serving
-from tests.test_service_asking import FORM, SECONDS, asked, opened
+from tests.tune.test_service import serving
+from tests.tune.test_service_asking import FORM, SECONDS, asked, opened
 
 from noregret.tune.service.choosing.live import Wish
 from noregret.tune.service.http.app import application

@@ -25,7 +25,7 @@ from noregret.tune.service.http.security import LARGEST, Rate
 from noregret.tune.service.models import FloatForm, StudyForm
 from noregret.tune.service.storing.storage import Storage
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 X = {"x": {"type": "float", "low": 0, "high": 1}}
 NAMES = (f"study{number}" for number in count())
 

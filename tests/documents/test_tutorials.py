@@ -10,7 +10,7 @@ from tests.conftest import needs
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorials.md").read_text(encoding="utf-8")
 SHOWN = dict(re.findall(r"<!-- tutorial: (\w+) -->\n```text\n(.*?)```", PAGE, re.DOTALL))
 WARNINGS = ("-W", "error", "-W", "ignore::DeprecationWarning")  # old versions of others do what newer ones deprecate

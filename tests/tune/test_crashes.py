@@ -15,7 +15,7 @@ from noregret.tune.study.reading import load
 
 pytestmark = pytest.mark.slow
 
-KILLING = Path(__file__).with_name("killing.py")
+KILLING = Path(__file__).parents[1] / "killing.py"
 
 STUDY = """
 command = {command}

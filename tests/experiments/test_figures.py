@@ -64,7 +64,7 @@ def test_every_figure_says_what_it_is(figure):
 
 def test_the_times_are_those_of_the_documentation(capsys):
     assert sum(figure.minutes for figure in FIGURES.values()) <= 30
-    page = (Path(__file__).parents[1] / "docs" / "lab.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "lab.md").read_text(encoding="utf-8")
     assert re.search(r"noregret reproduce  .*: half an hour on two cores\n", page)
     assert re.search(r"noregret reproduce --quick .*: two minutes\n", page)
     with pytest.raises(SystemExit):

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from tests.test_service import serving
+from tests.tune.test_service import serving
 
 from noregret.tune.service.choosing.desk import Desk
 from noregret.tune.service.choosing.live import ATTEMPTS, Overtaken, Wish
