@@ -1,4 +1,4 @@
-"""Every algorithm by its name, on small problems: it keeps the contract and beats chance."""
+"""Every algorithm by its name, on small problems: it keeps the contract (and beats chance: tests/statistics)."""
 
 import inspect
 import json
@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from noregret import Matern, SquaredExponential, Tabular
 from noregret.algorithms import NAMES
 from noregret.decision.record import describe, rebuild
-from noregret.testing import check_algorithm, check_beats_random, check_problem
+from noregret.testing import check_algorithm, check_problem
 
 HORIZON = 300
 
@@ -76,12 +76,6 @@ def table():
 
 
 PROBLEMS = {"smooth": smooth(), "table": table()}
-MARGINS = {"smooth": 0.3, "table": 0.6}
-NEEDS_COORDINATES = {
-    "gp-threds",
-    "a-gp-ucb",
-    "lb-gp-ucb",
-}  # they cut the unit cube into cells, or shorten a lengthscale
 SPECIAL = {
     "gp-ucb": {"scale": 0.01},  # its constant of 300 leaves nothing to learn in a few hundred rounds
     "tv-gp-ucb": {"scale": 0.2},  # nor does a width that allows for walks, which these functions do not make
@@ -97,25 +91,10 @@ def build(name, problem):
     return builder(problem.kernel, **{k: v for k, v in facts.items() if k in inspect.signature(builder).parameters})
 
 
-PAIRS = [
-    pytest.param(name, problem, id=f"{name} on {problem}")
-    for name in NAMES
-    for problem in PROBLEMS
-    if not (problem == "table" and name in NEEDS_COORDINATES)
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "problem"), PAIRS)
-def test_an_algorithm_keeps_the_contract(name, problem):
-    check_algorithm(build(name, PROBLEMS[problem]), PROBLEMS[problem], rounds=120)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "problem"), [pair for pair in PAIRS if pair.values[0] != "random"])
-def test_an_algorithm_beats_chance(name, problem):
-    """Mean regret over 5 seeds below 0.3 (0.6 on the table) of what arms at random get."""
-    check_beats_random(build(name, PROBLEMS[problem]), PROBLEMS[problem], HORIZON, 5, MARGINS[problem])
+@pytest.mark.parametrize("name", NAMES)
+def test_an_algorithm_keeps_the_contract(name):
+    check_algorithm(build(name, PROBLEMS["smooth"]), PROBLEMS["smooth"], rounds=120)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,17 +11,6 @@ from noregret.integrations.optuna import NoRegretSampler, Parameter
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
-cases = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna's own tests come with version 5")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:parameter '.*' is drawn at random")
-class TestConformance(cases.BasicSamplerTestCase, cases.RelativeSamplerTestCase, cases.SingleOnlySamplerTestCase):
-    @pytest.fixture
-    def sampler(self):
-        return NoRegretSampler
-
-
 SPACE = {
     "x": FloatDistribution(-1, 1),
     "rate": FloatDistribution(1e-5, 1, log=True),

@@ -1,6 +1,5 @@
 """Workers that are killed at any moment: nothing acknowledged is lost, nothing counts twice, and the study goes on."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,6 @@ import pytest
 
 from noregret.cli import main
 from noregret.tune.learning.suggest import informed
-from noregret.tune.store.records import arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
 
@@ -33,8 +31,6 @@ low = 0.0
 high = 1.0
 """
 
-CLOCK = ["sh", "-c", "date +%N.$0", "{x}", "{y}"]
-"""Prints another number each time."""
 
 FORMULA = ["awk", "BEGIN { print ({x} - 300) ^ 2 / 1e5 + {y} }".replace("{ ", "{{ ").replace(" }", " }}")]
 """Prints the same number each time."""
@@ -51,11 +47,6 @@ def kill(study, workers, kills, seed):
     output = study.with_suffix(".out")
     subprocess.run([sys.executable, KILLING, study, output, *map(str, (workers, kills, seed))], check=True, timeout=300)
     return output.read_text().splitlines()
-
-
-def acknowledged(lines):
-    found = [json.loads(line) for line in lines]
-    return [(answer["trial"], answer["value"]) for answer in found]
 
 
 def records_of(study):
@@ -76,35 +67,6 @@ def suggested_again(study, records, number):
     earlier = [record for record in records if record.number < number]
     told = [trial for record in [*earlier, records[number]] for trial in record.told]
     return informed(study, earlier, told).ask().params
-
-
-def check_everything(study, lines, records):
-    told = acknowledged(lines)
-    values = {record.number: record.value for record in records}
-    assert len({number for number, _ in told}) == len(told)  # acknowledged once
-    assert all(values[number] == value for number, value in told)  # and as it is in the store
-    assert [record.number for record in records] == list(range(len(records)))
-    assert all(record.state == "done" for record in records)
-    known, new = arrived(records)
-    assert sorted([*known, *new]) == list(range(len(records)))  # each answer was taken in once
-    loaded = load(study)
-    for record in records[:: max(1, len(records) // 25)]:
-        assert suggested_again(loaded, records, record.number) == record.params
-
-
-def test_two_workers_killed_fifty_times_lose_nothing(tmp_path):
-    study = written(tmp_path, CLOCK, 10**6)
-    lines = kill(study, workers=2, kills=50, seed=0)
-    records = finish(study, tmp_path, CLOCK)
-    check_everything(study, lines, records)
-    assert len(acknowledged(lines)) > 25
-
-
-def test_two_workers_on_a_server_killed_lose_nothing(tmp_path, postgresql):
-    url = postgresql.new_database()
-    study = written(tmp_path, CLOCK, 10**6, url)
-    lines = kill(study, workers=2, kills=15, seed=1)
-    check_everything(study, lines, finish(study, tmp_path, CLOCK, url))
 
 
 def test_a_killed_study_makes_the_suggestions_of_one_that_was_not(tmp_path):

@@ -3,12 +3,9 @@
 import csv
 import io
 import json
-import os
-import signal
 import sqlite3
 import sys
-import time
-from contextlib import closing, redirect_stdout
+from contextlib import closing
 from dataclasses import replace
 
 import pandas
@@ -225,32 +222,6 @@ def test_import_on_the_command_line(tmp_path, capsys):
     data.write_text("n,value\n9,1\n")
     assert "no row can be used; line 2: n must be" in said(capsys, "import", path, data, code=2).err
     assert "cannot be read" in said(capsys, "import", path, tmp_path / "none.csv", code=2).err
-
-
-@pytest.mark.slow
-def test_an_import_that_is_killed_is_there_whole_or_not_at_all(tmp_path):
-    path = written(tmp_path)
-    data = past(tmp_path, "n,value\n" + "".join(f"{1 + i % 6},{i}\n" for i in range(1000)))
-    study, acknowledged = load(path), tmp_path / "said"
-    Store(study).close()
-    for delay in (0.05, 0.15, 0.3, 0.5, 0.8):
-        child = os.fork()
-        if not child:
-            os.dup2(os.open(acknowledged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
-            os._exit(noregret_import(path, data))
-        time.sleep(delay)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        there = len(records_of(study))
-        assert there in ((1000,) if "rows added" in acknowledged.read_text() else (0, 1000))
-    with Store(study) as store:
-        store.add(read_past(study, data).rows)
-        assert len(store.records()) == 1000
-
-
-def noregret_import(path, data):
-    with open(1, "w", closefd=False) as output, redirect_stdout(output):
-        return main(["import", str(path), str(data)])
 
 
 def test_a_row_of_the_past_whose_noise_was_changed_in_the_database_is_noticed(study):

@@ -8,10 +8,8 @@ import json
 import re
 import shutil
 import socket
-import struct
 import subprocess
 import sys
-import time
 from html import escape, unescape
 from pathlib import Path
 from threading import Thread
@@ -27,7 +25,7 @@ from noregret.tune.measuring.measure import Outcome
 from noregret.tune.page import pictures, tables, watch, words
 from noregret.tune.page.page import LEGEND
 from noregret.tune.page.page import page as whole_page
-from noregret.tune.page.watch import CONNECTIONS, server
+from noregret.tune.page.watch import server
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
@@ -192,46 +190,6 @@ def test_the_download_holds_every_trial_exactly(study, page):
     assert [float(row["rate"]) for row in rows] == [record.params["rate"] for record in records]
 
 
-USE = """
-<script>
-addEventListener("load", () => {
-  const cells = column => [...document.querySelectorAll("#trials tbody tr")].filter(row => !row.hidden)
-    .map(row => row.cells[column].textContent);
-  const field = document.querySelector("#trials input"), heads = document.querySelectorAll("#trials th button");
-  const found = {};
-  heads[1].click(); found.ascending = cells(1);
-  heads[1].click(); found.descending = cells(1);
-  field.value = "size>32 fast"; field.dispatchEvent(new Event("input")); found.filtered = [cells(4), cells(5)];
-  document.body.dataset.probe = JSON.stringify(found);
-});
-</script>
-"""
-
-
-@pytest.mark.slow
-def test_the_table_of_trials_sorts_and_filters(browser, page, tmp_path, monkeypatch):
-    monkeypatch.setitem(globals(), "PROBE", USE)
-    found = probed(browser, tmp_path / "r.html", page, 1200)
-    numbers = [float(cell) for cell in found["ascending"] if cell != "failed"]
-    assert len(numbers) == 42
-    assert numbers == sorted(numbers)
-    assert found["ascending"][42:] == ["failed"] * 3
-    assert [float(cell) for cell in found["descending"][:42]] == numbers[::-1]
-    assert found["descending"][42:] == ["failed"] * 3
-    sizes, modes = found["filtered"]
-    assert sizes
-    assert all(float(size) > 32 for size in sizes)
-    assert set(modes) == {"fast"}
-
-
-@pytest.mark.slow
-def test_a_browser_runs_nothing_but_our_own_script(browser, page, tmp_path):
-    (tmp_path / "r.html").write_text(page.replace("</main>", f"</main>{PROBE}"), encoding="utf-8")
-    shown = browser((tmp_path / "r.html").as_uri(), "--dump-dom", "--virtual-time-budget=5000")
-    assert "data-probe" not in shown.stdout.split("<script>")[0]
-    assert 'placeholder="filter' in shown.stdout  # ours has run
-
-
 def test_a_long_study_has_a_page_of_bounded_size(monkeypatch):
     study, rng = Study(Path("s.toml"), ("m",), {"x": Float(0, 1), "y": Float(0, 1)}), np.random.default_rng(0)
     monkeypatch.setattr(tables, "SHOWN", 50)
@@ -362,29 +320,6 @@ def test_many_results_in_a_row_are_not_drawn_one_by_one(live, monkeypatch):
     assert "43 measurements" in ask(found, path="/content")[1]
 
 
-@pytest.mark.slow
-def test_a_browser_sees_results_arrive(live, browser, tmp_path, monkeypatch):
-    mine, found = live
-    monkeypatch.setattr(watch, "REST", 0.0)
-    address = f"http://127.0.0.1:{found.server_address[1]}/"
-    before = ask(found)[1].count("<title>trial ")
-
-    def arrive():
-        time.sleep(1)
-        with Store(mine) as store:
-            trial = store.claim(lambda records: Suggestion(records[0].params, arrived(records)[1])).trial
-            store.tell(trial.number, Outcome(0.123456, "", 0.1))
-
-    thread = Thread(target=arrive)
-    thread.start()
-    shown = browser(address, "--dump-dom", "--virtual-time-budget=120000")
-    thread.join()
-    assert "CONSOLE" not in shown.stderr, shown.stderr
-    assert "<td>0.1235</td>" in shown.stdout
-    assert shown.stdout.count("<title>trial ") > before
-    assert 'id="live" role="status" class="">live, looked at' in shown.stdout
-
-
 def test_trouble_with_the_storage_is_shown_and_the_page_stays(live, browser):
     mine, found = live
     (mine.folder / "s.db").write_bytes(b"damaged" * 1000)
@@ -416,37 +351,6 @@ def test_watch_as_a_command(study, tmp_path):
     process.communicate()
 
 
-def connected(found):
-    return socket.create_connection(found.server_address, 10)
-
-
-@pytest.mark.slow
-def test_idle_connections_are_closed_and_few_are_kept(live, monkeypatch, capfd):
-    _, found = live
-    monkeypatch.setattr(found.RequestHandlerClass, "timeout", 0.5)
-    idle = [connected(found) for _ in range(CONNECTIONS)]
-    with connected(found) as one_more:
-        assert one_more.recv(1) == b""
-    for each in idle:
-        each.settimeout(20)
-        assert each.recv(1) == b""
-        each.close()
-    assert ask(found)[0].status == 200
-    assert "".join(capfd.readouterr()) == ""
-
-
-@pytest.mark.slow
-def test_a_browser_that_has_gone_is_no_error(live, capfd):
-    _, found = live
-    for _ in range(3):
-        with connected(found) as gone:
-            gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, not an end
-            gone.sendall(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")
-    assert ask(found)[0].status == 200
-    time.sleep(0.2)
-    assert "".join(capfd.readouterr()) == ""
-
-
 @pytest.mark.slow
 def test_a_live_page_started_before_its_study_waits_for_it(tmp_path, monkeypatch):
     path = tmp_path / "s.toml"
@@ -466,17 +370,6 @@ def test_a_live_page_started_before_its_study_waits_for_it(tmp_path, monkeypatch
         assert ask(found, path="/content")[0].status == 503
         found.shutdown()
         thread.join()
-
-
-@pytest.mark.slow
-def test_a_live_page_waits_for_a_study_on_a_server(postgresql, tmp_path):
-    storage = postgresql.new_database()
-    study = Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, storage=storage)
-    with server(study, 0) as found:
-        assert "has no study yet" in found.watch.waiting
-        Store(Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, name="another", storage=storage)).close()
-        assert found.watch.findings().records == []
-        assert "has no study 'study' yet: it has 'another'" in found.watch.waiting
 
 
 def test_a_port_that_is_taken(live, tmp_path, capsys):
