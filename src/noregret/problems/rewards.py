@@ -81,7 +81,7 @@ def order_of(alpha: float) -> float:
 
 @dataclass(frozen=True)
 class Gaussian(Additive):
-    """Noise N(0, sd^2); sd = 0 is no noise."""
+    """Noise N(0, sd^2); with sd = 0 rewards are exact."""
 
     sd: float
 
