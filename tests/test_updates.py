@@ -19,7 +19,7 @@ from noregret import (
     TruncatedDirections,
     TruncatedRewards,
 )
-from noregret.belief.family import RidgeFamily
+from noregret.belief.model_set import RidgeFamily
 
 SE = SquaredExponential(0.3)
 ARMS = np.linspace(0, 1, 20)[:, None]

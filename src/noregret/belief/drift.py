@@ -14,6 +14,7 @@ from noregret.belief.arrays import Array, beside, numpy_of, root_of_positive
 from noregret.belief.cluster.belief import BlockPosterior
 from noregret.belief.cluster.blocks import Blocks
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
+from noregret.belief.model_set import ModelSet
 from noregret.belief.numerics.columns import KernelColumns
 from noregret.belief.numerics.draws import CovarianceRoot
 from noregret.belief.numerics.factor import Columns, Factor
@@ -248,58 +249,39 @@ class RecentPosterior:
         self._log, self.rounds, self.claimed_gain = log, rounds, self.claimed_gain + claimed
 
 
-class DiscountedPosterior:
+class DiscountedPosterior(ModelSet):
     """The belief of `Discounted`: the mean of one posterior, all else of another that discounts twice as fast."""
 
     def __init__(self, once: RecentPosterior, twice: RecentPosterior) -> None:
-        self._once, self._twice = once, twice
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("_once", "_twice"):  # not there yet while a copy is being made
-            raise AttributeError(name)
-        return getattr(self._twice, name)
+        super().__init__({"std": twice, "mean": once})
 
     @property
     def mean(self) -> Floats:
         """Posterior mean of every arm, (N,)."""
-        mean: Floats = self._once.mean
+        mean: Floats = self.members["mean"].mean
         return mean
 
     @property
     def misfit(self) -> float:
         """How ill the rewards fit the prior, each with the weight that it has in the mean."""
-        misfit: float = self._once.misfit
+        misfit: float = self.members["mean"].misfit
         return misfit
-
-    def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Take in one or many rewards; None changes the variance only; ``noise`` scales each ridge."""
-        for part in (self._once, self._twice):
-            part.update(arms, rewards, noise=noise)
-
-    def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Take in rewards of any (n, d) points; None changes the variance only; ``noise`` scales each ridge."""
-        for part in (self._once, self._twice):
-            part.learn(points, rewards, noise)
 
     def predict(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points."""
-        return self._once.predict(points)[0], self._twice.predict(points)[1]
+        return self.members["mean"].predict(points)[0], self.members["std"].predict(points)[1]
 
     def sample(self, rng: Rng) -> Floats:
         """One function with this mean and covariance, jointly on all arms, (N,)."""
-        draw: Floats = self.mean + (self._twice.sample(rng) - self._twice.mean)
+        draw: Floats = self.mean + (self.members["std"].sample(rng) - self.members["std"].mean)
         return draw
 
     def at(self, arms: Any) -> Any:
         """The same knowledge about other (N, d) arms."""
         arms = as_arms(arms)
         if isinstance(arms, Blocks):
-            return BlockPosterior(self.at(arms.first), arms, self._once.points)
-        return DiscountedPosterior(self._once.at(arms), self._twice.at(arms))
-
-    def copy(self) -> DiscountedPosterior:
-        """An independent posterior with the same knowledge."""
-        return DiscountedPosterior(self._once.copy(), self._twice.copy())
+            return BlockPosterior(self.at(arms.first), arms, self.members["mean"].points)
+        return super().at(arms)
 
 
 def _tell(belief: Posterior, log: _Log) -> None:

@@ -18,8 +18,8 @@ from noregret.belief.arms import as_arms
 from noregret.belief.arrays import fresh
 from noregret.belief.box import Box
 from noregret.belief.conjugate import ConjugatePosterior
+from noregret.belief.model_set import SharedPosterior
 from noregret.belief.posterior import Posterior
-from noregret.belief.shared import SharedPosterior
 from noregret.decision.arms import as_space, checked, names, remaining
 from noregret.decision.loops import Algorithm, Best, recommended
 from noregret.decision.playing import Event, Run, Told, as_told, child, joined, seed_sequence
