@@ -236,7 +236,7 @@ def test_answers_out_of_order_lead_to_the_same_arms():
     algorithm, asked = Batched(EXACT, UCB(Constant(2.0)), size=3), []
     for arms in (ARMS, blocks()):
         policy = Policy(algorithm, arms, rng=0)
-        policy.tell([7, 30], [0.3, 0.1], noise=[1.0, 0.25])
+        policy.tell([7, 30], [0.3, 0.1], noise_factor=[1.0, 0.25])
         first = policy.ask(4)
         policy.tell(first[[2, 0]], MEANS[first[[2, 0]]])
         policy.forget(first[1])
