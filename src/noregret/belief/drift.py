@@ -15,7 +15,7 @@ from noregret.belief.cluster.belief import BlockPosterior
 from noregret.belief.cluster.blocks import Blocks
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.model_set import ModelSet
-from noregret.belief.numerics.columns import KernelColumns
+from noregret.belief.numerics.columns import COLUMNS_KEPT, KernelColumns
 from noregret.belief.numerics.draws import CovarianceRoot
 from noregret.belief.numerics.factor import Columns, Factor
 from noregret.belief.numerics.threads import threads_for
@@ -295,10 +295,6 @@ def _tell(belief: Posterior, log: _Log) -> None:
         belief.learn(log.points, log.rewards, noise)
 
 
-KEPT = 4_000_000
-"""Numbers in the kernel columns that are kept for arms that come back."""
-
-
 @dataclass(frozen=True)
 class VaryingGP:
     """Gaussian process that walks: f_(t+1) = sqrt(1 - rate) f_t + sqrt(rate) g_t, with g_t new draws from the kernel.
@@ -385,7 +381,7 @@ class VaryingPosterior:
 
     def __init__(self, model: VaryingGP, arms: Floats) -> None:
         self._model, self.arms, self.ridge = model, arms, model.ridge
-        self._columns = KernelColumns(model.kernel, arms, KEPT)
+        self._columns = KernelColumns(model.kernel, arms, COLUMNS_KEPT)
         self._factor = Factor(self._columns.variance)
         none = np.empty(0)
         self._seen = Seen(np.empty((0, arms.shape[1])), np.empty(0, np.intp), none, none, none)
@@ -484,7 +480,7 @@ class VaryingPosterior:
             return BlockPosterior(self.at(arms.first), arms, self._seen.points)
         other = copy.copy(self)
         other.arms = arms
-        other._columns = KernelColumns(self._model.kernel, other.arms, KEPT)
+        other._columns = KernelColumns(self._model.kernel, other.arms, COLUMNS_KEPT)
         other._seen = self._seen._replace(arms=arms_of(other.arms, self._seen.points))
         with threads_for(self.rank**2 * len(other.arms)):
             other._factor = self._factor.moved(other._columns.variance, other._columns_of(other._seen), -1)
