@@ -128,7 +128,8 @@ class Policy:
         fewer than n, and learn nothing until all pending arms have been told; ValueError if the plan has no arms left.
         """
         if n is not None:
-            if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            count: Any = n
+            if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
                 raise ValueError(f"n must be a whole number from 1, the new arms to ask for, got {n!r}")
             return self._ask_ahead(int(n)) if self._run.thinks_ahead else self._ask_for_more(int(n))
         if self._waiting:
