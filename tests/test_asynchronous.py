@@ -284,7 +284,7 @@ def test_a_lost_arm_is_as_if_it_had_never_been_asked_for():
 def test_what_is_not_out_cannot_be_forgotten(arms):
     policy = Policy(Batches(((1, 2), (4,))), ARMS, rng=0)
     policy.ask()
-    with pytest.raises(ValueError, match=r"^arm \d is not out: forget takes arms asked for and not told yet$"):
+    with pytest.raises(ValueError, match=r"^arm \d is not pending: forget takes arms asked for and not reported yet$"):
         policy.forget(arms)
     with pytest.raises(ValueError, match=r"^arm must be in 0..14, got 15$"):
         policy.forget(15)
@@ -321,9 +321,7 @@ def test_an_epoch_is_handed_out_in_parts_and_then_says_what_to_do():
     parts = [policy.ask(2), policy.ask(3), policy.ask(3)]
     assert [len(part) for part in parts] == [2, 3, 1]
     assert np.concatenate(parts).tolist() == plan.tolist()
-    message = (
-        r"^all that Elimination has planned is out, 6 arms: tell their rewards, or forget\(arms\) those that are lost"
-    )
+    message = r"^all 6 arms that Elimination has planned are pending: tell their rewards, or forget"
     with pytest.raises(ValueError, match=message):
         policy.ask(1)
     policy.forget(plan[1])  # as the message says

@@ -228,7 +228,7 @@ def test_numbers_of_all_arms_answer_like_an_array():
     with pytest.raises(ValueError, match="different arms"):
         mean + learnt(blocks()).mean
     there.update(3, 1.0)
-    with pytest.raises(ValueError, match="has learnt since: ask for what is needed of its mean and std before"):
+    with pytest.raises(ValueError, match="was updated since: read its mean and std before the next update"):
         scores.max()
 
 

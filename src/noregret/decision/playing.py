@@ -73,7 +73,7 @@ class Run:
                 try:
                     self.pull = self._play.send((told.arms, told.rewards))
                 except StopIteration:
-                    raise ValueError(f"{self.name} ended: a loop must go on for ever") from None
+                    raise ValueError(f"{self.name} ended: a loop must run for ever") from None
             case "learn":
                 if not self.is_stale:
                     self._asks.update(self._plan())
@@ -120,7 +120,7 @@ def as_told(run: Run, arms: Any, rewards: Any, noise_factor: Any = None) -> Told
     """Check rewards before a run receives them; ValueError if it cannot take them."""
     told, values = checked(run.arms, arms), _numbers("rewards", rewards)
     if len(told) != values.size:
-        raise ValueError(f"arms and rewards must be as many, got {len(told)} arms and {values.size} rewards")
+        raise ValueError(f"there must be one reward per arm, got {len(told)} arms and {values.size} rewards")
     check_finite(told, values)
     check_size(told, values, run.pull.belief.largest_reward)
     if noise_factor is None:

@@ -29,10 +29,10 @@ from noregret.decision.saving import State, check_asks, read, write
 class Policy:
     """Run of an algorithm on some arms, as ask and tell.
 
-    A round ends when every arm it asked for has been told or forgotten, in any order and in pieces. Rewards of other
-    arms may be told too, and are learnt with the round. Rewards told before the first ask (a warm start), or while arms
-    from ``ask(n)`` are pending, are learnt immediately. Loops with epochs (`reds`, `bpe`) accept such rewards but do
-    not use them: their bounds hold for arms planned before any reward of the epoch.
+    A round ends when every arm it asked for has been reported or forgotten, in any order and in pieces. Rewards of
+    other arms may be reported too, and are learnt with the round. Rewards reported before the first ask (a warm start),
+    or while arms from ``ask(n)`` are pending, are learnt immediately. Loops with epochs (`reds`, `bpe`) accept such
+    rewards but do not use them: their bounds hold for arms planned before any reward of the epoch.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Policy:
         self._under_way: Run | None = Run(algorithm, space, seed)  # None if it must be rebuilt from the history
         self._doubted = False  # whether best() has warned
         self._asked: Any = self._run.pull.arms[:0]  # arms asked for, in order; the pending ones are among them
-        self._waiting: Counter[Hashable] = Counter()  # how many pulls of each arm are pending
+        self._waiting: Counter[Hashable] = Counter()  # number of pending pulls of each arm
         self._held: list[Told] = []  # rewards of the current round
         self._shown: Posterior | None = None  # the belief with the held rewards, computed on demand
         self._at_once = False  # whether arms chosen ahead are pending, so that rewards are not held
@@ -86,7 +86,7 @@ class Policy:
         arms = repr(self.arms) if isinstance(self.arms, Box) else f"{len(self.arms)} arms"
         told, out = self.belief.rounds, self._waiting.total()
         active = "" if isinstance(self.arms, Box) else f", {len(self.active)} in play"
-        return f"<Policy of {self._run.name} on {arms}{active}: {told} reward{'s' * (told != 1)} told, {out} out>"
+        return f"<Policy of {self._run.name} on {arms}{active}: {told} reward{'s' * (told != 1)}, {out} pending>"
 
     @property
     def _run(self) -> Run:
@@ -119,13 +119,14 @@ class Policy:
     def ask(self, n: int | None = None) -> Any:
         """Return the arms to pull: (n,) indices, or (n, d) points on a box.
 
-        Without ``n``, these are the pending arms: asked for and not told yet. If none is pending, they are the loop's
-        next arms, at least one. Asking again changes nothing.
+        Without ``n``, these are the pending arms: asked for and not reported yet. If none is pending, they are the
+        loop's next arms, at least one. Asking again changes nothing.
 
         With ``n``, these are n new arms beyond the pending ones, chosen as if each pending arm had returned its mean.
         Asking again returns others. Rewards may come in any order and are learnt immediately. `Sequential`, `Batched`
         and `Repeated` do this. Other loops, such as those with epochs, return the next arms of their plan, possibly
-        fewer than n, and learn nothing until all pending arms have been told; ValueError if the plan has no arms left.
+        fewer than n, and learn nothing until all pending arms have been reported; ValueError if the plan has no arms
+        left.
         """
         if n is not None:
             count: Any = n
@@ -183,18 +184,20 @@ class Policy:
     def forget(self, arms: Any) -> None:
         """Stop waiting for the rewards of these pending arms, because they are lost.
 
-        The round ends when the other arms have been told. Epochs ask for the lost arms again. A reward that arrives
-        later can still be told.
+        The round ends when the other arms have been reported. Epochs ask for the lost arms again. A reward that arrives
+        later can still be reported.
         """
         lost = checked(self.arms, arms)
         unknown = Counter(names(lost)) - self._waiting
         if unknown:
-            raise ValueError(f"arm {next(iter(unknown))} is not out: forget takes arms asked for and not told yet")
+            raise ValueError(
+                f"arm {next(iter(unknown))} is not pending: forget takes arms asked for and not reported yet"
+            )
         with self._all_or_nothing():
             self._no_longer_pending(lost)
 
     def change_arms(self, arms: Any) -> None:
-        """Continue with other (N, d) arms and the same knowledge: new candidates, or a context beside each arm.
+        """Continue with other (N, d) arms and the same knowledge: new candidates, or a context for each arm.
 
         Indices refer to the new arms from now on. Pending arms are forgotten; rewards are kept.
         """
@@ -236,7 +239,7 @@ class Policy:
         *,
         trusted: Iterable[type] = (),
     ) -> Self:
-        """Continue a saved run exactly where it was, by replaying its history.
+        """Continue a saved run identically, by replaying its history.
 
         Parameters
         ----------
@@ -283,19 +286,19 @@ class Policy:
         pending, rest = self._pending(), self._unasked()
         if not len(rest):
             raise ValueError(
-                f"all that {self._run.name} has planned is out, {len(pending)} arms: tell their rewards, or "
-                "forget(arms) those that are lost, and it goes on"
+                f"all {len(pending)} arms that {self._run.name} has planned are pending: tell their rewards, or "
+                "forget(arms) those that are lost, to continue"
             )
         new = rest[:count]
         self._wait_for(np.concatenate([pending, new]))
         return new
 
     def _unasked(self) -> Any:
-        """Arms of the loop's plan that are neither pending nor told."""
+        """Arms of the loop's plan that are neither pending nor reported."""
         return remaining(self._run.pull.arms, np.concatenate([self._pending(), *(told.arms for told in self._held)]))
 
     def _pending(self) -> Any:
-        """Arms asked for and not told yet, in the order of asking."""
+        """Arms asked for and not reported yet, in the order of asking."""
         missing, places = self._waiting.copy(), []
         for place, name in enumerate(names(self._asked)):
             if missing[name] > 0:
@@ -307,7 +310,7 @@ class Policy:
         self._asked, self._waiting, self._at_once = pending, Counter(names(pending)), at_once
 
     def _no_longer_pending(self, arms: Any) -> None:
-        """Count arms as told or lost; the round ends when no arm is pending."""
+        """Count arms as reported or lost; the round ends when no arm is pending."""
         back = []  # those of them that were pending, for undoing: a copy of all would cost more
         for name in names(arms) if self._waiting else ():
             if self._waiting[name] > 0:

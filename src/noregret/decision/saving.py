@@ -1,7 +1,7 @@
 """Files of saved policies: an .npz archive of the history and the arms, and a JSON record of everything else.
 
 An algorithm is recorded as JSON: a frozen dataclass is the name of its class and its fields, recursively. Its arrays
-are stored beside the JSON. Nothing is unpickled or imported when a file is read. Only dataclasses of this library and
+are stored separately. Nothing is unpickled or imported when a file is read. Only dataclasses of this library and
 classes that the caller names are built, and all of them are looked up before the first is built.
 """
 
@@ -183,15 +183,13 @@ def recorded(
 def check_asks(digest: str, about: dict[str, Any], path: str) -> None:
     """Raise ValueError unless the replay asked for the same arms as the saved run."""
     if about["format"] < 2:
-        message = (
-            f"{path} was saved without a digest of what it asked for: it cannot be checked that it continues the same"
-        )
+        message = f"{path} was saved without a digest of its asks: it cannot be checked that it continues identically"
         warnings.warn(message, stacklevel=3)
     elif digest != about["asks"]:
         raise ValueError(
             f"replaying {path} asks for other arms than were asked for then. It was saved by noregret "
-            f"{about['version']}, this is {version('noregret')}: the algorithm, or what it computes with, has changed. "
-            "To go on from its rewards all the same, tell them to a new policy: they are 'sent_arms' and "
+            f"{about['version']}, this is {version('noregret')}: the algorithm or its dependencies have changed. "
+            "To continue from its rewards nevertheless, tell them to a new policy: they are 'sent_arms' and "
             "'sent_rewards' in the file, the arms are 'arms'"
         )
 

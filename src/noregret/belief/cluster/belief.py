@@ -251,5 +251,5 @@ class BlockNumbers(NDArrayOperatorsMixin):
     def _ask(self, question: Question | list[Any]) -> list[Any]:
         """Answers of all sections, to one question or each to its own; None for a question None."""
         if any(source.version != version for source, version in self._sources.items()):
-            raise ValueError("the belief has learnt since: ask for what is needed of its mean and std before it does")
+            raise ValueError("the belief was updated since: read its mean and std before the next update")
         return self._blocks.ask(self._recipe, list(self._sources), question)

@@ -19,7 +19,7 @@ FEW_ARMS = 500
 """Up to this number of arms, draws use a root of the posterior covariance, which a pull updates at O(N^2)."""
 
 ROOT_ARMS = 2000
-"""Up to this number of arms, prior draws use a root of the N x N kernel matrix whatever the kernel."""
+"""Up to this number of arms, prior draws use a root of the N x N kernel matrix for any kernel."""
 
 FEWEST, MOST, COSINES = 128, 1024, 40_000_000
 """A draw on N points is a sum of COSINES / N waves, at least FEWEST and at most MOST."""
