@@ -24,7 +24,7 @@ from noregret.tune.store import identity, opened
 from noregret.tune.store.databases.locks import Interrupted
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
-from noregret.tune.study.forms import form, read_form
+from noregret.tune.study.parameters import form, read_form
 from noregret.tune.study.past import Past
 from noregret.tune.study.study import Budget, Study, StudyError
 

@@ -28,8 +28,9 @@ from optuna.study._constrained_optimization import _CONSTRAINTS_KEY
 from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
+from noregret.integrations.distributions import Parameter
 from noregret.integrations.replay import Answer, Replay
-from noregret.integrations.structure import Column, Columns, Parameter, Structure, params_of, too_many
+from noregret.integrations.structure import Column, Columns, Structure, params_of, too_many
 from noregret.optimizer.checking import Goal
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer

@@ -9,7 +9,7 @@ from typing import Any
 from optuna.study import StudyDirection
 
 from noregret.tune.store.migrating import Migration, NotCarriedOver, differing, migration
-from noregret.tune.study.forms import in_words, read_form
+from noregret.tune.study.parameters import in_words, read_form
 from noregret.tune.study.study import NotYet, Study, StudyError, without_password
 
 FORMAT = 3

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from noregret.tune.study.forms import in_words
+from noregret.tune.study.parameters import in_words
 from noregret.tune.study.study import PLACEHOLDER, Params, Study, text
 
 PARAMETER, CONSTRAINT = "parameters.", "constraints."

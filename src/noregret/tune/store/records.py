@@ -117,26 +117,8 @@ def run_attribute(outcome: Outcome) -> dict[str, Any]:
 
 def distributions(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) -> dict[str, BaseDistribution]:
     """Optuna's words for a space; for a table, the ranges of its columns."""
+    from noregret.integrations.distributions import column_distribution, distribution
+
     if isinstance(space, Mapping):
-        return {name: _distribution(parameter) for name, parameter in space.items()}
-    return {name: _column([row[name] for row in space]) for name in space[0]}
-
-
-def _distribution(parameter: Float | Int | Choice) -> BaseDistribution:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if isinstance(parameter, Choice):
-        return CategoricalDistribution(parameter.options)
-    if isinstance(parameter, Float):
-        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
-    return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step or 1)
-
-
-def _column(values: list[Any]) -> BaseDistribution:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if all(isinstance(value, int) for value in values):
-        return IntDistribution(min(values), max(values))
-    if all(isinstance(value, float) for value in values):
-        return FloatDistribution(min(values), max(values))
-    return CategoricalDistribution(list(dict.fromkeys(values)))
+        return {name: distribution(parameter) for name, parameter in space.items()}
+    return {name: column_distribution([row[name] for row in space]) for name in space[0]}

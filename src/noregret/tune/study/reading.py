@@ -13,6 +13,7 @@ from typing import Any
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.optimizer.spaces.scales import EXACT
 from noregret.tune.study import checks
+from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber, Result
 from noregret.tune.study.sections import Section
 from noregret.tune.study.study import Budget, Constraint, Failure, Params, Stop, Study, StudyError, names_in
@@ -190,15 +191,15 @@ def _parameter(section: Section, name: str, defaults: Params) -> Float | Int | C
         section.refuse("", f"a parameter's name must be a word such as cache_size, got {name!r}")
     kind = section.get("type", checks.one_of("float", "int", "choice"))
     try:
-        parameter = _choice(section) if kind == "choice" else _range(section, kind)
+        found = parameter({"type": kind, **(_choice(section) if kind == "choice" else _range(section, kind))})
     except StudyError:
         raise
     except ValueError as error:
         section.refuse("", str(error))
     if "default" in section.content:
-        defaults[name] = section.get("default", lambda value: _default(parameter, name, value))
+        defaults[name] = section.get("default", lambda value: _default(found, name, value))
     section.nothing_else()
-    return parameter
+    return found
 
 
 def _default(parameter: Float | Int | Choice, name: str, value: Any) -> Any:
@@ -208,18 +209,20 @@ def _default(parameter: Float | Int | Choice, name: str, value: Any) -> Any:
         raise ValueError(str(error).partition(": widen")[0]) from None
 
 
-def _choice(section: Section) -> Choice:
-    return Choice(section.get("choices", checks.choices), when=section.get("when", checks.table, None))
+def _choice(section: Section) -> dict[str, Any]:
+    return {"choices": section.get("choices", checks.choices), "when": section.get("when", checks.table, None)}
 
 
-def _range(section: Section, kind: str) -> Float | Int:
-    log, when = section.get("log", checks.flag, False), section.get("when", checks.table, None)
+def _range(section: Section, kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "log": section.get("log", checks.flag, False),
+        "when": section.get("when", checks.table, None),
+    }
     if kind == "float":
-        low, high = section.get("low", checks.number), section.get("high", checks.number)
-        return Float(low, high, log, section.get("step", checks.number, None), when)
-    bound = checks.whole(-EXACT, EXACT)
-    step = section.get("step", checks.whole(1, EXACT), None)
-    return Int(section.get("low", bound), section.get("high", bound), log, step, when)
+        ends = {key: section.get(key, checks.number) for key in ("low", "high")}
+        return {**found, **ends, "step": section.get("step", checks.number, None)}
+    found["step"] = section.get("step", checks.whole(1, EXACT), None)
+    return {**found, **{key: section.get(key, checks.whole(-EXACT, EXACT)) for key in ("low", "high")}}
 
 
 def _check_conditions(study: Study, top: Section) -> None:
@@ -240,7 +243,7 @@ def _check_placeholders(study: Study, top: Section) -> None:
         if name not in used:
             top.refuse("command", f"parameter {name!r} is not in it and can have no effect: add {{{name}}}")
     always = names_in(part for part in study.command if isinstance(part, str))
-    for name, parameter in study.space.items() if isinstance(study.space, Mapping) else []:
-        if parameter.when and name in always:
+    for name, its in study.space.items() if isinstance(study.space, Mapping) else []:
+        if its.when and name in always:
             advice = f'put it into a group, which is dropped then, such as ["--{name}", "{{{name}}}"]'
             top.refuse("command", f"parameter {name!r} does not always apply: {advice}")
