@@ -35,11 +35,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret import cli
-from noregret.tune.service.choosing.live import Wish
-from noregret.tune.service.choosing.studies import Studies
+from noregret.tune.service.live import Wish
 from noregret.tune.service.models import StudyForm
-from noregret.tune.service.storing import rows
-from noregret.tune.service.storing.storage import Storage
+from noregret.tune.service.storage import Storage
+from noregret.tune.service.studies import Studies
+from noregret.tune.store import rows
 
 SPACE = {
     "x": {"type": "float", "low": 0, "high": 1},
@@ -422,7 +422,7 @@ def _judge(server: Served, tally: Tally) -> None:
 
 def launch(args: argparse.Namespace) -> None:
     """Fork a server for each line with a port and a storage, and print the number of its process."""
-    import_module("noregret.tune.service.running")
+    import_module("noregret.tune.service.http.app")
     with folder() as place:  # whoever has used a study has imported everything
         studies = Studies(Storage("sqlite:///studies.db", place), 3600.0)
         studies.create(StudyForm.model_validate({"name": "any", "space": SPACE}))

@@ -16,14 +16,14 @@ pytest.importorskip("fastapi")
 import httpx
 import uvicorn
 
-from noregret.tune.service.choosing.desk import Desk
-from noregret.tune.service.choosing.studies import AnotherStudy, Studies
 from noregret.tune.service.http import connections
 from noregret.tune.service.http.app import application
 from noregret.tune.service.http.connections import configuration
 from noregret.tune.service.http.security import LARGEST, Rate
+from noregret.tune.service.live import Desk
 from noregret.tune.service.models import FloatForm, StudyForm
-from noregret.tune.service.storing.storage import Storage
+from noregret.tune.service.storage import Storage
+from noregret.tune.service.studies import AnotherStudy, Studies
 
 ROOT = Path(__file__).parents[1]
 X = {"x": {"type": "float", "low": 0, "high": 1}}

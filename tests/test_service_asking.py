@@ -10,13 +10,12 @@ pytest.importorskip("fastapi")
 
 from tests.test_service import serving
 
-from noregret.tune.service.choosing.desk import Desk
-from noregret.tune.service.choosing.live import ATTEMPTS, Overtaken, Wish
-from noregret.tune.service.choosing.studies import ASKING, Studies
 from noregret.tune.service.http.app import application
+from noregret.tune.service.live import ATTEMPTS, Desk, Overtaken, Wish
 from noregret.tune.service.models import StudyForm
-from noregret.tune.service.storing import rows
-from noregret.tune.service.storing.storage import Storage
+from noregret.tune.service.storage import Storage
+from noregret.tune.service.studies import ASKING, Studies
+from noregret.tune.store import rows
 
 FORM = StudyForm.model_validate({"name": "s", "space": {"x": {"type": "float", "low": 0, "high": 1}}})
 SECONDS = 60.0

@@ -11,13 +11,13 @@ pytest.importorskip("fastapi")
 from tests.test_service_asking import FORM, SECONDS
 
 from noregret import Optimizer
-from noregret.tune.service.choosing import fitting
-from noregret.tune.service.choosing.choosers import Chooser, chosen
-from noregret.tune.service.choosing.live import Wish
-from noregret.tune.service.choosing.studies import Studies
-from noregret.tune.service.served import replay_of
-from noregret.tune.service.storing import rows
-from noregret.tune.service.storing.storage import Storage
+from noregret.tune.learning.suggest import replay_of
+from noregret.tune.service import choosers as fitting
+from noregret.tune.service.choosers import Chooser, chosen
+from noregret.tune.service.live import Wish
+from noregret.tune.service.storage import Storage
+from noregret.tune.service.studies import Studies
+from noregret.tune.store import rows
 
 
 def opened(folder, *processes):

@@ -15,9 +15,9 @@ from sqlalchemy.exc import OperationalError
 from tests.test_service import serving
 from tests.test_service_asking import FORM, SECONDS, asked, opened
 
-from noregret.tune.service.choosing.live import Wish
 from noregret.tune.service.http.app import application
-from noregret.tune.service.storing import rows
+from noregret.tune.service.live import Wish
+from noregret.tune.store import rows
 from noregret.tune.study.study import StudyError
 
 

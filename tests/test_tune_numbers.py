@@ -16,11 +16,11 @@ import pytest
 
 from noregret.cli import main
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.tune.measuring.measure import Outcome
+from noregret.tune.measuring import Outcome
 from noregret.tune.store.exporting import exported
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
-from noregret.tune.study.past import Past, read_past
+from noregret.tune.study.importing import Past, read_past
 from noregret.tune.study.reading import load
 from noregret.tune.study.study import Budget, Study, StudyError
 

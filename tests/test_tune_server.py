@@ -11,11 +11,10 @@ from threading import Event, Thread
 import pytest
 
 from noregret.optimizer.spaces.parameters import Float
-from noregret.tune.measuring.keeper import Keeper
-from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store import holder
+from noregret.tune.measuring import Keeper, Outcome
+from noregret.tune.store import leases
 from noregret.tune.store.databases import postgresql as server
-from noregret.tune.store.holder import Silence
+from noregret.tune.store.leases import Silence
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Budget, Study, StudyError
@@ -229,7 +228,7 @@ def test_a_clock_that_jumps_hands_no_trial_to_another(tmp_path, request, url):
 
 def silence(monkeypatch, lease):
     now = [0.0]
-    monkeypatch.setattr(holder, "monotonic", lambda: now[0])
+    monkeypatch.setattr(leases, "monotonic", lambda: now[0])
     return Silence(lease), now
 
 
@@ -331,7 +330,7 @@ def test_a_worker_that_lost_its_trial_ends_the_command(anywhere):
 def test_a_keeper_that_was_killed_is_replaced(tmp_path):
     program = """
 import os, sys, time
-from noregret.tune.measuring.keeper import Keeper
+from noregret.tune.measuring import Keeper
 import subprocess
 keeper = Keeper()
 first = subprocess.Popen(["sleep", "601.125"], start_new_session=True, stdout=subprocess.DEVNULL)

@@ -19,13 +19,14 @@ import pytest
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import Suggester, believed
-from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store import identity, opened
-from noregret.tune.store.databases.locks import Interrupted
+from noregret.tune.measuring import Outcome
+from noregret.tune.store import identity
+from noregret.tune.store import store as opened
+from noregret.tune.store.databases.connections import Interrupted
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
+from noregret.tune.study.importing import Past
 from noregret.tune.study.parameters import form, read_form
-from noregret.tune.study.past import Past
 from noregret.tune.study.study import Budget, Study, StudyError
 
 SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 1000, log=True), "mode": Choice(["a", 2, False])}

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from noregret.integrations.replay import Replay
 from noregret.optimizer.spaces.contexts import Contexts, checked_contexts
 from noregret.tune.service.models import StudyForm
 from noregret.tune.study.study import Budget, Study
@@ -48,10 +47,3 @@ def served(form: StudyForm, storage: str) -> Served:
         context=form.contexts,
         drift=form.drift,
     )
-
-
-def replay_of(study: Served) -> Replay:
-    """What leads an optimizer through the history of a study."""
-    bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
-    options = {"baseline": study.baseline, "constraints": bounds, "context": study.context, "drift": study.drift}
-    return Replay(study.space, study.goal, study.seed, **options)

@@ -11,8 +11,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.tune.measuring.measure import Outcome
-from noregret.tune.study.past import Past
+from noregret.tune.measuring import Outcome
+from noregret.tune.study.importing import Past
 from noregret.tune.study.study import Params
 
 if TYPE_CHECKING:

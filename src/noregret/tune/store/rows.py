@@ -2,30 +2,34 @@
 
 Optuna refuses a choice that has got another option since the first trial of a study, and takes milliseconds for a trial
 that is known from elsewhere. What is written here reads the same.
+
+A trial is made running, and stays so until it is answered. Who has it is an attribute, which changes hands by a
+comparison: the change is written only if nobody else has changed it before.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy
 from optuna.distributions import BaseDistribution, CategoricalDistribution, distribution_to_json
 
 from noregret.optimizer.spaces.parameters import identity
-from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store.checksums import SUM, digest
+from noregret.tune.measuring import Outcome
+from noregret.tune.store.checksums import SUM, digest, seal
+from noregret.tune.store.leases import HOLDER
 from noregret.tune.store.records import IMPORTED, RUN, TOLD, run_attribute
-from noregret.tune.study.past import Past
+from noregret.tune.study.importing import Past
 from noregret.tune.study.study import Params
 
 PARAM = sqlalchemy.text(
     "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) "
     "VALUES (:trial, :name, :value, :form)"
 )
-TRIAL = sqlalchemy.text(
+IMPORTED_TRIAL = sqlalchemy.text(
     "INSERT INTO trials (study_id, number, state, datetime_start, datetime_complete) "
     "VALUES (:study, :number, 'COMPLETE', :now, :now) RETURNING trial_id"
 )
@@ -39,6 +43,29 @@ ATTRIBUTE = sqlalchemy.text(
 Distributions = Mapping[str, BaseDistribution]
 
 
+CONTEXT = "noregret:context"
+"""The attribute of a trial with the context that it was asked for."""
+STUDY = sqlalchemy.text("SELECT study_id FROM studies WHERE study_id = :study FOR UPDATE")
+NEWEST = sqlalchemy.text("SELECT number FROM trials WHERE study_id = :study ORDER BY trial_id DESC LIMIT 1")
+FIND = sqlalchemy.text("SELECT trial_id, datetime_start FROM trials WHERE study_id = :study AND number = :number")
+TRIAL = sqlalchemy.text(
+    "INSERT INTO trials (study_id, number, state, datetime_start) VALUES (:study, :number, 'RUNNING', :now) "
+    "RETURNING trial_id"
+)
+FINISH = {
+    state: sqlalchemy.text(
+        f"UPDATE trials SET state = '{state}', datetime_complete = :now "
+        "WHERE trial_id = :trial AND state IN ('RUNNING', 'WAITING')"
+    )
+    for state in ("COMPLETE", "FAIL")
+}
+HAND_OVER = sqlalchemy.text(
+    "UPDATE trial_user_attributes SET value_json = :new "
+    f"WHERE trial_id = :trial AND key = '{HOLDER}' AND value_json = :old "
+    "AND EXISTS (SELECT 1 FROM trials WHERE trial_id = :trial AND state IN ('RUNNING', 'WAITING'))"
+)
+
+
 def add_params(connection: Any, trial: int, params: Params, distributions: Distributions) -> None:
     """Give a trial its params."""
     connection.execute(PARAM, [{"trial": trial, **row} for row in _params(params, distributions)])
@@ -49,7 +76,7 @@ def add_past(connection: Any, study: int, first: int, rows: Mapping[str, Past], 
     now = str(datetime.now())
     params, values, attributes = [], [], []
     for number, (mark, row) in enumerate(rows.items(), first):
-        trial = connection.execute(TRIAL, {"study": study, "number": number, "now": now}).scalar()
+        trial = connection.execute(IMPORTED_TRIAL, {"study": study, "number": number, "now": now}).scalar()
         its_params, its_attributes = _params(row.params, distributions), _attributes(mark, row)
         listed = [[found["name"], found["value"], found["form"]] for found in its_params]
         its_attributes[SUM] = json.dumps(digest(number, "COMPLETE", [row.value], listed, list(its_attributes.items())))
@@ -79,3 +106,155 @@ def _attributes(mark: str, row: Past) -> dict[str, str]:
     run = run_attribute(Outcome(row.value, "", 0.0, constraints=row.constraints))
     attributes = {TOLD: [], IMPORTED: {"row": mark, "noise": row.noise}, RUN: run}
     return {key: json.dumps(value) for key, value in attributes.items()}
+
+
+class Answer(NamedTuple):
+    """What became of a trial: a value, or the reason why there is none."""
+
+    value: float | None
+    noise: float | None = None
+    constraints: Mapping[str, float] = {}
+    failure: str = ""
+
+
+class Proposal(NamedTuple):
+    """A trial that is to be made: what to try, what was newly known when it was chosen, for whom, in which context."""
+
+    params: Params
+    told: Sequence[int]
+    holder: dict[str, Any]
+    context: Params | None = None
+
+
+class Made(NamedTuple):
+    """A trial that was made: its id in the tables, and when that was."""
+
+    id: int
+    started: datetime | None
+
+
+class Told(NamedTuple):
+    """What is told of a trial of a study; what it was made as, if that is known already."""
+
+    study: int
+    number: int
+    made: Made | None
+    answer: Answer
+
+
+class Row(NamedTuple):
+    """A trial as it is stored."""
+
+    id: int
+    number: int
+    state: str
+    started: datetime | None
+    ended: datetime | None
+    value: float | None
+    params: dict[str, float]
+    attributes: dict[str, Any]
+
+    @property
+    def answer(self) -> Answer | None:
+        """What became of it, None if nobody has said."""
+        if self.state not in FINISH:
+            return None
+        run = self.attributes.get(RUN, {})
+        return Answer(self.value, run.get("noise"), run.get("constraints", {}), run.get("failure", ""))
+
+
+def newest(connection: Any, study: int) -> int:
+    """The number of the last trial of a study, -1 if it has none; from now on until the end nobody adds another."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(STUDY, {"study": study})  # where SQLite begins a transaction, nobody else writes anyway
+    number = connection.execute(NEWEST, {"study": study}).scalar()
+    return -1 if number is None else int(number)
+
+
+def add(connection: Any, study: int, number: int, proposal: Proposal, distributions: Distributions) -> int:
+    """Write a new trial, running; its id."""
+    trial = int(connection.execute(TRIAL, {"study": study, "number": number, "now": str(datetime.now())}).scalar())
+    add_params(connection, trial, proposal.params, distributions)
+    attributes = {TOLD: list(proposal.told), HOLDER: proposal.holder}
+    attributes |= {} if proposal.context is None else {CONTEXT: proposal.context}
+    connection.execute(ATTRIBUTE, [_attribute(trial, key, value) for key, value in attributes.items()])
+    return trial
+
+
+def hand_over(connection: Any, trial: int, old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Write down who has a trial now; False, and nothing changed, if it is answered or somebody else has it."""
+    values = {"trial": trial, "old": json.dumps(old), "new": json.dumps(new)}
+    return bool(connection.execute(HAND_OVER, values).rowcount)
+
+
+def tell(connection: Any, told: Told) -> Answer | None:
+    """Write down what is told, unless the trial has an answer; the one that stands, None if there is no such trial."""
+    made = told.made or find(connection, told.study, told.number)
+    if made is None:
+        return None
+    seconds = max((datetime.now() - made.started).total_seconds(), 0.0) if made.started else 0.0
+    if finish(connection, made.id, told.answer, seconds):
+        return told.answer
+    (row,) = read(connection, [made.id])
+    return row.answer
+
+
+def find(connection: Any, study: int, number: int) -> Made | None:
+    """The trial of a study with this number, None if there is none."""
+    row = connection.execute(FIND, {"study": study, "number": number}).first()
+    return None if row is None else Made(int(row[0]), _time(row[1]))
+
+
+def finish(connection: Any, trial: int, answer: Answer, seconds: float) -> bool:
+    """Write down what became of a trial; False, and nothing changed, if it has an answer."""
+    state = "FAIL" if answer.value is None else "COMPLETE"
+    if not connection.execute(FINISH[state], {"trial": trial, "now": str(datetime.now())}).rowcount:
+        return False
+    values = [] if answer.value is None else [answer.value]
+    for value in values:
+        connection.execute(VALUE, {"trial": trial, "value": value})
+    run = run_attribute(Outcome(answer.value, answer.failure, seconds, constraints=answer.constraints))
+    run |= {"noise": answer.noise} if answer.noise is not None else {}
+    connection.execute(ATTRIBUTE, _attribute(trial, RUN, run))
+    connection.execute(ATTRIBUTE, _attribute(trial, SUM, seal(connection.exec_driver_sql, trial, state, values)))
+    return True
+
+
+def _attribute(trial: int, key: str, value: Any) -> dict[str, Any]:
+    return {"trial": trial, "key": key, "json": json.dumps(value)}
+
+
+def read_since(connection: Any, study: int, last: int) -> list[Row]:
+    """The trials of a study that have larger ids, by number."""
+    return _read(connection, f"study_id = {study} AND trial_id > {last}")
+
+
+def read(connection: Any, trials: Iterable[int]) -> list[Row]:
+    """The trials with these ids, by number."""
+    ids = ", ".join(map(str, trials))
+    return _read(connection, f"trial_id IN ({ids})") if ids else []
+
+
+def _read(connection: Any, which: str) -> list[Row]:
+    """Trials in four statements, which must see one state of the database unless the trials are finished."""
+    query = connection.exec_driver_sql
+    columns = "trial_id, number, CAST(state AS VARCHAR), datetime_start, datetime_complete"
+    trials = query(f"SELECT {columns} FROM trials WHERE {which} ORDER BY trial_id").all()
+    if not trials:
+        return []
+    inside = f"trial_id IN (SELECT trial_id FROM trials WHERE {which})"
+    params: dict[int, dict[str, float]] = {trial: {} for trial, *_ in trials}
+    attributes: dict[int, dict[str, Any]] = {trial: {} for trial, *_ in trials}
+    for trial, name, value in query(f"SELECT trial_id, param_name, param_value FROM trial_params WHERE {inside}"):
+        params[trial][name] = value
+    for trial, key, text in query(f"SELECT trial_id, key, value_json FROM trial_user_attributes WHERE {inside}"):
+        attributes[trial][key] = json.loads(text)
+    values = dict(query(f"SELECT trial_id, value FROM trial_values WHERE {inside}").all())
+    return [
+        Row(its, number, state, _time(start), _time(end), values.get(its), params[its], attributes[its])
+        for its, number, state, start, end in trials
+    ]
+
+
+def _time(stored: Any) -> datetime | None:
+    return datetime.fromisoformat(stored) if isinstance(stored, str) else stored

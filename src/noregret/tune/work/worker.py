@@ -11,9 +11,8 @@ from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
 from typing import Protocol
 
-from noregret.tune.measuring.keeper import Keeper
-from noregret.tune.measuring.measure import Outcome, Stopped, measure
-from noregret.tune.store.databases.locks import Interrupted
+from noregret.tune.measuring import Keeper, Outcome, Stopped, measure
+from noregret.tune.store.databases.connections import Interrupted
 from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store, Suggest
 from noregret.tune.study.study import Study, StudyError

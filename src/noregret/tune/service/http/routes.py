@@ -15,12 +15,13 @@ from noregret.optimizer.checking import checked_confidence, checked_tolerance
 from noregret.optimizer.constraining.constraint import checked_numbers
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.spaces.contexts import Within
+from noregret.tune.learning.findings import finite
 from noregret.tune.page.page import page
 from noregret.tune.service import models
-from noregret.tune.service.choosing.live import LiveStudy, Wish, finite
-from noregret.tune.service.choosing.studies import Studies
-from noregret.tune.service.storing.ledger import Entry
-from noregret.tune.service.storing.rows import Answer
+from noregret.tune.service.live import LiveStudy, Wish
+from noregret.tune.service.storage import Entry
+from noregret.tune.service.studies import Studies
+from noregret.tune.store.rows import Answer
 
 FAILED = "told as a failure"
 """The reason of a failure that a client tells of."""

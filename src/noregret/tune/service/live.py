@@ -1,9 +1,4 @@
-"""A study at work: asks, answers and conclusions, for all threads of one server and beside other servers.
-
-What is asked for is chosen from what was read, and written only if nobody has made another trial since; otherwise it
-is chosen anew. So it does not matter how many servers work on a study: every trial is made after the one before it,
-and knows of it.
-"""
+"""A desk: requests are laid down one by one, and all that lie there are worked on together."""
 
 from __future__ import annotations
 
@@ -17,7 +12,7 @@ from functools import partial
 from itertools import count
 from secrets import token_hex
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from noregret.optimizer.certifying.certificate import LEVEL
 from noregret.optimizer.comparing.gain import Gain
@@ -25,21 +20,83 @@ from noregret.optimizer.constraining.constraint import checked_constraints
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.learning.findings import Findings
-from noregret.tune.service.choosing.choosers import Chooser, Guide, chosen, itself
-from noregret.tune.service.choosing.desk import Desk
-from noregret.tune.service.choosing.fitting import Fitting
-from noregret.tune.service.served import Served, replay_of
-from noregret.tune.service.storing import rows
-from noregret.tune.service.storing.ledger import Entry, Ledger
-from noregret.tune.service.storing.rows import Answer, Made, Proposal, Told
-from noregret.tune.service.storing.storage import Storage
-from noregret.tune.store.holder import Silence
-from noregret.tune.store.patience import Unavailable
+from noregret.tune.learning.suggest import replay_of
+from noregret.tune.service.choosers import Chooser, Fitting, Guide, chosen, itself
+from noregret.tune.service.served import Served
+from noregret.tune.service.storage import Entry, Ledger, Storage
+from noregret.tune.store import rows
+from noregret.tune.store.faults import Unavailable
+from noregret.tune.store.leases import Silence
+from noregret.tune.store.rows import Answer, Made, Proposal, Told
 from noregret.tune.study.study import Params
+
+Asked = TypeVar("Asked")
+Answered = TypeVar("Answered")
+
 
 ATTEMPTS = 50
 """How often trials are chosen again because another server was faster. With three servers that are equally fast, one
 in 10^9 requests is not granted by then."""
+
+
+class Desk(Generic[Asked, Answered]):
+    """Requests of one kind. What comes while some are worked on waits, and is the next lot, however much it is.
+
+    Parameters
+    ----------
+    pool : Executor
+        Whose threads do the work: one lot at a time, and between two lots whatever else the pool has to do.
+    work : callable
+        Gives an answer to each of some requests. If it raises an exception, the requests are worked on one by one, and
+        each gets its own answer or exception.
+    for_all : exception type
+        An exception of this type concerns all requests alike, and trying them one by one would only take longer.
+    """
+
+    def __init__(
+        self,
+        pool: Executor,
+        work: Callable[[Sequence[Asked]], Sequence[Answered]],
+        for_all: type[BaseException] | tuple[type[BaseException], ...] = (),
+    ) -> None:
+        self._pool, self._work, self._lock = pool, work, Lock()
+        self._for_all = for_all
+        self._waiting: list[tuple[Asked, Future[Answered]]] = []
+        self._is_busy = False
+
+    def lay(self, request: Asked) -> Future[Answered]:
+        """Lay a request down; where its answer will be."""
+        answer: Future[Answered] = Future()
+        with self._lock:
+            self._waiting.append((request, answer))
+            is_first, self._is_busy = not self._is_busy, True
+        if is_first:
+            self._pool.submit(self._serve)
+        return answer
+
+    def _serve(self) -> None:
+        """Work on one lot, and come back for the next one if there is any."""
+        with self._lock:
+            lot, self._waiting = self._waiting, []
+        self._answer([(asked, answer) for asked, answer in lot if answer.set_running_or_notify_cancel()])
+        with self._lock:
+            self._is_busy = is_more = bool(self._waiting)
+        if is_more:
+            self._pool.submit(self._serve)
+
+    def _answer(self, lot: Sequence[tuple[Asked, Future[Answered]]]) -> None:
+        try:
+            found = self._work([asked for asked, _ in lot]) if lot else []
+        except BaseException as error:  # who asked must know, whatever it is
+            if len(lot) > 1 and not isinstance(error, self._for_all):
+                for one in lot:
+                    self._answer([one])
+                return
+            for _, answer in lot:
+                answer.set_exception(error)
+        else:
+            for (_, answer), its in zip(lot, found, strict=True):
+                answer.set_result(its)
 
 
 class Known(NamedTuple):
@@ -282,8 +339,3 @@ def _key(wish: Wish, place: int) -> object:
 def _holder(wish: Wish) -> dict[str, Any]:
     """Who has a trial, with a word that is another one at every sign of life."""
     return {"client": wish.client, "token": token_hex(8)}
-
-
-def finite(number: float) -> float | None:
-    """A number as JSON has it, which knows no infinity."""
-    return number if math.isfinite(number) else None

@@ -1,4 +1,4 @@
-"""Measurements that were made elsewhere, from a CSV file."""
+"""Observations that were made elsewhere, from a CSV file."""
 
 from __future__ import annotations
 

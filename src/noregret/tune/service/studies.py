@@ -8,17 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from threading import Event, Lock, Thread
 
-from noregret.tune.service.choosing.choosers import Chooser
-from noregret.tune.service.choosing.desk import Desk
-from noregret.tune.service.choosing.fitting import Fitting
-from noregret.tune.service.choosing.live import LiveStudy, Telling
+from noregret.tune.service.choosers import Chooser, Fitting
+from noregret.tune.service.live import Desk, LiveStudy, Telling
 from noregret.tune.service.models import StudyForm
 from noregret.tune.service.served import SERVICE, Served, served
-from noregret.tune.service.storing import rows
-from noregret.tune.service.storing.rows import Answer, Told
-from noregret.tune.service.storing.storage import Found, Storage
-from noregret.tune.store.opened import BACKUP_SECONDS
-from noregret.tune.store.patience import TROUBLE, Unavailable
+from noregret.tune.service.storage import Found, Storage
+from noregret.tune.store import rows
+from noregret.tune.store.faults import TROUBLE, Unavailable
+from noregret.tune.store.rows import Answer, Told
+from noregret.tune.store.store import BACKUP_SECONDS
 from noregret.tune.study.study import StudyError
 
 OPEN = 64
