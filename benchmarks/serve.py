@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret import cli
-from noregret.tune.service.live import Wish
+from noregret.tune.service.live import AskRequest
 from noregret.tune.service.models import StudyForm
 from noregret.tune.service.storage import Storage
 from noregret.tune.service.studies import Studies
@@ -426,7 +426,7 @@ def launch(args: argparse.Namespace) -> None:
     with folder() as place:  # whoever has used a study has imported everything
         studies = Studies(Storage("sqlite:///studies.db", place), 3600.0)
         studies.create(StudyForm.model_validate({"name": "any", "space": SPACE}))
-        studies["any"].ask(Wish(30)).result()
+        studies["any"].ask(AskRequest(30)).result()
         studies.close()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what has ended is gone
     for line in sys.stdin:

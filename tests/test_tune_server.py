@@ -14,7 +14,7 @@ from noregret.optimizer.spaces.parameters import Float
 from noregret.tune.measuring import Keeper, Outcome
 from noregret.tune.store import leases
 from noregret.tune.store.databases import postgresql as server
-from noregret.tune.store.leases import Silence
+from noregret.tune.store.leases import LeaseMonitor
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Budget, Study, StudyError
@@ -95,7 +95,7 @@ def test_an_answer_that_two_suggestions_took_for_new_counts_once():
     [
         lambda store, number: store.records()[0].number,
         lambda store, number: store.claim(suggest).trial.number,
-        lambda store, number: store.beat([number]),
+        lambda store, number: store.heartbeat([number]),
         lambda store, number: store.give_back(number),
         lambda store, number: Store(store.study).close(),
     ],
@@ -229,7 +229,7 @@ def test_a_clock_that_jumps_hands_no_trial_to_another(tmp_path, request, url):
 def silence(monkeypatch, lease):
     now = [0.0]
     monkeypatch.setattr(leases, "monotonic", lambda: now[0])
-    return Silence(lease), now
+    return LeaseMonitor(lease), now
 
 
 def test_silence_is_measured_by_who_listens(monkeypatch):
@@ -254,21 +254,21 @@ def test_who_could_not_look_has_learned_nothing(monkeypatch):
 def taken_over(number, study):
     """Another worker takes a trial over, as if nothing had been heard of its holder for long."""
     with Store(study) as other:
-        other._silence.abandoned = lambda holders: list(holders)
+        other._leases.abandoned = lambda holders: list(holders)
         assert other.claim(suggest).trial.number == number
-        other._silence.abandoned = lambda holders: []
+        other._leases.abandoned = lambda holders: []
         yield other
 
 
 def test_who_lost_a_trial_learns_it_and_cannot_give_it_back(anywhere):
     with Store(anywhere) as store:
         number = store.claim(suggest).trial.number
-        assert store.beat([number]) == []
+        assert store.heartbeat([number]) == []
         for other in taken_over(number, anywhere):
-            assert store.beat([number]) == [number]
+            assert store.heartbeat([number]) == [number]
             store.give_back(number)
             assert [record.state for record in other.records()] == ["running"]
-            assert other.beat([number]) == []
+            assert other.heartbeat([number]) == []
 
 
 @pytest.mark.slow
@@ -281,7 +281,7 @@ def test_threads_of_one_store_do_not_wait_for_each_other(anywhere):
             try:
                 while time.monotonic() < until:
                     number = store.claim(suggest).trial.number
-                    store.beat([number])
+                    store.heartbeat([number])
                     store.records()
                     store.tell(number, done(1.0))
             except Exception as error:

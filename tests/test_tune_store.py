@@ -25,7 +25,7 @@ from noregret.tune.store import store as opened
 from noregret.tune.store.databases.connections import Interrupted
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
-from noregret.tune.study.importing import Past
+from noregret.tune.study.importing import ImportedRow
 from noregret.tune.study.parameters import form, read_form
 from noregret.tune.study.study import Budget, Study, StudyError
 
@@ -125,7 +125,7 @@ def test_a_heartbeat_keeps_the_lease(study):
         number = slow.claim(suggest).trial.number
         for _ in range(10):
             time.sleep(0.3)
-            slow.beat([number])
+            slow.heartbeat([number])
             assert other.claim(suggest).trial.number != number
 
 
@@ -160,7 +160,7 @@ def test_the_budget_is_kept_and_waits_for_what_is_out(study):
 
 def test_measurements_from_elsewhere_are_kept_once_and_are_no_rounds(study):
     params = [{"x": 0.5, "n": 1 + i, "mode": ["a", 2, False][i % 3]} for i in range(4)]
-    rows = [Past(found, 1.5 * i, 0.25, {"memory": 3.0}) for i, found in enumerate(params)]
+    rows = [ImportedRow(found, 1.5 * i, 0.25, {"memory": 3.0}) for i, found in enumerate(params)]
     with Store(replace(study, budget=Budget(rounds=2))) as store:
         first = store.claim(suggest).trial
         assert store.add(rows[:3]) == 3

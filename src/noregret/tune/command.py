@@ -154,9 +154,9 @@ def _export(args: argparse.Namespace) -> None:
 def _import(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.tune.store.store import Store
-    from noregret.tune.study.importing import read_past
+    from noregret.tune.study.importing import read_rows
 
-    found = read_past(study, args.data, args.ignore)
+    found = read_rows(study, args.data, args.ignore)
     if not found.rows:
         raise StudyError(f"{args.data}: no row can be used; {found.kept_out[0]}")
     with Store(study) as store:

@@ -24,7 +24,7 @@ from noregret.belief.numerics.threads import one_thread
 from noregret.integrations.replay import Answer, Fits, Remembering, Replay
 from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.learning.suggest import replay_of
-from noregret.tune.service.served import Served
+from noregret.tune.service.served import ServiceStudy
 from noregret.tune.study.study import Params
 
 LOG = logging.getLogger("uvicorn.error")
@@ -110,7 +110,7 @@ class Chooser:
         self._process.join()
 
 
-class Guide:
+class ModelClient:
     """Leads an optimizer to where the history of one study has led, in a chooser if there is one.
 
     Parameters
@@ -174,7 +174,7 @@ def _shared(first: Sequence[Answer], second: Sequence[Answer]) -> int:
     return next((i for i, (one, other) in pairs if one is not other and one != other), min(len(first), len(second)))
 
 
-class _Led(NamedTuple):
+class _Session(NamedTuple):
     """A study of a chooser, and the answers of its history."""
 
     replay: Replay
@@ -185,7 +185,7 @@ def _work(line: Connection, servers: Connection) -> None:
     """Answer requests until there is no server any more."""
     servers.close()  # the other end of the line: once the server's is closed too, nothing more can come
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
-    studies: dict[int, _Led] = {}
+    studies: dict[int, _Session] = {}
     with suppress(EOFError, OSError), one_thread():
         while True:
             request: Request = line.recv()
@@ -194,12 +194,12 @@ def _work(line: Connection, servers: Connection) -> None:
             _send(line, _replied(studies, request))
 
 
-def _replied(studies: dict[int, _Led], request: Request) -> Reply:
+def _replied(studies: dict[int, _Session], request: Request) -> Reply:
     try:
         led = studies.get(request.study)
         if request.replay is not None or led is None:
             assert request.replay is not None
-            led = studies[request.study] = _Led(request.replay, [])
+            led = studies[request.study] = _Session(request.replay, [])
         led.answers[request.start :] = request.answers
         led.replay.remember(request.fits)
         return Reply(request.then(led.replay(led.answers, settled=request.settled)))
@@ -262,7 +262,7 @@ class Fitting:
 
     Parameters
     ----------
-    study : Served
+    study : ServiceStudy
     fitter : Chooser, optional
         The process that makes fits. Without one, or if what is best may change, they are made where questions are
         chosen, and asks wait for them.
@@ -270,7 +270,7 @@ class Fitting:
         Its threads wait for the fitter.
     """
 
-    def __init__(self, study: Served, fitter: Chooser | None, pool: Executor) -> None:
+    def __init__(self, study: ServiceStudy, fitter: Chooser | None, pool: Executor) -> None:
         self._study, self._fitter, self._pool = study, fitter if study.drift is None else None, pool
         self._replay = replay_of(study)
         self._made_from = 0
@@ -295,7 +295,7 @@ class Fitting:
         if made_from in (0, self._made_from):
             return Ready(fresh, NO_FITS)
         if self._job is None or self._job.told != len(told):
-            fits = self._pool.submit(Guide(replay_of(self._study), self._fitter), answers, made_fits)
+            fits = self._pool.submit(ModelClient(replay_of(self._study), self._fitter), answers, made_fits)
             self._job = Job(len(told), fresh, made_from, monotonic() + WAIT_SECONDS, fits)
         job = self._job
         has_last_fit = self._replay.fitted_from(told) == self._made_from > 0

@@ -17,7 +17,7 @@ SERVICE = "service"
 
 
 @dataclass(frozen=True)
-class Served(Study):
+class ServiceStudy(Study):
     """A study whose measurements are made by whoever asks for them."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
@@ -31,9 +31,9 @@ class Served(Study):
         return {SERVICE: dict(self.description)}
 
 
-def served(form: StudyForm, storage: str) -> Served:
+def service_study(form: StudyForm, storage: str) -> ServiceStudy:
     """The study that a request describes."""
-    return Served(
+    return ServiceStudy(
         path=Path(form.name),
         command=(),
         space=form.parameters,

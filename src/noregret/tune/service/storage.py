@@ -15,7 +15,7 @@ import sqlalchemy
 from optuna.storages import get_storage
 
 from noregret.integrations.replay import Answer as Told
-from noregret.tune.service.served import Served
+from noregret.tune.service.served import ServiceStudy
 from noregret.tune.store import rows
 from noregret.tune.store.checksums import broken_seals
 from noregret.tune.store.databases.database import database_at
@@ -140,7 +140,7 @@ class Entry(NamedTuple):
 class Ledger:
     """All trials of a study, as of the last reading. Trials that are answered never change, and are read once."""
 
-    def __init__(self, number: int, study: Served) -> None:
+    def __init__(self, number: int, study: ServiceStudy) -> None:
         self.study = number
         self.distributions = distributions(study.space)
         self._constraints = list(study.constraints)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.measuring import Outcome
-from noregret.tune.study.importing import Past
+from noregret.tune.study.importing import ImportedRow
 from noregret.tune.study.study import Params
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def record(trial: FrozenTrial) -> Record:
     )
 
 
-def mark(row: Past) -> str:
+def fingerprint(row: ImportedRow) -> str:
     """What tells a row of the past from others; equal for equal ones."""
     content = [row.params, row.value, row.noise, dict(row.constraints), row.origin]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -22,7 +22,7 @@ from noregret.tune.measuring import Outcome
 from noregret.tune.store.checksums import SUM, digest, seal
 from noregret.tune.store.leases import HOLDER
 from noregret.tune.store.records import IMPORTED, RUN, TOLD, run_attribute
-from noregret.tune.study.importing import Past
+from noregret.tune.study.importing import ImportedRow
 from noregret.tune.study.study import Params
 
 PARAM = sqlalchemy.text(
@@ -71,7 +71,9 @@ def add_params(connection: Any, trial: int, params: Params, distributions: Distr
     connection.execute(PARAM, [{"trial": trial, **row} for row in _params(params, distributions)])
 
 
-def add_past(connection: Any, study: int, first: int, rows: Mapping[str, Past], distributions: Distributions) -> None:
+def add_imported(
+    connection: Any, study: int, first: int, rows: Mapping[str, ImportedRow], distributions: Distributions
+) -> None:
     """Add trials that were made elsewhere, by their marks, numbered from ``first`` on, each with its checksum."""
     now = str(datetime.now())
     params, values, attributes = [], [], []
@@ -102,7 +104,7 @@ def _stored(distribution: BaseDistribution, value: Any) -> float:
     return float(distribution.to_internal_repr(value))
 
 
-def _attributes(mark: str, row: Past) -> dict[str, str]:
+def _attributes(mark: str, row: ImportedRow) -> dict[str, str]:
     run = run_attribute(Outcome(row.value, "", 0.0, constraints=row.constraints))
     attributes = {TOLD: [], IMPORTED: {"row": mark, "noise": row.noise}, RUN: run}
     return {key: json.dumps(value) for key, value in attributes.items()}

@@ -43,7 +43,7 @@ from noregret.tune.store.faults import (
     unreadable,
 )
 from noregret.tune.store.identity import SELF, Migration, needed_migration, refusal, study_id
-from noregret.tune.store.leases import HOLDER, Silence, holder
+from noregret.tune.store.leases import HOLDER, LeaseMonitor, holder
 from noregret.tune.store.records import (
     IMPORTED,
     RUN,
@@ -52,12 +52,12 @@ from noregret.tune.store.records import (
     Record,
     Suggestion,
     distributions,
-    mark,
+    fingerprint,
     record,
     run_attribute,
 )
-from noregret.tune.store.rows import add_params, add_past
-from noregret.tune.study.importing import Past, origin
+from noregret.tune.store.rows import add_imported, add_params
+from noregret.tune.study.importing import ImportedRow, origin
 from noregret.tune.study.study import Params, Study, StudyError
 
 BACKUP_SECONDS = 60.0
@@ -282,7 +282,7 @@ class Store(OpenStudy):
         self, study: Study, *, readonly: bool = False, stop: Event | None = None, migrate: bool = False
     ) -> None:
         self._held: dict[int, str] = {}
-        self._silence = Silence(study.lease)
+        self._leases = LeaseMonitor(study.lease)
         super().__init__(study, readonly=readonly, stop=stop, migrate=migrate)
 
     def stopped(self) -> Reason | None:
@@ -293,9 +293,9 @@ class Store(OpenStudy):
         """Write down that the budget's seconds are over; it holds until the next trial."""
         self._patiently(lambda: self._end("budget", None))
 
-    def add(self, rows: Iterable[Past]) -> int:
+    def add(self, rows: Iterable[ImportedRow]) -> int:
         """Keep measurements that were made elsewhere, all or none; how many of them are new."""
-        given = {mark(row): row for row in rows}
+        given = {fingerprint(row): row for row in rows}
         return self._patiently(lambda: self._kept(given))
 
     def claim(self, suggest: Suggest) -> Claim:
@@ -327,10 +327,10 @@ class Store(OpenStudy):
 
         self._patiently(release)
 
-    def beat(self, numbers: Iterable[int]) -> list[int]:
+    def heartbeat(self, numbers: Iterable[int]) -> list[int]:
         """Say that these trials are being worked on; those that are no longer ours."""
         held = list(numbers)
-        lost = self._patiently(lambda: [number for number in held if not self._beaten(number)])
+        lost = self._patiently(lambda: [number for number in held if not self._renewed(number)])
         self._patiently(self._abandoned)
         return lost
 
@@ -380,21 +380,21 @@ class Store(OpenStudy):
         add_params(connection, trial, suggestion.params, self._distributions)
         return trial
 
-    def _kept(self, given: dict[str, Past]) -> int:
+    def _kept(self, given: dict[str, ImportedRow]) -> int:
         with self.where.lock(self.study.name, self.stop) as held:
-            known = self._marks()
+            known = self._fingerprints()
             new = {its: row for its, row in given.items() if its not in known}
             first = len(self._all())
             with self._transaction(held) as connection:
                 if new:
-                    add_past(connection, self._id, first, new, self._distributions)
+                    add_imported(connection, self._id, first, new, self._distributions)
         return len(new)
 
-    def _marks(self) -> set[str]:
+    def _fingerprints(self) -> set[str]:
         """What is known already, measured here or elsewhere: who imports an export adds nothing."""
         elsewhere = {trial.user_attrs[IMPORTED]["row"] for trial in self._all() if IMPORTED in trial.user_attrs}
         here = {
-            mark(Past(found.params, found.value, found.noise, found.constraints, its))
+            fingerprint(ImportedRow(found.params, found.value, found.noise, found.constraints, its))
             for found in self._records()
             for its in ("", origin(found.number, found.started_text))
             if found.value is not None
@@ -417,7 +417,7 @@ class Store(OpenStudy):
             self._rdb.set_trial_user_attr(trial, SUM, seal(connection.exec_driver_sql, trial, state.name, values))
             return bool(self._rdb.set_trial_state_values(trial, state, values))
 
-    def _beaten(self, number: int) -> bool:
+    def _renewed(self, number: int) -> bool:
         trial, token = self._trial(number), self._held.get(number)
         with self._transaction() as connection:
             return token is None or _changed_hands(connection, trial, token, holder(token))
@@ -435,7 +435,7 @@ class Store(OpenStudy):
         """The running trials of others that nobody works on any more."""
         with self._reading():
             running = self._storage.get_all_trials(self._id, deepcopy=False, states=(TrialState.RUNNING,))
-            found = self._silence.abandoned({trial.number: trial.user_attrs.get(HOLDER, {}) for trial in running})
+            found = self._leases.abandoned({trial.number: trial.user_attrs.get(HOLDER, {}) for trial in running})
         return [number for number in found if number not in self._held]
 
 

@@ -18,7 +18,7 @@ from noregret.optimizer.spaces.contexts import Within
 from noregret.tune.learning.findings import finite
 from noregret.tune.page.page import page
 from noregret.tune.service import models
-from noregret.tune.service.live import LiveStudy, Wish
+from noregret.tune.service.live import AskRequest, LiveStudy
 from noregret.tune.service.storage import Entry
 from noregret.tune.service.studies import Studies
 from noregret.tune.store.rows import Answer
@@ -98,7 +98,7 @@ async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedFo
     """What to measure next. The same client key gets the trials that it has not answered again."""
     form = form or models.AskForm()
     context = _context(study, form.context, ("body", "context"))
-    trials = await wrap_future(study.ask(Wish(form.count, form.client, context)))
+    trials = await wrap_future(study.ask(AskRequest(form.count, form.client, context)))
     return models.AskedForm(trials=[models.TrialForm(id=number, params=params) for number, params in trials])
 
 
