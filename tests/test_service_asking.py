@@ -10,6 +10,7 @@ pytest.importorskip("fastapi")
 
 from tests.test_service import serving
 
+from noregret.tune.measuring import Outcome
 from noregret.tune.service.http.app import application
 from noregret.tune.service.live import ATTEMPTS, AskRequest, BatchQueue, Overtaken
 from noregret.tune.service.models import StudyForm
@@ -110,7 +111,7 @@ def several(folder, url, servers=3, rounds=4):
             (((one,),), ((other,),)) = per_key.values()
             assert sorted((one, other)) == [2 * turn, 2 * turn + 1]
             for number in (one, other):
-                answer = rows.Answer(0.5 + number)
+                answer = Outcome(0.5 + number)
                 assert lives[turn % servers].tell(number, answer).result(SECONDS) == answer
         assert [entry.record.value for entry in lives[0].entries()] == [0.5 + number for number in range(2 * rounds)]
 
@@ -158,13 +159,13 @@ def test_an_answer_that_cannot_be_written_fails_alone(studies, monkeypatch):
     live, finish = studies["s"], rows.finish
     live.ask(AskRequest(3)).result(SECONDS)
 
-    def failing(connection, trial, answer, seconds):
-        if answer.value == 13:
+    def failing(connection, trial, outcome):
+        if outcome.value == 13:
             raise KeyError("unlucky")
-        return finish(connection, trial, answer, seconds)
+        return finish(connection, trial, outcome)
 
     monkeypatch.setattr(rows, "finish", failing)
-    answers = [rows.Answer(value) for value in (11.0, 13.0, 17.0)]
+    answers = [Outcome(value) for value in (11.0, 13.0, 17.0)]
     ready = Event()
     studies._writer.submit(ready.wait, SECONDS)
     told = [live.tell(number, answer) for number, answer in enumerate(answers)]

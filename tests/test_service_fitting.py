@@ -12,12 +12,12 @@ from tests.test_service_asking import FORM, SECONDS
 
 from noregret import Optimizer
 from noregret.tune.learning.suggest import replay_of
+from noregret.tune.measuring import Outcome
 from noregret.tune.service import choosers as fitting
 from noregret.tune.service.choosers import Chooser, chosen
 from noregret.tune.service.live import AskRequest
 from noregret.tune.service.storage import Storage
 from noregret.tune.service.studies import Studies
-from noregret.tune.store import rows
 
 
 def opened(folder, *processes):
@@ -35,7 +35,7 @@ def processes():
 
 
 def told(live, number, params):
-    answer = rows.Answer((params["x"] - 0.3) ** 2)
+    answer = Outcome((params["x"] - 0.3) ** 2)
     assert live.tell(number, answer).result(SECONDS) == answer
 
 

@@ -15,9 +15,9 @@ from sqlalchemy.exc import OperationalError
 from tests.test_service import serving
 from tests.test_service_asking import FORM, SECONDS, asked, opened
 
+from noregret.tune.measuring import Outcome
 from noregret.tune.service.http.app import application
 from noregret.tune.service.live import AskRequest
-from noregret.tune.store import rows
 from noregret.tune.study.study import StudyError
 
 
@@ -41,7 +41,7 @@ def test_what_is_read_is_of_one_moment(tmp_path, postgresql):
 
         def commits(connection):
             asked(other["s"], AskRequest(2))
-            other["s"].tell(0, rows.Answer(0.5)).result(SECONDS)
+            other["s"].tell(0, Outcome(0.5)).result(SECONDS)
 
         called = once(one["s"], "after", "SELECT trial_id, number", commits)
         assert [entry.record.state for entry in one["s"].entries()] == ["running"] * 2
@@ -122,8 +122,8 @@ def test_a_file_that_was_put_back_is_used_again(tmp_path):
         asked(studies["s"], AskRequest(1, "a"))
         move(path)
         with pytest.raises(StudyError):
-            studies["s"].tell(0, rows.Answer(1.0)).result(SECONDS)
+            studies["s"].tell(0, Outcome(1.0)).result(SECONDS)
         path.with_name("moved.db").rename(path)
-        assert studies["s"].tell(0, rows.Answer(2.0)).result(SECONDS) == rows.Answer(2.0)
+        assert studies["s"].tell(0, Outcome(2.0)).result(SECONDS) == Outcome(2.0)
     with closing(opened(tmp_path)) as studies:
         assert [entry.record.value for entry in studies["s"].entries()] == [2.0]

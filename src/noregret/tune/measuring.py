@@ -83,16 +83,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a trial: a value, or the reason why there is none."""
+    """Outcome of a trial: a value, or the reason for its absence. Equal outcomes say the same about the setting."""
 
     value: float | None
-    failure: str
-    seconds: float
-    """How long the command ran, the last time if it was run again."""
-    stderr: str = ""
+    failure: str = ""
+    seconds: float = field(default=0.0, compare=False)
+    """Duration of the command, of its last run if there were several."""
+    stderr: str = field(default="", compare=False)
     """The end of the standard error of a failed run."""
     constraints: Mapping[str, float] = field(default_factory=dict)
     """Further numbers of the same run, by the name of the constraint on each."""
+    noise: float | None = None
+    """Standard deviation of the value, None if unknown."""
 
 
 def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from noregret.integrations.replay import Answer, Replay
+from noregret.integrations.replay import Replay
 from noregret.optimizer.choosing.exploring import unexplored_from
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.trials import Answer
 from noregret.tune.learning.findings import Findings
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.study.study import Study
@@ -51,7 +52,7 @@ def replay_of(study: Study) -> Replay:
 
 def _answer(study: Study, record: Record) -> Answer:
     measured = {name: record.constraints.get(name) for name in study.constraints}
-    return record.params, record.value, record.noise, measured
+    return Answer(record.params, record.value, record.noise, measured)
 
 
 def believed(study: Study, records: Sequence[Record], replay: Replay | None = None) -> Optimizer:

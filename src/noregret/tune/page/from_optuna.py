@@ -12,11 +12,12 @@ from optuna.trial import FrozenTrial, TrialState
 from noregret.belief.posterior import HUGE
 from noregret.integrations.distributions import Parameter, parameter
 from noregret.integrations.optuna import constraints_of
-from noregret.integrations.replay import Answer, tell_all
+from noregret.integrations.replay import tell_all
 from noregret.integrations.structure import Columns, Structure, params_of
 from noregret.optimizer.checking import Goal
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.trials import Answer
 from noregret.tune.store.records import Record, State
 
 
@@ -43,7 +44,8 @@ def _optimizer(study: Study, space: dict[str, Any], constraints: Iterable[str]) 
 
 
 def _answer(optimizer: Optimizer, record: Record) -> Answer:
-    return record.params, record.value, None, {name: record.constraints.get(name) for name in optimizer.constraints}
+    numbers = {name: record.constraints.get(name) for name in optimizer.constraints}
+    return Answer(record.params, record.value, None, numbers)
 
 
 def _constraints(trial: FrozenTrial) -> dict[str, float]:

@@ -21,8 +21,9 @@ from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 from noregret.belief.numerics.threads import one_thread
-from noregret.integrations.replay import Answer, Fits, Remembering, Replay
+from noregret.integrations.replay import Fits, Remembering, Replay
 from noregret.optimizer.optimizer import Optimizer
+from noregret.optimizer.trials import Answer
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.service.served import ServiceStudy
 from noregret.tune.study.study import Params
@@ -196,13 +197,13 @@ def _work(line: Connection, servers: Connection) -> None:
 
 def _replied(studies: dict[int, _Session], request: Request) -> Reply:
     try:
-        led = studies.get(request.study)
-        if request.replay is not None or led is None:
+        session = studies.get(request.study)
+        if request.replay is not None or session is None:
             assert request.replay is not None
-            led = studies[request.study] = _Session(request.replay, [])
-        led.answers[request.start :] = request.answers
-        led.replay.remember(request.fits)
-        return Reply(request.then(led.replay(led.answers, settled=request.settled)))
+            session = studies[request.study] = _Session(request.replay, [])
+        session.answers[request.start :] = request.answers
+        session.replay.remember(request.fits)
+        return Reply(request.then(session.replay(session.answers, settled=request.settled)))
     except Exception as error:  # who asked must know, whatever it is
         return Reply(error=error)
 

@@ -21,13 +21,15 @@ from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import replay_of
+from noregret.tune.measuring import Outcome
 from noregret.tune.service.choosers import Chooser, Fitting, ModelClient, chosen, itself
 from noregret.tune.service.served import ServiceStudy
-from noregret.tune.service.storage import Entry, Ledger, Storage
+from noregret.tune.service.storage import Ledger, Storage
 from noregret.tune.store import rows
 from noregret.tune.store.faults import Unavailable
 from noregret.tune.store.leases import LeaseMonitor
-from noregret.tune.store.rows import Answer, Made, Proposal, Told
+from noregret.tune.store.records import Suggestion
+from noregret.tune.store.rows import Entry, Made, Told
 from noregret.tune.study.study import Params
 
 Asked = TypeVar("Asked")
@@ -123,7 +125,7 @@ class AskRequest:
 
 Assignment = list[tuple[int, Params]]
 """What they get: ids and params."""
-Telling = BatchQueue[Told, Answer | None]
+Telling = BatchQueue[Told, Outcome | None]
 """Where answers are laid down."""
 
 
@@ -133,12 +135,12 @@ class Plan:
 
     request: AskRequest
     running: list[Entry]
-    proposals: list[Proposal] = field(default_factory=list)
+    suggestions: list[Suggestion] = field(default_factory=list)
 
     @property
     def missing(self) -> int:
         """How many trials are still to be found."""
-        return self.request.count - len(self.running) - len(self.proposals)
+        return self.request.count - len(self.running) - len(self.suggestions)
 
 
 class LiveStudy:
@@ -176,7 +178,11 @@ class LiveStudy:
         self.study = study
         bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
         self.constraints = checked_constraints(bounds)
-        self._storage, self._ledger, self._led = storage, Ledger(number, study), ModelClient(replay_of(study), chooser)
+        self._storage, self._ledger, self._model = (
+            storage,
+            Ledger(number, study),
+            ModelClient(replay_of(study), chooser),
+        )
         self._leases, self._lock, self._fitting = LeaseMonitor(lease), Lock(), fitting
         self._latest: Known | None = None
         self._asking, self._telling = BatchQueue(pool, self._granted, Unavailable), telling
@@ -189,11 +195,11 @@ class LiveStudy:
         """
         return self._asking.submit(request)
 
-    def tell(self, number: int, answer: Answer) -> Future[Answer | None]:
+    def tell(self, number: int, outcome: Outcome) -> Future[Outcome | None]:
         """Keep what became of a trial; the answer that stands, the first one; None if there is no such trial."""
         entry = self._ledger.entries.get(number)
         made = None if entry is None else Made(entry.id, entry.record.started)
-        return self._telling.submit(Told(self._ledger.study, number, made, answer))
+        return self._telling.submit(Told(self._ledger.study, number, made, outcome))
 
     def entries(self) -> list[Entry]:
         """All trials, by number."""
@@ -247,7 +253,7 @@ class LiveStudy:
                 or self._latest.answers != len(answers)
                 or len(self._latest.entries) != len(entries)
             ):
-                optimizer = self._led(answers, itself, settled=len(told))
+                optimizer = self._model(answers, itself, settled=len(told))
                 has_value = any(value is not None for _, value, *_ in answers)
                 self._latest = Known(entries, len(answers), has_value, optimizer)
             return self._latest
@@ -282,7 +288,7 @@ class LiveStudy:
         if request.client is None:
             return []
         is_own: Callable[[Entry], bool] = lambda entry: (  # noqa: E731
-            entry.holder.get("client") == request.client and entry.context == request.context
+            entry.holder.get("client") == request.client and entry.record.context == request.context
         )
         return list(filter(is_own, self._ledger.outstanding()))[: request.count]
 
@@ -294,7 +300,7 @@ class LiveStudy:
         taken = {entry.record.number for plan in plans for entry in plan.running}
         for number in sorted(set(self._abandoned()) - taken):
             entry = self._ledger.running[number]
-            plan = next((its for its in plans if its.missing > 0 and its.request.context == entry.context), None)
+            plan = next((its for its in plans if its.missing > 0 and its.request.context == entry.record.context), None)
             if plan:
                 plan.running.append(entry)
 
@@ -304,12 +310,12 @@ class LiveStudy:
             return
         told, fresh = self._ledger.told, sorted(self._ledger.fresh)
         fresh, fits = self._fitting.ready(told, fresh, self._ledger.answers(fresh))
-        pending = [(entry.record.params, entry.context) for entry in self._ledger.unknown(fresh)]
+        pending = [(entry.record.params, entry.record.context) for entry in self._ledger.unknown(fresh)]
         contexts = [plan.request.context for plan in plans for _ in range(plan.missing)]
-        found = iter(self._led(told + self._ledger.answers(fresh), partial(chosen, pending, contexts), fits=fits))
+        found = iter(self._model(told + self._ledger.answers(fresh), partial(chosen, pending, contexts), fits=fits))
         for plan in plans:
             while plan.missing > 0:
-                plan.proposals.append(Proposal(next(found), fresh, _holder(plan.request), plan.request.context))
+                plan.suggestions.append(Suggestion(next(found), fresh, plan.request.context))
                 fresh = []
 
     def _write(self, plans: Sequence[Plan]) -> list[Assignment]:
@@ -323,11 +329,11 @@ class LiveStudy:
                 for entry in plan.running:
                     if not rows.hand_over(connection, entry.id, entry.holder, _holder(plan.request)):
                         raise Overtaken
-                new = [(next(numbers), proposal) for proposal in plan.proposals]
-                for number, proposal in new:
-                    rows.add(connection, study, number, proposal, self._ledger.distributions)
+                new = [(next(numbers), suggestion) for suggestion in plan.suggestions]
+                for number, suggestion in new:
+                    rows.add(connection, study, number, suggestion, _holder(plan.request), self._ledger.distributions)
                 old = [(entry.record.number, entry.record.params) for entry in plan.running]
-                granted.append(old + [(number, proposal.params) for number, proposal in new])
+                granted.append(old + [(number, suggestion.params) for number, suggestion in new])
         return granted
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event, Lock
@@ -14,7 +14,7 @@ import optuna
 import sqlalchemy
 from optuna.storages import get_storage
 
-from noregret.integrations.replay import Answer as Told
+from noregret.optimizer.trials import Answer
 from noregret.tune.service.served import ServiceStudy
 from noregret.tune.store import rows
 from noregret.tune.store.checksums import broken_seals
@@ -22,10 +22,9 @@ from noregret.tune.store.databases.database import database_at
 from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.store.faults import OPENING_SECONDS, PATIENCE_SECONDS, TROUBLE, explained, patiently, unreadable
 from noregret.tune.store.identity import FORM, FORMAT, SELF, study_id
-from noregret.tune.store.leases import HOLDER
-from noregret.tune.store.records import STATES, TOLD, Record, distributions
-from noregret.tune.store.rows import CONTEXT, Answer, Row
-from noregret.tune.study.study import Params, Study, StudyError
+from noregret.tune.store.records import distributions
+from noregret.tune.store.rows import Entry
+from noregret.tune.study.study import Study, StudyError
 
 LOG = logging.getLogger("uvicorn.error")
 RESTORING = "noregret restore STUDY_FILE_WITH_THIS_STORAGE"
@@ -127,16 +126,6 @@ class Storage:
         return patiently(call, self.where, self.stop, seconds)
 
 
-class Entry(NamedTuple):
-    """A trial: its id in the tables, what it is about, and what became of it."""
-
-    id: int
-    record: Record
-    answer: Answer | None
-    context: Params | None
-    holder: dict[str, Any]
-
-
 class Ledger:
     """All trials of a study, as of the last reading. Trials that are answered never change, and are read once."""
 
@@ -148,21 +137,22 @@ class Ledger:
         self.running: dict[int, Entry] = {}
         self.fresh: set[int] = set()
         """The trials with answers that no suggestion knew of."""
-        self.told: list[Told] = []
+        self.told: list[Answer] = []
         """The answers that suggestions knew of, in the order in which they came to know."""
         self._order: set[int] = set()
         self._last = 0
 
     def read_on(self, connection: Any) -> None:
         """Read what is new, on a connection of `Storage.snapshot`."""
-        new = rows.read_since(connection, self.study, self._last)
-        for row in (*rows.read(connection, [entry.id for entry in self.running.values()]), *new):
-            self._enter(row)
-        for row in new:
-            self._order_answers(row.attributes.get(TOLD, ()))
-            self._last = row.id
+        new = rows.read_since(connection, self.study, self._last, self.distributions)
+        running = [entry.id for entry in self.running.values()]
+        for entry in (*rows.read(connection, running, self.distributions), *new):
+            self._enter(entry)
+        for entry in new:
+            self._order_answers(entry.record.told)
+            self._last = entry.id
 
-    def answers(self, numbers: Iterable[int]) -> list[Told]:
+    def answers(self, numbers: Iterable[int]) -> list[Answer]:
         """The answers of these trials."""
         return [self._told(number) for number in numbers]
 
@@ -180,35 +170,14 @@ class Ledger:
         """The trials without an answer, by number."""
         return sorted(self.running.values(), key=lambda entry: entry.record.number)
 
-    def _enter(self, row: Row) -> None:
-        entry = self._entry(row)
-        self.entries[row.number] = entry
-        if entry.answer is None:
-            self.running[row.number] = entry
+    def _enter(self, entry: Entry) -> None:
+        number = entry.record.number
+        self.entries[number] = entry
+        if not entry.record.finished:
+            self.running[number] = entry
         else:
-            self.running.pop(row.number, None)
-            self.fresh.add(row.number)
-
-    def _entry(self, row: Row) -> Entry:
-        outside = {name: its.to_external_repr(row.params[name]) for name, its in self._found(row.params)}
-        answer = row.answer
-        record = Record(
-            row.number,
-            outside,
-            STATES[row.state],
-            answer.value if answer else None,
-            answer.failure if answer else "",
-            told=tuple(row.attributes.get(TOLD, ())),
-            started=row.started,
-            ended=row.ended,
-            noise=answer.noise if answer else None,
-            constraints=answer.constraints if answer else {},
-            context=row.attributes.get(CONTEXT),
-        )
-        return Entry(row.id, record, answer, row.attributes.get(CONTEXT), row.attributes.get(HOLDER, {}))
-
-    def _found(self, params: Mapping[str, float]) -> list[tuple[str, Any]]:
-        return [(name, its) for name, its in self.distributions.items() if name in params]
+            self.running.pop(number, None)
+            self.fresh.add(number)
 
     def _order_answers(self, numbers: Any) -> None:
         for number in numbers:
@@ -217,8 +186,8 @@ class Ledger:
                 self.fresh.discard(number)
                 self.told.append(self._told(number))
 
-    def _told(self, number: int) -> Told:
-        entry = self.entries[number]
-        assert entry.answer is not None
-        constraints = {name: entry.answer.constraints.get(name) for name in self._constraints}
-        return entry.record.params, entry.answer.value, entry.answer.noise, constraints, entry.context
+    def _told(self, number: int) -> Answer:
+        record = self.entries[number].record
+        assert record.finished
+        constraints = {name: record.constraints.get(name) for name in self._constraints}
+        return Answer(record.params, record.value, record.noise, constraints, record.context)

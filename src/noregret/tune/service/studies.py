@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from threading import Event, Lock, Thread
 
+from noregret.tune.measuring import Outcome
 from noregret.tune.service.choosers import Chooser, Fitting
 from noregret.tune.service.live import BatchQueue, LiveStudy, Telling
 from noregret.tune.service.models import StudyForm
@@ -15,7 +16,7 @@ from noregret.tune.service.served import SERVICE, ServiceStudy, service_study
 from noregret.tune.service.storage import Found, Storage
 from noregret.tune.store import rows
 from noregret.tune.store.faults import TROUBLE, Unavailable
-from noregret.tune.store.rows import Answer, Told
+from noregret.tune.store.rows import Told
 from noregret.tune.store.store import BACKUP_SECONDS
 from noregret.tune.study.study import StudyError
 
@@ -111,11 +112,11 @@ class Studies:
             self._storage, found.id, study, self._lease, self._askers, self._telling, next(self._choosers), fitting
         )
 
-    def _told(self, answers: Sequence[Told]) -> list[Answer | None]:
+    def _told(self, answers: Sequence[Told]) -> list[Outcome | None]:
         """Write down answers, of any studies, in one transaction; those that stand."""
         return self._storage.patiently(lambda: self._written(answers))
 
-    def _written(self, answers: Sequence[Told]) -> list[Answer | None]:
+    def _written(self, answers: Sequence[Told]) -> list[Outcome | None]:
         # by trial, so that servers which are told the same at once do not wait for each other in a circle
         order = sorted(range(len(answers)), key=lambda place: answers[place][:2])
         with self._storage.transaction() as connection:

@@ -29,10 +29,11 @@ STATES: dict[str, State] = {"WAITING": "waiting", "RUNNING": "running", "COMPLET
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Params to try next, and the trials whose results were new when they were chosen."""
+    """Params to try next, in this context, and the trials whose results were new when they were chosen."""
 
     params: Params
-    told: tuple[int, ...]
+    told: Sequence[int]
+    context: Params | None = None
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,14 @@ class Record:
 
     @property
     def finished(self) -> bool:
-        """Whether there is an answer, be it a failure."""
+        """True if the trial has an outcome, a failure included."""
         return self.state in ("done", "failed")
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """Outcome of the trial, None while it is pending."""
+        said = self.value, self.failure, self.seconds, self.stderr, self.constraints, self.noise
+        return Outcome(*said) if self.finished else None
 
 
 def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
@@ -111,8 +118,13 @@ def fingerprint(row: ImportedRow) -> str:
 
 def run_attribute(outcome: Outcome) -> dict[str, Any]:
     """How a run went, as JSON."""
-    run = {"seconds": outcome.seconds, "failure": outcome.failure, "stderr": outcome.stderr.replace("\0", "")}
-    return {**run, "constraints": dict(outcome.constraints)} if outcome.constraints else run
+    run: dict[str, Any] = {
+        "seconds": outcome.seconds,
+        "failure": outcome.failure,
+        "stderr": outcome.stderr.replace("\0", ""),
+    }
+    run |= {"constraints": dict(outcome.constraints)} if outcome.constraints else {}
+    return run | ({"noise": outcome.noise} if outcome.noise is not None else {})
 
 
 def distributions(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) -> dict[str, BaseDistribution]:

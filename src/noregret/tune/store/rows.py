@@ -10,7 +10,8 @@ comparison: the change is written only if nobody else has changed it before.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from noregret.optimizer.spaces.parameters import identity
 from noregret.tune.measuring import Outcome
 from noregret.tune.store.checksums import SUM, digest, seal
 from noregret.tune.store.leases import HOLDER
-from noregret.tune.store.records import IMPORTED, RUN, TOLD, run_attribute
+from noregret.tune.store.records import IMPORTED, RUN, STATES, TOLD, Record, Suggestion, run_attribute
 from noregret.tune.study.importing import ImportedRow
 from noregret.tune.study.study import Params
 
@@ -110,24 +111,6 @@ def _attributes(mark: str, row: ImportedRow) -> dict[str, str]:
     return {key: json.dumps(value) for key, value in attributes.items()}
 
 
-class Answer(NamedTuple):
-    """What became of a trial: a value, or the reason why there is none."""
-
-    value: float | None
-    noise: float | None = None
-    constraints: Mapping[str, float] = {}
-    failure: str = ""
-
-
-class Proposal(NamedTuple):
-    """A trial that is to be made: what to try, what was newly known when it was chosen, for whom, in which context."""
-
-    params: Params
-    told: Sequence[int]
-    holder: dict[str, Any]
-    context: Params | None = None
-
-
 class Made(NamedTuple):
     """A trial that was made: its id in the tables, and when that was."""
 
@@ -141,28 +124,15 @@ class Told(NamedTuple):
     study: int
     number: int
     made: Made | None
-    answer: Answer
+    outcome: Outcome
 
 
-class Row(NamedTuple):
-    """A trial as it is stored."""
+class Entry(NamedTuple):
+    """Trial of the service as it is stored: its id in the tables, its record, and its holder."""
 
     id: int
-    number: int
-    state: str
-    started: datetime | None
-    ended: datetime | None
-    value: float | None
-    params: dict[str, float]
-    attributes: dict[str, Any]
-
-    @property
-    def answer(self) -> Answer | None:
-        """What became of it, None if nobody has said."""
-        if self.state not in FINISH:
-            return None
-        run = self.attributes.get(RUN, {})
-        return Answer(self.value, run.get("noise"), run.get("constraints", {}), run.get("failure", ""))
+    record: Record
+    holder: dict[str, Any]
 
 
 def newest(connection: Any, study: int) -> int:
@@ -173,12 +143,19 @@ def newest(connection: Any, study: int) -> int:
     return -1 if number is None else int(number)
 
 
-def add(connection: Any, study: int, number: int, proposal: Proposal, distributions: Distributions) -> int:
+def add(
+    connection: Any,
+    study: int,
+    number: int,
+    suggestion: Suggestion,
+    holder: dict[str, Any],
+    distributions: Distributions,
+) -> int:
     """Write a new trial, running; its id."""
     trial = int(connection.execute(TRIAL, {"study": study, "number": number, "now": str(datetime.now())}).scalar())
-    add_params(connection, trial, proposal.params, distributions)
-    attributes = {TOLD: list(proposal.told), HOLDER: proposal.holder}
-    attributes |= {} if proposal.context is None else {CONTEXT: proposal.context}
+    add_params(connection, trial, suggestion.params, distributions)
+    attributes = {TOLD: list(suggestion.told), HOLDER: holder}
+    attributes |= {} if suggestion.context is None else {CONTEXT: suggestion.context}
     connection.execute(ATTRIBUTE, [_attribute(trial, key, value) for key, value in attributes.items()])
     return trial
 
@@ -189,16 +166,16 @@ def hand_over(connection: Any, trial: int, old: dict[str, Any], new: dict[str, A
     return bool(connection.execute(HAND_OVER, values).rowcount)
 
 
-def tell(connection: Any, told: Told) -> Answer | None:
+def tell(connection: Any, told: Told) -> Outcome | None:
     """Write down what is told, unless the trial has an answer; the one that stands, None if there is no such trial."""
     made = told.made or find(connection, told.study, told.number)
     if made is None:
         return None
     seconds = max((datetime.now() - made.started).total_seconds(), 0.0) if made.started else 0.0
-    if finish(connection, made.id, told.answer, seconds):
-        return told.answer
-    (row,) = read(connection, [made.id])
-    return row.answer
+    if finish(connection, made.id, replace(told.outcome, seconds=seconds)):
+        return told.outcome
+    (entry,) = read(connection, [made.id], {})
+    return entry.record.outcome
 
 
 def find(connection: Any, study: int, number: int) -> Made | None:
@@ -207,17 +184,15 @@ def find(connection: Any, study: int, number: int) -> Made | None:
     return None if row is None else Made(int(row[0]), _time(row[1]))
 
 
-def finish(connection: Any, trial: int, answer: Answer, seconds: float) -> bool:
+def finish(connection: Any, trial: int, outcome: Outcome) -> bool:
     """Write down what became of a trial; False, and nothing changed, if it has an answer."""
-    state = "FAIL" if answer.value is None else "COMPLETE"
+    state = "FAIL" if outcome.value is None else "COMPLETE"
     if not connection.execute(FINISH[state], {"trial": trial, "now": str(datetime.now())}).rowcount:
         return False
-    values = [] if answer.value is None else [answer.value]
+    values = [] if outcome.value is None else [outcome.value]
     for value in values:
         connection.execute(VALUE, {"trial": trial, "value": value})
-    run = run_attribute(Outcome(answer.value, answer.failure, seconds, constraints=answer.constraints))
-    run |= {"noise": answer.noise} if answer.noise is not None else {}
-    connection.execute(ATTRIBUTE, _attribute(trial, RUN, run))
+    connection.execute(ATTRIBUTE, _attribute(trial, RUN, run_attribute(outcome)))
     connection.execute(ATTRIBUTE, _attribute(trial, SUM, seal(connection.exec_driver_sql, trial, state, values)))
     return True
 
@@ -226,18 +201,18 @@ def _attribute(trial: int, key: str, value: Any) -> dict[str, Any]:
     return {"trial": trial, "key": key, "json": json.dumps(value)}
 
 
-def read_since(connection: Any, study: int, last: int) -> list[Row]:
+def read_since(connection: Any, study: int, last: int, distributions: Distributions) -> list[Entry]:
     """The trials of a study that have larger ids, by number."""
-    return _read(connection, f"study_id = {study} AND trial_id > {last}")
+    return _read(connection, f"study_id = {study} AND trial_id > {last}", distributions)
 
 
-def read(connection: Any, trials: Iterable[int]) -> list[Row]:
-    """The trials with these ids, by number."""
+def read(connection: Any, trials: Iterable[int], distributions: Distributions) -> list[Entry]:
+    """The trials with these ids, by number, with the params that have a distribution."""
     ids = ", ".join(map(str, trials))
-    return _read(connection, f"trial_id IN ({ids})") if ids else []
+    return _read(connection, f"trial_id IN ({ids})", distributions) if ids else []
 
 
-def _read(connection: Any, which: str) -> list[Row]:
+def _read(connection: Any, which: str, distributions: Distributions) -> list[Entry]:
     """Trials in four statements, which must see one state of the database unless the trials are finished."""
     query = connection.exec_driver_sql
     columns = "trial_id, number, CAST(state AS VARCHAR), datetime_start, datetime_complete"
@@ -253,9 +228,29 @@ def _read(connection: Any, which: str) -> list[Row]:
         attributes[trial][key] = json.loads(text)
     values = dict(query(f"SELECT trial_id, value FROM trial_values WHERE {inside}").all())
     return [
-        Row(its, number, state, _time(start), _time(end), values.get(its), params[its], attributes[its])
-        for its, number, state, start, end in trials
+        _entry(trial, params[trial[0]], attributes[trial[0]], values.get(trial[0]), distributions) for trial in trials
     ]
+
+
+def _entry(
+    trial: Any, params: dict[str, float], attributes: dict[str, Any], value: float | None, distributions: Distributions
+) -> Entry:
+    id, number, state, start, end = trial
+    run = attributes.get(RUN, {}) if state in FINISH else {}
+    record = Record(
+        number,
+        {name: its.to_external_repr(params[name]) for name, its in distributions.items() if name in params},
+        STATES[state],
+        value if state in FINISH else None,
+        run.get("failure", ""),
+        told=tuple(attributes.get(TOLD, ())),
+        started=_time(start),
+        ended=_time(end),
+        noise=run.get("noise"),
+        constraints=run.get("constraints", {}),
+        context=attributes.get(CONTEXT),
+    )
+    return Entry(id, record, attributes.get(HOLDER, {}))
 
 
 def _time(stored: Any) -> datetime | None:
