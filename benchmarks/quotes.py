@@ -1,9 +1,10 @@
-"""Numbers that the README and the documentation quote: ``python -m benchmarks.quotes`` writes them anew.
+"""Numbers and outputs that the README and the documentation quote: ``python -m benchmarks.quotes`` updates them.
 
-A number is followed by a comment with its name, as in ``26<!-- million.seconds -->``. A block of output is preceded by
-one, as in ``<!-- output: demo -->``. Names and numbers come from the files of benchmarks/results: measured.json as it
-stands, peers.csv as mean ranks, ``rank.50.spikes.noregret``, and CPU seconds of a run, ``seconds.50.noregret``, and
-noisy.csv as mean ranks at 50 evaluations per dimension, ``bbob.50.uniform.noregret``.
+``benchmarks/results/claims.json`` lists for each page the sentences that claim something measured, with names in place
+of it, as in ``a million rounds take {million.seconds} seconds``. Names and values come from the files of
+benchmarks/results: measured.json as it stands (a number, or the lines of an output), peers.csv as mean ranks,
+``rank.50.spikes.noregret``, and CPU seconds of a run, ``seconds.50.noregret``, and noisy.csv as mean ranks at 50
+evaluations per dimension, ``bbob.50.uniform.noregret``.
 """
 
 from __future__ import annotations
@@ -25,27 +26,46 @@ from benchmarks.peers.worlds import NOISES
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "benchmarks" / "results" / "measured.json"
-NUMBER = re.compile(r"[\d.,]*\d(?=<!-- ([\w.-]+) -->)")
-OUTPUT = re.compile(r"(?<=<!-- output: )(\w+)( -->\n+```text\n).*?(?=```)", re.DOTALL)
+CLAIMS = ROOT / "benchmarks" / "results" / "claims.json"
+NAME = re.compile(r"\{([\w.-]+)\}")
 BUDGETS = (50, 200)
 
 
 def main() -> None:
-    """Fill in all pages."""
-    for path in pages():
-        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+    """Update all pages."""
+    for name, claimed in claims().items():
+        path = ROOT / name
+        path.write_text(filled(path.read_text(encoding="utf-8"), claimed), encoding="utf-8")
 
 
-def pages() -> list[Path]:
-    """The pages that may quote."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+def claims() -> dict[str, list[str]]:
+    """The claims of each page, by the page's path."""
+    found: dict[str, list[str]] = json.loads(CLAIMS.read_text(encoding="utf-8"))
+    return found
 
 
-def filled(text: str) -> str:
-    """A page with every quoted number and output as it is in the results."""
-    found, outputs = numbers(), _measured("output")
-    text = NUMBER.sub(lambda match: found[match[1]], text)
-    return OUTPUT.sub(lambda match: f"{match[1]}{match[2]}" + "\n".join(outputs[match[1]]) + "\n", text)
+def filled(text: str, claimed: list[str]) -> str:
+    """The page with the values of all claims as they are in the results; ValueError if a claim is not on it once."""
+    for claim in claimed:
+        names = NAME.findall(claim)
+        values = [(numbers() | outputs())[name] for name in names]
+        parts = [r"\s+".join(map(re.escape, re.split(r"\s+", part))) for part in NAME.split(claim)[::2]]
+        holes = [r"((?:(?!```).)*?)" if name in outputs() else r"([\d.,]*\d)" for name in names]
+        pattern = parts[0] + "".join(hole + part for hole, part in zip(holes, parts[1:], strict=True))
+        found = list(re.finditer(pattern, text, re.DOTALL))
+        if len(found) != 1:
+            raise ValueError(f"{len(found)} places match the claim {claim!r}: it must stand on the page once")
+        for i in reversed(range(len(names))):
+            start, end = found[0].span(i + 1)
+            text = text[:start] + values[i] + text[end:]
+    return text
+
+
+@cache
+def outputs() -> dict[str, str]:
+    """Every output that can be quoted, by its name."""
+    measured = json.loads(MEASURED.read_text(encoding="utf-8"))
+    return {name: "\n".join(entry["output"]) + "\n" for name, entry in measured.items() if "output" in entry}
 
 
 @cache
@@ -80,11 +100,6 @@ def _seconds(rows: list[results.Row], peer: str, budget: int) -> float:
     """Mean of a run, over the problems that all optimisers met."""
     met = (row for row in rows if row["noise"] in NOISES and (row["peer"], row["budget"]) == (peer, budget))
     return float(np.mean([row["seconds"] for row in met]))
-
-
-def _measured(key: str) -> dict[str, list[str]]:
-    measured = json.loads(MEASURED.read_text(encoding="utf-8"))
-    return {name: entry[key] for name, entry in measured.items() if key in entry}
 
 
 if __name__ == "__main__":

@@ -78,30 +78,37 @@ def test_ranks_are_of_optimisers_that_met_everything():
     assert ranks.first("spikes") == "a"
 
 
-@pytest.mark.parametrize("path", quotes.pages(), ids=lambda path: path.name)
-def test_pages_quote_what_was_measured(path):
-    text = path.read_text(encoding="utf-8")
-    assert quotes.filled(text) == text, "the results have changed: python -m benchmarks.quotes"
+@pytest.mark.parametrize("name", quotes.claims())
+def test_pages_quote_what_was_measured(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert quotes.filled(text, quotes.claims()[name]) == text, "the results have changed: python -m benchmarks.quotes"
+    assert not re.search(r"\d<!--", text), "names stand in claims.json"
 
 
-def test_quotes_are_found_and_wrong_ones_are_mended():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(quotes.NUMBER.findall(readme)) >= 10
-    assert len(quotes.OUTPUT.findall(readme)) == 1
-    right = quotes.filled("take 5<!-- million.seconds --> seconds, <!-- output: demo -->\n```text\nold\n```\n")
-    assert right.startswith(f"take {quotes.numbers()['million.seconds']}<!-- million.seconds --> seconds")
-    assert "lower than your settings" in right
+def test_wrong_quotes_are_updated_and_missing_ones_are_errors():
+    seconds = quotes.numbers()["million.seconds"]
+    claim = "a million rounds take {million.seconds} seconds"
+    assert (
+        quotes.filled("So a million\nrounds take 5 seconds.", [claim])
+        == f"So a million\nrounds take {seconds} seconds."
+    )
+    block = "The end: ```text\nold\n```\n```text\nanother\n```"
+    right = quotes.filled(block, ["The end: ```text\n{demo}```"])
+    assert quotes.outputs()["demo"] in right
     assert "old" not in right
+    assert "another" in right
+    with pytest.raises(ValueError, match="0 places match"):
+        quotes.filled("nothing", [claim])
     with pytest.raises(KeyError):
-        quotes.filled("5<!-- million.parsecs -->")
+        quotes.filled("5", ["{million.parsecs}"])
 
 
 def test_the_readme_says_where_it_is_first_and_where_it_is_not():
     ranks = mean_ranks(ROWS, "recommended", 50)
     assert {kind for kind in page.KINDS if ranks.first(kind) == "noregret"} >= {"student-1.5", "pareto", "spikes", ALL}
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for kind in ("gaussian-0.5", "student-3"):  # who is first there is quoted beside
-        assert f"rank.50.{kind}.{ranks.first(kind)}" in readme
+    claimed = " ".join(quotes.claims()["README.md"])
+    for kind in ("gaussian-0.5", "student-3"):  # the README names the one that is first there
+        assert f"rank.50.{kind}.{ranks.first(kind)}" in claimed
 
 
 @pytest.mark.parametrize("kind", ["gauss", "uniform", "cauchy"])
@@ -113,7 +120,7 @@ def test_on_the_public_suite_noregret_is_first_as_the_readme_says(kind):
 
 
 def test_measured_numbers_have_a_command_that_the_pages_name():
-    text = "".join(path.read_text(encoding="utf-8") for path in quotes.pages())
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in quotes.claims())
     for entry in json.loads(quotes.MEASURED.read_text(encoding="utf-8")).values():
         assert entry["command"] in text
         assert entry["on"]
