@@ -6,7 +6,7 @@ with noise that just meets the assumption; the interval is Clopper and Pearson's
 the half-width that any arm needed in a run: a band of that share of the width would have held too.
 
 Rows are kept in ``coverage.json`` beside this file, and a row that is there is not run again: name rows to run them
-anew. The tables are written into docs/guarantees.md between their two marks.
+anew. The tables are written into docs/reports/coverage.md between their two marks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ World = Callable[[Stationary, Any], Any]
 KERNELS: dict[str, Stationary] = {"SE": SquaredExponential(0.2), "Matérn 1.5": Matern(1.5, 0.2)}
 RUNS, ROUNDS, DELTA, ARMS, NOISE = 200, 150, 0.1, 50, 0.3
 KEPT = Path(__file__).with_suffix(".json")
-PAGE = Path(__file__).parents[1] / "docs" / "guarantees.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reports" / "coverage.md"
 MARKS = "<!-- coverage: begin -->\n", "<!-- coverage: end -->\n"
 
 
