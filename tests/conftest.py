@@ -20,6 +20,9 @@ PACKAGES = ("chromium", "postgresql")
 MODULES = {"torch": "torch array-api-compat", "kubeflow.katib": "kubeflow-katib"}
 """What pip installs for modules that are no part of the extra `all`."""
 
+NIGHTLY = {"statistics", "documents", "siege"}
+"""Folders of tests that `make test` leaves out."""
+
 os.environ.pop("NOREGRET_DATA", None)  # the data of the package, also where someone uses other data
 
 
@@ -34,9 +37,9 @@ def ctrl_c():
 
 
 def pytest_collection_modifyitems(items):
-    """Examples on pages of the documentation are slow, as whole stories are; those in docstrings are not."""
+    """Mark as slow what only `make nightly` runs: its folders, and the examples on pages of the documentation."""
     for item in items:
-        if item.path.suffix == ".md":
+        if item.path.suffix == ".md" or item.path.parent.name in NIGHTLY:
             item.add_marker("slow")
 
 

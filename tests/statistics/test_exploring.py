@@ -1,0 +1,81 @@
+"""Exploration over whole runs: no part of the space is left out."""
+
+import numpy as np
+import pytest
+from tests.optimizer.test_exploring import NEVER, asked
+
+from noregret import Float, Int, Optimizer
+from noregret.optimizer.account import Account
+from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.choosing.exploring import Exploring
+
+
+def near_the_lower_hill(posterior, rng):
+    """A rule that wants nothing but the top of the lower hill."""
+    return -np.abs(posterior.arms[:, 0] - 0.2)
+
+
+def test_noise_that_hides_f_does_not_drive_questions_to_the_edges():
+    """Where nothing is known the std is largest at the edges, so expected improvement alone asks for little else."""
+
+    def on_edges(seed, exploring):
+        space = {name: Float(0, 1) for name in "xy"}
+        opt = Optimizer(space, goal="maximize", rng=seed, calibration=Calibration(exploring=exploring))
+        rng, edges = np.random.default_rng(seed), []
+        for _ in range(80):
+            trial = opt.ask()
+            opt.tell(trial, rng.standard_normal())
+            edges.append(any(min(value, 1 - value) < 0.01 for value in trial.params.values()))
+        return np.mean(edges[10:])
+
+    there, without = ([on_edges(seed, each) for seed in range(6)] for each in (Exploring(), NEVER))
+    assert np.mean(there) < 0.75 * np.mean(without)
+
+
+def test_a_narrow_hill_far_from_a_broad_one_is_found():
+    """In at least 1 of 2 runs of 600 questions; without exploring, in none. The best is 0.1 wide, of 1 by 1."""
+
+    def value(x, y):
+        narrow = 1.6 * np.exp(-0.5 * ((x - 0.2) ** 2 + (y - 0.8) ** 2) / 0.07**2)
+        return narrow - (x - 0.7) ** 2 - (y - 0.3) ** 2
+
+    def found(seed, exploring):
+        space, rng = {"x": Float(0, 1), "y": Float(0, 1)}, np.random.default_rng(seed)
+        opt = Optimizer(space, goal="maximize", rng=seed, calibration=Calibration(exploring=exploring))
+        for _ in range(600):
+            trial = opt.ask()
+            opt.tell(trial, value(**trial.params) + 0.1 * rng.standard_normal())
+        return value(**opt.best().params) > 0.9
+
+    assert any(found(seed, Exploring()) for seed in range(2))
+    assert not found(0, NEVER)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_part_of_the_space_is_left_out_for_ever(seed):
+    """With more exploring than by default, so that a test sees it; the rule wants nothing but one hill's top."""
+
+    def widest_gap(exploring):
+        questions = asked(Calibration(exploring=exploring, rule=near_the_lower_hill), 150, seed)
+        return np.diff(np.sort([0.0, *questions, 1.0])).max()
+
+    assert widest_gap(Exploring(share=12.0, after=20)) < 0.06
+    assert widest_gap(NEVER) > 0.08
+
+
+def test_a_rule_that_stays_at_a_bad_setting_is_overruled(monkeypatch):
+    """Mean regret of questions 512 to 1,023 on 21 settings, with a rule that wants one whose regret is 0.6."""
+
+    def regret(seed):
+        rng, regrets = np.random.default_rng(seed), []
+        calibration = Calibration(rule=near_the_lower_hill)
+        opt = Optimizer({"n": Int(0, 20)}, goal="maximize", rng=seed, calibration=calibration)
+        for _ in range(1024):
+            trial = opt.ask()
+            regrets.append(abs(trial.params["n"] / 20 - 0.8))
+            opt.tell(trial, -regrets[-1] + 0.1 * rng.standard_normal())
+        return np.mean(regrets[512:])
+
+    overruled = [regret(seed) for seed in range(2)]
+    monkeypatch.setattr(Account, "refuting", lambda account: None)
+    assert max(overruled) < 0.6 * regret(0)
