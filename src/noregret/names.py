@@ -2,9 +2,9 @@
 
 from noregret import algorithms, problems
 from noregret.belief.box import Box
-from noregret.belief.estimators import Estimator
-from noregret.belief.estimators.estimators import (
+from noregret.belief.estimators import (
     ClippedResiduals,
+    Estimator,
     LeastSquares,
     MedianOfMeans,
     TruncatedDirections,
@@ -15,9 +15,9 @@ from noregret.belief.features.fourier import QuadratureFourier, RandomFourier
 from noregret.belief.features.nystrom import Nystrom
 from noregret.belief.kernels import Columns, Kernel, Linear, Matern, RationalQuadratic, SquaredExponential, Tabular
 from noregret.belief.sparse import SparseGP
-from noregret.decision.batches import Batched, Repeated
 from noregret.decision.designs import MaxVarianceDesign, RandomDesign
-from noregret.decision.loops import Best, Pull, Sequential
+from noregret.decision.elimination import Elimination
+from noregret.decision.loops import Batched, Best, Pull, Repeated, Sequential
 from noregret.decision.policy import Policy
 from noregret.decision.rules import (
     UCB,
@@ -28,8 +28,7 @@ from noregret.decision.rules import (
     Uniform,
 )
 from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Scaled
-from noregret.decision.shrinking.elimination import Elimination
-from noregret.decision.shrinking.threshold_tree import ThresholdTree
+from noregret.decision.threshold_tree import ThresholdTree
 from noregret.diagnosis import Diagnosis, diagnose
 from noregret.experiments.comparison import Comparison, compare
 from noregret.experiments.drawing import plot

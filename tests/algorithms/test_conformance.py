@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from noregret import Matern, SquaredExponential, Tabular
 from noregret.algorithms import NAMES
-from noregret.decision.record import describe, rebuild
+from noregret.decision.saving import describe, rebuild
 from noregret.testing import check_algorithm, check_problem
 
 HORIZON = 300

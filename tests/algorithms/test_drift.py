@@ -9,9 +9,7 @@ from noregret import Columns, ExactGP, Matern, SquaredExponential, algorithms, p
 from noregret.algorithms.contexts_and_drift import BayesianWidth, DriftWidth
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.conjugate import ConjugateGP
-from noregret.belief.drift.memory import Discount, Restarts, Window
-from noregret.belief.drift.recent import Discounted, Recent
-from noregret.belief.drift.varying import VaryingGP
+from noregret.belief.drift import Discount, Discounted, Recent, Restarts, VaryingGP, Window
 from noregret.testing import check_model
 
 KERNEL, RIDGE = SquaredExponential(0.2), 0.04

@@ -29,7 +29,7 @@ from noregret.algorithms.heavy_tails import ATALevel, ATAWidth, LogEvents, Tail,
 from noregret.algorithms.robust_bandits import HvtLevel, HvtWidth, MoMWidth
 from noregret.belief.features.fourier import quadrature_error
 from noregret.decision.designs import RandomDesign
-from noregret.decision.shrinking.elimination import Elimination
+from noregret.decision.elimination import Elimination
 from noregret.testing import check_schedule
 
 SE = SquaredExponential(0.2)

@@ -22,7 +22,7 @@ from noregret import (
 )
 from noregret.algorithms.kernelized_bandits import IGPWidth, SrinivasWidth
 from noregret.algorithms.tighter_widths import DMM, AMMWidth, AYWidth
-from noregret.belief.family import RidgeFamily
+from noregret.belief.model_set import RidgeFamily
 
 ALGEBRA = settings(derandomize=True, deadline=None, max_examples=40)
 KERNEL = SquaredExponential(0.2)
@@ -156,7 +156,7 @@ def test_dmm_lies_within_the_band_of_amm(seed, ridge, norm, noise, delta):
     family = RidgeFamily(KERNEL, (ridge, 0.1 * ridge, 0.3 * ridge, 3 * ridge, 10 * ridge))
     belief = random_belief(seed, family)
     lower, upper = DMM(norm, noise, delta).bounds(belief)
-    first = belief.members[0]
+    first = belief.members[ridge]
     half = AMMWidth(norm, noise, delta)(first) * first.std
     assert (lower >= first.mean - half - 1e-9).all()
     assert (upper <= first.mean + half + 1e-9).all()

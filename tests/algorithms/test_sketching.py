@@ -35,8 +35,7 @@ from noregret.algorithms.sketching import (
     oversampling_for,
 )
 from noregret.algorithms.tighter_widths import AYWidth
-from noregret.decision.ahead import afresh, lazily
-from noregret.decision.batches import Batched, Repeated
+from noregret.decision.loops import Batched, Repeated, afresh, lazily
 
 KERNEL = SquaredExponential(0.2)
 RIDGE = 0.01
@@ -80,7 +79,7 @@ def test_lazy_refresh_picks_what_dense_conditioning_picks(model, pulls):
 @pytest.mark.parametrize("listed", [1000, 3])
 @pytest.mark.parametrize("pulls", [0, 3, 40, 400])
 def test_lazy_and_full_refresh_agree(pulls, listed, monkeypatch):
-    monkeypatch.setattr("noregret.decision.ahead.LISTED", listed)
+    monkeypatch.setattr("noregret.decision.loops.LISTED", listed)
     belief, width = learnt(ExactGP(KERNEL, RIDGE), world(0), pulls), AYWidth(1.0, 0.1, 0.1)
     lazy = list(islice(lazily(UCB(width), belief), 30))
     assert lazy == list(islice(afresh(UCB(Constant(width(belief))), belief, np.random.default_rng(0)), 30))

@@ -10,7 +10,7 @@ from noregret import Constant, ExactGP, Linear, Matern, Policy, SquaredExponenti
 from noregret.algorithms import a_gp_ucb, igp_ucb, lb_gp_ucb, rcgp_ucb
 from noregret.algorithms.unknown_constants import SuspectedRegret
 from noregret.belief.conjugate import ConjugateGP
-from noregret.belief.shared import SharedPosterior
+from noregret.belief.model_set import SharedPosterior
 from noregret.decision.balancing import Balanced, Rung
 from noregret.problems import Gaussian, Problem
 from noregret.problems.problem import rkhs_norm

@@ -123,7 +123,7 @@ def test_a_sketch_shares_its_coins_with_whatever_else_is_random():
 
 def test_draws_on_many_arms_are_the_same(monkeypatch):
     """Arms are pulled again and again, so that rows are pooled here and not there."""
-    for name in ("conditioning.FEW_ARMS", "cluster.belief.ROOT_ARMS", "numerics.draws.ROOT_ARMS"):
+    for name in ("exact.FEW_ARMS", "cluster.belief.ROOT_ARMS", "numerics.draws.ROOT_ARMS"):
         monkeypatch.setattr(f"noregret.belief.{name}", 10)
     check_same(Sequential(ExactGP(Matern(1.5, 0.3), 0.01), Thompson(Constant(1.0)), times=2))
     belief = ExactGP(Linear(1.0), 0.01).prior(blocks())

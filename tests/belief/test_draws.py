@@ -29,7 +29,7 @@ POINTS = np.random.default_rng(0).random((25, 2))
 def many(monkeypatch):
     """Every number of arms counts as many, and a draw is a sum of 128 waves, as it is on a million arms."""
     monkeypatch.setattr(draws, "ROOT_ARMS", 0)
-    monkeypatch.setattr("noregret.belief.conditioning.FEW_ARMS", 0)
+    monkeypatch.setattr("noregret.belief.exact.FEW_ARMS", 0)
     monkeypatch.setattr(draws, "MOST", 128)
 
 

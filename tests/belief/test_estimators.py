@@ -31,7 +31,7 @@ from noregret import (
     TruncatedDirections,
     TruncatedRewards,
 )
-from noregret.belief.estimators.memory import SortedRewards
+from noregret.belief.estimators import SortedRewards
 from noregret.testing import check_model
 
 SE = SquaredExponential(0.2)

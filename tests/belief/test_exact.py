@@ -12,10 +12,9 @@ from sklearn.gaussian_process import kernels as sk
 from threadpoolctl import threadpool_limits
 
 from noregret import ExactGP, Linear, Matern, RandomFourier, SparseGP, SquaredExponential, Tabular
-from noregret.belief import arrays, conditioning
+from noregret.belief import arrays, exact
 from noregret.belief.arrays import largest
-from noregret.belief.family import RidgeFamily
-from noregret.belief.numerics import rows
+from noregret.belief.model_set import RidgeFamily
 from noregret.belief.pulls import Directory, places_among
 from noregret.optimizer.choosing.looking import Looking
 from noregret.testing import check_model
@@ -253,11 +252,11 @@ def test_keeps_the_contract_with_truncation_and_on_a_table():
 def test_family_members_have_their_own_ridges():
     belief = RidgeFamily(SquaredExponential(0.2), (0.1, 0.01)).prior(GRID)
     belief.update([3, 3, 60], [1.0, 2.0, -1.0])
-    for ridge, member in zip((0.1, 0.01), belief.members, strict=True):
+    for ridge, member in belief.members.items():
         alone = ExactGP(SquaredExponential(0.2), ridge).prior(GRID)
         alone.update([3, 3, 60], [1.0, 2.0, -1.0])
         assert_same(member, alone, 0)
-    assert (belief.mean == belief.members[0].mean).all()
+    assert (belief.mean == belief.members[0.1].mean).all()
 
 
 def kept(level, *blocks):
@@ -409,10 +408,10 @@ def test_what_lies_in_several_blocks_and_slabs_is_the_same(monkeypatch):
     """Tables of a few numbers a block, carried to a few arms at a time, as where the arms are many."""
     arms, pulls, rewards, noise, rng = history(3, 120)
     plain = in_blocks(ExactGP(Matern(1.5, 0.5), 0.1).prior(arms), np.random.default_rng(0), pulls, rewards, noise)
-    monkeypatch.setattr(rows, "BLOCK", 1)
-    monkeypatch.setattr(rows, "FEWEST", 3)
+    monkeypatch.setattr("noregret.belief.numerics.factor.BLOCK", 1)
+    monkeypatch.setattr("noregret.belief.numerics.factor.FEWEST", 3)
     monkeypatch.setattr(arrays, "SLAB", 20)
-    monkeypatch.setattr(conditioning, "KEPT", 20)
+    monkeypatch.setattr(exact, "KEPT", 20)
     cut = in_blocks(ExactGP(Matern(1.5, 0.5), 0.1).prior(arms), np.random.default_rng(0), pulls, rewards, noise)
     assert_same(plain, cut, 1e-9)
     assert_same(plain.copy(), cut.copy(), 1e-9)

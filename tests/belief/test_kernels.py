@@ -22,7 +22,7 @@ from noregret import (
     Tabular,
     algorithms,
 )
-from noregret.belief import distances
+from noregret.belief import kernels
 from noregret.testing import check_kernel
 
 RNG = np.random.default_rng(0)
@@ -264,7 +264,7 @@ def test_large_matrices_are_those_of_their_rows():
     rng = np.random.default_rng(0)
     X, Y = rng.random((300, 3)), rng.random((400, 3))
     kernel = 0.5 * Matern(2.5, (0.2, 0.3, 0.4)) + 0.3 * Columns(Matern(2.5, 0.2), (1,)) + SquaredExponential(0.5)
-    assert X.shape[0] * Y.shape[0] > distances.PIECE
+    assert X.shape[0] * Y.shape[0] > kernels.PIECE
     for each in (kernel, Matern(2.5, 0.3), Matern(0.5, 0.3)):
         np.testing.assert_array_equal(each(X, Y), np.vstack([each(x[None], Y) for x in X]))
         np.testing.assert_array_equal(each(Y, Y), np.vstack([each(y[None], Y) for y in Y]))
@@ -285,5 +285,5 @@ def test_columns_that_are_all_alike_are_computed_once():
 @pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
 def test_distances_along_a_line_are_those_of_cdist(metric):
     X, Y = np.random.default_rng(1).normal(size=(50, 1)), np.random.default_rng(2).normal(size=(60, 1)) ** 9
-    np.testing.assert_array_equal(distances._apart(X, Y, metric), cdist(X, Y, metric))
-    np.testing.assert_array_equal(distances._apart(X, X, metric), cdist(X, X, metric))
+    np.testing.assert_array_equal(kernels._apart(X, Y, metric), cdist(X, Y, metric))
+    np.testing.assert_array_equal(kernels._apart(X, X, metric), cdist(X, X, metric))

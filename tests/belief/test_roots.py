@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noregret import Matern, Nystrom, SparseGP, TruncatedDirections
-from noregret.belief.estimators.roots import FEW_ROWS, FULL, InverseRoot, _quadrature
+from noregret.belief.sparse import FEW_ROWS, FULL, InverseRoot, _quadrature
 
 
 def exactly(matrix, right):

@@ -108,7 +108,7 @@ def test_fourier_features_choose_the_same(features):
 
 
 def test_draws_on_many_arms_are_the_same(monkeypatch):
-    monkeypatch.setattr("noregret.belief.conditioning.FEW_ARMS", 10)
+    monkeypatch.setattr("noregret.belief.exact.FEW_ARMS", 10)
     check_same(Sequential(ExactGP(Matern(1.5, 0.3), 0.01), Thompson(Constant(1.0))))
 
 

@@ -12,7 +12,7 @@ from noregret.belief.estimators import Estimator
 from noregret.belief.numerics.draws import CovarianceRoot
 from noregret.belief.numerics.factor import Factor
 from noregret.belief.numerics.threads import SMALL, TINY, one_thread, threads_for
-from noregret.belief.regression import FeatureRegression
+from noregret.belief.sparse import FeatureRegression
 
 WORK = (TINY + SMALL) // 2  # small enough for one thread, large enough to matter
 

@@ -19,7 +19,7 @@ from noregret import (
     TruncatedDirections,
     TruncatedRewards,
 )
-from noregret.belief.family import RidgeFamily
+from noregret.belief.model_set import RidgeFamily
 
 SE = SquaredExponential(0.3)
 ARMS = np.linspace(0, 1, 20)[:, None]
@@ -192,7 +192,7 @@ def test_a_kernel_that_breaks_half_way_through_the_arms_loses_nothing_or_says_so
     """Slabs of four arms: a block that fails in a late one adds no row, and a refactoring that does leaves nan."""
     slabs = [slice(start, start + 4) for start in range(0, 20, 4)]
     monkeypatch.setattr("noregret.belief.numerics.factor.slabs", lambda like, rows: slabs)
-    monkeypatch.setattr("noregret.belief.conditioning.KEPT", 0)
+    monkeypatch.setattr("noregret.belief.exact.KEPT", 0)
     kernel = FailingLate()
     belief, twin = told(ExactGP(kernel, 0.1)), told(ExactGP(SE, 0.1))
     kernel.broken = True

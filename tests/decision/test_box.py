@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from noregret import Box, Matern, Policy, SquaredExponential, algorithms, run
-from noregret.decision.shrinking.region import Region, climb, tops
+from noregret.decision.region import Region, climb, tops
 from noregret.problems import MAXIMA, Continuous, Gaussian, branin
 
 SQUARE = Box([[0, 1], [0, 1]])

@@ -23,9 +23,8 @@ from noregret import (
     run,
 )
 from noregret.decision.designs import Doubling, SquareRootLengths
-from noregret.decision.shrinking.box import ShrinkingBox
-from noregret.decision.shrinking.region import Region
-from noregret.decision.shrinking.survival import Survival
+from noregret.decision.elimination import ShrinkingBox, Survival
+from noregret.decision.region import Region
 from noregret.problems import Gaussian, Problem
 
 KERNEL = SquaredExponential(0.2)

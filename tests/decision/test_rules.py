@@ -22,7 +22,7 @@ from noregret import (
     Uniform,
 )
 from noregret.algorithms.tighter_widths import DMM
-from noregret.belief.family import RidgeFamily
+from noregret.belief.model_set import RidgeFamily
 from noregret.testing import check_rule
 
 ARMS = np.linspace(0, 1, 12)[:, None]

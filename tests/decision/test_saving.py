@@ -26,7 +26,7 @@ from noregret import (
     Thompson,
     algorithms,
 )
-from noregret.decision.record import describe
+from noregret.decision.saving import describe
 
 KERNEL = SquaredExponential(0.2)
 ARMS = np.linspace(0, 1, 10)[:, None]
@@ -363,8 +363,8 @@ def test_a_class_that_has_moved_within_the_library_is_found(tmp_path):
     policy.save(tmp_path / "run.npz")
 
     def as_it_was(about):
-        text = json.dumps(about).replace("noregret.decision.shrinking.elimination:", "noregret.decision.elimination:")
-        assert "noregret.decision.elimination:" in text
+        text = json.dumps(about).replace("noregret.decision.elimination:", "noregret.decision.shrinking.elimination:")
+        assert "noregret.decision.shrinking.elimination:" in text
         return json.loads(text)
 
     rewritten(tmp_path / "run.npz", as_it_was)
@@ -377,7 +377,7 @@ def test_a_class_that_has_moved_within_the_library_is_found(tmp_path):
     [
         "not.imported:Thing",
         "os:system",
-        "noregret.decision.record:re.Pattern",  # within reach of a module of ours, and no class of ours
+        "noregret.decision.saving:re.Pattern",  # within reach of a module of ours, and no class of ours
         "noregret.decision.policy:Policy",  # no dataclass
         "inspect:Parameter",
     ],

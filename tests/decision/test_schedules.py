@@ -30,9 +30,9 @@ from noregret import (
 )
 from noregret.algorithms.kernelized_bandits import IGPWidth, SrinivasWidth
 from noregret.algorithms.tighter_widths import AMMWidth, AYWidth
-from noregret.belief.estimators.estimators import ClippedResiduals, TruncatedDirections, TruncatedRewards
+from noregret.belief.estimators import ClippedResiduals, TruncatedDirections, TruncatedRewards
 from noregret.decision.balancing import Rung
-from noregret.decision.shrinking.survival import Survival
+from noregret.decision.elimination import Survival
 from noregret.optimizer.calibration import Calibration
 from noregret.testing import check_schedule
 

@@ -11,7 +11,7 @@ from scipy.optimize import check_grad
 from scipy.stats import multivariate_normal
 
 from noregret import Float, Optimizer, SquaredExponential
-from noregret.belief.drift.varying import VaryingGP
+from noregret.belief.drift import VaryingGP
 from noregret.belief.numerics.threads import threads_for
 from noregret.optimizer import optimizer as optimizer_module
 from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibration, View

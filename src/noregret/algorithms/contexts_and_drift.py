@@ -30,9 +30,7 @@ from typing import Any
 
 from noregret.algorithms.constants import check_constants, checks_constants, ridge_of
 from noregret.algorithms.tighter_widths import AYWidth, ay_ucb
-from noregret.belief.drift.memory import Restarts, Window
-from noregret.belief.drift.recent import Discounted, Recent
-from noregret.belief.drift.varying import VaryingGP
+from noregret.belief.drift import Discounted, Recent, Restarts, VaryingGP, Window
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import KernelLike
 from noregret.belief.posterior import Posterior

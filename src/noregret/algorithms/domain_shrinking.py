@@ -40,9 +40,9 @@ from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Kernel, KernelLike
 from noregret.belief.posterior import Posterior
 from noregret.decision.designs import Doubling, Lengths, MaxVarianceDesign, RandomDesign, SquareRootLengths
+from noregret.decision.elimination import Elimination
 from noregret.decision.schedules import Constant, Schedule
-from noregret.decision.shrinking.elimination import Elimination
-from noregret.decision.shrinking.threshold_tree import ThresholdTree
+from noregret.decision.threshold_tree import ThresholdTree
 
 FIRST_EPOCH = 50
 """N_1 where none is given; the paper's on Branin."""

@@ -32,7 +32,7 @@ from typing import Any, Literal
 import numpy as np
 
 from noregret.algorithms.constants import Constants, check_constants, checks_constants
-from noregret.belief.estimators.estimators import TruncatedDirections
+from noregret.belief.estimators import TruncatedDirections
 from noregret.belief.exact import ExactGP
 from noregret.belief.features import Features
 from noregret.belief.features.fourier import QuadratureFourier, sufficient_order

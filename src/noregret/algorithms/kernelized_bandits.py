@@ -29,8 +29,7 @@ from noregret.algorithms.constants import Constants, check_constants, checks_con
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import KernelLike, as_kernel
-from noregret.belief.posterior import Posterior
-from noregret.belief.schedule import Schedule, as_schedule, convert_numbers
+from noregret.belief.posterior import Posterior, Schedule, as_schedule, convert_numbers
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB, ExpectedImprovement, ProbabilityOfImprovement, Thompson, Uniform
 from noregret.decision.schedules import GreedyGain, RateGain, RealisedGain

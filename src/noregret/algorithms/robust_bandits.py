@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from noregret.algorithms.constants import Constants, check_constants, checks_constants
 from noregret.algorithms.heavy_tails import FeatureChoice, Tail, choose_features
-from noregret.belief.estimators.estimators import ClippedResiduals, MedianOfMeans
+from noregret.belief.estimators import ClippedResiduals, MedianOfMeans
 from noregret.belief.kernels import KernelLike
 from noregret.belief.posterior import Posterior
 from noregret.belief.sparse import SparseGP

@@ -39,8 +39,7 @@ from noregret.belief.features.nystrom import Coins, Counting, Nystrom
 from noregret.belief.kernels import KernelLike
 from noregret.belief.posterior import Posterior
 from noregret.belief.sparse import SparseGP
-from noregret.decision.batches import Batched, Repeated
-from noregret.decision.loops import Sequential
+from noregret.decision.loops import Batched, Repeated, Sequential
 from noregret.decision.rules import UCB
 from noregret.decision.schedules import Schedule
 

@@ -24,8 +24,8 @@ from typing import Any
 from noregret.algorithms.constants import check_constants, checks_constants
 from noregret.belief.arrays import namespace
 from noregret.belief.exact import ExactGP
-from noregret.belief.family import RidgeFamily
 from noregret.belief.kernels import KernelLike, as_kernel
+from noregret.belief.model_set import RidgeFamily
 from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
@@ -91,11 +91,11 @@ class DMM:
 
     def _bounds(self, posterior: Any, least: float) -> tuple[Floats, Floats]:
         """The bounds, with Q + a B^2 - q(a) no smaller than ``least``."""
-        first = posterior.members[0]
+        first = posterior.members[posterior.leader]
         confidence = 2 * (first.information_gain + math.log(1 / self.delta))
         budget = first.ridge * first.misfit + (self.scale * self.noise) ** 2 * confidence
         lower, upper = [], []
-        for member in posterior.members:
+        for member in posterior.members.values():
             spare = budget / member.ridge + self.norm**2 - member.misfit
             spare = max(least, spare)
             half_width = math.copysign(math.sqrt(abs(spare)), spare) * member.std

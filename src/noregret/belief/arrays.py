@@ -2,7 +2,7 @@
 
 Everything as long as the arms stays where the arms are, in float64; everything else is NumPy. What must know the place
 asks here, and is otherwise written with operators, indexing and the functions of the array API standard. Numbers on a
-cluster (`noregret.belief.cluster.numbers`) answer to NumPy's functions.
+cluster (`noregret.belief.cluster.belief`) answer to NumPy's functions.
 """
 
 from __future__ import annotations

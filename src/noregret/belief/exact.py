@@ -10,15 +10,17 @@ from typing import Any, Self
 import numpy as np
 
 from noregret.belief.arms import as_arms, as_points
-from noregret.belief.arrays import Array, explain_memory, numpy_of, root_of_positive
+from noregret.belief.arrays import Array, beside, explain_memory, is_tensor, numpy_of, root_of_positive, stacked
 from noregret.belief.cluster.belief import BlockPosterior
 from noregret.belief.cluster.blocks import Blocks
-from noregret.belief.conditioning import Conditioning
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
-from noregret.belief.numerics.rows import EVERYWHERE, FEWEST
-from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
-from noregret.belief.pulls import first_of_each, pooled
-from noregret.belief.schedule import Schedule, as_schedule
+from noregret.belief.numerics.columns import KernelColumns
+from noregret.belief.numerics.draws import FEW_ARMS, CovarianceRoot, PriorDraws
+from noregret.belief.numerics.factor import EVERYWHERE, FEWEST, Columns, Factor
+from noregret.belief.numerics.linalg import REFRESH
+from noregret.belief.numerics.threads import threads_for
+from noregret.belief.posterior import HUGE, Floats, Ints, Rng, Schedule, as_pulls, as_schedule
+from noregret.belief.pulls import Directory, Pooled, Pulls, first_of_each, places_among, pooled
 
 
 @dataclass(frozen=True)
@@ -264,3 +266,296 @@ class ExactPosterior:
             if abs(reward) > truncation(self):
                 kept[i] = 0.0
         return kept
+
+
+_NUGGET = 64 * np.finfo(float).eps
+
+
+KEPT = 4_000_000
+"""Numbers in the kernel columns that are kept for arms that come back. Where the arms are few this saves computing them
+again; where they are many it would double the memory, and the columns are the smaller part of the work."""
+
+
+class Conditioning:
+    """What observations of some points tell about N arms; with ridge 0 the smallest nugget that works stands in.
+
+    A point has a name: an arm's is its index, that of a point that is no arm is N or more, in the order in which those
+    came.
+    """
+
+    def __init__(self, kernel: Kernel, arms: Floats, ridge: float) -> None:
+        self._kernel, self._arms, self._noise_free = kernel, arms, not ridge
+        self.pulls, self._columns, self._directory = Pulls(), KernelColumns(kernel, arms, KEPT), Directory(arms)
+        self._seen = np.empty((0, arms.shape[1]))  # the first of the distinct points; arms that follow can be looked up
+        self.factor = Factor(self._columns.variance)
+        nugget = _NUGGET * max(float(self._columns.variance.max()), np.finfo(float).tiny)
+        self.ridge = ridge or nugget
+        self._least_noise = min(self.ridge, nugget)  # of a row: rounding would eat a smaller one
+        self._pooled_in_place = 0  # pulls taken into a row that was there, since the factor was last made afresh
+        self._draw_root: CovarianceRoot | None = None  # of the posterior, once somebody draws on few arms
+        self._prior: PriorDraws | None = None  # once somebody draws on many
+
+    @property
+    def seen(self) -> Floats:
+        """The distinct points that were pulled, in the order of their first pulls, (u, d)."""
+        new = self.pulls.arms[len(self._seen) :]
+        if new.size:
+            self._seen = np.vstack([self._seen, self._points(new)])
+        return self._seen
+
+    def names(self, points: Floats) -> Ints:
+        """The names of (n, d) points; of those that are neither arms nor were seen before, the ones they will have."""
+        count = len(self._arms)
+        elsewhere = self.seen[self.pulls.arms >= count]
+        known = {point.tobytes(): count + i for i, point in enumerate(elsewhere + 0.0)}  # -0.0 becomes 0.0: equal bytes
+        first_of = {point.tobytes(): i for i, point in reversed(list(enumerate(points + 0.0)))}
+        places = places_among(self._directory, points[sorted(first_of.values())])
+        arm_of = dict(zip(sorted(first_of.values()), places.tolist(), strict=True))
+        names = []
+        for point in points + 0.0:
+            arm = arm_of[first_of[point.tobytes()]]
+            names.append(arm if arm < count else known.setdefault(point.tobytes(), count + len(known)))
+        return np.array(names, np.intp)
+
+    def learn_one(self, arm: int, value: float, noise: float) -> None:
+        """Take in one pull of an arm, with this noise factor."""
+        again, ridge = self.factor.last == arm, self.ridge * noise
+        if self._is_due() or not (self._pool_one if again else self._append_one)(arm, value, ridge):
+            block = Pooled(np.array([arm]), np.array([value]), np.array([noise]), 0.0)
+            self._learn_afresh(block, self._points(block.arms))
+            return
+        self.pulls.add_one(arm, value, noise)
+
+    def learn_point(self, name: int, point: Floats, value: float, noise: float) -> None:
+        """Take in one observation of a (1, d) point that is no arm."""
+        names, ridge = np.array([name], np.intp), self.ridge * noise
+        self._forget_draws(names)
+        pooled = self.factor.last == name and not self._is_due() and self._pool_one(name, value, ridge)
+        if not pooled and (self._is_due() or not self._append_point(names, point, value, ridge)):
+            self._learn_afresh(Pooled(names, np.array([value]), np.array([noise]), 0.0), point)
+            return
+        self._seen = self._seen_with(names, point)
+        self.pulls.add_one(name, value, noise)
+
+    def learn(self, block: Pooled, points: Floats | None = None) -> None:
+        """Take in a block of pulls; of points, (n, d), if they are not all arms."""
+        names, ridges = block.arms, self.ridge * block.noise
+        points = self._points(names) if points is None else points
+        with threads_for((self.factor.rows + names.size) * names.size * len(self._arms)):
+            if self._is_due() or ridges.min() < self._least_noise or not self._append(block, points, ridges):
+                self._learn_afresh(block, points)
+                return
+        self.factor.misfit += block.scatter / self.ridge
+        self._seen = self._seen_with(names, points)
+        self.pulls.add(block)
+        self._forget_draws(names)
+
+    def predict(self, points: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance, each (n,), at any (n, d) points, where these live."""
+        prior = self._kernel.diag(points)
+        if not self.factor.rows:
+            return 0.0 * prior, prior
+        mean, explained = self.factor.told(self.lifted(points))
+        return mean, prior - explained
+
+    def lifted(self, points: Floats) -> Floats:
+        """What connects the rows of the factor, at least one, with (n, d) points: root^-1 K(rows, points), (r, n)."""
+        with threads_for(self.factor.rows**2 * len(points)):
+            return self.factor.lifted(self._kernel(self.seen[self.factor.slots], points))
+
+    def variances(self, names: Ints, points: Floats | None = None) -> Floats:
+        """The variances of points, (n, d), with these names, (n,); the points are needed where some are no arms."""
+        is_arm = names < len(self._arms)
+        if is_arm.all() or points is None:
+            return np.asarray(numpy_of(self.factor.variance[names]))
+        variance = np.empty(names.size)
+        variance[is_arm] = numpy_of(self.factor.variance[names[is_arm]])
+        variance[~is_arm] = self.predict(points[~is_arm])[1]
+        return variance
+
+    def gain(self, variance: Floats, noise: Floats) -> float:
+        """The gain of pulls at these variances, each for itself, 1/2 sum of ln(1 + std^2 / (ridge noise)).
+
+        It is no less than that of all together.
+        """
+        return 0.5 * float(np.log1p(np.maximum(variance, 0.0) / (self.ridge * noise)).sum())
+
+    def draw(self, rng: Rng, among: int | None = None) -> Array:
+        """One joint draw on all arms, (N,): on few arms from a root of the posterior covariance.
+
+        On many it is a prior draw g (`PriorDraws`), corrected by what it would have been observed as: mean + g -
+        whitened' root^-1 (g at the rows + noise) has the posterior's law if g has the prior's (Matheron's rule).
+        """
+        factor, count = self.factor, len(self._arms)
+        if (among or count) <= FEW_ARMS:
+            if self._draw_root is None:
+                with threads_for(count**3):
+                    everywhere = np.arange(count)
+                    self._draw_root = CovarianceRoot(self.covariance(everywhere, everywhere))
+            with threads_for(self._draw_root.size):
+                return factor.mean + beside(factor.mean, self._draw_root.draw(rng))
+        if self._prior is None:
+            elsewhere = self.seen[self.pulls.arms >= count]
+            self._prior = PriorDraws(self._kernel, stacked(self._arms, elsewhere) if len(elsewhere) else self._arms)
+        draw = self._prior.draw(rng, among)
+        observed = numpy_of(draw[self.pulls.arms[factor.slots]]) + factor.noise_draw(rng)
+        with threads_for(count * factor.rows):
+            return factor.mean + draw[:count] - factor.explained_draw(observed)
+
+    def covariance(self, first: Ints, second: Ints) -> Floats:
+        """Covariance of some arms with others, (n,), (m,) -> (n, m), as NumPy's."""
+        prior = self._kernel(self._points(first), self._points(second))
+        with threads_for(self.factor.rows * prior.size):
+            return prior - self.factor.explained_covariance(first, second)
+
+    def moved_to(self, arms: Floats, lifted: Floats | None = None) -> Conditioning:
+        """The same observations, and what they tell about other arms, at O(r^2 N); O(r N) where `lifted` is known.
+
+        n arms behind all that there are cost O(r (r n + N)).
+        """
+        places = places_among(arms, self.seen)
+        other = copy.copy(self)
+        other._arms, other._columns, other._directory = arms, KernelColumns(self._kernel, arms, KEPT), Directory(arms)
+        other.pulls, other._draw_root, other._prior = self.pulls.moved(places), None, None
+        names, points = places[self.factor.slots], self.seen[self.factor.slots]
+        last = int(names[-1]) if names.size else -1
+        variance = other._columns.variance
+        lifted = self._lifted_to(arms) if lifted is None else lifted
+        if lifted is not None:
+            other.factor = self.factor.moved_with(variance, lifted, last)
+            return other
+        with threads_for(names.size**2 * len(arms)):
+            other.factor = self.factor.moved(variance, lambda slab: other._columns.at(names, points, slab), last)
+        return other
+
+    def _lifted_to(self, arms: Floats) -> Floats | None:
+        """`lifted` of NumPy's arms that begin with all there are, (r, N); else None."""
+        count = len(self._arms)
+        if is_tensor(arms) or is_tensor(self._arms) or len(arms) <= count or not self.factor.rows:
+            return None
+        if not np.array_equal(arms[:count], self._arms):
+            return None
+        return np.hstack([self.factor.border(EVERYWHERE), self.lifted(arms[count:])])
+
+    def copy(self) -> Self:
+        """Independent, with the same pulls."""
+        twin = copy.copy(self)
+        twin.pulls, twin._columns, twin.factor = self.pulls.copy(), self._columns.copy(), self.factor.copy()
+        twin._draw_root = None if self._draw_root is None else self._draw_root.copy()
+        return twin
+
+    def _points(self, arms: Ints) -> Floats:
+        """Some arms as NumPy's, (n,) -> (n, d)."""
+        return np.asarray(numpy_of(self._arms[arms]))
+
+    def _seen_with(self, names: Ints, points: Floats) -> Floats:
+        """The points seen, and behind them those of these, (n, d), that are new."""
+        return np.vstack([self.seen, points[[name not in self.pulls for name in names.tolist()]]])
+
+    def _columns_of(self, names: Ints, points: Floats) -> Columns:
+        """K(points, arms), a slab of arms at a time, (n, m)."""
+        if names.max() < len(self._arms) and self._columns.keeps(names):
+            return lambda slab: self._columns.copies_of(names)[:, slab]
+        return lambda slab: self._columns.at(names, points, slab)
+
+    def _inner(self, names: Ints, points: Floats) -> Floats:
+        """K(points, points), (n, n)."""
+        if names.max() < len(self._arms) and self._columns.keeps(names):
+            return self._columns.among(names)
+        return self._columns.between(names, points)
+
+    def _pool_one(self, arm: int, value: float, ridge: float) -> bool:
+        """Take one more reward of the last row's arm into that row, unless that leaves it with too little noise."""
+        noise = self.factor.last_noise
+        if noise * ridge < self._least_noise * (noise + ridge):
+            return arm < len(self._arms) and self._append_one(arm, value, ridge)
+        if self._draw_root is not None:
+            with threads_for(self._draw_root.size):
+                self._draw_root.condition(arm, numpy_of(self.factor.last_covariance()), ridge)
+        self.factor.observe_again(value, ridge)
+        self._pooled_in_place += 1
+        return True
+
+    def _append_one(self, arm: int, value: float, ridge: float) -> bool:
+        """Append a row; False, and nothing is changed, if rounding would eat its noise."""
+        work = (self.factor.rows + 1) * len(self._arms) if self._draw_root is None else self._draw_root.size
+        with threads_for(work):
+            column, slot = self._columns.of_one(arm), self.pulls.slot(arm)
+            if self._draw_root is None:
+                return ridge >= self._least_noise and self.factor.append_one(arm, slot, column, value, ridge)
+            covariance = self._draw_root.row(arm)
+            there = beside(self.factor.mean, covariance)
+            if ridge < self._least_noise or not self.factor.append_one(arm, slot, column, value, ridge, there):
+                return False
+            self._draw_root.condition(arm, covariance, ridge)
+            return True
+
+    def _append_point(self, names: Ints, point: Floats, value: float, ridge: float) -> bool:
+        """`_append_one` for a (1, d) point that is no arm."""
+        with threads_for((self.factor.rows + 1) * len(self._arms)):
+            column = self._columns.at(names, point, slice(0, len(self._arms)))[0]
+            inner = float(self._columns.between(names, point)[0, 0])
+            border = self.factor.lifted(self._kernel(self.seen[self.factor.slots], point))[:, 0]
+            name, slot = int(names[0]), self.pulls.slot(int(names[0]))
+            return ridge >= self._least_noise and self.factor.append_point(
+                name, slot, inner, border, column, value, ridge
+            )
+
+    def _append(self, block: Pooled, points: Floats, ridges: Floats) -> bool:
+        """Append a row for each point of a block; False, and nothing is changed, if rounding would eat a pivot."""
+        names, slots = block.arms, self.pulls.copy().slots(block.arms)
+        are_arms = int(names.max()) < len(self._arms)
+        columns, inner = self._columns_of(names, points), self._inner(names, points)
+        if are_arms:
+            border = self.factor.border(names)
+        else:
+            border = self.factor.lifted(self._kernel(self.seen[self.factor.slots], points))
+        return self.factor.append(slots, inner, border, columns, block.values, ridges, int(names[-1]))
+
+    def _is_due(self) -> bool:
+        """Whether to make the factor afresh: its rows far outnumber the points, or were changed in place many times."""
+        return self.factor.rows > 1.75 * len(self.pulls) + 32 or self._pooled_in_place >= REFRESH
+
+    def _learn_afresh(self, block: Pooled, points: Floats) -> None:
+        """Take in a block by making the factor afresh, with so much noise in its rows that rounding does not eat it.
+
+        Every point gets one row, all its pulls pooled; mean, variance, misfit and gain come afresh from it. A row whose
+        noise rounding would eat gets more, up to the ridge of one pull; the gain is then what the pulls claimed.
+        ValueError, and nothing is changed, if that is not enough.
+        """
+        pulls, seen, ridge, least = (
+            self.pulls.copy(),
+            self._seen_with(block.arms, points),
+            self.ridge,
+            self._least_noise,
+        )
+        gain = self.factor.gain + self.gain(self.variances(block.arms, points), block.noise)
+        pulls.add(block)
+        names, averages, weights, last = pulls.arms, pulls.averages, pulls.weights, int(pulls.arms[-1])
+        with threads_for(len(pulls) ** 2 * len(self._arms)):
+            columns, inner, slots = self._columns_of(names, seen), self._inner(names, seen), np.arange(len(pulls))
+            while not self.factor.refactor(slots, inner, columns, averages, np.maximum(ridge / weights, least), last):
+                ridge, least = self._raised(ridge, least)
+        self.factor.misfit += pulls.scatter / ridge
+        if ridge / weights.max() < least:
+            self.factor.gain = gain
+        self.ridge, self._least_noise, self._pooled_in_place = ridge, least, 0
+        self.pulls, self._seen = pulls, seen
+        self._forget_draws(block.arms)
+
+    def _forget_draws(self, names: Ints) -> None:
+        """What draws were made from is no longer so, after points of these names were learnt."""
+        self._draw_root = None
+        if names.max() >= len(self._arms):
+            self._prior = None
+
+    def _raised(self, ridge: float, least: float) -> tuple[float, float]:
+        """Ten times the ridge, where none was given, or ten times the least noise of a row."""
+        if self._noise_free:
+            return 10 * ridge, least
+        if least >= ridge:
+            raise ValueError(
+                f"ridge {ridge} is too small for this kernel and so many pulls: raise it, or pass ridge=0 if "
+                "the rewards are noise-free"
+            )
+        return ridge, min(ridge, 10 * least)

@@ -7,7 +7,7 @@ The state is small: with features that span r dimensions, and the u distinct arm
 
 where the estimator says what theta is, and unexplained is the prior variance that the features do not carry. All of it
 is in coordinates of the span: the m features themselves, where they span as many dimensions. While they stay, a pull
-costs O(r N), and so does one more feature (`noregret.belief.regression`); when others change, all is made afresh,
+costs O(r N), and so does one more feature (`noregret.belief.sparse`); when others change, all is made afresh,
 O(r^2 N).
 """
 
@@ -19,18 +19,18 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import ellipj, ellipkm1
 
 from noregret.belief.arms import as_arms, as_points
-from noregret.belief.arrays import Array, beside, numpy_of, root_of_positive, stacked
+from noregret.belief.arrays import Array, beside, column_squares, numpy_of, root_of_positive, stacked
 from noregret.belief.cluster.belief import BlockPosterior
 from noregret.belief.cluster.blocks import Blocks
-from noregret.belief.estimators import Estimator
-from noregret.belief.estimators.estimators import LeastSquares
+from noregret.belief.estimators import Estimator, LeastSquares
 from noregret.belief.features import Features
+from noregret.belief.numerics.linalg import BLOCK, REFRESH, product_squares, solve_lower
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
 from noregret.belief.pulls import Pooled, Pulls, places_among, pooled
-from noregret.belief.regression import FeatureRegression
 
 
 @dataclass(frozen=True)
@@ -369,3 +369,189 @@ class SparsePosterior:
         table, unexplained, weights = self._map.table, self._map.unexplained, self._pulls.weights
         with threads_for(len(table) ** 2 * len(self._points)):
             self._regression = FeatureRegression(self.ridge, table, unexplained, self.seen, weights)
+
+
+BLUR = 1e-12
+"""What rounding may have added to or taken from a variance, as a share of the largest."""
+
+
+class FeatureRegression:
+    """V and all that follows from it, for a table of features and the variance they leave unexplained."""
+
+    gram: Floats  # V, (r, r)
+    inverse: Floats  # V^-1, (r, r)
+    variance: Array  # s^2 of all arms, (N,), replaced and never written to; may be below 0 by rounding
+    gain: float  # 1/2 ln det(V / ridge)
+    blur: float  # what rounding may have added to or taken from a variance
+    _changes: int  # since V^-1 was last made afresh
+    _inverse_root: InverseRoot | None  # of V, once somebody wants it
+    _last_row: tuple[int, Array] | None  # the arm of the last pull, and its phi' V^-1 phi with all arms
+
+    def __init__(self, ridge: float, table: Array, unexplained: Array, seen: Floats, weights: Floats) -> None:
+        self._ridge, self._table, self._unexplained = ridge, table, unexplained
+        self.gram = ridge * np.eye(len(table)) + (weights * seen) @ seen.T
+        self._refresh()
+
+    def inverse_root_times(self, right: Floats) -> Floats:
+        """V^-1/2 times (r, n) or (r,), with the symmetric root."""
+        if self._inverse_root is None:
+            self._inverse_root = InverseRoot(self.gram)
+        return self._inverse_root @ right
+
+    def grow(self, table: Array, unexplained: Array, seen: Floats, weights: Floats) -> None:
+        """Take a table with b more features at its end; ``seen`` are all features of the arms pulled, (r + b, u).
+
+        With G the block of V between the old features and the new, H = V^-1 G, and D = ridge I + new diag(weights) new'
+        - G'H, the inverse gains the terms of |D^-1/2 (H'phi - new)|^2.
+        """
+        size = len(self.gram)
+        new = table[size:]
+        with threads_for(len(new) * table.size):
+            weighted = weights * seen[size:]
+            between, corner = seen[:size] @ weighted.T, weighted @ seen[size:].T + self._ridge * np.eye(len(new))
+            lifted = self.inverse @ between
+            root = np.asarray(np.linalg.cholesky(corner - between.T @ lifted), dtype=float)
+            border = solve_lower(root, np.hstack([lifted.T, -np.eye(len(new))]))
+            carried = self._ridge * column_squares(solve_lower(root, lifted.T @ table[:size] - new))
+        inverse = border.T @ border
+        inverse[:size, :size] += self.inverse
+        self.gram, self.inverse = np.block([[self.gram, between], [between.T, corner]]), inverse
+        self.variance = self.variance + (unexplained - self._unexplained) + carried
+        self.gain += float(np.log(root.diagonal()).sum() - 0.5 * len(new) * math.log(self._ridge))
+        self._table, self._unexplained, self._changes = table, unexplained, self._changes + len(new)
+        self._inverse_root = self._last_row = None
+
+    def learn(self, arms: Ints, weights: Floats) -> None:
+        """Take in pulls of distinct arms."""
+        size = len(self.gram)
+        with threads_for(size * (size + min(arms.size, BLOCK) * self._table.shape[1])):
+            features, self._last_row = numpy_of(self._table[:, arms]), None
+            self.gram += (weights * features) @ features.T
+            if 2 * arms.size > size or self._changes >= REFRESH:
+                self._refresh()
+                return
+            for start in range(0, arms.size, BLOCK):
+                self._pull(features[:, start : start + BLOCK], weights[start : start + BLOCK])
+
+    def learn_one(self, arm: int, weight: float) -> Array:
+        """Take in a pull of one arm, at O(N) for the arm of the pull before.
+
+        Returns what least squares adds to the mean of all arms per unit of the reward's surprise, (N,); None if
+        everything was made afresh.
+        """
+        if self._changes >= REFRESH:
+            self.learn(np.array([arm]), np.array([weight]))
+            return None
+        features, size = np.array(numpy_of(self._table[:, arm])), len(self.gram)
+        with threads_for(size * (size + self._table.shape[1])):
+            direction = self.inverse @ features
+            row = self._row(arm, direction)
+            pivot = 1 + weight * float(features @ direction)
+            self.gram += np.outer(weight * features, features)
+            self.inverse -= np.outer(direction, (weight / pivot) * direction)
+        self.variance = self.variance - (self._ridge * weight / pivot) * (row * row)
+        self.gain += 0.5 * math.log(pivot)
+        self._changes, self._last_row = self._changes + 1, (arm, row / pivot)
+        self._follow(math.sqrt(weight) * features)
+        return weight * self._last_row[1]
+
+    def copy(self) -> Self:
+        """Independent, with the same pulls and features."""
+        twin = copy.copy(self)
+        twin.gram, twin.inverse, twin._inverse_root = self.gram.copy(), self.inverse.copy(), None
+        return twin
+
+    def _row(self, arm: int, direction: Floats) -> Array:
+        """The products phi' V^-1 phi of this arm with all arms, (N,), from its V^-1 phi."""
+        if self._last_row is not None and self._last_row[0] == arm:
+            return self._last_row[1]
+        return beside(self._table, direction) @ self._table
+
+    def _pull(self, features: Floats, weights: Floats) -> None:
+        """V^-1, the variance and the gain after pulls of b distinct arms with these features, (r, b)."""
+        directions = self.inverse @ features
+        root = np.asarray(np.linalg.cholesky(np.diag(1 / weights) + features.T @ directions), dtype=float)
+        directions = solve_lower(root, directions.T)
+        self.inverse -= directions.T @ directions
+        self.variance = self.variance - self._ridge * product_squares(directions, self._table)
+        self.gain += float(np.log(root.diagonal()).sum() + 0.5 * np.log(weights).sum())
+        self._changes += weights.size
+        for column in (np.sqrt(weights) * features).T:
+            self._follow(column)
+
+    def _follow(self, column: Floats) -> None:
+        """Let the root of V, if there is one, follow V + column column'."""
+        if self._inverse_root is not None and not self._inverse_root.add(column):
+            self._inverse_root = None
+
+    def _refresh(self) -> None:
+        """V^-1, variance and gain afresh from V."""
+        root, size = np.asarray(np.linalg.cholesky(self.gram), dtype=float), len(self.gram)
+        lower = solve_lower(root, np.eye(size)) if size else np.eye(0)
+        self.inverse = lower.T @ lower
+        # V is well-conditioned, and a product is faster than a solve
+        self.variance = self._unexplained + self._ridge * product_squares(lower, self._table, lower=True)
+        self.blur = BLUR * float(self.variance.max())
+        self.gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self._ridge))
+        self._changes, self._inverse_root, self._last_row = 0, None, None
+
+
+FULL = 16
+"""After so many terms a new decomposition is cheaper than one more term."""
+FEW_ROWS = 48
+"""Matrices with fewer rows are decomposed afresh at every term: cheaper than following them."""
+STEEP = 1e6
+"""A matrix whose eigenvalues differ by a larger factor is decomposed afresh at every term: it would need many nodes."""
+HEADROOM = 4.0
+"""The nodes are good for eigenvalues up to so many times the largest, since terms make it grow."""
+
+
+class InverseRoot:
+    """V^-1/2 of a positive definite (r, r) matrix V, kept while terms are added to V."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self._values, self._vectors = np.linalg.eigh(matrix)
+        low, high = float(self._values[0]), float(self._values[-1])
+        self._count, self._spare = 0, -1.0  # terms so far, and by how much the largest eigenvalue may still grow
+        if len(matrix) < FEW_ROWS or HEADROOM * high > STEEP * low:
+            return
+        self._spare = (HEADROOM - 1) * high
+        nodes, self._weights = _quadrature(low, HEADROOM * high)
+        self._start = 1 / (self._values + nodes[:, None])  # (J, r): the inverses before any term, on the diagonal
+        self._steps = np.empty((len(nodes), FULL, len(matrix)))  # d, in coordinates of the eigenvectors
+        self._factors = np.empty((len(nodes), FULL))  # c
+
+    def add(self, term: Floats) -> bool:
+        """Take in V + z z' for z = ``term``, (r,); False, and nothing is changed, if it is time for a new one."""
+        k, size = self._count, float(term @ term)
+        if k == FULL or size > self._spare:
+            return False
+        z = term @ self._vectors
+        steps = self._start * z
+        if k:
+            before, factors = self._steps[:, :k], self._factors[:, :k]
+            steps -= ((factors * (before @ z))[:, None] @ before)[:, 0]
+        self._steps[:, k], self._factors[:, k] = steps, 1 / (1 + steps @ z)
+        self._count, self._spare = k + 1, self._spare - size
+        return True
+
+    def __matmul__(self, right: Floats) -> Floats:
+        """V^-1/2 times (r, n) or (r,)."""
+        inside = self._vectors.T @ right
+        scale = self._values**-0.5
+        found = (inside.T * scale).T
+        if self._count:
+            steps = self._steps[:, : self._count].reshape(-1, len(scale))
+            weights = (self._weights[:, None] * self._factors[:, : self._count]).reshape(-1)
+            found -= steps.T @ ((steps @ inside).T * weights).T
+        return np.asarray(self._vectors @ found)
+
+
+def _quadrature(low: float, high: float) -> tuple[Floats, Floats]:
+    """Nodes and weights, (J,), with the sum over j of w_j / (x + s_j) = x^-1/2 up to rounding for x in [low, high]."""
+    ratio = low / high
+    count = math.ceil((math.log(1 / ratio) + 3) * math.log(1 / np.finfo(float).eps) / (2 * math.pi**2))
+    quarter = float(ellipkm1(ratio))
+    sn, cn, dn, _ = ellipj((np.arange(count) + 0.5) * quarter / count, 1 - ratio)
+    weights = 2 / math.pi * math.sqrt(low) * quarter / count * dn / cn**2
+    return np.asarray(low * (sn / cn) ** 2, dtype=float), np.asarray(weights, dtype=float)

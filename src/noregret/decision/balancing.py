@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from noregret.belief.arrays import namespace, top
-from noregret.belief.posterior import Floats, Model, Rng
-from noregret.belief.schedule import Schedule, convert_numbers
-from noregret.belief.shared import SharedPosterior
+from noregret.belief.model_set import SharedPosterior
+from noregret.belief.posterior import Floats, Model, Rng, Schedule, convert_numbers
 from noregret.decision.loops import Play, Pull
 from noregret.decision.rules import UCB
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from itertools import islice
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from noregret.belief.arms import as_arms
 from noregret.belief.arrays import fresh
 from noregret.belief.box import Box
+from noregret.belief.conjugate import ConjugatePosterior
+from noregret.belief.model_set import SharedPosterior
 from noregret.belief.posterior import Posterior
 from noregret.decision.arms import as_space, checked, names, remaining
-from noregret.decision.doubt import doubt
 from noregret.decision.loops import Algorithm, Best, recommended
 from noregret.decision.playing import Event, Run, Told, as_told, child, joined, seed_sequence
 from noregret.decision.saving import State, check_asks, read, write
@@ -332,3 +335,77 @@ def _count(n: Any) -> int:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n must be a whole number from 1, the new arms to ask for, got {n!r}")
     return int(n)
+
+
+@runtime_checkable
+class Assumptions(Protocol):
+    """What a width takes for given."""
+
+    norm: float
+    noise: float
+    delta: float
+
+
+def assumptions_of(description: Any) -> Assumptions | None:
+    """The first part of an algorithm that has norm, noise and delta; None if there is none, as under heavy tails."""
+    if isinstance(description, Assumptions):
+        return description
+    parts = fields(description) if is_dataclass(description) else ()
+    found = (assumptions_of(getattr(description, part.name)) for part in parts)
+    return next((part for part in found if part is not None), None)
+
+
+def doubt(algorithm: Any, belief: Any, best: Best) -> str | None:
+    """What to say about the bounds of an algorithm whose rewards contradict its norm and noise; None if they do not."""
+    assumed = assumptions_of(algorithm)
+    contradiction = _contradiction(assumed, belief)
+    if best.empty:
+        given = f"norm={assumed.norm:g} or noise={assumed.noise:g}" if assumed else "one of the bounds' constants"
+        return f"no function fits the rewards: {contradiction or f'{given} is too small'}"
+    return contradiction
+
+
+def _noises(belief: Any, delta: float) -> float:
+    """C / ridge."""
+    t = belief.rounds
+    log = math.log(math.pi**2 * t**2 / (6 * delta))
+    return float((t + 2 * math.sqrt(t * log) + 2 * log) / belief.ridge)
+
+
+def _contradiction(assumed: Assumptions | None, belief: Any) -> str | None:
+    """What to say if the rewards contradict the constants; those of every rung that is left, if there is a ladder."""
+    if assumed is None or not belief.rounds:
+        return None
+    claims: list[tuple[Assumptions, Any]] = [(assumed, belief)]
+    if isinstance(belief, SharedPosterior):
+        claims = [(rung.width, posterior) for rung, posterior in belief.members.items()]
+    if any(_fits(*claim) for claim in claims):
+        return None
+    norm = min(_least_norm(each, its) * (assumed.norm / each.norm if each.norm else 1.0) for each, its in claims)
+    noise = min(_least_noise(*claim) for claim in claims)
+    return (
+        f"the rewards contradict norm={assumed.norm:g} and noise={assumed.noise:g}, under which they have probability "
+        f"below {assumed.delta:g}: the bounds are too narrow. Please pass norm={norm * 1.001:.4g} if the noise is "
+        f"right. If the norm is right, the noise is at least {noise:.3g}: pass that, or more. If all rewards are far "
+        f"from 0, subtract their average first"
+    )
+
+
+def _fits(assumed: Assumptions, belief: Any) -> bool:
+    """Whether the rewards do not contradict norm and noise, as far as one can see.
+
+    A posterior that expects corrupted rewards is not contradicted by them.
+    """
+    if not hasattr(belief, "misfit") or isinstance(belief, ConjugatePosterior):
+        return True
+    return bool(belief.misfit * (1 - 1e-6) <= assumed.norm**2 + assumed.noise**2 * _noises(belief, assumed.delta))
+
+
+def _least_norm(assumed: Assumptions, belief: Any) -> float:
+    """The least norm that the rewards would not contradict, if the noise is right."""
+    return math.sqrt(max(belief.misfit - assumed.noise**2 * _noises(belief, assumed.delta), 0.0))
+
+
+def _least_noise(assumed: Assumptions, belief: Any) -> float:
+    """The least noise that they would not contradict, if the norm is right."""
+    return math.sqrt((belief.misfit - assumed.norm**2) / _noises(belief, assumed.delta))

@@ -14,8 +14,7 @@ from typing import Protocol, cast, runtime_checkable
 import numpy as np
 
 from noregret.belief.arrays import Array, as_array, at_least, between, namespace, special, top
-from noregret.belief.posterior import Floats, Posterior, Rng
-from noregret.belief.schedule import Schedule, as_schedule
+from noregret.belief.posterior import Floats, Posterior, Rng, Schedule, as_schedule
 
 Rule = Callable[[Posterior, Rng], Floats]
 

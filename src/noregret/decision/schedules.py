@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from noregret.belief.kernels import Kernel
-from noregret.belief.posterior import Model, Posterior
-from noregret.belief.schedule import Constant as Constant
-from noregret.belief.schedule import Schedule as Schedule
-from noregret.belief.schedule import convert_numbers
+from noregret.belief.posterior import Constant as Constant
+from noregret.belief.posterior import Model, Posterior, convert_numbers
+from noregret.belief.posterior import Schedule as Schedule
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from noregret.belief.numerics.threads import SMALL, threads_for
-from noregret.belief.posterior import Floats
-from noregret.belief.schedule import Constant, Schedule, convert_numbers
+from noregret.belief.posterior import Constant, Floats, Schedule, convert_numbers
 from noregret.decision.rules import UCB, Rule
 from noregret.optimizer.choosing.candidates import Candidates
 from noregret.optimizer.choosing.exploring import Exploring

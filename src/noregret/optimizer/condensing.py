@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from noregret.belief.drift.varying import VaryingGP, VaryingPosterior
+from noregret.belief.drift import VaryingGP, VaryingPosterior
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.calibration import Calibrated

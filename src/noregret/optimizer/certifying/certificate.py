@@ -17,7 +17,7 @@ from functools import cached_property, partial
 import numpy as np
 from scipy.spatial import cKDTree
 
-from noregret.belief.drift.varying import VaryingPosterior
+from noregret.belief.drift import VaryingPosterior
 from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng

@@ -1,38 +1,162 @@
-"""Elimination on a box: REDS as Alg. 1 states it, without a grid.
-
-The active region X_r is the set of points that passed the test of line 10 in every epoch so far, each with that epoch's
-own posterior. Three things that a finite set of arms gives for free are found by search:
-
-- uniform points of X_r, by rejection (`noregret.decision.shrinking.region`);
-- the supremum of the lower bound over X_r, by a pattern search from those of the points pulled and of 1000 uniform
-  points that stand out, down to steps of 1e-4 of the box's sides. A search that falls short gives too low a
-  threshold, which keeps too much: it never drops the best point;
-- the connected pieces of X_r, each of which gets its own N_r points, as Lemma 4.6 asks. They are told apart by those
-  1000 points, so a piece with less than 2 % of the volume counts with its neighbour. A rough kernel's upper bound has
-  a bulge between any two points, and so very many pieces: ``separate=False`` samples them together.
-
-What App. D.1 and D.2 ask about the largest and smallest values is answered by the same search and the same points.
-"""
+"""Elimination: epochs planned at once, and after each the arms dropped that can no longer be the best."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from noregret.belief.arrays import numpy_of
 from noregret.belief.box import Box
 from noregret.belief.kernels import Kernel
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import Floats, Model, Posterior, Rng
+from noregret.belief.posterior import Floats, Model, Posterior, Rng, Schedule, convert_numbers
 from noregret.decision.arms import Bools, among, remaining
-from noregret.decision.designs import Design, Lengths, left_before
+from noregret.decision.designs import Design, Doubling, Lengths, left_before
 from noregret.decision.loops import Best, Play, Pull
-from noregret.decision.schedules import Schedule
-from noregret.decision.shrinking.region import CLOUD, Region, climb, tops
-from noregret.decision.shrinking.survival import Survival
+from noregret.decision.region import CLOUD, Region, climb, tops
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """The loop of REDS (Alg. 1) and BPE, which differ by their design.
+
+    Every epoch has a plan, made before any of its rewards is known, and a fresh posterior of the plan's rewards. It
+    ends when all of the plan has been pulled. Rewards beyond the plan, a warm start among them, are not used: they may
+    have been chosen by looking at rewards, and the widths hold only for points chosen without. Of an arm that is told
+    more often than it is planned, the first rewards count. An epoch that the run leaves unfinished eliminates nothing.
+
+    On a `noregret.Box` the arms are points, and what is in play is a `Region`: see `noregret.decision.elimination`.
+
+    Parameters
+    ----------
+    model : Model
+    design : Design
+        The arms of an epoch.
+    width : Schedule
+        w: the bounds are mean -+ (w std + slack).
+    first_epoch : int
+        N_1, the length of the first epoch.
+    slack : float
+        c.
+    lengths : callable int -> int
+        The length of the next epoch.
+    keep : 'upper' or 'mean'
+        Keep the arms whose upper bound reaches the largest lower bound (line 10), or those whose mean reaches the
+        largest mean minus 2 (w max std + slack) (App. D.1).
+    first_level : float, optional
+        c0 of App. D.2, in (0, 1): lengthen the first epoch, by N_1 at a time, until every arm that is kept must have
+        f >= c0 max f + (1 - c0) min f. The width must hold at all of these tests together.
+    separate : bool
+        On a box, give every connected piece of what is left its own epoch's points, or all of them together one.
+    horizon : int, optional
+        The epoch that would go beyond so many rewards is cut there. It eliminates nothing until it is finished, for
+        those who go on.
+    """
+
+    model: Model
+    design: Design
+    width: Schedule
+    first_epoch: int
+    slack: float = 0.0
+    lengths: Lengths = field(default_factory=Doubling)
+    keep: Keep = "upper"
+    first_level: float | None = None
+    separate: bool = True
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        convert_numbers(self, "width")
+        length: Any = self.first_epoch
+        if not (isinstance(length, int | np.integer) and length >= 1):
+            raise ValueError(f"first_epoch must be a whole number from 1, got {self.first_epoch!r}")
+        _ = self.survival  # which refuses a bad slack, keep or first_level
+
+    @property
+    def survival(self) -> Survival:
+        """What decides who stays in play."""
+        return Survival(self.width, self.slack, self.keep, self.first_level)
+
+    def play(self, arms: Floats | Box, rng: Rng) -> Play:
+        """Plan, pull, eliminate; for ever."""
+        if isinstance(arms, Box):
+            epochs = self.first_epoch, self.lengths, self.separate, self.horizon
+            return ShrinkingBox(self.model, self.design, self.survival, *epochs).play(arms, rng)
+        return self._play(arms, rng)
+
+    def _play(self, arms: Floats, rng: Rng) -> Play:
+        survival, active, length = self.survival, np.arange(len(arms)), self.first_epoch
+        belief = epoch = self.model.prior(arms, rng)
+        about, done, spent = active, 0, 0
+        while True:
+            count = min(length - done, left_before(self.horizon, spent) or length)
+            plan = active[self.design(self.model, arms[active], count, rng)]
+            while plan.size:  # lines 3-8
+                pulled, rewards = yield Pull(plan, belief, active, about)
+                planned = among(pulled, plan)
+                places = np.searchsorted(active, pulled[planned])
+                with threads_for(places.size**2 * active.size):
+                    epoch.update(places, rewards[planned])  # line 9
+                plan, spent = remaining(plan, pulled), spent + len(pulled)
+            done += count
+            if done < length:  # cut by the horizon
+                continue
+            if belief is epoch and not survival.resolved(epoch):  # App. D.2
+                length += self.first_epoch
+                continue
+            belief, about, done = epoch, active, 0
+            active, length = active[survival.kept(belief)], self.lengths(length)  # lines 10-11
+            epoch = self.model.prior(arms[active], rng)
+
+    def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
+        """Mean -+ (width * std + slack), each (N,)."""
+        return self.survival.bounds(belief)
+
+
+Keep = Literal["upper", "mean"]
+
+
+@dataclass(frozen=True)
+class Survival:
+    """The bounds mean -+ (width std + slack), and what they keep; see `noregret.Elimination` for the fields."""
+
+    width: Schedule
+    slack: float = 0.0
+    keep: Keep = "upper"
+    first_level: float | None = None
+
+    def __post_init__(self) -> None:
+        convert_numbers(self, "width")
+        if not 0 <= self.slack < np.inf:
+            raise ValueError(f"slack must be at least 0, got {self.slack}")
+        if self.keep not in ("upper", "mean"):
+            raise ValueError(f"keep must be 'upper' or 'mean', got {self.keep!r}")
+        if self.first_level is not None and not 0 < self.first_level < 1:
+            raise ValueError(f"first_level must be in (0, 1), or None, got {self.first_level}")
+
+    def bounds(self, belief: Posterior) -> tuple[Floats, Floats]:
+        """Mean -+ (width * std + slack), each (N,)."""
+        half_width = belief.std * self.width(belief) + self.slack
+        return belief.mean - half_width, belief.mean + half_width
+
+    def kept(self, belief: Posterior) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which arms of the belief stay in play, (N,)."""
+        lower, upper = self.bounds(belief)
+        if self.keep == "mean":
+            return np.asarray(numpy_of(belief.mean >= belief.mean.max() - (upper - lower).max()))
+        return np.asarray(numpy_of(upper >= lower.max()))
+
+    def resolved(self, belief: Posterior) -> bool:
+        """Whether c0 max UCB + (1 - c0) min UCB <= max LCB - 2 max(w std + slack) (App. D.2)."""
+        if self.first_level is None:
+            return True
+        lower, upper = self.bounds(belief)
+        level = self.first_level * upper.max() + (1 - self.first_level) * upper.min()
+        return bool(level <= lower.max() - (upper - lower).max())
+
 
 STARTS = 10
 """Points at the most from which a largest value is searched: those that stand out among their neighbours."""

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from noregret.belief.arrays import is_tensor, numpy_of
-from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
-from noregret.belief.schedule import Schedule, convert_numbers
+from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng, Schedule, convert_numbers
 from noregret.decision.arms import located
 from noregret.decision.loops import Best, Play, Pull
 
