@@ -28,8 +28,8 @@ from benchmarks.markdown import table
 from noregret import Columns, Matern, Policy, SquaredExponential, algorithms, problems
 from noregret.belief.posterior import Floats, Rng
 from noregret.decision.loops import Algorithm
-from noregret.experiments.running.summary import fraction_interval
-from noregret.experiments.running.trials import build, children
+from noregret.experiments.summary import fraction_interval
+from noregret.experiments.trials import build, children
 from noregret.problems import Changing, Gaussian, Problem, Spikes, StudentT
 
 Stationary = SquaredExponential | Matern

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from noregret import UCB, ExactGP, Kernel, Matern, Sequential, SquaredExponential, Trace, algorithms, plot, problems
 from noregret.belief.posterior import Floats, Posterior
 from noregret.decision.loops import Algorithm
-from noregret.experiments.running.trials import Trial, children, play_all
+from noregret.experiments.trials import Trial, children, play_all
 from noregret.problems import Payoff, Problem
 
 SE, MATERN = SquaredExponential(0.2), Matern(2.5, 0.2)

@@ -243,7 +243,7 @@ def curves(options: argparse.Namespace) -> None:
     """Cost against rounds and against arms, each run in a process of its own; a picture of both."""
     import matplotlib.pyplot as plt
 
-    from noregret.experiments.drawing.styles import style
+    from noregret.experiments.plot import style
 
     names = ("exact", "bkb", "bbkb", "mini-gp-ucb")
     most = {"exact": 1e8, "bkb": 3e6, "bbkb": 1e8, "mini-gp-ucb": 1e12}  # rounds times arms that a minute allows

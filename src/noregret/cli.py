@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from noregret.experiments.command import Refused, add_reproduce
+from noregret.experiments.reproduce_command import Refused, add_reproduce
 from noregret.extra import MissingExtra, extra
 from noregret.terminal import OutputLost, complain, drop_output, printable, say, show_log
 from noregret.tune.command import add_tune
@@ -189,6 +189,6 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from noregret.experiments.comparing import run
+    from noregret.experiments.run_command import run
 
     run(args)

@@ -30,10 +30,10 @@ from noregret.decision.rules import (
 from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Scaled
 from noregret.decision.threshold_tree import ThresholdTree
 from noregret.diagnosis import Diagnosis, diagnose
-from noregret.experiments.comparison import Comparison, compare
-from noregret.experiments.drawing import plot
-from noregret.experiments.running.run import run
-from noregret.experiments.running.trace import Trace
+from noregret.experiments import plot
+from noregret.experiments.compare import Comparison, compare
+from noregret.experiments.run import run
+from noregret.experiments.trace import Trace
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.optimizer.trials import Trial

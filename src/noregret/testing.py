@@ -28,7 +28,7 @@ from noregret.decision.loops import Algorithm, ThinksAhead
 from noregret.decision.policy import Policy
 from noregret.decision.rules import Band, Rule
 from noregret.decision.schedules import Schedule
-from noregret.experiments.running.run import World, run
+from noregret.experiments.run import World, run
 
 SPREAD = ("std", "information_gain", "effective_dimension")
 KNOWLEDGE = ("rounds", "mean", *SPREAD, "rank", "pulled")

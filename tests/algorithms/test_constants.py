@@ -8,7 +8,7 @@ import pytest
 
 from noregret import RandomFourier, SquaredExponential
 from noregret.algorithms import NAMES
-from noregret.experiments.running.trials import keywords
+from noregret.experiments.trials import keywords
 
 KERNEL = SquaredExponential(0.2)
 NO_NUMBERS = (math.nan, "abc", [1.0], True)

@@ -8,9 +8,8 @@ import pytest
 from tests.experiments.test_figures import check_report
 
 from noregret.experiments.figures import FIGURES
-from noregret.experiments.progress import Lines
-from noregret.experiments.reproduce import Order, reproduce
-from noregret.experiments.running.parallel import Engine
+from noregret.experiments.reproduce import Lines, Order, reproduce
+from noregret.experiments.trials import Engine
 
 
 @pytest.fixture(scope="module")

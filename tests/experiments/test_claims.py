@@ -8,7 +8,7 @@ from scipy.stats import binomtest, ttest_1samp
 from scipy.stats import t as student
 
 from noregret import Trace
-from noregret.experiments.judging.claims import (
+from noregret.experiments.claims import (
     Below,
     Fraction,
     MeanBelow,
@@ -17,7 +17,7 @@ from noregret.experiments.judging.claims import (
     ratio_of_means,
     seconds,
 )
-from noregret.experiments.running.summary import Interval, fraction_interval
+from noregret.experiments.summary import Interval, fraction_interval
 
 
 def trace(regret, time=1.0):

@@ -11,10 +11,10 @@ import pytest
 
 from noregret import Trace
 from noregret.cli import main
+from noregret.experiments import trials as parallel
+from noregret.experiments.figure import Scale, Setting
 from noregret.experiments.figures import FIGURES
-from noregret.experiments.judging.figure import Scale, Setting
-from noregret.experiments.running import parallel
-from noregret.experiments.running.parallel import Engine, EngineFailed
+from noregret.experiments.trials import Engine, EngineFailed
 from noregret.extra import MissingExtra
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from noregret import Comparison, Pull, Trace, algorithms, compare, problems, run
-from noregret.experiments.running.summary import Interval, mean_interval
+from noregret.experiments.summary import Interval, mean_interval
 
 PROBLEM = problems.NAMES["rkhs-se"](rng=0)
 FAST = {

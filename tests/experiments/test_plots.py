@@ -9,7 +9,7 @@ import pytest
 
 import noregret
 from noregret import Trace, algorithms, plot
-from noregret.experiments.drawing.styles import STYLES
+from noregret.experiments.plot import STYLES
 from noregret.problems import rkhs
 
 KERNEL = noregret.SquaredExponential(0.2)

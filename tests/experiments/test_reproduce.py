@@ -11,14 +11,14 @@ import pytest
 from noregret import algorithms
 from noregret.belief.kernels import SquaredExponential
 from noregret.experiments import figures
-from noregret.experiments.drawing.panels import regret_tables, regrets
-from noregret.experiments.judging.claims import Below
-from noregret.experiments.judging.figure import Claim, Figure, Scale, Setting
-from noregret.experiments.judging.panels import Comparison, Entrant, Study
-from noregret.experiments.page.report import Report, found_in, runs_in
+from noregret.experiments import trials as parallel
+from noregret.experiments.claims import Below
+from noregret.experiments.figure import Claim, Entrant, Figure, Scale, Setting, regret_tables, regrets
+from noregret.experiments.figure import ComparisonPanel as Comparison
+from noregret.experiments.figure import MeasurementPanel as Study
+from noregret.experiments.page import Report, found_in, runs_in
 from noregret.experiments.reproduce import Order, reproduce
-from noregret.experiments.running import parallel
-from noregret.experiments.running.parallel import Engine, EngineFailed
+from noregret.experiments.trials import Engine, EngineFailed
 from noregret.problems import rkhs
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 
 from noregret.cli import main
 from noregret.experiments.figures import FIGURES
-from noregret.experiments.page.report import runs_in
+from noregret.experiments.page import runs_in
 
 pytestmark = pytest.mark.slow
 

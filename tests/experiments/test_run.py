@@ -9,7 +9,7 @@ import pytest
 
 from noregret import Box, Policy, Pull, SquaredExponential, problems, run
 from noregret.algorithms import NAMES
-from noregret.experiments.running.trials import build
+from noregret.experiments.trials import build
 
 MEANS = np.array([0.0, 1.0, 0.25])
 

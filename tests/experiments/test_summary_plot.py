@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from noregret import ExactGP, SquaredExponential, Trace
-from noregret.experiments.drawing import plot
-from noregret.experiments.running.summary import Row, summarise
+from noregret.experiments import plot
+from noregret.experiments.summary import Row, summarise
 from noregret.extra import MissingExtra
 
 NAMES = (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from noregret import Trace
-from noregret.experiments.running.trace import RECORD, write_pair
+from noregret.experiments.trace import RECORD, write_pair
 
 
 def make(rounds=40, **changes):
@@ -54,7 +54,7 @@ def test_a_failed_save_leaves_no_pair_and_no_rubbish(tmp_path):
 def test_the_record_comes_last(tmp_path, monkeypatch):
     """Stopped between the two files, nothing that looks complete is left: not even an older record."""
     make(40).save(tmp_path / "a")
-    from noregret.experiments.running import trace as module
+    from noregret.experiments import trace as module
 
     real = module.write_atomically
 

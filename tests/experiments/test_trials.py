@@ -8,7 +8,7 @@ import pytest
 
 from noregret import Pull, Trace, algorithms, problems
 from noregret.belief.kernels import SquaredExponential
-from noregret.experiments.running.trials import Trial, build, children, play_all
+from noregret.experiments.trials import Trial, build, children, play_all
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from noregret.experiments.figure import Figure
 from noregret.experiments.figures.beyond import contexts, drift, robust, sketching, unknown, widths
 from noregret.experiments.figures.bkb import fig1 as starvation
 from noregret.experiments.figures.bkb import scaling
@@ -9,7 +10,6 @@ from noregret.experiments.figures.heavy_tails import fig1a, fig1b, fig1c, fig1d,
 from noregret.experiments.figures.kernelized import fig1, fig2, fig3, fig4
 from noregret.experiments.figures.reds import fig1 as shrinking
 from noregret.experiments.figures.reds import noise_free, random_exploration, table1
-from noregret.experiments.judging.figure import Figure
 
 PAPERS = {
     "kernelized": "On kernelized multi-armed bandits (Chowdhury and Gopalan, ICML 2017)",

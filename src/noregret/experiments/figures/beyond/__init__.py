@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from noregret.experiments.drawing.panels import regret_tables, regrets
-from noregret.experiments.judging.figure import Claim, Figure, Panel, Scale
+from noregret.experiments.figure import Claim, Figure, Panel, Scale, regret_tables, regrets
 
 
 def figure(

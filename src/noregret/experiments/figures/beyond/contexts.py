@@ -7,10 +7,9 @@ from functools import partial
 from noregret.algorithms.contexts_and_drift import cgp_ucb
 from noregret.belief.kernels import Columns, KernelLike, SquaredExponential
 from noregret.decision.loops import Sequential
+from noregret.experiments.claims import Below
+from noregret.experiments.figure import Claim, ComparisonPanel, Entrant, Scale
 from noregret.experiments.figures.beyond import figure
-from noregret.experiments.judging.claims import Below
-from noregret.experiments.judging.figure import Claim, Scale
-from noregret.experiments.judging.panels import Comparison, Entrant
 from noregret.problems import contextual
 
 ON_ARMS = Columns(SquaredExponential(0.2), (1,))
@@ -27,7 +26,7 @@ def one_by_one(kernel: KernelLike, *, norm: float, noise: float) -> Sequential:
     return cgp_ucb(APART, norm=norm, noise=noise)
 
 
-PANEL = Comparison(
+PANEL = ComparisonPanel(
     "contexts",
     "A function of context and arm",
     partial(contextual, points=30, rounds=300),

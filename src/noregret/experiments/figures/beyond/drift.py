@@ -7,10 +7,9 @@ from typing import Any
 
 from noregret.algorithms.contexts_and_drift import r_gp_ucb, sw_gp_ucb, tv_gp_ucb, wgp_ucb
 from noregret.algorithms.tighter_widths import ay_ucb
+from noregret.experiments.claims import Below
+from noregret.experiments.figure import Claim, ComparisonPanel, Entrant, Scale
 from noregret.experiments.figures.beyond import figure
-from noregret.experiments.judging.claims import Below
-from noregret.experiments.judging.figure import Claim, Scale
-from noregret.experiments.judging.panels import Comparison, Entrant
 from noregret.problems import jump, walk
 
 ROUNDS, MEMORY = 400, 100
@@ -22,8 +21,8 @@ ENTRANTS = {
     "r-gp-ucb": Entrant(r_gp_ucb, SETTINGS | {"period": MEMORY}),
     "wgp-ucb": Entrant(wgp_ucb, SETTINGS | {"discount": 1 - 2 / MEMORY}),
 }
-WALK = Comparison("walk", "A random walk", partial(walk, rate=2 / MEMORY, points=30, rounds=ROUNDS), ENTRANTS)
-JUMP = Comparison("jump", "One jump", partial(jump, points=30, rounds=ROUNDS), ENTRANTS)
+WALK = ComparisonPanel("walk", "A random walk", partial(walk, rate=2 / MEMORY, points=30, rounds=ROUNDS), ENTRANTS)
+JUMP = ComparisonPanel("jump", "One jump", partial(jump, points=30, rounds=ROUNDS), ENTRANTS)
 
 FIGURE = figure(
     "drift",

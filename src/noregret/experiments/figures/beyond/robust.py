@@ -8,20 +8,19 @@ from noregret.algorithms.robust_bandits import hvt_ucb, mom_gp_ucb
 from noregret.algorithms.tighter_widths import ay_ucb
 from noregret.algorithms.unknown_constants import rcgp_ucb
 from noregret.belief.kernels import SquaredExponential
+from noregret.experiments.claims import Below, seconds
+from noregret.experiments.figure import Claim, ComparisonPanel, Entrant, Scale
 from noregret.experiments.figures.beyond import figure
 from noregret.experiments.figures.heavy_tails import ENTRANTS, SETTINGS
-from noregret.experiments.judging.claims import Below, seconds
-from noregret.experiments.judging.figure import Claim, Scale
-from noregret.experiments.judging.panels import Comparison, Entrant
 from noregret.problems import Gaussian, Spikes, StudentT, rkhs, rkhs_sum
 
 KERNEL, NOISE = SquaredExponential(0.2), 0.1
 LEAST_SQUARES = {"ay-ucb": Entrant(ay_ucb, {"noise": NOISE}), "rcgp-ucb": Entrant(rcgp_ucb, {"noise": NOISE})}
-CORRUPTED = Comparison(
+CORRUPTED = ComparisonPanel(
     "corrupted", "One reward in 200 off by 30", partial(rkhs, KERNEL, payoff=Spikes(NOISE, 0.005, 30.0)), LEAST_SQUARES
 )
-CLEAN = Comparison("uncorrupted", "None corrupted", partial(rkhs, KERNEL, payoff=Gaussian(NOISE)), LEAST_SQUARES)
-HEAVY = Comparison(
+CLEAN = ComparisonPanel("uncorrupted", "None corrupted", partial(rkhs, KERNEL, payoff=Gaussian(NOISE)), LEAST_SQUARES)
+HEAVY = ComparisonPanel(
     "student-t-2.1",
     "Student-t, 2.1 degrees of freedom",
     partial(rkhs_sum, KERNEL, payoff=StudentT(2.1)),

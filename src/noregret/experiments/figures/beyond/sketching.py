@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from noregret.belief.kernels import SquaredExponential
+from noregret.experiments.claims import Below, seconds
+from noregret.experiments.figure import Claim, ComparisonPanel, Scale
 from noregret.experiments.figures.beyond import figure
 from noregret.experiments.figures.bkb.scaling import ENTRANTS, last_rank
-from noregret.experiments.judging.claims import Below, seconds
-from noregret.experiments.judging.figure import Claim, Scale
-from noregret.experiments.judging.panels import Comparison
 from noregret.problems import branin, standard
 
-PANEL = Comparison(
+PANEL = ComparisonPanel(
     "after-bkb",
     "Branin, 2,000 arms",
     partial(standard, branin, points=2000, kernel=SquaredExponential(0.5)),

@@ -11,10 +11,9 @@ from noregret.algorithms.unknown_constants import a_gp_ucb, lb_gp_ucb
 from noregret.belief.kernels import SquaredExponential
 from noregret.decision.balancing import Balanced
 from noregret.decision.loops import Sequential
+from noregret.experiments.claims import Below, Fraction
+from noregret.experiments.figure import Claim, ComparisonPanel, Entrant, Scale
 from noregret.experiments.figures.beyond import figure
-from noregret.experiments.judging.claims import Below, Fraction
-from noregret.experiments.judging.figure import Claim, Scale
-from noregret.experiments.judging.panels import Comparison, Entrant
 from noregret.problems import Gaussian, Problem, rkhs_norm
 from noregret.problems.problem import Seed
 
@@ -67,7 +66,7 @@ def is_there(trace: Any) -> bool:
     return not is_stuck(trace)
 
 
-PANEL = Comparison(
+PANEL = ComparisonPanel(
     "valley",
     "A narrow hill in a valley",
     valley,

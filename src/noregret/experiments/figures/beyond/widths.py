@@ -8,10 +8,9 @@ from noregret.algorithms.kernelized_bandits import igp_ucb
 from noregret.algorithms.tighter_widths import amm_ucb, ay_ucb, dmm_ucb
 from noregret.belief.kernels import KernelLike, Matern, SquaredExponential
 from noregret.decision.loops import Sequential
+from noregret.experiments.claims import Below, seconds
+from noregret.experiments.figure import Claim, ComparisonPanel, Entrant, Scale
 from noregret.experiments.figures.beyond import figure
-from noregret.experiments.judging.claims import Below, seconds
-from noregret.experiments.judging.figure import Claim, Scale
-from noregret.experiments.judging.panels import Comparison, Entrant
 from noregret.problems import rkhs
 
 
@@ -27,13 +26,13 @@ ENTRANTS = {
     "dmm-ucb": Entrant(dmm_ucb, {}),
 }
 PANELS = (
-    Comparison("widths-se", "Squared exponential", partial(rkhs, SquaredExponential(0.2)), ENTRANTS),
-    Comparison("widths-matern", "Matérn 2.5", partial(rkhs, Matern(2.5, 0.2)), ENTRANTS),
+    ComparisonPanel("widths-se", "Squared exponential", partial(rkhs, SquaredExponential(0.2)), ENTRANTS),
+    ComparisonPanel("widths-matern", "Matérn 2.5", partial(rkhs, Matern(2.5, 0.2)), ENTRANTS),
 )
 COMPARABLE = 5.0
 
 
-def _claims(panel: Comparison) -> list[Claim]:
+def _claims(panel: ComparisonPanel) -> list[Claim]:
     flynn, where = "Flynn and Reeb 2025", panel.title
     return [
         Claim(

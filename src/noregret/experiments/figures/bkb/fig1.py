@@ -15,12 +15,10 @@ from noregret.belief.features.nystrom import Nystrom
 from noregret.belief.kernels import SquaredExponential
 from noregret.belief.posterior import Floats, Model, Rng
 from noregret.belief.sparse import SparseGP
-from noregret.experiments.drawing import plot
-from noregret.experiments.drawing.panels import axes, picture
-from noregret.experiments.drawing.styles import BLACK, BLUE, GREEN, ORANGE, PURPLE
-from noregret.experiments.judging.claims import Fraction, MeanBelow
-from noregret.experiments.judging.figure import Claim, Figure, Results, Scale
-from noregret.experiments.judging.panels import Study
+from noregret.experiments import plot
+from noregret.experiments.claims import Fraction, MeanBelow
+from noregret.experiments.figure import Claim, Figure, MeasurementPanel, Results, Scale, axes, picture
+from noregret.experiments.plot import BLACK, BLUE, GREEN, ORANGE, PURPLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -114,7 +112,7 @@ FIGURE = Figure(
         Theorem 1 at epsilon = 1/2, at every point of the grid. There are 16 random Fourier features, as many as BKB's
         dictionary has points.
     """,
-    panels=(Study("starvation", "Standard deviation at the end", {"all models": paired}),),
+    panels=(MeasurementPanel("starvation", "Standard deviation at the end", {"all models": paired}),),
     claims=[
         Claim(
             "BKB's variance is the exact one up to a factor of 3, everywhere",

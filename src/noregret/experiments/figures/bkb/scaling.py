@@ -12,13 +12,21 @@ from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Kernel, SquaredExponential
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
-from noregret.experiments.drawing import plot
-from noregret.experiments.drawing.panels import axes, picture, regret_tables
-from noregret.experiments.drawing.styles import style
+from noregret.experiments import plot
+from noregret.experiments.claims import Below, seconds
+from noregret.experiments.figure import (
+    Claim,
+    ComparisonPanel,
+    Entrant,
+    Figure,
+    Results,
+    Scale,
+    axes,
+    picture,
+    regret_tables,
+)
 from noregret.experiments.figures.bkb.textbook import TextbookGP
-from noregret.experiments.judging.claims import Below, seconds
-from noregret.experiments.judging.figure import Claim, Figure, Results, Scale
-from noregret.experiments.judging.panels import Comparison, Entrant
+from noregret.experiments.plot import style
 from noregret.problems import branin, standard
 
 if TYPE_CHECKING:
@@ -43,7 +51,7 @@ ENTRANTS = {
 LARGE = {name: ENTRANTS[name] for name in ("bbkb", "exact GP-UCB", "mini-gp-ucb")}
 SIZES = (1000, 10_000, 100_000)
 PANELS = tuple(
-    Comparison(
+    ComparisonPanel(
         f"branin-{size}",
         f"{size:,} arms",
         partial(standard, branin, points=size, kernel=SquaredExponential(0.5)),

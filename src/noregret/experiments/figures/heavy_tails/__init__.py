@@ -11,10 +11,8 @@ from functools import partial
 from typing import Any
 
 from noregret.algorithms.heavy_tails import ata_gp_ucb, tgp_ucb
-from noregret.experiments.drawing.panels import regret_tables, regrets
-from noregret.experiments.judging.claims import Below
-from noregret.experiments.judging.figure import Claim, Figure, Scale
-from noregret.experiments.judging.panels import Comparison, Entrant
+from noregret.experiments.claims import Below
+from noregret.experiments.figure import Claim, ComparisonPanel, Entrant, Figure, Scale, regret_tables, regrets
 
 SETTINGS: dict[str, Any] = {"constants": "experiment"}
 TGP = Entrant(tgp_ucb, SETTINGS)
@@ -26,20 +24,26 @@ NO_WORSE = 1.1
 """A regret up to this factor of another's is no worse than it."""
 
 
-def claims(panel: Comparison, unlike: str = "") -> list[Claim]:
+def claims(panel: ComparisonPanel) -> list[Claim]:
     """What the paper says of every panel."""
     atas = [label for label in panel.entrants if label != "tgp-ucb"]
-    found = [
-        Claim(f"{label} outperforms tgp-ucb", Below(panel.key, label, ["tgp-ucb"]), unlike) for label in reversed(atas)
-    ]
+    found = [Claim(f"{label} outperforms tgp-ucb", Below(panel.key, label, ["tgp-ucb"])) for label in reversed(atas)]
     if len(atas) > 1:
         best = Below(panel.key, "ata-gp-ucb-nystrom", ["ata-gp-ucb-qff"], NO_WORSE)
-        found.append(Claim("The Nyström approximation is no worse than the QFF one", best, unlike))
+        found.append(Claim("The Nyström approximation is no worse than the QFF one", best))
     return found
 
 
 def figure(
-    letter: str, title: str, panel: Comparison, how: str, *, trials: int, minutes: float, quick: Scale, unlike: str = ""
+    letter: str,
+    title: str,
+    panel: ComparisonPanel,
+    how: str,
+    *,
+    trials: int,
+    minutes: float,
+    quick: Scale,
+    unlike: str = "",
 ) -> Figure:
     """A panel of Fig. 1 with its claims: time-average regret."""
     return Figure(
@@ -51,7 +55,7 @@ def figure(
         """,
         how=how,
         panels=[panel],
-        claims=claims(panel, unlike),
+        claims=claims(panel),
         draw=partial(regrets, average=True),
         tabulate=regret_tables,
         scale=Scale(20_000, trials),

@@ -3,15 +3,14 @@
 from functools import partial
 
 from noregret.belief.kernels import SquaredExponential
+from noregret.experiments.figure import ComparisonPanel, Scale
 from noregret.experiments.figures.heavy_tails import ENTRANTS, QFF, figure
-from noregret.experiments.judging.figure import Scale
-from noregret.experiments.judging.panels import Comparison
 from noregret.problems import StudentT, rkhs_sum
 
 FIGURE = figure(
     "a",
     "Student-t noise, squared exponential kernel",
-    Comparison(
+    ComparisonPanel(
         "student-t",
         "Student-t, 3 degrees of freedom",
         partial(rkhs_sum, SquaredExponential(0.2), payoff=StudentT(3)),

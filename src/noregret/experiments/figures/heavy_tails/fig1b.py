@@ -3,15 +3,14 @@
 from functools import partial
 
 from noregret.belief.kernels import SquaredExponential
+from noregret.experiments.figure import ComparisonPanel, Scale
 from noregret.experiments.figures.heavy_tails import ENTRANTS, QFF, figure
-from noregret.experiments.judging.figure import Scale
-from noregret.experiments.judging.panels import Comparison
 from noregret.problems import Pareto, rkhs_sum
 
 FIGURE = figure(
     "b",
     "Pareto rewards, squared exponential kernel",
-    Comparison(
+    ComparisonPanel(
         "pareto",
         "Pareto rewards, shape 2",
         partial(rkhs_sum, SquaredExponential(0.2), payoff=Pareto(2), coefficients=(0.0, 1.0)),

@@ -3,15 +3,14 @@
 from functools import partial
 
 from noregret.belief.kernels import Matern
+from noregret.experiments.figure import ComparisonPanel, Scale
 from noregret.experiments.figures.heavy_tails import ENTRANTS, figure
-from noregret.experiments.judging.figure import Scale
-from noregret.experiments.judging.panels import Comparison
 from noregret.problems import StudentT, rkhs_sum
 
 FIGURE = figure(
     "c",
     "Student-t noise, Matérn kernel",
-    Comparison(
+    ComparisonPanel(
         "student-t-matern",
         "Student-t, Matérn 2.5",
         partial(rkhs_sum, Matern(2.5, 0.2), payoff=StudentT(3)),

@@ -1,8 +1,7 @@
 """Fig. 1 (d): which stock has the largest mean price."""
 
+from noregret.experiments.figure import ComparisonPanel, Scale
 from noregret.experiments.figures.heavy_tails import ENTRANTS, figure
-from noregret.experiments.judging.figure import Scale
-from noregret.experiments.judging.panels import Comparison
 from noregret.problems import Problem, stocks
 from noregret.problems.problem import Seed
 from noregret.problems.tables import Folder
@@ -16,7 +15,7 @@ def problem(folder: Folder = None, *, rng: Seed = None) -> Problem:
 FIGURE = figure(
     "d",
     "stock prices",
-    Comparison("stocks", "Stock prices, dollars", problem, ENTRANTS, files=("stocks_dow29.csv",)),
+    ComparisonPanel("stocks", "Stock prices, dollars", problem, ENTRANTS, files=("stocks_dow29.csv",)),
     """
         29 stocks; a pull returns the price of a random day; the kernel is the correlation of the prices; B = max f =
         237, alpha = 1, v = the mean squared price. The paper rejects normality and takes that for heavy tails. Price

@@ -6,9 +6,8 @@ from functools import partial
 from noregret.algorithms.heavy_tails import ata_gp_ucb
 from noregret.belief.features.fourier import QuadratureFourier
 from noregret.belief.kernels import SquaredExponential
+from noregret.experiments.figure import ComparisonPanel, Entrant, Scale
 from noregret.experiments.figures.heavy_tails import ENTRANTS, SETTINGS, figure
-from noregret.experiments.judging.figure import Scale
-from noregret.experiments.judging.panels import Comparison, Entrant
 from noregret.problems import Problem, light_sensors
 from noregret.problems.problem import Seed
 from noregret.problems.tables import Folder
@@ -25,7 +24,7 @@ QFF = Entrant(ata_gp_ucb, SETTINGS | {"features": FEATURES}, partial(problem, lo
 FIGURE = figure(
     "e",
     "light sensors",
-    Comparison(
+    ComparisonPanel(
         "light",
         "Light sensors, counts",
         problem,

@@ -15,12 +15,10 @@ from noregret.belief.kernels import SquaredExponential
 from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
-from noregret.experiments.drawing import plot
-from noregret.experiments.drawing.panels import axes, picture
-from noregret.experiments.drawing.styles import BLACK, DASHED, GREEN, SKY
-from noregret.experiments.judging.claims import Below, MeanBelow
-from noregret.experiments.judging.figure import Claim, Figure, Results, Scale
-from noregret.experiments.judging.panels import Study
+from noregret.experiments import plot
+from noregret.experiments.claims import Below, MeanBelow
+from noregret.experiments.figure import Claim, Figure, MeasurementPanel, Results, Scale, axes, picture
+from noregret.experiments.plot import BLACK, DASHED, GREEN, SKY
 from noregret.problems import Glitch, Problem, rkhs_sum
 
 if TYPE_CHECKING:
@@ -73,9 +71,9 @@ def outside(trial: Any, width: float) -> float:
     return float((np.abs(trial["mean"] - truth()) > width * trial["std"] + 1e-12).mean())
 
 
-def _panel(ridge: float) -> Study:
+def _panel(ridge: float) -> MeasurementPanel:
     measures = {label: partial(belief, ridge, label == "with truncation") for label in LABELS}
-    return Study(f"glitch-{ridge:g}", f"Ridge {ridge:g}", measures)
+    return MeasurementPanel(f"glitch-{ridge:g}", f"Ridge {ridge:g}", measures)
 
 
 PANELS = (_panel(0.01), _panel(1.0))

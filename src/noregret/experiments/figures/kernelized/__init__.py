@@ -5,7 +5,7 @@
 """
 
 from noregret import algorithms
-from noregret.experiments.judging.panels import Entrant
+from noregret.experiments.figure import Entrant
 
 SETTINGS = {"constants": "experiment", "delta": 0.1}
 NAMES = ("igp-ucb", "gp-ucb", "gp-ts", "gp-ei", "gp-pi")

@@ -5,16 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from noregret.belief.kernels import Matern, SquaredExponential
-from noregret.experiments.drawing.panels import regret_tables, regrets
+from noregret.experiments.claims import Below
+from noregret.experiments.figure import Claim, ComparisonPanel, Figure, Scale, regret_tables, regrets
 from noregret.experiments.figures.kernelized import ENTRANTS, NAMES
-from noregret.experiments.judging.claims import Below
-from noregret.experiments.judging.figure import Claim, Figure, Scale
-from noregret.experiments.judging.panels import Comparison
 from noregret.problems import rkhs
 
 PANELS = (
-    Comparison("rkhs-se", "(a) squared exponential", partial(rkhs, SquaredExponential(0.2)), ENTRANTS),
-    Comparison("rkhs-matern", "(b) Matérn", partial(rkhs, Matern(2.5, 0.2)), ENTRANTS),
+    ComparisonPanel("rkhs-se", "(a) squared exponential", partial(rkhs, SquaredExponential(0.2)), ENTRANTS),
+    ComparisonPanel("rkhs-matern", "(b) Matérn", partial(rkhs, Matern(2.5, 0.2)), ENTRANTS),
 )
 
 GREEDY = """
@@ -24,7 +22,7 @@ GREEDY = """
 """
 
 
-def claims(panel: Comparison) -> list[Claim]:
+def claims(panel: ComparisonPanel) -> list[Claim]:
     """What the paper says of both panels."""
     where, others = panel.title, [name for name in NAMES if name != "igp-ucb"]
     return [

@@ -5,16 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from noregret.belief.kernels import Matern, SquaredExponential
-from noregret.experiments.drawing.panels import regret_tables, regrets
+from noregret.experiments.figure import ComparisonPanel, Figure, Scale, regret_tables, regrets
 from noregret.experiments.figures.kernelized import ENTRANTS
 from noregret.experiments.figures.kernelized.fig1 import claims
-from noregret.experiments.judging.figure import Figure, Scale
-from noregret.experiments.judging.panels import Comparison
 from noregret.problems import gp_draw
 
 PANELS = (
-    Comparison("gp-se", "(a) squared exponential", partial(gp_draw, SquaredExponential(0.2)), ENTRANTS),
-    Comparison("gp-matern", "(b) Matérn", partial(gp_draw, Matern(2.5, 0.2)), ENTRANTS),
+    ComparisonPanel("gp-se", "(a) squared exponential", partial(gp_draw, SquaredExponential(0.2)), ENTRANTS),
+    ComparisonPanel("gp-matern", "(b) Matérn", partial(gp_draw, Matern(2.5, 0.2)), ENTRANTS),
 )
 
 FIGURE = Figure(

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from noregret.experiments.drawing.panels import regret_tables, regrets
+from noregret.experiments.claims import Below
+from noregret.experiments.figure import Claim, ComparisonPanel, Figure, Scale, regret_tables, regrets
 from noregret.experiments.figures.kernelized import ENTRANTS
-from noregret.experiments.judging.claims import Below
-from noregret.experiments.judging.figure import Claim, Figure, Scale
-from noregret.experiments.judging.panels import Comparison
 from noregret.problems import hartmann3, rosenbrock, standard
 
 PANELS = (
-    Comparison("rosenbrock", "(a) Rosenbrock", partial(standard, rosenbrock), ENTRANTS),
-    Comparison("hartmann3", "(b) Hartman3", partial(standard, hartmann3), ENTRANTS),
+    ComparisonPanel("rosenbrock", "(a) Rosenbrock", partial(standard, rosenbrock), ENTRANTS),
+    ComparisonPanel("hartmann3", "(b) Hartman3", partial(standard, hartmann3), ENTRANTS),
 )
 REST = ("igp-ucb", "gp-ucb", "gp-ts")
 
 
-def _claims(panel: Comparison) -> list[Claim]:
+def _claims(panel: ComparisonPanel) -> list[Claim]:
     where = panel.title
     return [
         Claim(f"{where}: GP-EI performs better than the rest", Below(panel.key, "gp-ei", REST)),

@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from noregret import algorithms
-from noregret.experiments.drawing.panels import regret_tables, regrets
+from noregret.experiments.claims import Below
+from noregret.experiments.figure import Claim, ComparisonPanel, Entrant, Figure, Scale, regret_tables, regrets
 from noregret.experiments.figures.kernelized import NAMES, SETTINGS
-from noregret.experiments.judging.claims import Below
-from noregret.experiments.judging.figure import Claim, Figure, Scale
-from noregret.experiments.judging.panels import Comparison, Entrant
 from noregret.problems import intel_temperature, light_snapshot
 
 ENTRANTS = {name: Entrant(algorithms.NAMES[name], SETTINGS | {"gain": 1.0}) for name in NAMES}
-TEMPERATURE = Comparison(
+TEMPERATURE = ComparisonPanel(
     "intel",
     "(a) temperature, other training days",
     intel_temperature,
@@ -21,7 +19,7 @@ TEMPERATURE = Comparison(
     files=("intel_temp_30s.csv",),
     rows=240,
 )
-LIGHT = Comparison(
+LIGHT = ComparisonPanel(
     "light-snapshot", "(b) light", light_snapshot, ENTRANTS, files=("light_train.csv", "light_test.csv"), rows=192
 )
 OTHERS = [name for name in NAMES if name != "gp-ts"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from noregret.algorithms.domain_shrinking import bpe, gp_threds, reds
-from noregret.experiments.judging.panels import Comparison, Entrant
+from noregret.experiments.figure import ComparisonPanel, Entrant
 from noregret.problems import branin, hartmann4, hartmann6, standard
 from noregret.problems.functions import Function
 
@@ -19,14 +19,14 @@ def _panel(
     bounds: tuple[float, float],
     cell: int,
     patience: int | None,
-) -> Comparison:
+) -> ComparisonPanel:
     common = {"constants": "experiment", "ridge": 0.2}
     entrants = {
         "reds": Entrant(reds, common | {"first_epoch": first_epoch}),
         "bpe": Entrant(bpe, common | {"first_epoch": first_epoch, "scale": width}),
         "gp-threds": Entrant(gp_threds, common | {"bounds": bounds, "points_per_cell": cell, "patience": patience}),
     }
-    return Comparison(key, title, partial(standard, function), entrants, watch=("active",))
+    return ComparisonPanel(key, title, partial(standard, function), entrants, watch=("active",))
 
 
 PANELS = (

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from noregret.experiments.drawing import plot
-from noregret.experiments.drawing.panels import axes, picture, regret_tables, regrets
+from noregret.experiments import plot
+from noregret.experiments.claims import Below
+from noregret.experiments.figure import Claim, Figure, Results, Scale, axes, picture, regret_tables, regrets
 from noregret.experiments.figures.reds import PANELS
-from noregret.experiments.judging.claims import Below
-from noregret.experiments.judging.figure import Claim, Figure, Results, Scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

@@ -14,13 +14,11 @@ from noregret.algorithms.domain_shrinking import reds
 from noregret.belief.box import Box
 from noregret.belief.kernels import Matern
 from noregret.belief.posterior import Floats, Rng
-from noregret.experiments.drawing import plot
-from noregret.experiments.drawing.panels import axes, picture
-from noregret.experiments.drawing.styles import style
-from noregret.experiments.judging.claims import MeanBelow
-from noregret.experiments.judging.figure import Claim, Figure, Results, Scale
-from noregret.experiments.judging.panels import Study
-from noregret.experiments.running.run import run
+from noregret.experiments import plot
+from noregret.experiments.claims import MeanBelow
+from noregret.experiments.figure import Claim, Figure, MeasurementPanel, Results, Scale, axes, picture
+from noregret.experiments.plot import style
+from noregret.experiments.run import run
 from noregret.problems import Gaussian
 from noregret.problems.continuous import Continuous
 
@@ -71,7 +69,7 @@ RATES = {0.5: 0.75, 1.5: 0.25, 2.5: 0.0}
 """Exponent 1 - nu / d of the bound by smoothness nu, in d = 2; 0 stands for a power of ln T."""
 
 PANELS = tuple(
-    Study(f"noise-free-{nu:g}", f"Matérn {nu:g}: T^{rate:g}", {"reds": partial(regret, Matern(nu, 0.5))})
+    MeasurementPanel(f"noise-free-{nu:g}", f"Matérn {nu:g}: T^{rate:g}", {"reds": partial(regret, Matern(nu, 0.5))})
     for nu, rate in RATES.items()
 )
 

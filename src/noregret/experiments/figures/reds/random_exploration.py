@@ -12,12 +12,10 @@ from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
 from noregret.belief.posterior import Floats, Rng
 from noregret.decision.designs import MaxVarianceDesign, RandomDesign
-from noregret.experiments.drawing import plot
-from noregret.experiments.drawing.panels import axes, picture
-from noregret.experiments.drawing.styles import BLUE, ORANGE
-from noregret.experiments.judging.claims import Below
-from noregret.experiments.judging.figure import Claim, Figure, Results, Scale
-from noregret.experiments.judging.panels import Study
+from noregret.experiments import plot
+from noregret.experiments.claims import Below
+from noregret.experiments.figure import Claim, Figure, MeasurementPanel, Results, Scale, axes, picture
+from noregret.experiments.plot import BLUE, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -46,14 +44,14 @@ def decay(trial: Any) -> float:
     return -float(np.polyfit(x, y, 1)[0]) if len(x) > 1 else 1.0
 
 
-def _panel(nu: float, ridge: float) -> Study:
+def _panel(nu: float, ridge: float) -> MeasurementPanel:
     model = ExactGP(Matern(nu, 0.5), ridge)
     measures = {
         "random": partial(worst_variance, model, True),
         "largest variance": partial(worst_variance, model, False),
     }
     noise = "noisy, ridge 0.2" if ridge else "noise-free"
-    return Study(f"exploration-{nu:g}-{'noisy' if ridge else 'free'}", f"Matérn {nu:g}, {noise}", measures)
+    return MeasurementPanel(f"exploration-{nu:g}-{'noisy' if ridge else 'free'}", f"Matérn {nu:g}, {noise}", measures)
 
 
 PANELS = tuple(_panel(nu, ridge) for ridge in (0.0, 0.2) for nu in (1.5, 2.5))

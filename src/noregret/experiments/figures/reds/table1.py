@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noregret.experiments.drawing import plot
-from noregret.experiments.drawing.panels import axes, picture
-from noregret.experiments.drawing.styles import style
+from noregret.experiments import plot
+from noregret.experiments.claims import Below, seconds
+from noregret.experiments.figure import Claim, Figure, Results, Scale, Table, axes, picture
 from noregret.experiments.figures.reds import PANELS
-from noregret.experiments.judging.claims import Below, seconds
-from noregret.experiments.judging.figure import Claim, Figure, Results, Scale, Table
+from noregret.experiments.plot import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

@@ -1,10 +1,10 @@
-"""How claims are decided: ratios of mean regrets over paired trials, with their confidence intervals.
+"""Tests of claims: ratios of mean regrets over paired trials, with their confidence intervals.
 
-It is as the paper says that "A is below B" if the whole 95 % interval of the ratio mean regret of A / mean regret of B
-lies below the threshold, against the paper if the whole interval lies above it, and undecided if the interval contains
-it. "A no worse than B" has a threshold a little above 1. The trials are paired, A and B having met the same problem and
-the same noise, and the interval is Fieller's: the ratios r for which a paired t test does not reject that A - r B has
-mean 0.
+The claim "A is below B" is about the ratio of the mean regret of A to that of B. It is as the paper says if the whole
+95% interval of the ratio is below the threshold, against the paper if the whole interval is above it, and undecided if
+the interval contains it. "A is no worse than B" has a threshold a little above 1. The trials are paired: A and B have
+the same problem and the same noise. The interval is Fieller's: the ratios r for which a paired t test does not reject
+that A - r B has mean 0.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from noregret.belief.posterior import Floats
-from noregret.experiments.judging.figure import Decision, Finding, Results
-from noregret.experiments.running.summary import Interval, fraction_interval, mean_interval
+from noregret.experiments.figure import Decision, Finding, Results
+from noregret.experiments.summary import Interval, fraction_interval, mean_interval
 
 Number = Callable[[Any], float]
-"""From a finished trial to the number that is compared."""
+"""Function from a finished trial to the number that is compared."""
 
 
 def decided(interval: Interval, low: float, high: float) -> Decision:
-    """Which side of the thresholds an interval lies on; the claim is that the number is between ``low`` and ``high``.
+    """Decide the claim that a number is between ``low`` and ``high`` from its confidence interval.
 
     Examples
     --------
@@ -40,10 +39,9 @@ def decided(interval: Interval, low: float, high: float) -> Decision:
 
 
 def ratio_of_means(first: ArrayLike, second: ArrayLike, confidence: float = 0.95) -> Interval:
-    """Ratio of the means of paired numbers that are not negative, with Fieller's interval.
+    """Ratio of the means of paired nonnegative numbers, with Fieller's interval.
 
-    Where the second mean may be 0 for all that is known, the interval goes to infinity; where the first may be 0 too,
-    it is all numbers.
+    The interval extends to infinity if the second mean may be 0. It is [0, infinity] if both means may be 0.
 
     Examples
     --------
@@ -67,21 +65,21 @@ def ratio_of_means(first: ArrayLike, second: ArrayLike, confidence: float = 0.95
 
 
 def final_regret(trace: Any) -> float:
-    """The cumulative regret of a trace after its last round."""
+    """Cumulative regret of a trace after its last round."""
     return float(trace.regret.sum())
 
 
 def seconds(trial: Any) -> float:
-    """The seconds that a trial spent in the algorithm."""
+    """Seconds that a trial spent in the algorithm."""
     return float(trial.seconds)
 
 
 @dataclass(frozen=True)
 class Below:
-    """The first algorithm has less of something (regret unless said otherwise) than each of the others.
+    """Claim that one algorithm has less of something, regret by default, than each of the others.
 
-    It is as the paper says if the interval of every ratio lies below ``bound``, and above ``above``; against the paper
-    if one of them lies wholly beyond.
+    It is as the paper says if the interval of every ratio is below ``bound`` and above ``above``, and against the paper
+    if a whole interval is outside.
     """
 
     panel: str
@@ -93,23 +91,21 @@ class Below:
     what: str = "regret"
 
     def __call__(self, results: Results) -> Finding:
-        """Ratios of the first to each of the others."""
-        first = self._numbers(results, self.first)
-        ratios = {other: ratio_of_means(first, self._numbers(results, other)) for other in self.others}
-        text = "; ".join(f"{self.first} / {other} = {ratio}" for other, ratio in ratios.items())
+        """Decide from the ratios of the first algorithm to each of the others; one refuted ratio refutes the claim."""
+        numbers = {
+            label: [self.of(trial) for trial in results[self.panel][label]] for label in (self.first, *self.others)
+        }
+        ratios = {other: ratio_of_means(numbers[self.first], numbers[other]) for other in self.others}
         outcomes = {decided(ratio, self.above, self.bound) for ratio in ratios.values()}
-        return Finding(_all_of(outcomes), f"{self.what}: {text}; {self._needed()} needed")
-
-    def _numbers(self, results: Results, label: str) -> Floats:
-        return np.array([self.of(trial) for trial in results[self.panel][label]])
-
-    def _needed(self) -> str:
-        return f"below {self.bound:.3g}" if not self.above else f"{self.above:.3g} to {self.bound:.3g}"
+        order: tuple[Decision, ...] = ("against the paper", "undecided", "as the paper says")
+        text = "; ".join(f"{self.first} / {other} = {ratio}" for other, ratio in ratios.items())
+        needed = f"below {self.bound:.3g}" if not self.above else f"{self.above:.3g} to {self.bound:.3g}"
+        return Finding(next(each for each in order if each in outcomes), f"{self.what}: {text}; {needed} needed")
 
 
 @dataclass(frozen=True)
 class MeanBelow:
-    """The mean over the trials of some number is below ``bound``; the interval is Student's."""
+    """Claim that the mean of a number over the trials is below ``bound``; the interval is Student's."""
 
     panel: str
     label: str
@@ -118,7 +114,7 @@ class MeanBelow:
     what: str
 
     def __call__(self, results: Results) -> Finding:
-        """The mean and its interval."""
+        """Decide from the mean and its interval."""
         interval = mean_interval([self.of(trial) for trial in results[self.panel][self.label]])
         outcome = decided(interval, -math.inf, self.bound)
         return Finding(outcome, f"{self.what} = {interval}; below {self.bound:.3g} needed")
@@ -126,9 +122,9 @@ class MeanBelow:
 
 @dataclass(frozen=True)
 class Fraction:
-    """A yes or no of every trial is yes in more than ``bound`` of them; the interval is Clopper and Pearson's.
+    """Claim that a condition holds in more than a fraction ``bound`` of the trials of the curve ``label``.
 
-    ``label`` is the curve whose trials are asked.
+    The interval is that of Clopper and Pearson.
     """
 
     panel: str
@@ -138,16 +134,9 @@ class Fraction:
     what: str
 
     def __call__(self, results: Results) -> Finding:
-        """How often, and the interval of the probability."""
+        """Decide from the fraction of the trials and its interval."""
         answers = [bool(self.true(trial)) for trial in results[self.panel][self.label]]
         n, yes = len(answers), sum(answers)
         interval = fraction_interval(yes, n)
         numbers = f"{self.what}: {yes} of {n} trials = {interval}; above {self.bound:.3g} needed"
         return Finding(decided(interval, self.bound, math.inf), numbers)
-
-
-def _all_of(outcomes: set[Decision]) -> Decision:
-    """What is known of several statements together: one that is refuted refutes them all."""
-    if "against the paper" in outcomes:
-        return "against the paper"
-    return "undecided" if "undecided" in outcomes else "as the paper says"

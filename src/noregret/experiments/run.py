@@ -16,29 +16,29 @@ from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.decision.arms import as_space
 from noregret.decision.loops import Algorithm, Play, Pull, recommended, starts_from_belief
 from noregret.decision.playing import seed_sequence
-from noregret.experiments.running.trace import Trace
+from noregret.experiments.trace import Trace
 from noregret.problems.continuous import Continuous
 
 PROGRESS_SECONDS = 0.1
-"""The shortest time between two reports of progress."""
+"""Shortest time between two reports of progress, in seconds."""
 
 WATCHABLE: dict[str, Callable[[Pull], float]] = {
     "active": lambda pull: len(pull.active),
     "gain": lambda pull: pull.belief.information_gain,
     "rank": lambda pull: pull.belief.rank,
 }
-"""What a run can note at every pull: arms still in play, information gain, features in use."""
+"""Quantities that a run can record at every pull: arms still in play, information gain, features in use."""
 
 
 Draw = Callable[[Any, Rng], Floats]
-"""Rewards of arms, from a generator."""
+"""Function from arms and a generator to rewards."""
 
 Watch = Iterable[str] | Mapping[str, "str | Callable[[Pull], float]"]
-"""Names of `WATCHABLE`, or functions of a pull by names of one's own."""
+"""Names of `WATCHABLE`, or functions of a pull by name."""
 
 
 class World(Protocol):
-    """What a run needs of a problem."""
+    """The part of a problem that a run needs."""
 
     @property
     def arms(self) -> Floats:
@@ -57,10 +57,10 @@ class World(Protocol):
 
 @runtime_checkable
 class ChangingWorld(Protocol):
-    """What a run needs of a problem that changes: its rounds, of which one follows the other."""
+    """The part of a changing problem that a run needs: the problem of every round."""
 
     def at(self, round: int, /) -> World:
-        """The problem in a round, counted from 0; each of its arms there goes by the same index in all rounds."""
+        """The problem in a round, counted from 0; an arm has the same index in all rounds."""
         ...
 
 
@@ -73,7 +73,7 @@ def run(
     progress: Callable[[int], None] | None = None,
     watch: Watch = (),
 ) -> Trace:
-    """Play an algorithm on a problem and record what happened.
+    """Play an algorithm on a problem and return the trace.
 
     Parameters
     ----------
@@ -81,19 +81,19 @@ def run(
     problem : object with ``arms`` (N, d), ``means`` (N,) and ``rewards(arms, rng)``
         Or, on a `Box`, with ``arms``, ``rewards(points, rng)`` and ``regret(points)``: a `problems.Continuous`. Or,
         if it changes, with ``at(round)``, the problem in a round, from 0: a `problems.Changing`. Regret is then against
-        the best arm of the round. Where its arms change too, as rows (context, arm) do, the algorithm is moved to those
-        of the coming round, as by `Policy.change_arms`, and a batch is cut where they change.
+        the best arm of the round. If its arms change too, as rows (context, arm) do, the algorithm moves to the arms of
+        the next round, as by `Policy.change_arms`, and a batch ends where they change.
     horizon : int
-        Number of rewards. A batch that would go beyond it is cut.
+        Number of rewards. The last batch is cut to fit.
     rng : None, int, SeedSequence or Generator
-        Its first child is the policy's stream, its second the world's: algorithms compared on a seed meet the
-        same noise. A SeedSequence is not changed; a Generator is asked for a child of its seed.
+        Its first child is the policy's stream and its second the problem's: algorithms compared on a seed have the
+        same noise. A SeedSequence is not changed; a Generator spawns a child of its seed.
     progress : callable, optional
         Called with the number of rounds done, about ten times a second, and at the end.
     watch : names, or a dict of functions
-        What else to note at every round, in ``trace.watched``: 'active' (arms still in play), 'gain' (information
-        gain), 'rank' (features in use: the size of the dictionary). As a dict it gives by name a function of the
-        `Pull`, or one of these three: ``{"spread": lambda pull: pull.belief.std.max(), "rank": "rank"}``.
+        Further quantities to record at every round, in ``trace.watched``: 'active' (arms still in play), 'gain'
+        (information gain), 'rank' (features in use: the size of the dictionary). A dict maps a name to a function of
+        the `Pull`, or to one of these three: ``{"spread": lambda pull: pull.belief.std.max(), "rank": "rank"}``.
 
     Returns
     -------
@@ -102,11 +102,17 @@ def run(
     Raises
     ------
     ValueError
-        If the horizon is not a positive whole number, or the algorithm stops or asks for no arm before it, or the
-        problem returns a reward that is not finite, or there is nothing of a name to watch, or what is watched is no
-        number; or the arms change, and the algorithm cannot go on with others.
+        If the horizon is not a positive whole number; the algorithm stops or asks for no arm before it; the problem
+        returns a reward that is not finite; ``watch`` has an unknown name or a value that is not a number; or the arms
+        change and the algorithm cannot continue with other arms.
     """
-    horizon, seed = _positive(horizon), seed_sequence(rng)
+    try:
+        rounds = operator.index(horizon)
+    except TypeError:
+        rounds = 0
+    if rounds < 1:
+        raise ValueError(f"horizon must be a positive whole number, got {horizon!r}")
+    horizon, seed = rounds, seed_sequence(rng)
     check_follows(algorithm, problem)
     watched, advice = _Watched(watch, horizon), _Advice(algorithm, horizon)
     policy, world = (np.random.default_rng(child) for child in seed.spawn(2))
@@ -140,10 +146,9 @@ def _drive(
     watched: _Watched,
     advice: _Advice,
 ) -> tuple[Ints, Floats, float]:
-    """Fill (horizon,) arms and rewards; also return the seconds spent in the algorithm.
+    """Return (horizon,) arms and rewards, and the seconds spent in the algorithm.
 
-    With one arm per pull this loop is the overhead of every round, so nothing is checked or allocated in it that
-    need not be.
+    With one arm per pull this loop is the overhead of every round, so it checks and allocates as little as possible.
     """
     all_rewards = np.empty(horizon)
     clock, done = perf_counter, 0
@@ -188,7 +193,7 @@ def _drive(
 
 
 def _follow(algorithm: Algorithm, problem: ChangingWorld, rng: Rng) -> Play:
-    """A play that is on the arms of the coming round before every pull, and pulls no longer than these stay."""
+    """Play on the arms of the next round; a pull ends where the arms change."""
     start: Any = algorithm.play
     arms, done = problem.at(0).arms, 0
     play = start(arms, rng)
@@ -215,7 +220,7 @@ def _while_they_stay(problem: ChangingWorld, arms: Floats, done: int, asked: Int
 
 
 def check_follows(algorithm: Algorithm, problem: Any, round: int = 1) -> None:
-    """Raise ValueError if the problem's arms change in this round, and the algorithm cannot go on with others."""
+    """Raise ValueError if the problem's arms change in this round and the algorithm cannot continue with others."""
     changes = isinstance(problem, ChangingWorld) and not starts_from_belief(algorithm)
     if changes and not np.array_equal(problem.at(round - 1).arms, problem.at(round).arms):
         name = type(algorithm).__name__
@@ -223,13 +228,13 @@ def check_follows(algorithm: Algorithm, problem: Any, round: int = 1) -> None:
 
 
 def _draws(problem: ChangingWorld) -> Draw:
-    """Rewards of a problem that changes: every pull meets the next round."""
+    """Rewards of a changing problem: every pull is one round."""
     rounds = count()
     return lambda arms, rng: np.concatenate([problem.at(next(rounds)).rewards(arm, rng) for arm in arms[:, None]])
 
 
 def _regret(problem: Any, arms: Any, rounds: Any) -> Floats:
-    """The best mean minus each pulled arm's, (n,), in these rounds; a problem on a box says it itself."""
+    """Best mean minus the mean of each pulled arm in these rounds, (n,); a problem on a box computes it itself."""
     if isinstance(problem, ChangingWorld):
         present = [(problem.at(int(round)).means, arm) for round, arm in zip(rounds, arms, strict=True)]
         return np.array([float(np.max(means) - means[arm]) for means, arm in present])
@@ -239,57 +244,45 @@ def _regret(problem: Any, arms: Any, rounds: Any) -> Floats:
     return np.asarray(means.max() - means[arms])
 
 
-def _positive(horizon: Any) -> int:
-    try:
-        value = operator.index(horizon)
-    except TypeError:
-        value = 0
-    if value < 1:
-        raise ValueError(f"horizon must be a positive whole number, got {horizon!r}")
-    return value
-
-
 class _Watched:
-    """What is noted at every pull, by name."""
+    """Quantities recorded at every pull, by name."""
 
     def __init__(self, watch: Watch, horizon: int) -> None:
         chosen = dict(watch) if isinstance(watch, Mapping) else {name: name for name in watch}
-        self.functions = {name: _watchable(function) for name, function in chosen.items()}
+        for function in chosen.values():
+            if not callable(function) and function not in WATCHABLE:
+                raise ValueError(
+                    f"watch must be of {', '.join(WATCHABLE)}, or a dict of functions of a pull, got {function!r}"
+                )
+        self.functions = {name: f if callable(f) else WATCHABLE[f] for name, f in chosen.items()}
         self.values = {name: np.empty(horizon) for name in self.functions}
 
     def note(self, pull: Pull, done: int, end: int) -> None:
-        """Note what this pull has, for rounds ``done + 1`` to ``end``."""
+        """Record the quantities of a pull for rounds ``done + 1`` to ``end``."""
         for name, function in self.functions.items():
             value = function(pull)
             if not isinstance(value, SupportsFloat):
-                raise ValueError(f"what is watched as {name!r} must be a number, got {value!r}")
+                raise ValueError(f"the watched quantity {name!r} must be a number, got {value!r}")
             self.values[name][done:end] = float(value)
 
 
-def _watchable(function: Any) -> Callable[[Pull], float]:
-    if not callable(function) and function not in WATCHABLE:
-        raise ValueError(f"watch must be of {', '.join(WATCHABLE)}, or a dict of functions of a pull, got {function!r}")
-    watchable: Callable[[Pull], float] = function if callable(function) else WATCHABLE[function]
-    return watchable
-
-
 class _Advice:
-    """The arms that would be recommended, looked at ever more rarely, as bounds cost time."""
+    """Recommended arms over the run, computed at growing intervals because bounds take time."""
 
     def __init__(self, algorithm: Algorithm, horizon: int) -> None:
         self._algorithm, self._horizon = algorithm, horizon
         self._rounds, self._arms = list[int](), list[Any]()
         self.due = 0 if hasattr(algorithm, "bounds") else horizon + 1
-        """The rounds after which to look next."""
+        """Number of rounds after which to compute the next recommendation."""
 
     def note(self, pull: Pull, done: int) -> None:
-        """Look, after so many rounds."""
+        """Compute the recommendation after ``done`` rounds."""
         self._rounds.append(done)
         self._arms.append(recommended(self._algorithm, pull).arm)
         self.due = done + 1 + done // 10
 
     def note_last(self, pull: Pull, arms: Any, rewards: Floats) -> None:
-        """Look when the run is over, at a belief that has learnt the last rewards too where it is all that counts."""
+        """Compute the last recommendation, after the belief has learnt the last rewards if it is the whole state."""
         if self.due > self._horizon and not self._rounds:
             return
         if starts_from_belief(self._algorithm):
@@ -297,11 +290,11 @@ class _Advice:
         self.note(pull, self._horizon)
 
     def regret(self, problem: World | ChangingWorld | Continuous) -> Floats:
-        """The regret of the arm recommended after each round, as it was last looked at, (horizon,)."""
+        """Regret of the latest recommended arm after each round, (horizon,)."""
         if not self._rounds:
             return np.full(self._horizon, np.nan)
         latest = np.searchsorted(self._rounds, np.arange(1, self._horizon + 1), side="right") - 1
-        coming = np.minimum(self._rounds, self._horizon - 1)  # the round that was being chosen for
+        coming = np.minimum(self._rounds, self._horizon - 1)  # the round that the arm was recommended for
         return _regret(problem, np.array(self._arms), coming)[latest]
 
 

@@ -1,4 +1,4 @@
-"""``noregret run``: algorithms compared on one problem, as a table and a picture."""
+"""The command ``noregret run``: compare algorithms on one problem, as a table and a picture."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 
 from noregret import algorithms, problems
-from noregret.experiments.command import Refused
-from noregret.experiments.drawing import plot
-from noregret.experiments.running.run import check_follows
-from noregret.experiments.running.summary import Row, summarise
-from noregret.experiments.running.trials import Trial, build, children, keywords, play_all
+from noregret.experiments import plot
+from noregret.experiments.reproduce_command import Refused
+from noregret.experiments.run import check_follows
+from noregret.experiments.summary import Row, summarise
+from noregret.experiments.trials import Trial, build, children, keywords, play_all
 from noregret.extra import extra
 from noregret.terminal import say
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry out the command."""
+    """Run the command."""
     builders = {name: _find("algorithm", name, algorithms.NAMES) for name in args.algorithms}
     problem = _find("problem", args.problem, problems.NAMES)
     settings = {
@@ -58,7 +58,7 @@ def _close(name: str, names: Iterable[str]) -> str:
 
 
 def _check_settings(settings: Mapping[str, Any], builders: Mapping[str, Callable[..., Any]]) -> None:
-    """Refuse a setting that no algorithm takes; some may well do without it."""
+    """Raise `Refused` for a setting that none of the algorithms takes."""
     names = sorted(set().union(*map(keywords, builders.values())))
     for key in settings:
         if key not in names:
@@ -68,7 +68,7 @@ def _check_settings(settings: Mapping[str, Any], builders: Mapping[str, Callable
 
 
 def _check_files(args: argparse.Namespace) -> None:
-    """Find out before the work, not after it, whether the results can be written."""
+    """Raise `Refused` before the work if the results cannot be written."""
     try:
         if args.out:
             args.out.mkdir(parents=True, exist_ok=True)
@@ -96,13 +96,13 @@ def _trials(
 
 
 def _file(name: str, trial: int, args: argparse.Namespace, settings: dict[str, Any]) -> str:
-    """Name a trial's trace by all that it depends on."""
+    """File name of a trace, with a hash of everything that the trial depends on."""
     record = json.dumps([args.rounds, args.seed, settings, version("noregret")], sort_keys=True, default=repr)
     return f"{args.problem}_{name}_{hashlib.sha256(record.encode()).hexdigest()[:8]}_{trial:04d}"
 
 
 def _check_builds(trials: Sequence[Trial]) -> None:
-    """Build the problem and every algorithm once, so that what cannot be is refused here and not by a worker."""
+    """Build the problem and every algorithm once, so that errors are raised here and not in a worker."""
     try:
         problem = trials[0].problem(rng=children(trials[0].seed, 2)[0])
     except (ValueError, OSError) as error:
@@ -116,7 +116,7 @@ def _check_builds(trials: Sequence[Trial]) -> None:
 
 @contextmanager
 def _bar(total: int) -> Iterator[Callable[[int], None] | None]:
-    """Show a progress bar on stderr if someone is looking."""
+    """Show a progress bar if stderr is a terminal."""
     console, rich = extra("rich.console").Console(stderr=True), extra("rich.progress")
     if not console.is_terminal:
         yield None
@@ -128,7 +128,7 @@ def _bar(total: int) -> Iterator[Callable[[int], None] | None]:
 
 
 def _show(rows: Sequence[Row]) -> None:
-    """Print a table: for people on a terminal, in plain columns elsewhere."""
+    """Print a table: with rich on a terminal, else in plain columns."""
     header = ("algorithm", "regret", "sd", "µs/round")
     fine, quick = _decimals(row.regret for row in rows), _decimals(row.microseconds for row in rows)
     cells = [
@@ -136,24 +136,20 @@ def _show(rows: Sequence[Row]) -> None:
         for row in rows
     ]
     if sys.stdout.isatty():
-        _show_rich(header, cells)
+        table = extra("rich.table").Table()
+        for name in header:
+            table.add_column(name, justify="left" if name == "algorithm" else "right")
+        for row in cells:
+            table.add_row(*row)
+        extra("rich.console").Console().print(table)
         return
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
     for first, *others in (header, *cells):
         say("  ".join([first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]))
 
 
-def _show_rich(header: Sequence[str], cells: Iterable[Sequence[str]]) -> None:
-    table = extra("rich.table").Table()
-    for name in header:
-        table.add_column(name, justify="left" if name == "algorithm" else "right")
-    for row in cells:
-        table.add_row(*row)
-    extra("rich.console").Console().print(table)
-
-
 def _decimals(values: Iterable[float]) -> int:
-    """Return how many decimals give the smallest value three digits, at most 6."""
+    """Number of decimals that gives the smallest value three digits, at most 6."""
     smallest = min((value for value in values if value > 0), default=100.0)
     return min(max(2 - math.floor(math.log10(smallest)), 0), 6)
 

@@ -1,4 +1,4 @@
-"""``noregret reproduce``. What carries it out is imported when it is asked for, so that ``--help`` comes at once."""
+"""The command ``noregret reproduce``. Its implementation is imported on use, to keep ``--help`` fast."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, Any
 from noregret.terminal import say
 
 if TYPE_CHECKING:
-    from noregret.experiments.judging.figure import Figure
-    from noregret.experiments.page.report import Report
-    from noregret.experiments.progress import Lines
+    from noregret.experiments.figure import Figure
+    from noregret.experiments.page import Report
+    from noregret.experiments.reproduce import Lines
 
 OUT = Path("reproduction")
 
 
 class Refused(Exception):
-    """The command cannot be carried out; the message says why."""
+    """The command cannot run; the message gives the reason."""
 
 
 def add_reproduce(commands: Any, count: Callable[[str], int], seed: Callable[[str], int]) -> None:
-    """Add the command; ``count`` and ``seed`` read numbers."""
+    """Add the command to the parser; ``count`` and ``seed`` parse numbers."""
     parser = commands.add_parser("reproduce", help="run the papers' figures again and compare with their claims")
     parser.set_defaults(command=run)
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="names as in --list, or papers (default: all)")
-    parser.add_argument("--list", action="store_true", help="show the figures and what they take")
-    parser.add_argument("--quick", action="store_true", help="all of it in two minutes, judged at a small scale")
+    parser.add_argument("--list", action="store_true", help="show the figures with their scale and time")
+    parser.add_argument("--quick", action="store_true", help="run everything in two minutes, judged at a small scale")
     parser.add_argument("--rounds", type=count, metavar="T", help="rounds per trial (default: the paper's)")
     parser.add_argument("--trials", type=count, metavar="N", help="trials (default: the paper's)")
     parser.add_argument("--seed", type=seed, default=0, metavar="S", help="the same seed, the same trials (default 0)")
@@ -42,20 +42,23 @@ def add_reproduce(commands: Any, count: Callable[[str], int], seed: Callable[[st
         "--data",
         type=Path,
         metavar="FOLDER",
-        help="measured data of your own (default: NOREGRET_DATA, or those of the package)",
+        help="your own measured data (default: NOREGRET_DATA, or the data of the package)",
     )
-    parser.add_argument("--backend", choices=["loky", "dask"], default="loky", help="processes here, or dask workers")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="of dask, such as tcp://10.0.0.1:8786")
+    parser.add_argument("--backend", choices=["loky", "dask"], default="loky", help="local processes, or dask workers")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="the dask scheduler, such as tcp://10.0.0.1:8786")
 
 
 def run(args: argparse.Namespace) -> int | None:
-    """Carry out the command; 1 if a figure failed."""
-    from noregret.experiments.page.page import NAME
-    from noregret.experiments.progress import watcher
+    """Run the command; return 1 if a figure failed."""
+    from noregret.experiments.page import PAGE, counted
+    from noregret.experiments.reproduce import watcher
 
     figures = chosen(args.figures)
     if args.list:
-        _show(figures)
+        width = max(len(figure.name) for figure in figures)
+        for figure in figures:
+            scale = f"{figure.scale.rounds:,} rounds x {figure.scale.trials} trials"
+            say(f"{figure.name:<{width}}  {figure.title} ({scale}, about {figure.minutes:g} min on two cores)")
         return None
     data = args.data or (Path(os.environ["NOREGRET_DATA"]) if os.environ.get("NOREGRET_DATA") else None)
     ready = [figure for figure in figures if not missing(figure, data)]
@@ -67,12 +70,14 @@ def run(args: argparse.Namespace) -> int | None:
         if not ready:
             raise Refused("nothing is left to run")
         reports = _reproduced(args, ready, data, looking)
-    say(f"{_total(reports)}\n{args.out / NAME}")
+    outcomes = sum((report.outcomes for report in reports), Counter[str]())
+    small = " (at a small scale)" if any(report.small for report in reports) else ""
+    say(f"all claims: {counted(outcomes)}{small}\n{args.out / PAGE}")
     return 1 if any(report.failure for report in reports) else None
 
 
 def chosen(names: Sequence[str]) -> list[Figure]:
-    """The figures of these names, or of these papers; all if there are none."""
+    """Figures with these names or of these papers; all figures without names."""
     from noregret.experiments.figures import FIGURES, PAPERS
 
     for name in names:
@@ -88,32 +93,16 @@ def chosen(names: Sequence[str]) -> list[Figure]:
 
 
 def missing(figure: Figure, data: Path | None) -> str:
-    """The files that a figure needs and a folder does not have, in words; empty if the package's own will do."""
+    """Text that lists the files that a figure needs and the folder lacks; empty if none are missing."""
     from noregret.problems.tables import data_file
 
     absent = [file for file in figure.files if data is not None and data_file(data, file) is None]
     return f"{', '.join(absent)} not found in {data}" if absent else ""
 
 
-def _total(reports: Sequence[Report]) -> str:
-    """The outcomes of all claims in one line, which says whether it was a small scale."""
-    from noregret.experiments.page.report import counted
-
-    outcomes = sum((report.outcomes for report in reports), Counter[str]())
-    small = " (at a small scale)" if any(report.small for report in reports) else ""
-    return f"all claims: {counted(outcomes)}{small}"
-
-
-def _show(figures: Sequence[Figure]) -> None:
-    width = max(len(figure.name) for figure in figures)
-    for figure in figures:
-        scale = f"{figure.scale.rounds:,} rounds x {figure.scale.trials} trials"
-        say(f"{figure.name:<{width}}  {figure.title} ({scale}, about {figure.minutes:g} min on two cores)")
-
-
 def _reproduced(args: argparse.Namespace, figures: Sequence[Figure], data: Path | None, looking: Lines) -> list[Report]:
     from noregret.experiments.reproduce import Order, reproduce
-    from noregret.experiments.running.parallel import Engine, EngineFailed
+    from noregret.experiments.trials import Engine, EngineFailed
 
     try:
         args.out.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""compare: a few algorithms on one problem, seed by seed on the same noise, as a table with intervals and a picture."""
+"""Compare algorithms on one problem, with the same noise on each seed, as a table with intervals and a picture."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 from noregret.algorithms import NAMES
 from noregret.belief.posterior import Floats
 from noregret.decision.loops import Algorithm
-from noregret.experiments.drawing import plot
-from noregret.experiments.running.run import ChangingWorld, World, run
-from noregret.experiments.running.summary import Interval, mean_interval, summarise
-from noregret.experiments.running.trace import Trace
-from noregret.experiments.running.trials import build
+from noregret.experiments import plot
+from noregret.experiments.run import ChangingWorld, World, run
+from noregret.experiments.summary import Interval, mean_interval, summarise
+from noregret.experiments.trace import Trace
+from noregret.experiments.trials import build
 from noregret.extra import extra
 from noregret.problems.continuous import Continuous
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LONGEST = 40
-"""The longest name that a table shows whole."""
+"""Length of the longest name that a table does not shorten."""
 
 
 class Compared(NamedTuple):
-    """One algorithm among others: means over the seeds with their 95 % intervals."""
+    """Results of one algorithm: means over the seeds with their 95% intervals."""
 
     algorithm: str
     regret: Interval
     """Cumulative regret at the end."""
     behind: Interval
-    """By how much that is more than the best algorithm's, seed by seed; 0 for the best itself."""
+    """Regret beyond that of the best algorithm, paired by seed; 0 for the best itself."""
     simple_regret: Interval
     """Regret of the arm recommended at the end."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """What came of algorithms that met the same problem and, seed by seed, the same noise; it prints as a table.
+    """Results of algorithms on the same problem and, for each seed, the same noise. It prints as a table.
 
-    The intervals are Student's. Those of ``behind`` are of paired differences, which are narrower than the regrets' own
-    where luck is shared; with one that lies above 0, the best is better with 95 % confidence, taken by itself. Where
-    many algorithms are compared, some interval is off.
+    The intervals are Student's. Those of ``behind`` are for paired differences, and are narrower than the intervals of
+    the regrets if the seeds affect all algorithms alike. If such an interval is above 0, the best algorithm is better
+    with 95% confidence. The level holds for each interval alone, not for all of them together.
     """
 
     traces: Mapping[str, Sequence[Trace]]
@@ -58,7 +58,11 @@ class Comparison:
         """One row per algorithm, the smallest mean regret first."""
         names = [row.algorithm for row in summarise(self.traces)]
         best = _regrets(self.traces[names[0]])
-        return [_compared(name, self.traces[name], best) for name in names]
+        rows = []
+        for name in names:
+            regrets, last = _regrets(self.traces[name]), [trace.simple_regret[-1] for trace in self.traces[name]]
+            rows.append(Compared(name, mean_interval(regrets), mean_interval(regrets - best), mean_interval(last)))
+        return rows
 
     def __str__(self) -> str:
         rows, first, labels = self.rows, next(iter(self.traces.values())), _labels(self.traces)
@@ -92,18 +96,18 @@ def compare(
     horizon: int,
     seeds: int | Iterable[Any] = 10,
 ) -> Comparison:
-    """Run algorithms on one problem, each once per seed; on a seed all of them meet the same noise.
+    """Run algorithms on one problem, each once per seed; on a seed all of them have the same noise.
 
     Parameters
     ----------
     algorithms : mapping of names to algorithms, or several algorithms
-        Without names of their own they are called by their repr. A name of `noregret.algorithms.NAMES` stands for what
-        its builder makes of the problem's kernel and facts.
+        Algorithms without a name are called by their repr. A name of `noregret.algorithms.NAMES` is built from the
+        problem's kernel and facts.
     problem : as in `noregret.run`
     horizon : int
         Number of rewards in each run.
     seeds : int or several seeds
-        So many seeds from 0 on, or these.
+        The number of seeds, which are then 0, 1, ..., or the seeds themselves.
 
     Examples
     --------
@@ -125,18 +129,14 @@ def compare(
 
 
 def _named(algorithms: Any, problem: Any, horizon: int) -> dict[str, Algorithm]:
-    """Algorithms by name, those given by name alone built for the problem."""
-    given = list(
-        algorithms.items() if isinstance(algorithms, Mapping) else ((_name(each), each) for each in algorithms)
-    )
+    """Algorithms by name; algorithms given by their name alone are built for the problem."""
+    if not isinstance(algorithms, Mapping):
+        algorithms = [(each if isinstance(each, str) else repr(each), each) for each in algorithms]
+    given = list(algorithms.items() if isinstance(algorithms, Mapping) else algorithms)
     twice = {name for i, (name, _) in enumerate(given) if name in (other for other, _ in given[:i])}
     if twice:
         raise ValueError(f"algorithms must have different names, got {twice.pop()!r} twice: pass a dict of names")
     return {name: _built(each, problem, horizon) for name, each in given}
-
-
-def _name(algorithm: Any) -> str:
-    return algorithm if isinstance(algorithm, str) else repr(algorithm)
 
 
 def _built(algorithm: Any, problem: Any, horizon: int) -> Algorithm:
@@ -150,24 +150,19 @@ def _built(algorithm: Any, problem: Any, horizon: int) -> Algorithm:
     return known
 
 
-def _compared(name: str, traces: Sequence[Trace], best: Floats) -> Compared:
-    regrets, last = _regrets(traces), [trace.simple_regret[-1] for trace in traces]
-    return Compared(name, mean_interval(regrets), mean_interval(regrets - best), mean_interval(last))
-
-
 def _regrets(traces: Sequence[Trace]) -> Floats:
     return np.array([trace.regret.sum() for trace in traces])
 
 
 def _text(interval: Interval) -> str:
-    """An interval for the table: without its ends if there was one seed, a dash if there is nothing."""
+    """Format an interval: without its ends for one seed, a dash for nan."""
     if math.isnan(interval.value):
         return "-"
     return str(interval) if math.isfinite(interval.high) else f"{interval.value:.3g}"
 
 
 def _labels(names: Iterable[str]) -> dict[str, str]:
-    """What a table calls each of these names: long ones are cut, and numbered if they begin the same."""
+    """Labels of these names in a table: long names are cut, and numbered if they begin alike."""
     short = {name: name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in names}
     shared = {label for label, count in Counter(short.values()).items() if count > 1}
     return {name: f"{i} {label}" if label in shared else label for i, (name, label) in enumerate(short.items(), 1)}

@@ -1,21 +1,23 @@
 """Pictures of runs and of beliefs: ``noregret.plot``.
 
-Every function takes traces by the name that the legend shall show, draws on ``ax`` or on a figure of its own, saves
-the picture if ``path`` is given, and returns the axes.
+Every function takes traces by the name that the legend shows, draws on ``ax`` or on a new figure, saves the picture if
+``path`` is given, and returns the axes. An algorithm has the same colour and line in every picture. The colours are
+those of Okabe and Ito, which colour-blind readers can tell apart.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
+from zlib import crc32
 
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints, Posterior
-from noregret.experiments.drawing.styles import BLACK, BLUE, DASHED, RED, STYLES, style
-from noregret.experiments.running.summary import summarise
-from noregret.experiments.running.trace import Trace
+from noregret.experiments.summary import summarise
+from noregret.experiments.trace import Trace
 from noregret.extra import extra
 
 if TYPE_CHECKING:
@@ -27,7 +29,52 @@ Path = str | os.PathLike[str]
 Legend = Literal["right", "below"]
 
 POINTS = 500
-"""Points drawn of a curve, at most."""
+"""Largest number of points drawn of a curve."""
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, RED, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#999999"
+SOLID, DASHED, DOTTED, DASHDOT = "-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5))
+LONG_DASHED = (0, (10, 2))
+
+STYLES: dict[str, tuple[str, Any]] = {
+    "igp-ucb": (BLUE, SOLID),
+    "gp-ucb": (SKY, SOLID),
+    "gp-ts": (ORANGE, SOLID),
+    "gp-ei": (GREEN, SOLID),
+    "gp-pi": (PURPLE, SOLID),
+    "ay-ucb": (BLACK, SOLID),
+    "amm-ucb": (RED, SOLID),
+    "dmm-ucb": (SKY, DASHED),
+    "tgp-ucb": (GREEN, DASHED),
+    "ata-gp-ucb": (RED, DASHED),
+    "ata-gp-ucb-nystrom": (RED, DASHED),
+    "ata-gp-ucb-qff": (BLUE, DASHED),
+    "mom-gp-ucb": (ORANGE, DASHDOT),
+    "hvt-ucb": (BLACK, DASHED),
+    "bkb": (GREEN, DASHDOT),
+    "bbkb": (RED, DASHDOT),
+    "mini-gp-ucb": (PURPLE, DASHDOT),
+    "mini-bkb": (BLUE, DASHDOT),
+    "bpe": (ORANGE, DASHED),
+    "reds": (RED, DOTTED),
+    "gp-threds": (PURPLE, DASHED),
+    "a-gp-ucb": (PURPLE, DOTTED),
+    "lb-gp-ucb": (GREEN, DOTTED),
+    "rcgp-ucb": (SKY, DASHDOT),
+    "cgp-ucb": (BLUE, LONG_DASHED),
+    "tv-gp-ucb": (ORANGE, LONG_DASHED),
+    "sw-gp-ucb": (GREEN, LONG_DASHED),
+    "r-gp-ucb": (RED, LONG_DASHED),
+    "wgp-ucb": (PURPLE, LONG_DASHED),
+    "random": (GREY, SOLID),
+}
+"""Colour and line of every algorithm, by name."""
+
+_OTHERS = [
+    style
+    for style in product((BLACK, ORANGE, SKY, GREEN, BLUE, RED, PURPLE), (DOTTED, DASHDOT, DASHED, LONG_DASHED))
+    if style not in STYLES.values()
+]
 
 
 def regret(
@@ -46,15 +93,15 @@ def regret(
     ----------
     traces_by_name : mapping of str to sequence of Trace
     path : str or path, optional
-        Save the picture here; the ending says how (.png, .pdf, .svg).
+        Save the picture here; the suffix sets the format (.png, .pdf, .svg).
     log : bool
         Logarithmic axes, on which a regret of order T^p is a line of slope p.
     ax : Axes, optional
-        Draw here rather than on a figure of its own.
+        Draw here instead of on a new figure.
     average : bool
         Draw regret divided by rounds.
     rates : bool
-        Write the slope p of every curve's last ten-fold of rounds into the legend.
+        Write the slope p of every curve, over its last ten-fold of rounds, into the legend.
     legend : 'right' or 'below'
 
     Returns
@@ -95,7 +142,7 @@ def simple_regret(
     ax: Axes | None = None,
     legend: Legend = "right",
 ) -> Axes:
-    """Draw the regret of the arm that every algorithm would recommend after so many rounds, on a logarithmic time axis.
+    """Draw the regret of the arm that every algorithm recommends after each round, on a logarithmic time axis.
 
     The arguments are as in `regret`.
     """
@@ -118,9 +165,9 @@ def dictionary_size(
     ax: Axes | None = None,
     legend: Legend = "right",
 ) -> Axes:
-    """Draw how many features every algorithm uses: the size of its dictionary, or the arms pulled for an exact one.
+    """Draw the number of features of every algorithm: the size of its dictionary, or the arms pulled if it is exact.
 
-    The traces must have noted it: ``noregret.run(..., watch=["rank"])``. The other arguments are as in `regret`.
+    The traces must have recorded it: ``noregret.run(..., watch=["rank"])``. The other arguments are as in `regret`.
     """
     return _watched(traces_by_name, "rank", "features in use", False, path, ax, legend)
 
@@ -132,9 +179,9 @@ def active_arms(
     ax: Axes | None = None,
     legend: Legend = "right",
 ) -> Axes:
-    """Draw how many arms are still in play, for algorithms that eliminate arms.
+    """Draw the number of arms still in play, for algorithms that eliminate arms.
 
-    The traces must have noted it: ``noregret.run(..., watch=["active"])``. The other arguments are as in `regret`.
+    The traces must have recorded it: ``noregret.run(..., watch=["active"])``. The other arguments are as in `regret`.
     """
     return _watched(traces_by_name, "active", "arms still in play", True, path, ax, legend)
 
@@ -149,13 +196,13 @@ def band(
     ax: Axes | None = None,
     legend: Legend = "right",
 ) -> Axes:
-    """Draw a belief about a function of one variable: its mean, its band, and which arms were pulled.
+    """Draw a belief about a function of one variable: its mean, its band and the pulled arms.
 
     Parameters
     ----------
     belief : Posterior
     arms : (n, 1) array
-        The points to draw it at.
+        The points at which to draw it.
     width : float
         The band is mean ± width · std.
     truth : (n,) array, optional
@@ -163,7 +210,7 @@ def band(
     path : str or path, optional
         Save the picture here.
     ax : Axes, optional
-        Draw here rather than on a figure of its own.
+        Draw here instead of on a new figure.
     legend : 'right' or 'below'
 
     Returns
@@ -187,6 +234,11 @@ def band(
     ax.set(xlabel="x", ylabel="f(x)")
     finish(ax, None, path, legend)
     return ax
+
+
+def style(name: str) -> tuple[str, Any]:
+    """Colour and line style of an algorithm, computed from its name if it is not in ``STYLES``."""
+    return STYLES.get(name) or _OTHERS[crc32(name.encode()) % len(_OTHERS)]
 
 
 def _watched(
@@ -219,7 +271,7 @@ def _length(name: str, traces: Sequence[Trace]) -> int:
 
 
 def _curve(ax: Axes, name: str, rounds: Ints, curves: Floats, label: str) -> None:
-    """Mean, and band of one standard deviation, of (trials, points) curves."""
+    """Draw the mean of (trials, points) curves and a band of one standard deviation."""
     mean, (colour, line) = curves.mean(axis=0), style(name)
     if len(curves) > 1:
         sd = curves.std(axis=0, ddof=1)
@@ -228,7 +280,7 @@ def _curve(ax: Axes, name: str, rounds: Ints, curves: Floats, label: str) -> Non
 
 
 def _log_limits(ax: Axes) -> tuple[float, float]:
-    """Limits of a logarithmic axis that show all lines; bands that reach down to 0 are cut off."""
+    """Limits of a logarithmic axis that show all lines; bands that reach 0 are cut off."""
     values = np.concatenate([np.asarray(line.get_ydata(), float) for line in ax.get_lines()])
     positive = values[values > 0]
     return (0.5 * positive.min(), 2 * positive.max()) if positive.size else (0.5, 2.0)
@@ -253,28 +305,23 @@ def _note(traces_by_name: Mapping[str, Sequence[Trace]]) -> str:
 
 
 def new_axes(width: float = 6.4, height: float = 4.0) -> Axes:
-    """Axes on a figure of their own, in inches, that no window shows."""
+    """Axes on a new figure of this size in inches, without a window."""
     figure = extra("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
     axes: Axes = figure.add_subplot()
     return axes
 
 
 def finish(ax: Axes, note: str | None, path: Path | None = None, legend: Legend = "right") -> None:
-    """Add a light frame, a legend that covers no curve, and save."""
+    """Add a light frame and a legend outside the axes, and save."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="0.9", lw=0.6)
     ax.set_axisbelow(True)
     ax.margins(x=0)
-    _show_legend(ax, note, legend)
-    if path is not None:
-        ax.figure.canvas.figure.savefig(path, dpi=200, bbox_inches="tight")
-
-
-def _show_legend(ax: Axes, note: str | None, legend: Legend) -> None:
-    """Put the legend beside the axes, or below them."""
     keywords: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.04, 1)}
     if legend == "below":
         columns = 1 if max(map(len, ax.get_legend_handles_labels()[1])) > 24 else 2
         keywords = {"loc": "upper left", "bbox_to_anchor": (-0.02, -0.16), "ncols": columns, "columnspacing": 1.2}
         note = note and note.replace("\n", " ")
     ax.legend(title=note, frameon=False, alignment="left", handlelength=2.8, **keywords)
+    if path is not None:
+        ax.figure.canvas.figure.savefig(path, dpi=200, bbox_inches="tight")

@@ -1,4 +1,4 @@
-"""Summary: many traces as one small table."""
+"""Summaries of many trials: one row per algorithm, and confidence intervals of means and fractions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, stdtrit
 
-from noregret.experiments.running.trace import Trace
+from noregret.experiments.trace import Trace
 
 
 class Row(NamedTuple):
-    """The regret and the time of one algorithm."""
+    """Mean regret and time of one algorithm."""
 
     algorithm: str
     trials: int
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A number that was estimated, and its confidence interval."""
+    """An estimate and its confidence interval."""
 
     value: float
     low: float
@@ -38,7 +38,7 @@ class Interval(NamedTuple):
 
 
 def mean_interval(values: ArrayLike) -> Interval:
-    """The mean of (n,) values, and the 95 % interval of Student's t: all numbers, if there is only one value.
+    """Mean of (n,) values with its 95% interval by Student's t, unbounded for a single value.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def mean_interval(values: ArrayLike) -> Interval:
 
 
 def fraction_interval(yes: int, trials: int) -> Interval:
-    """The share of trials that said yes, and the 95 % interval of Clopper and Pearson for its probability.
+    """Fraction of trials with the answer yes, with the 95% interval of Clopper and Pearson.
 
     Examples
     --------
@@ -70,19 +70,18 @@ def summarise(traces_by_name: Mapping[str, Sequence[Trace]]) -> list[Row]:
     Examples
     --------
     >>> import numpy as np
-    >>> from noregret.experiments.running.trace import Trace
+    >>> from noregret.experiments.trace import Trace
     >>> def trace(*regret):
     ...     return Trace(np.zeros(2, int), np.zeros(2), np.array(regret), 1e-5, "mine", "toy", {})
     >>> summarise({"mine": [trace(1.0, 0.0), trace(1.0, 2.0)]})
     [Row(algorithm='mine', trials=2, regret=2.0, sd=1.4142135623730951, microseconds=5.0)]
     """
-    return sorted((_row(*item) for item in traces_by_name.items()), key=lambda row: (row.regret, row.algorithm))
-
-
-def _row(name: str, traces: Sequence[Trace]) -> Row:
-    if not traces:
-        raise ValueError(f"every algorithm needs at least one trace, {name} has none")
-    regret = np.array([trace.regret.sum() for trace in traces])
-    sd = float(regret.std(ddof=1)) if len(traces) > 1 else float("nan")
-    microseconds = 1e6 * sum(t.seconds for t in traces) / sum(len(t.regret) for t in traces)
-    return Row(name, len(traces), float(regret.mean()), sd, microseconds)
+    rows = []
+    for name, traces in traces_by_name.items():
+        if not traces:
+            raise ValueError(f"every algorithm needs at least one trace, {name} has none")
+        regret = np.array([trace.regret.sum() for trace in traces])
+        sd = float(regret.std(ddof=1)) if len(traces) > 1 else float("nan")
+        microseconds = 1e6 * sum(t.seconds for t in traces) / sum(len(t.regret) for t in traces)
+        rows.append(Row(name, len(traces), float(regret.mean()), sd, microseconds))
+    return sorted(rows, key=lambda row: (row.regret, row.algorithm))
