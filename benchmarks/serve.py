@@ -35,11 +35,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret import cli
-from noregret.tune.service.choosing.live import Wish
-from noregret.tune.service.choosing.studies import Studies
+from noregret.tune.measuring import Outcome
+from noregret.tune.service.live import AskRequest
 from noregret.tune.service.models import StudyForm
-from noregret.tune.service.storing import rows
-from noregret.tune.service.storing.storage import Storage
+from noregret.tune.service.storage import Storage
+from noregret.tune.service.studies import Studies
+from noregret.tune.store import rows
+from noregret.tune.store.records import Suggestion
 
 SPACE = {
     "x": {"type": "float", "low": 0, "high": 1},
@@ -283,10 +285,10 @@ def fill(place: Path, studies: dict[str, int]) -> None:
             with live._storage.transaction() as connection:
                 for number in range(first, min(first + 500, trials)):
                     params = {"x": rng.random(), "y": rng.random(), "k": rng.choice("ab")}
-                    proposal = rows.Proposal(params, range(max(number - 1, 0), number), {})
+                    suggestion = Suggestion(params, range(max(number - 1, 0), number))
                     study = live._ledger
-                    trial = rows.add(connection, study.study, number, proposal, study.distributions)
-                    rows.finish(connection, trial, rows.Answer(measured(params, rng)), 0.0)
+                    trial = rows.add(connection, study.study, number, suggestion, {}, study.distributions)
+                    rows.finish(connection, trial, Outcome(measured(params, rng)))
     all_studies.close()
 
 
@@ -422,11 +424,11 @@ def _judge(server: Served, tally: Tally) -> None:
 
 def launch(args: argparse.Namespace) -> None:
     """Fork a server for each line with a port and a storage, and print the number of its process."""
-    import_module("noregret.tune.service.running")
+    import_module("noregret.tune.service.http.app")
     with folder() as place:  # whoever has used a study has imported everything
         studies = Studies(Storage("sqlite:///studies.db", place), 3600.0)
         studies.create(StudyForm.model_validate({"name": "any", "space": SPACE}))
-        studies["any"].ask(Wish(30)).result()
+        studies["any"].ask(AskRequest(30)).result()
         studies.close()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what has ended is gone
     for line in sys.stdin:

@@ -11,7 +11,7 @@ pytest.importorskip("fastapi")
 
 from noregret import Float
 from noregret.integrations.replay import Replay
-from noregret.tune.service.choosing.choosers import Chooser, Guide, chosen, itself
+from noregret.tune.service.choosers import Chooser, ModelClient, chosen, itself
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 
@@ -23,7 +23,7 @@ def chooser():
 
 
 def guide(chooser=None):
-    return Guide(Replay(SPACE, "minimize", 0), chooser)
+    return ModelClient(Replay(SPACE, "minimize", 0), chooser)
 
 
 def answer(params):

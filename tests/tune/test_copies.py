@@ -14,7 +14,7 @@ from itertools import pairwise
 import pytest
 
 from noregret.cli import main
-from noregret.tune.measuring.measure import Outcome
+from noregret.tune.measuring import Outcome
 from noregret.tune.store import checksums
 from noregret.tune.store.checksums import broken_seals
 from noregret.tune.store.databases.copies import KEPT, SPACING_SECONDS, copies, examine, fresh

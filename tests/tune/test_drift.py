@@ -5,14 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.findings import Findings, summary
 from noregret.tune.learning.suggest import Suggester, believed, replay_of
-from noregret.tune.learning.summary import summary
 from noregret.tune.page.page import content
 from noregret.tune.store.records import Record
 from noregret.tune.study.reading import load
 from noregret.tune.study.study import StudyError
-from noregret.tune.work.conclusion import conclusion
+from noregret.tune.work.display import conclusion
 
 FILE = '{}command = ["echo", "{{x}}"]\n[budget]\nrounds = 100\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
 SAID = "half of what was learnt is out of date after about 15 evaluations"

@@ -12,9 +12,8 @@ from threading import Event, Thread, Timer
 import pytest
 
 from noregret.optimizer.spaces.parameters import Float
-from noregret.tune.measuring.keeper import Keeper
-from noregret.tune.measuring.measure import KEPT, Stopped, measure, run_command
-from noregret.tune.study import matching
+from noregret.tune.measuring import KEPT, Keeper, Stopped, measure, run_command
+from noregret.tune.study import results
 from noregret.tune.study.results import Pattern, WallTime
 from noregret.tune.study.study import Failure, Study, StudyError
 
@@ -178,7 +177,7 @@ SLOW = r"(a+)+$"
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"result": Pattern(SLOW)}, {"failure": Failure(output=SLOW)}])
 def test_reading_a_result_has_a_time_limit(keeper, tmp_path, monkeypatch, options):
-    monkeypatch.setattr(matching.search, "__kwdefaults__", {"last": False, "seconds": 1})
+    monkeypatch.setattr(results.search, "__kwdefaults__", {"last": False, "seconds": 1})
     ticks, over = [], Event()
     Thread(target=lambda: [ticks.append(1) for _ in iter(lambda: over.wait(0.05), True)]).start()
     found = outcome(keeper, tmp_path, "echo", "5 " + "a" * 60 + "!", **options)
@@ -191,7 +190,7 @@ def test_reading_a_result_has_a_time_limit(keeper, tmp_path, monkeypatch, option
 @pytest.mark.slow
 def test_a_match_ends_itself_when_its_caller_is_gone(tmp_path):
     program = f"""
-from noregret.tune.study.matching import search
+from noregret.tune.study.results import search
 search({SLOW!r}, "a" * 60 + "!", seconds=2)
 """
     process = subprocess.Popen([PYTHON, "-c", program])
@@ -231,8 +230,8 @@ def test_commands_do_not_outlive_a_killed_process(tmp_path, announced):
     program = f"""
 from pathlib import Path
 from threading import Event
-from noregret.tune.measuring.keeper import Keeper
-from noregret.tune.measuring.measure import run_command
+from noregret.tune.measuring import Keeper
+from noregret.tune.measuring import run_command
 with Keeper() as keeper:
     if not {announced}:
         keeper.add = lambda group: None

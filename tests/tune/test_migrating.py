@@ -7,7 +7,7 @@ import pytest
 
 from noregret.cli import main
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.tune.measuring.measure import Outcome
+from noregret.tune.measuring import Outcome
 from noregret.tune.store.identity import SELF
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store

@@ -13,11 +13,11 @@ import pytest
 
 from noregret.cli import main
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.tune.measuring.measure import Outcome
+from noregret.tune.measuring import Outcome
 from noregret.tune.store.exporting import exported
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
-from noregret.tune.study.past import Past, read_past
+from noregret.tune.study.importing import ImportedRow, read_rows
 from noregret.tune.study.reading import load
 from noregret.tune.study.study import Budget, Study, StudyError
 
@@ -101,11 +101,11 @@ def test_an_export_to_parquet_has_typed_columns(filled):
 def test_a_parameter_called_like_a_column_of_an_export_has_a_column_of_its_own(tmp_path):
     study = Study(tmp_path / "s.toml", ("m",), {"value": Int(1, 3), "seconds": Int(1, 3)}, storage="sqlite:///s.db")
     with Store(study) as store:
-        store.add([Past({"value": 2, "seconds": 3}, 0.5)])
+        store.add([ImportedRow({"value": 2, "seconds": 3}, 0.5)])
         text = exported(study, store.records(), "csv").decode()
     assert text.splitlines()[0] == "trial,state,value,noise,params.value,params.seconds,started,seconds"
     (tmp_path / "e.csv").write_text(text)
-    assert read_past(study, tmp_path / "e.csv").rows == [Past({"value": 2, "seconds": 3}, 0.5)]
+    assert read_rows(study, tmp_path / "e.csv").rows == [ImportedRow({"value": 2, "seconds": 3}, 0.5)]
 
 
 @pytest.mark.slow
@@ -150,7 +150,7 @@ def past(folder, text=PAST):
 
 
 def test_rows_of_the_past_are_kept_once_and_are_no_rounds(study, tmp_path):
-    rows = read_past(study, past(tmp_path)).rows
+    rows = read_rows(study, past(tmp_path)).rows
     with Store(replace(study, budget=Budget(rounds=1))) as store:
         assert store.add(rows) == 3
         assert store.add(rows) == 0
@@ -169,7 +169,7 @@ def test_rows_of_the_past_are_kept_once_and_are_no_rounds(study, tmp_path):
 
 def test_a_study_that_imports_its_own_export_learns_nothing_new(filled, tmp_path):
     path = past(tmp_path, exported(filled, records_of(filled), "csv").decode())
-    found = read_past(filled, path)
+    found = read_rows(filled, path)
     assert found.kept_out == ["line 3: its trial is failed, not done", "line 4: its trial is running, not done"]
     with Store(filled) as store:
         assert store.add(found.rows) == 0
@@ -177,7 +177,7 @@ def test_a_study_that_imports_its_own_export_learns_nothing_new(filled, tmp_path
 
 def test_rows_that_cannot_be_used_are_kept_out_counted_and_listed(study, tmp_path):
     text = PAST + "2,3,a,1,\n0.5,3.5,a,1,\n0.5,3,b,1,\n0.5,3,a,,\n0.5,3,a,nan,\n0.5,3,a,1,-1\n,3,a,1,\n"
-    found = read_past(study, past(tmp_path, text))
+    found = read_rows(study, past(tmp_path, text))
     assert len(found.rows) == 4
     assert found.kept_out == [
         "line 6: x must be from 0.0 to 1.0, got 2.0",
@@ -204,7 +204,7 @@ def test_rows_that_cannot_be_used_are_kept_out_counted_and_listed(study, tmp_pat
 )
 def test_files_that_are_no_tables_of_the_past_are_refused_whole(study, tmp_path, text, message):
     with pytest.raises(StudyError, match=message):
-        read_past(study, past(tmp_path, text))
+        read_rows(study, past(tmp_path, text))
 
 
 @pytest.mark.slow
@@ -226,7 +226,7 @@ def test_import_on_the_command_line(tmp_path, capsys):
 
 def test_a_row_of_the_past_whose_noise_was_changed_in_the_database_is_noticed(study):
     with Store(study) as store:
-        store.add([Past({"x": 0.5, "n": 3, "mode": "a"}, 1.5, 0.25)])
+        store.add([ImportedRow({"x": 0.5, "n": 3, "mode": "a"}, 1.5, 0.25)])
     with closing(sqlite3.connect(study.folder / "s.db")) as connection, connection:
         changed = connection.execute(
             "UPDATE trial_user_attributes SET value_json = replace(value_json, '0.25', '0.5') WHERE key LIKE '%:import'"

@@ -21,8 +21,9 @@ from noregret.cli import main
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import believed
-from noregret.tune.measuring.measure import Outcome
-from noregret.tune.page import pictures, tables, watch, words
+from noregret.tune.measuring import Outcome
+from noregret.tune.page import page as page_module
+from noregret.tune.page import pictures, watch, words
 from noregret.tune.page.page import LEGEND
 from noregret.tune.page.page import page as whole_page
 from noregret.tune.page.watch import server
@@ -192,7 +193,7 @@ def test_the_download_holds_every_trial_exactly(study, page):
 
 def test_a_long_study_has_a_page_of_bounded_size(monkeypatch):
     study, rng = Study(Path("s.toml"), ("m",), {"x": Float(0, 1), "y": Float(0, 1)}), np.random.default_rng(0)
-    monkeypatch.setattr(tables, "SHOWN", 50)
+    monkeypatch.setattr(page_module, "SHOWN", 50)
     monkeypatch.setattr(pictures, "MOST_DOTS", 40)
     records = [
         Record(i, {"x": float(rng.uniform()), "y": float(rng.uniform())}, "done", float(rng.normal()))

@@ -14,7 +14,7 @@ from noregret import Choice, Float, Int, Optimizer, report
 from noregret.integrations.optuna import NoRegretSampler
 from noregret.tune.page import words
 from noregret.tune.page.reporting import _findings
-from noregret.tune.work.conclusion import conclusion
+from noregret.tune.work.display import conclusion
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

@@ -10,10 +10,10 @@ from threading import Event, Thread
 import pytest
 
 from noregret.optimizer.spaces.parameters import Float
-from noregret.tune.measuring.keeper import Keeper
-from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store import holder
-from noregret.tune.store.holder import Silence
+from noregret.tune.measuring import Keeper, Outcome
+from noregret.tune.store import leases
+from noregret.tune.store.databases import postgresql as server
+from noregret.tune.store.leases import LeaseMonitor
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Budget, Study, StudyError
@@ -88,6 +88,39 @@ def test_an_answer_that_two_suggestions_took_for_new_counts_once():
     assert arrived(records) == ([0], (1,))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda store, number: store.records()[0].number,
+        lambda store, number: store.claim(suggest).trial.number,
+        lambda store, number: store.heartbeat([number]),
+        lambda store, number: store.give_back(number),
+        lambda store, number: Store(store.study).close(),
+    ],
+)
+def test_every_call_waits_for_a_server_that_restarts(study, postgresql, call):
+    with Store(study) as store:
+        number = store.claim(suggest).trial.number
+        postgresql.stop()
+        answers = []
+
+        def attempt():
+            try:
+                answers.append(call(store, number))
+            except Exception as error:
+                answers.append(error)
+
+        caller = Thread(target=attempt)
+        caller.start()
+        time.sleep(0.5)
+        assert answers == []
+        postgresql.start()
+        caller.join(30)
+        assert answers
+        assert not isinstance(answers[0], Exception), answers
+
+
 def test_connections_notice_when_nobody_answers(study):
     with Store(study) as store, store._rdb.engine.connect() as connection:
         for name, value in (("statement_timeout", "20s"), ("idle_in_transaction_session_timeout", "1min")):
@@ -131,8 +164,8 @@ def test_a_clock_that_jumps_hands_no_trial_to_another(tmp_path, request, url):
 
 def silence(monkeypatch, lease):
     now = [0.0]
-    monkeypatch.setattr(holder, "monotonic", lambda: now[0])
-    return Silence(lease), now
+    monkeypatch.setattr(leases, "monotonic", lambda: now[0])
+    return LeaseMonitor(lease), now
 
 
 def test_silence_is_measured_by_who_listens(monkeypatch):
@@ -157,21 +190,46 @@ def test_who_could_not_look_has_learned_nothing(monkeypatch):
 def taken_over(number, study):
     """Another worker takes a trial over, as if nothing had been heard of its holder for long."""
     with Store(study) as other:
-        other._silence.abandoned = lambda holders: list(holders)
+        other._leases.abandoned = lambda holders: list(holders)
         assert other.claim(suggest).trial.number == number
-        other._silence.abandoned = lambda holders: []
+        other._leases.abandoned = lambda holders: []
         yield other
 
 
 def test_who_lost_a_trial_learns_it_and_cannot_give_it_back(anywhere):
     with Store(anywhere) as store:
         number = store.claim(suggest).trial.number
-        assert store.beat([number]) == []
+        assert store.heartbeat([number]) == []
         for other in taken_over(number, anywhere):
-            assert store.beat([number]) == [number]
+            assert store.heartbeat([number]) == [number]
             store.give_back(number)
             assert [record.state for record in other.records()] == ["running"]
-            assert other.beat([number]) == []
+            assert other.heartbeat([number]) == []
+
+
+@pytest.mark.slow
+def test_threads_of_one_store_do_not_wait_for_each_other(anywhere):
+    """One holds Optuna's cache and waits for the database, the others the database: none may wait for the cache."""
+    errors, until = [], time.monotonic() + 3.0
+    with Store(replace(anywhere, budget=Budget(rounds=10**6))) as store:
+
+        def work():
+            try:
+                while time.monotonic() < until:
+                    number = store.claim(suggest).trial.number
+                    store.heartbeat([number])
+                    store.records()
+                    store.tell(number, done(1.0))
+            except Exception as error:
+                errors.append(error)
+
+        threads = [Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert not any(thread.is_alive() for thread in threads)
+        assert errors == []
 
 
 class Silent:
@@ -208,7 +266,7 @@ def test_a_worker_that_lost_its_trial_ends_the_command(anywhere):
 def test_a_keeper_that_was_killed_is_replaced(tmp_path):
     program = """
 import os, sys, time
-from noregret.tune.measuring.keeper import Keeper
+from noregret.tune.measuring import Keeper
 import subprocess
 keeper = Keeper()
 first = subprocess.Popen(["sleep", "601.125"], start_new_session=True, stdout=subprocess.DEVNULL)

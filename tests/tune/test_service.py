@@ -16,14 +16,14 @@ pytest.importorskip("fastapi")
 import httpx
 import uvicorn
 
-from noregret.tune.service.choosing.desk import Desk
-from noregret.tune.service.choosing.studies import AnotherStudy, Studies
 from noregret.tune.service.http import connections
 from noregret.tune.service.http.app import application
 from noregret.tune.service.http.connections import configuration
 from noregret.tune.service.http.security import LARGEST, Rate
+from noregret.tune.service.live import BatchQueue
 from noregret.tune.service.models import FloatForm, StudyForm
-from noregret.tune.service.storing.storage import Storage
+from noregret.tune.service.storage import Storage
+from noregret.tune.service.studies import AnotherStudy, Studies
 
 ROOT = Path(__file__).parents[2]
 X = {"x": {"type": "float", "low": 0, "high": 1}}
@@ -487,15 +487,15 @@ def test_requests_that_wait_are_worked_on_together_and_each_gets_its_own_answer(
         return [10 * request for request in requests]
 
     with ThreadPoolExecutor(2) as pool:
-        desk = Desk(pool, work)
-        first = desk.lay(1)
+        desk = BatchQueue(pool, work)
+        first = desk.submit(1)
         while not lots:
             pass
-        waiting = [desk.lay(number) for number in (2, 3, 4)]
+        waiting = [desk.submit(number) for number in (2, 3, 4)]
         waiting[1].cancel()  # who has gone is not waited for
         go_on.set()
         assert (first.result(30), waiting[0].result(30), waiting[2].result(30)) == (10, 20, 40)
-        assert desk.lay(5).result(30) == 50
+        assert desk.submit(5).result(30) == 50
     assert lots == [[1], [2, 4], [5]]
 
 
@@ -504,10 +504,10 @@ def test_what_goes_wrong_is_told_to_all_who_asked_and_the_next_are_served():
         return [1 / request for request in requests]
 
     with ThreadPoolExecutor(1) as pool:
-        desk = Desk(pool, work)
+        desk = BatchQueue(pool, work)
         with pytest.raises(ZeroDivisionError):
-            desk.lay(0).result(30)
-        assert desk.lay(2).result(30) == 0.5
+            desk.submit(0).result(30)
+        assert desk.submit(2).result(30) == 0.5
 
 
 def test_answers_that_are_told_at_once_all_stand(client, study):

@@ -10,13 +10,13 @@ pytest.importorskip("fastapi")
 
 from tests.tune.test_service import serving
 
-from noregret.tune.service.choosing.desk import Desk
-from noregret.tune.service.choosing.live import ATTEMPTS, Overtaken, Wish
-from noregret.tune.service.choosing.studies import ASKING, Studies
+from noregret.tune.measuring import Outcome
 from noregret.tune.service.http.app import application
+from noregret.tune.service.live import ATTEMPTS, AskRequest, BatchQueue, Overtaken
 from noregret.tune.service.models import StudyForm
-from noregret.tune.service.storing import rows
-from noregret.tune.service.storing.storage import Storage
+from noregret.tune.service.storage import Storage
+from noregret.tune.service.studies import ASKING, Studies
+from noregret.tune.store import rows
 
 FORM = StudyForm.model_validate({"name": "s", "space": {"x": {"type": "float", "low": 0, "high": 1}}})
 SECONDS = 60.0
@@ -35,9 +35,9 @@ def studies(tmp_path):
         yield studies
 
 
-def asked(live, *wishes):
-    """The trials that each of these wishes gets when all come at once, by number."""
-    futures = [live.ask(wish) for wish in wishes]
+def asked(live, *requests):
+    """The trials that each of these requests gets when all come at once, by number."""
+    futures = [live.ask(request) for request in requests]
     return [[number for number, _ in future.result(SECONDS)] for future in futures]
 
 
@@ -58,7 +58,7 @@ def numbers(granted):
 
 
 @pytest.mark.parametrize(
-    ("wishes", "first", "again", "hand_overs"),
+    ("requests", "first", "again", "hand_overs"),
     [
         ([("a", 1)] * 6, [[0]] * 6, [[0]] * 6, 1),
         ([("a", 1), ("b", 1)] * 3, [[0], [1]] * 3, [[0], [1]] * 3, 2),
@@ -67,9 +67,9 @@ def numbers(granted):
     ],
 )
 def test_wishes_of_one_key_get_the_same_trials_with_one_hand_over(
-    studies, monkeypatch, wishes, first, again, hand_overs
+    studies, monkeypatch, requests, first, again, hand_overs
 ):
-    live, lot = studies["s"], [Wish(count, client) for client, count in wishes]
+    live, lot = studies["s"], [AskRequest(count, client) for client, count in requests]
     calls = counted(monkeypatch, "hand_over")
     assert numbers(live._granted(lot)) == first
     assert not calls
@@ -79,13 +79,13 @@ def test_wishes_of_one_key_get_the_same_trials_with_one_hand_over(
 
 def test_six_asks_at_once_of_a_client_with_a_pending_trial_all_get_it(studies):
     live = studies["s"]
-    assert asked(live, Wish(1, "a")) == [[0]]
-    assert asked(live, *[Wish(1, "a")] * 6) == [[0]] * 6
+    assert asked(live, AskRequest(1, "a")) == [[0]]
+    assert asked(live, *[AskRequest(1, "a")] * 6) == [[0]] * 6
     assert [entry.record.number for entry in live.entries()] == [0]
 
 
 def test_six_first_asks_at_once_of_a_client_get_one_trial(studies):
-    assert asked(studies["s"], *[Wish(1, "a")] * 6) == [[0]] * 6
+    assert asked(studies["s"], *[AskRequest(1, "a")] * 6) == [[0]] * 6
 
 
 def test_keys_are_per_context(tmp_path):
@@ -93,7 +93,7 @@ def test_keys_are_per_context(tmp_path):
     form = StudyForm.model_validate({**FORM.model_dump(), "name": "context", "context": load})
     with closing(opened(tmp_path)) as studies:
         studies.create(form)
-        lot = [Wish(1, "a", {"load": load}) for load in (1, 2, 1)]
+        lot = [AskRequest(1, "a", {"load": load}) for load in (1, 2, 1)]
         assert numbers(studies["context"]._granted(lot)) == [[0], [1], [0]]
         assert numbers(studies["context"]._granted(lot)) == [[0], [1], [0]]
 
@@ -104,14 +104,14 @@ def several(folder, url, servers=3, rounds=4):
         lives = [ending.enter_context(closing(opened(folder, url)))["s"] for _ in range(servers)]
         pool = ending.enter_context(ThreadPoolExecutor(4 * servers))
         for turn in range(rounds):
-            wishes = [(live, key) for live in lives for key in ("a", "b") for _ in range(2)]
-            found = list(pool.map(lambda its: (its[1], asked(its[0], Wish(1, its[1]))[0]), wishes))
+            requests = [(live, key) for live in lives for key in ("a", "b") for _ in range(2)]
+            found = list(pool.map(lambda its: (its[1], asked(its[0], AskRequest(1, its[1]))[0]), requests))
             per_key = {key: {tuple(trials) for its, trials in found if its == key} for key in ("a", "b")}
             assert {key: len(trials) for key, trials in per_key.items()} == {"a": 1, "b": 1}
             (((one,),), ((other,),)) = per_key.values()
             assert sorted((one, other)) == [2 * turn, 2 * turn + 1]
             for number in (one, other):
-                answer = rows.Answer(0.5 + number)
+                answer = Outcome(0.5 + number)
                 assert lives[turn % servers].tell(number, answer).result(SECONDS) == answer
         assert [entry.record.value for entry in lives[0].entries()] == [0.5 + number for number in range(2 * rounds)]
 
@@ -129,7 +129,7 @@ def test_a_request_is_not_tried_again_for_ever(studies, monkeypatch):
     monkeypatch.setattr(rows, "newest", lambda connection, study: 1000)
     calls = counted(monkeypatch, "newest")
     with pytest.raises(Overtaken):
-        live.ask(Wish(1)).result(SECONDS)
+        live.ask(AskRequest(1)).result(SECONDS)
     assert len(calls) == ATTEMPTS
     with serving(application(studies)) as client:
         refused = client.post("/studies/s/ask", json={})
@@ -141,14 +141,14 @@ def test_a_request_is_not_tried_again_for_ever(studies, monkeypatch):
 
 def test_a_request_that_cannot_be_granted_fails_alone(studies, monkeypatch):
     live, hand_over = studies["s"], rows.hand_over
-    assert numbers(live._granted([Wish(1, "good"), Wish(1, "bad")])) == [[0], [1]]
+    assert numbers(live._granted([AskRequest(1, "good"), AskRequest(1, "bad")])) == [[0], [1]]
 
     def refusing(connection, trial, old, new):
         return new["client"] != "bad" and hand_over(connection, trial, old, new)
 
     monkeypatch.setattr(rows, "hand_over", refusing)
     with blocked(studies, live):
-        good, bad, new = live.ask(Wish(1, "good")), live.ask(Wish(1, "bad")), live.ask(Wish(1))
+        good, bad, new = live.ask(AskRequest(1, "good")), live.ask(AskRequest(1, "bad")), live.ask(AskRequest(1))
     assert [number for number, _ in good.result(SECONDS)] == [0]
     assert [number for number, _ in new.result(SECONDS)] == [2]
     with pytest.raises(Overtaken):
@@ -157,15 +157,15 @@ def test_a_request_that_cannot_be_granted_fails_alone(studies, monkeypatch):
 
 def test_an_answer_that_cannot_be_written_fails_alone(studies, monkeypatch):
     live, finish = studies["s"], rows.finish
-    live.ask(Wish(3)).result(SECONDS)
+    live.ask(AskRequest(3)).result(SECONDS)
 
-    def failing(connection, trial, answer, seconds):
-        if answer.value == 13:
+    def failing(connection, trial, outcome):
+        if outcome.value == 13:
             raise KeyError("unlucky")
-        return finish(connection, trial, answer, seconds)
+        return finish(connection, trial, outcome)
 
     monkeypatch.setattr(rows, "finish", failing)
-    answers = [rows.Answer(value) for value in (11.0, 13.0, 17.0)]
+    answers = [Outcome(value) for value in (11.0, 13.0, 17.0)]
     ready = Event()
     studies._writer.submit(ready.wait, SECONDS)
     told = [live.tell(number, answer) for number, answer in enumerate(answers)]
@@ -197,8 +197,8 @@ def test_an_exception_that_concerns_all_is_raised_once_for_all():
     with ThreadPoolExecutor(1) as pool:
         ready = Event()
         pool.submit(ready.wait, SECONDS)
-        desk = Desk(pool, work, BlockingIOError)
-        answers = [desk.lay(request) for request in (1, 7, 2)]
+        desk = BatchQueue(pool, work, BlockingIOError)
+        answers = [desk.submit(request) for request in (1, 7, 2)]
         ready.set()
         for answer in answers:
             with pytest.raises(BlockingIOError):

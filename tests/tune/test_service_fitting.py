@@ -11,13 +11,13 @@ pytest.importorskip("fastapi")
 from tests.tune.test_service_asking import FORM, SECONDS
 
 from noregret import Optimizer
-from noregret.tune.service.choosing import fitting
-from noregret.tune.service.choosing.choosers import Chooser, chosen
-from noregret.tune.service.choosing.live import Wish
-from noregret.tune.service.choosing.studies import Studies
-from noregret.tune.service.served import replay_of
-from noregret.tune.service.storing import rows
-from noregret.tune.service.storing.storage import Storage
+from noregret.tune.learning.suggest import replay_of
+from noregret.tune.measuring import Outcome
+from noregret.tune.service import choosers as fitting
+from noregret.tune.service.choosers import Chooser, chosen
+from noregret.tune.service.live import AskRequest
+from noregret.tune.service.storage import Storage
+from noregret.tune.service.studies import Studies
 
 
 def opened(folder, *processes):
@@ -35,14 +35,14 @@ def processes():
 
 
 def told(live, number, params):
-    answer = rows.Answer((params["x"] - 0.3) ** 2)
+    answer = Outcome((params["x"] - 0.3) ** 2)
     assert live.tell(number, answer).result(SECONDS) == answer
 
 
 def work(live, trials):
     """Ask and tell, one trial after another."""
     for _ in range(trials):
-        ((number, params),) = live.ask(Wish(1)).result(SECONDS)
+        ((number, params),) = live.ask(AskRequest(1)).result(SECONDS)
         told(live, number, params)
 
 
@@ -122,7 +122,7 @@ def test_a_client_that_is_alone_is_asked_what_an_optimizer_would(tmp_path, proce
         live = studies["s"]
         optimizer = Optimizer(live.study.space, goal="minimize", rng=0)
         for _ in range(15):
-            ((number, params),) = live.ask(Wish(1)).result(SECONDS)
+            ((number, params),) = live.ask(AskRequest(1)).result(SECONDS)
             own = optimizer.ask()
             assert params == own.params
             told(live, number, params)

@@ -15,9 +15,9 @@ from sqlalchemy.exc import OperationalError
 from tests.tune.test_service import serving
 from tests.tune.test_service_asking import FORM, SECONDS, asked, opened
 
-from noregret.tune.service.choosing.live import Wish
+from noregret.tune.measuring import Outcome
 from noregret.tune.service.http.app import application
-from noregret.tune.service.storing import rows
+from noregret.tune.service.live import AskRequest
 from noregret.tune.study.study import StudyError
 
 
@@ -37,17 +37,17 @@ def once(live, moment, start, then):
 def test_what_is_read_is_of_one_moment(tmp_path, postgresql):
     url = postgresql.new_database()
     with closing(opened(tmp_path, url)) as one, closing(opened(tmp_path, url)) as other:
-        asked(one["s"], Wish(2))
+        asked(one["s"], AskRequest(2))
 
         def commits(connection):
-            asked(other["s"], Wish(2))
-            other["s"].tell(0, rows.Answer(0.5)).result(SECONDS)
+            asked(other["s"], AskRequest(2))
+            other["s"].tell(0, Outcome(0.5)).result(SECONDS)
 
         called = once(one["s"], "after", "SELECT trial_id, number", commits)
         assert [entry.record.state for entry in one["s"].entries()] == ["running"] * 2
         assert called
         assert [entry.record.state for entry in one["s"].entries()] == ["done", *["running"] * 3]
-        assert asked(one["s"], Wish(1)) == [[4]], "the connection is one for writing again"
+        assert asked(one["s"], AskRequest(1)) == [[4]], "the connection is one for writing again"
 
 
 def test_a_serialization_failure_is_tried_again(tmp_path, postgresql):
@@ -74,7 +74,7 @@ def test_a_cut_connection_is_replaced_and_said_in_one_line(tmp_path, postgresql,
             postgresql.execute(f"SELECT pg_terminate_backend(pid) {others}")
 
         called = once(live, "before", "INSERT INTO trial_user_attributes", cut)
-        assert asked(live, Wish(2, "a")) == [[0, 1]]
+        assert asked(live, AskRequest(2, "a")) == [[0, 1]]
         assert called
         assert [entry.record.number for entry in live.entries()] == [0, 1]
     said = caplog.text + "".join(capfd.readouterr())
@@ -112,18 +112,18 @@ def test_nothing_is_acknowledged_once_the_file_is_gone(tmp_path, harm):
         if harm is not replace:
             assert not path.exists(), "no empty file is made in its place"
         with pytest.raises(StudyError, match=r"s\.db: the file was deleted, moved or replaced .* put the file back"):
-            asked(studies["s"], Wish(1))
+            asked(studies["s"], AskRequest(1))
     assert sorted(file.name for file in tmp_path.glob("s.db.bak*")) == copies, "no copy of another file"
 
 
 def test_a_file_that_was_put_back_is_used_again(tmp_path):
     path = tmp_path / "s.db"
     with closing(opened(tmp_path)) as studies:
-        asked(studies["s"], Wish(1, "a"))
+        asked(studies["s"], AskRequest(1, "a"))
         move(path)
         with pytest.raises(StudyError):
-            studies["s"].tell(0, rows.Answer(1.0)).result(SECONDS)
+            studies["s"].tell(0, Outcome(1.0)).result(SECONDS)
         path.with_name("moved.db").rename(path)
-        assert studies["s"].tell(0, rows.Answer(2.0)).result(SECONDS) == rows.Answer(2.0)
+        assert studies["s"].tell(0, Outcome(2.0)).result(SECONDS) == Outcome(2.0)
     with closing(opened(tmp_path)) as studies:
         assert [entry.record.value for entry in studies["s"].entries()] == [2.0]

@@ -16,13 +16,14 @@ import pytest
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import Suggester, believed
-from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store import identity, opened
-from noregret.tune.store.databases.locks import Interrupted
+from noregret.tune.measuring import Outcome
+from noregret.tune.store import identity
+from noregret.tune.store import store as opened
+from noregret.tune.store.databases.connections import Interrupted
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
-from noregret.tune.study.forms import form, read_form
-from noregret.tune.study.past import Past
+from noregret.tune.study.importing import ImportedRow
+from noregret.tune.study.parameters import form, read_form
 from noregret.tune.study.study import Budget, Study, StudyError
 
 SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 1000, log=True), "mode": Choice(["a", 2, False])}
@@ -121,7 +122,7 @@ def test_a_heartbeat_keeps_the_lease(study):
         number = slow.claim(suggest).trial.number
         for _ in range(10):
             time.sleep(0.3)
-            slow.beat([number])
+            slow.heartbeat([number])
             assert other.claim(suggest).trial.number != number
 
 
@@ -156,7 +157,7 @@ def test_the_budget_is_kept_and_waits_for_what_is_out(study):
 
 def test_measurements_from_elsewhere_are_kept_once_and_are_no_rounds(study):
     params = [{"x": 0.5, "n": 1 + i, "mode": ["a", 2, False][i % 3]} for i in range(4)]
-    rows = [Past(found, 1.5 * i, 0.25, {"memory": 3.0}) for i, found in enumerate(params)]
+    rows = [ImportedRow(found, 1.5 * i, 0.25, {"memory": 3.0}) for i, found in enumerate(params)]
     with Store(replace(study, budget=Budget(rounds=2))) as store:
         first = store.claim(suggest).trial
         assert store.add(rows[:3]) == 3

@@ -28,12 +28,14 @@ from optuna.study._constrained_optimization import _CONSTRAINTS_KEY
 from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
-from noregret.integrations.replay import Answer, Replay
-from noregret.integrations.structure import Column, Columns, Parameter, Structure, params_of, too_many
+from noregret.integrations.distributions import Parameter
+from noregret.integrations.replay import Replay
+from noregret.integrations.structure import Column, Columns, Structure, params_of, too_many
 from noregret.optimizer.checking import Goal
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import MOST_OPTIONS
+from noregret.optimizer.trials import Answer
 
 RECENT = 100
 """Of so many trials, those under way may well finish before later ones are told; older ones are taken for lost."""
@@ -184,7 +186,7 @@ class _Learner:
         known, answer = self._finished.get(trial.number, (None, []))
         if known is not trial:
             params = self._params(trial)
-            answer = [] if params is None else [(params, _value(trial), None, self._told(trial))]
+            answer = [] if params is None else [Answer(params, _value(trial), None, self._told(trial))]
             self._finished[trial.number] = trial, answer
         return answer
 

@@ -18,6 +18,7 @@ from noregret.optimizer.drifting.fits import fitted_from
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.contexts import checked_contexts
+from noregret.optimizer.trials import Answer
 
 Fits = Mapping[bytes, Calibrated]
 """Fits by the digest of the evidence that they were made from."""
@@ -52,10 +53,6 @@ class Remembering(Calibration):
             self._kept[key] = found
         while len(self._kept) > self.remembered:
             del self._kept[next(iter(self._kept))]
-
-
-Answer = tuple[Any, float | None, *tuple[Any, ...]]
-"""Params, the value that was measured there, None for a failure, and what else `Optimizer.tell` takes."""
 
 
 class Replay:

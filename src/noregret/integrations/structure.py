@@ -17,60 +17,16 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from noregret.integrations.distributions import Parameter
 from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Int
-from noregret.optimizer.spaces.scales import EXACT
 
 MOST_DECIDING = 100
 """Values of a number that may decide about other parameters: of more, any two trials have different ones."""
 
 When = Mapping[str, tuple[Any, ...]]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One of Optuna's distributions as a parameter of ours; those with steps become whole numbers of steps."""
-
-    distribution: BaseDistribution
-
-    @property
-    def parameter(self) -> Float | Int | Choice:
-        d = self.distribution
-        if isinstance(d, CategoricalDistribution):
-            return Choice(list(range(len(d.choices))))
-        assert isinstance(d, FloatDistribution | IntDistribution)
-        if self._step is not None:
-            return Int(0, round((d.high - d.low) / self._step))
-        return Float(d.low, d.high, d.log) if isinstance(d, FloatDistribution) else Int(d.low, d.high, d.log)
-
-    def value(self, ours: Any) -> Any:
-        """The value as Optuna has it."""
-        d = self.distribution
-        if isinstance(d, CategoricalDistribution):
-            return d.choices[ours]
-        assert isinstance(d, FloatDistribution | IntDistribution)
-        return ours if self._step is None else min(d.low + self._step * ours, d.high)
-
-    def ours(self, value: Any) -> Any:
-        """The value as the optimizer has it."""
-        d = self.distribution
-        if isinstance(d, CategoricalDistribution):
-            return int(d.to_internal_repr(value))
-        assert isinstance(d, FloatDistribution | IntDistribution)
-        return value if self._step is None else round((value - d.low) / self._step)
-
-    @property
-    def _step(self) -> float | None:
-        d = self.distribution
-        if isinstance(d, FloatDistribution):
-            return d.step
-        if not isinstance(d, IntDistribution) or d.log:
-            return None
-        is_exact = d.low >= -EXACT and d.high <= EXACT
-        coarser = 1 + (d.high - d.low) // d.step // EXACT
-        return None if d.step == 1 and is_exact else d.step * coarser
 
 
 @dataclass(frozen=True)

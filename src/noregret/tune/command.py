@@ -154,9 +154,9 @@ def _export(args: argparse.Namespace) -> None:
 def _import(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.tune.store.store import Store
-    from noregret.tune.study.past import read_past
+    from noregret.tune.study.importing import read_rows
 
-    found = read_past(study, args.data, args.ignore)
+    found = read_rows(study, args.data, args.ignore)
     if not found.rows:
         raise StudyError(f"{args.data}: no row can be used; {found.kept_out[0]}")
     with Store(study) as store:
@@ -181,6 +181,6 @@ def _watch(args: argparse.Namespace) -> None:
 
 def _restore(args: argparse.Namespace) -> None:
     study = _ready(args)
-    from noregret.tune.store.databases.restoring import listed, restored
+    from noregret.tune.store.databases.database import listed, restored
 
     say(listed(study) if args.number is None else restored(study, args.number))

@@ -372,3 +372,52 @@ def _bounded(record: Record) -> Record:
 
 def _key(params: Params) -> tuple[str, ...]:
     return tuple(f"{name}={text(params[name])}" for name in sorted(params))
+
+
+def summary(found: Findings) -> dict[str, Any]:
+    """Everything that was found; numbers that are not finite are None."""
+    return {
+        **ending(found),
+        "baseline": baseline_json(found),
+        "half_life": finite(found.half_life),
+        "trials": [trial_json(record) for record in found.records],
+    }
+
+
+def ending(found: Findings) -> dict[str, Any]:
+    """The best setting, and why nothing more is measured."""
+    return {"best": found.best and estimate_json(found.best), "stopped": found.stopped}
+
+
+def estimate_json(believed: Estimate) -> dict[str, Any]:
+    """What is believed about a setting."""
+    numbers = {name: getattr(believed, name) for name in ("estimate", "lower", "upper", "level", "gap", "feasible")}
+    return {"params": believed.params, **{name: finite(number) for name, number in numbers.items()}}
+
+
+def baseline_json(found: Findings) -> dict[str, Any] | None:
+    """What is believed about the setting in use now, and the gain over it in percent."""
+    if found.gain is None:
+        return None
+    percent = found.gain.percent
+    gain = {name: finite(getattr(percent, name)) if percent else None for name in ("estimate", "lower", "upper")}
+    return {**estimate_json(found.gain.baseline), "gain": gain}
+
+
+def trial_json(record: Record) -> dict[str, Any]:
+    """One trial, finished or not."""
+    described = {
+        "trial": record.number,
+        "params": record.params,
+        "value": record.value,
+        "failed": record.state == "failed",
+        "state": record.state,
+    }
+    if record.constraints:
+        described["constraints"] = dict(record.constraints)
+    return described
+
+
+def finite(number: float) -> float | None:
+    """Number as JSON, which has no infinity: None stands for it."""
+    return number if math.isfinite(number) else None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
-from noregret.integrations.replay import Answer, Replay
+from noregret.integrations.replay import Replay
+from noregret.optimizer.choosing.exploring import unexplored_from
 from noregret.optimizer.optimizer import Optimizer
+from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.trials import Answer
 from noregret.tune.learning.findings import Findings
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.study.study import Study
@@ -42,13 +46,13 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
 def replay_of(study: Study) -> Replay:
     """What leads an optimizer through the history of a study."""
     bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
-    options = {"baseline": study.baseline, "constraints": bounds, "drift": study.drift}
+    options = {"baseline": study.baseline, "constraints": bounds, "context": study.context, "drift": study.drift}
     return Replay(study.space, study.goal, study.seed, **options)
 
 
 def _answer(study: Study, record: Record) -> Answer:
     measured = {name: record.constraints.get(name) for name in study.constraints}
-    return record.params, record.value, record.noise, measured
+    return Answer(record.params, record.value, record.noise, measured)
 
 
 def believed(study: Study, records: Sequence[Record], replay: Replay | None = None) -> Optimizer:
@@ -56,3 +60,26 @@ def believed(study: Study, records: Sequence[Record], replay: Replay | None = No
     known, new = arrived(records)
     finished = [record for record in records if record.finished]
     return informed(study, finished, [*known, *new], replay)
+
+
+def least_rounds(study: Study) -> int:
+    """The measurements without which the stopping rule cannot hold; 0 where that is not known.
+
+    The rule wants a measurement near all but a share of (1 - confidence) / 2 of the settings. One is near to what lies
+    within r = 0.075 sqrt(d) of it, d the number of parameters. That is at most the product of the ball's volume in the
+    c real numbers, pi^(c/2) r^c / Gamma(c/2 + 1), and the share of the values within r of each other parameter.
+    """
+    if study.stop is None or not isinstance(study.space, Mapping) or any(its.when for its in study.space.values()):
+        return 0
+    reach, parameters = unexplored_from(len(study.space)), list(study.space.values())
+    real = sum(math.isinf(parameter.count) for parameter in parameters)
+    ball = (math.sqrt(math.pi) * reach) ** real / math.gamma(real / 2 + 1)
+    near = min(ball, 1.0) * math.prod(_share_near(its, reach) for its in parameters if math.isfinite(its.count))
+    return math.ceil((1 + study.stop.confidence) / 2 / near)
+
+
+def _share_near(parameter: Float | Int | Choice, reach: float) -> float:
+    """The share of the values of a parameter that lie within reach of one of them, at most."""
+    if isinstance(parameter, Choice):
+        return 1 / parameter.count
+    return min((2 * math.floor(reach * (parameter.count - 1)) + 1) / parameter.count, 1.0)

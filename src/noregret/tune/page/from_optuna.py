@@ -6,17 +6,18 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
+from noregret.integrations.distributions import Parameter, parameter
 from noregret.integrations.optuna import constraints_of
-from noregret.integrations.replay import Answer, tell_all
-from noregret.integrations.structure import Columns, Parameter, Structure, params_of
+from noregret.integrations.replay import tell_all
+from noregret.integrations.structure import Columns, Structure, params_of
 from noregret.optimizer.checking import Goal
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer.trials import Answer
 from noregret.tune.store.records import Record, State
 
 
@@ -43,7 +44,8 @@ def _optimizer(study: Study, space: dict[str, Any], constraints: Iterable[str]) 
 
 
 def _answer(optimizer: Optimizer, record: Record) -> Answer:
-    return record.params, record.value, None, {name: record.constraints.get(name) for name in optimizer.constraints}
+    numbers = {name: record.constraints.get(name) for name in optimizer.constraints}
+    return Answer(record.params, record.value, None, numbers)
 
 
 def _constraints(trial: FrozenTrial) -> dict[str, float]:
@@ -59,18 +61,11 @@ def _shown(label: str) -> str:
 
 def _parameter(label: str, columns: Columns) -> Float | Int | Choice:
     """A column as a parameter, its values as Optuna has them."""
-    its = columns[label].distribution
     when = {
         _shown(above): [Parameter(columns[above].distribution).value(value) for value in values]
         for above, values in columns[label].when.items()
     }
-    if isinstance(its, CategoricalDistribution):
-        return Choice(its.choices, when=when or None)
-    assert isinstance(its, FloatDistribution | IntDistribution)
-    step = None if its.log else its.step
-    if isinstance(its, FloatDistribution):
-        return Float(its.low, its.high, its.log, step, when or None)
-    return Int(its.low, its.high, its.log, None if step is None else int(step), when or None)
+    return parameter(columns[label].distribution, when or None)
 
 
 def _params(columns: Columns, trial: FrozenTrial) -> dict[str, Any] | None:

@@ -11,8 +11,7 @@ from noregret.optimizer.certifying.importance import Share
 from noregret.optimizer.spaces.parameters import Choice, Int, is_same_setting
 from noregret.tune.learning.findings import Effect, Findings, Point, Surface
 from noregret.tune.page import words
-from noregret.tune.page.axes import Axis, named_axis, padded
-from noregret.tune.page.charts import Chart
+from noregret.tune.page.charts import TEXT_WIDTH, Axis, Chart, cut, named_axis, padded
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import text
 
@@ -24,6 +23,16 @@ COLOURS = 8
 """The number of shades of a surface."""
 FINENESS = 3
 """A surface is drawn with so many cells between two values of a parameter."""
+
+
+ROW, MARGIN = 56, 18
+"""The height of an axis with its name and labels, and the space at both sides."""
+MOST_AXES = 12
+"""At most so many parameters are shown, the most important ones."""
+MOST_LINES = 150
+"""At most so many of the best lines are drawn, and so many of the others."""
+BEST = 0.1
+"""The share of the measurements that are called the best."""
 
 
 def history(findings: Findings) -> str:
@@ -207,3 +216,72 @@ def _runs(row: Sequence[int]) -> Iterable[tuple[int, int, int]]:
     """
     ends = [i for i in range(1, len(row)) if row[i] != row[i - 1]]
     return [(first, end, row[first]) for first, end in zip([0, *ends], [*ends, len(row)], strict=True)]
+
+
+def parallel(findings: Findings) -> str:
+    """The chart, for wide pages and for narrow ones."""
+    return _parallel(findings, WIDE, "wide") + _parallel(findings, NARROW, "narrow")
+
+
+def _parallel(findings: Findings, width: int, kind: str) -> str:
+    names = list(findings.importance)[:MOST_AXES]
+    axes = [padded(findings.usual, findings.label), *(parameter_axis(findings, name) for name in names)]
+    lines = [
+        _thread(record, names, axes, width, kind) for kind, records in _threads(findings).items() for record in records
+    ]
+    rows = [_axis_row(axis, i, width) for i, axis in enumerate(axes)]
+    return (
+        f'<svg class="chart {kind}" viewBox="0 0 {width} {ROW * len(axes)}" role="img" '
+        f'aria-label="All parameters of the measurements">{"".join([*lines, *rows])}</svg>'
+    )
+
+
+def _threads(findings: Findings) -> dict[str, Sequence[Record]]:
+    """Measurements by how their lines are drawn, the last on top: all but outliers and what breaks a constraint."""
+    left_out = {record.number for record in findings.outliers} | findings.infeasible
+    sign = 1 if findings.study.goal == "minimize" else -1
+    ranked = sorted((r for r in findings.done if r.number not in left_out), key=lambda r: -sign * (r.value or 0.0))
+    few = round(BEST * len(ranked))
+    best = findings.best
+    chosen = [r for r in ranked if best and is_same_setting(r.params, best.params)]
+    others, good = ranked[: len(ranked) - few], ranked[len(ranked) - few :]
+    if best and not chosen:
+        chosen = [Record(-1, best.params, "done", best.estimate)]
+    return {"thread": thinned(others, MOST_LINES), "good": thinned(good, MOST_LINES), "pick": chosen[-1:]}
+
+
+def _thread(record: Record, names: Sequence[str], axes: Sequence[Axis], width: int, kind: str) -> str:
+    """A line through the values of a measurement, broken where it has none."""
+    values = [record.value, *(record.params.get(name) for name in names)]
+    path, pen = "", "M"
+    for i, (axis, value) in enumerate(zip(axes, values, strict=True)):
+        present = i == 0 or names[i - 1] in record.params
+        path += f"{pen}{_across(axis, axis.place(value), width):.1f} {_height(i)}" if present else ""
+        pen = "L" if present else "M"
+    title = "the best setting" if record.number < 0 else f"trial {record.number}"
+    shown = f"{title}: {words.number(record.value or 0.0)} ({words.params(record.params)})"
+    return f'<path class="{kind}" d="{path}"><title>{words.html(shown)}</title></path>'
+
+
+def _axis_row(axis: Axis, index: int, width: int) -> str:
+    """An axis with its name and labels."""
+    height, plot = _height(index), width - 2 * MARGIN
+    ticks = axis.ticks(max(2, plot // 80))
+    fits = max(int(plot / max(len(ticks), 1) / TEXT_WIDTH) - 1, 1)
+    labels = "".join(
+        f'<path class="axis" d="M{_across(axis, value, width):.1f} {height - 3}v6"/>'
+        f'<text x="{_across(axis, value, width):.1f}" y="{height + 15}" text-anchor="middle">'
+        f"{words.html(cut(label, fits))}</text>"
+        for value, label in ticks
+    )
+    shown = words.html(cut(axis.label, int(plot / TEXT_WIDTH)))
+    name = f'<text class="label" x="{MARGIN}" y="{height - 8}">{shown}</text>'
+    return f'<path class="axis" d="M{MARGIN} {height}H{width - MARGIN}"/>{labels}{name}'
+
+
+def _across(axis: Axis, value: float, width: int) -> float:
+    return MARGIN + float(np.clip(axis.share(value), 0.0, 1.0)) * (width - 2 * MARGIN)
+
+
+def _height(index: int) -> int:
+    return ROW * index + 28

@@ -18,6 +18,7 @@ from noregret.optimizer.constraining.constraint import checked_reading
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.spaces.parameters import Choice, Float, Int, is_same_setting
 from noregret.optimizer.trials import Trial
+from noregret.tune.study.parameters import form
 
 TIMEOUT_SECONDS = 120.0
 """How long to wait for an answer: longer than the server itself waits for its storage."""
@@ -101,8 +102,8 @@ class Connection:
         body = {
             "name": self.study,
             "goal": goal,
-            "space": {name: _form(parameter) for name, parameter in space.items()},
-            "context": None if context is None else {name: _form(parameter) for name, parameter in context.items()},
+            "space": {name: form(parameter) for name, parameter in space.items()},
+            "context": None if context is None else {name: form(parameter) for name, parameter in context.items()},
             "baseline": baseline,
             "constraints": {name: {sides[side]: bound} for name, (side, bound) in (constraints or {}).items()},
         }
@@ -205,15 +206,6 @@ def _estimate(found: Mapping[str, Any]) -> RemoteEstimate:
 def _bound(key: str, value: Any) -> Any:
     """What stands for this in an answer: JSON has no infinity, so null does for it."""
     return value if value is not None else -math.inf if key == "lower" else math.inf
-
-
-def _form(parameter: Float | Int | Choice) -> dict[str, Any]:
-    when = parameter.when and dict(parameter.when)
-    if isinstance(parameter, Choice):
-        return {"type": "choice", "choices": list(parameter.options), "when": when}
-    kind = "float" if isinstance(parameter, Float) else "int"
-    form = {"type": kind, "low": parameter.low, "high": parameter.high, "log": parameter.log, "step": parameter.step}
-    return {**form, "when": when}
 
 
 def _query(context: Any, **values: Any) -> str:

@@ -66,7 +66,7 @@ def _serve(args: argparse.Namespace) -> None:
     for package in ("fastapi", "uvicorn"):
         extra(package, "serve")
     extra("optuna", "serve")
-    from noregret.tune.service.running import serve
+    from noregret.tune.service.http.app import serve
 
     serve(args.storage, args.host, args.port, _token(args.token_file), args.rate, args.lease)
 

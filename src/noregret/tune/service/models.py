@@ -20,6 +20,7 @@ from noregret.optimizer.drifting.pace import LONGEST, checked_drift
 from noregret.optimizer.spaces.parameter import checked_when
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.optimizer.spaces.table import as_space
+from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber
 from noregret.tune.study.study import Constraint
 
@@ -41,7 +42,20 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
-class FloatForm(Form):
+class Described(Form):
+    """A parameter, which must be one that the Optimizer takes."""
+
+    def parameter(self) -> Float | Int | Choice:
+        """The same for the Optimizer."""
+        return parameter(self.model_dump())
+
+    @model_validator(mode="after")
+    def _is_parameter(self) -> Described:
+        self.parameter()
+        return self
+
+
+class FloatForm(Described):
     """A number from ``low`` to ``high``."""
 
     type: Literal["float"]
@@ -51,17 +65,8 @@ class FloatForm(Form):
     step: float | None = None
     when: When | None = None
 
-    def parameter(self) -> Float:
-        """The same for the Optimizer."""
-        return Float(self.low, self.high, log=self.log, step=self.step, when=self.when)
 
-    @model_validator(mode="after")
-    def _is_parameter(self) -> FloatForm:
-        self.parameter()
-        return self
-
-
-class IntForm(Form):
+class IntForm(Described):
     """A whole number from ``low`` to ``high``."""
 
     type: Literal["int"]
@@ -71,31 +76,13 @@ class IntForm(Form):
     step: int | None = None
     when: When | None = None
 
-    def parameter(self) -> Int:
-        """The same for the Optimizer."""
-        return Int(self.low, self.high, log=self.log, step=self.step, when=self.when)
 
-    @model_validator(mode="after")
-    def _is_parameter(self) -> IntForm:
-        self.parameter()
-        return self
-
-
-class ChoiceForm(Form):
+class ChoiceForm(Described):
     """One of some values."""
 
     type: Literal["choice"]
     choices: Annotated[list[Scalar], Field(min_length=1, max_length=MANY)]
     when: When | None = None
-
-    def parameter(self) -> Choice:
-        """The same for the Optimizer."""
-        return Choice(self.choices, when=self.when)
-
-    @model_validator(mode="after")
-    def _is_parameter(self) -> ChoiceForm:
-        self.parameter()
-        return self
 
 
 ParameterForm = Annotated[FloatForm | IntForm | ChoiceForm, Field(discriminator="type")]

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from noregret.integrations.replay import Replay
 from noregret.optimizer.spaces.contexts import Contexts, checked_contexts
 from noregret.tune.service.models import StudyForm
 from noregret.tune.study.study import Budget, Study
@@ -18,7 +17,7 @@ SERVICE = "service"
 
 
 @dataclass(frozen=True)
-class Served(Study):
+class ServiceStudy(Study):
     """A study whose measurements are made by whoever asks for them."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
@@ -32,9 +31,9 @@ class Served(Study):
         return {SERVICE: dict(self.description)}
 
 
-def served(form: StudyForm, storage: str) -> Served:
+def service_study(form: StudyForm, storage: str) -> ServiceStudy:
     """The study that a request describes."""
-    return Served(
+    return ServiceStudy(
         path=Path(form.name),
         command=(),
         space=form.parameters,
@@ -48,10 +47,3 @@ def served(form: StudyForm, storage: str) -> Served:
         context=form.contexts,
         drift=form.drift,
     )
-
-
-def replay_of(study: Served) -> Replay:
-    """What leads an optimizer through the history of a study."""
-    bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
-    options = {"baseline": study.baseline, "constraints": bounds, "context": study.context, "drift": study.drift}
-    return Replay(study.space, study.goal, study.seed, **options)

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from noregret.tune.store.holder import HOLDER
+from noregret.tune.store.leases import HOLDER
 
 SUM = "noregret:sum"
 """The attribute of a trial that holds its checksum."""

@@ -11,8 +11,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.tune.measuring.measure import Outcome
-from noregret.tune.study.past import Past
+from noregret.tune.measuring import Outcome
+from noregret.tune.study.importing import ImportedRow
 from noregret.tune.study.study import Params
 
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ STATES: dict[str, State] = {"WAITING": "waiting", "RUNNING": "running", "COMPLET
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Params to try next, and the trials whose results were new when they were chosen."""
+    """Params to try next, in this context, and the trials whose results were new when they were chosen."""
 
     params: Params
-    told: tuple[int, ...]
+    told: Sequence[int]
+    context: Params | None = None
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,14 @@ class Record:
 
     @property
     def finished(self) -> bool:
-        """Whether there is an answer, be it a failure."""
+        """True if the trial has an outcome, a failure included."""
         return self.state in ("done", "failed")
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """Outcome of the trial, None while it is pending."""
+        said = self.value, self.failure, self.seconds, self.stderr, self.constraints, self.noise
+        return Outcome(*said) if self.finished else None
 
 
 def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
@@ -103,7 +110,7 @@ def record(trial: FrozenTrial) -> Record:
     )
 
 
-def mark(row: Past) -> str:
+def fingerprint(row: ImportedRow) -> str:
     """What tells a row of the past from others; equal for equal ones."""
     content = [row.params, row.value, row.noise, dict(row.constraints), row.origin]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
@@ -111,32 +118,19 @@ def mark(row: Past) -> str:
 
 def run_attribute(outcome: Outcome) -> dict[str, Any]:
     """How a run went, as JSON."""
-    run = {"seconds": outcome.seconds, "failure": outcome.failure, "stderr": outcome.stderr.replace("\0", "")}
-    return {**run, "constraints": dict(outcome.constraints)} if outcome.constraints else run
+    run: dict[str, Any] = {
+        "seconds": outcome.seconds,
+        "failure": outcome.failure,
+        "stderr": outcome.stderr.replace("\0", ""),
+    }
+    run |= {"constraints": dict(outcome.constraints)} if outcome.constraints else {}
+    return run | ({"noise": outcome.noise} if outcome.noise is not None else {})
 
 
 def distributions(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) -> dict[str, BaseDistribution]:
     """Optuna's words for a space; for a table, the ranges of its columns."""
+    from noregret.integrations.distributions import column_distribution, distribution
+
     if isinstance(space, Mapping):
-        return {name: _distribution(parameter) for name, parameter in space.items()}
-    return {name: _column([row[name] for row in space]) for name in space[0]}
-
-
-def _distribution(parameter: Float | Int | Choice) -> BaseDistribution:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if isinstance(parameter, Choice):
-        return CategoricalDistribution(parameter.options)
-    if isinstance(parameter, Float):
-        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
-    return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step or 1)
-
-
-def _column(values: list[Any]) -> BaseDistribution:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if all(isinstance(value, int) for value in values):
-        return IntDistribution(min(values), max(values))
-    if all(isinstance(value, float) for value in values):
-        return FloatDistribution(min(values), max(values))
-    return CategoricalDistribution(list(dict.fromkeys(values)))
+        return {name: distribution(parameter) for name, parameter in space.items()}
+    return {name: column_distribution([row[name] for row in space]) for name in space[0]}

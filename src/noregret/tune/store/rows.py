@@ -2,30 +2,35 @@
 
 Optuna refuses a choice that has got another option since the first trial of a study, and takes milliseconds for a trial
 that is known from elsewhere. What is written here reads the same.
+
+A trial is made running, and stays so until it is answered. Who has it is an attribute, which changes hands by a
+comparison: the change is written only if nobody else has changed it before.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy
 from optuna.distributions import BaseDistribution, CategoricalDistribution, distribution_to_json
 
 from noregret.optimizer.spaces.parameters import identity
-from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store.checksums import SUM, digest
-from noregret.tune.store.records import IMPORTED, RUN, TOLD, run_attribute
-from noregret.tune.study.past import Past
+from noregret.tune.measuring import Outcome
+from noregret.tune.store.checksums import SUM, digest, seal
+from noregret.tune.store.leases import HOLDER
+from noregret.tune.store.records import IMPORTED, RUN, STATES, TOLD, Record, Suggestion, run_attribute
+from noregret.tune.study.importing import ImportedRow
 from noregret.tune.study.study import Params
 
 PARAM = sqlalchemy.text(
     "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) "
     "VALUES (:trial, :name, :value, :form)"
 )
-TRIAL = sqlalchemy.text(
+IMPORTED_TRIAL = sqlalchemy.text(
     "INSERT INTO trials (study_id, number, state, datetime_start, datetime_complete) "
     "VALUES (:study, :number, 'COMPLETE', :now, :now) RETURNING trial_id"
 )
@@ -39,17 +44,42 @@ ATTRIBUTE = sqlalchemy.text(
 Distributions = Mapping[str, BaseDistribution]
 
 
+CONTEXT = "noregret:context"
+"""The attribute of a trial with the context that it was asked for."""
+STUDY = sqlalchemy.text("SELECT study_id FROM studies WHERE study_id = :study FOR UPDATE")
+NEWEST = sqlalchemy.text("SELECT number FROM trials WHERE study_id = :study ORDER BY trial_id DESC LIMIT 1")
+FIND = sqlalchemy.text("SELECT trial_id, datetime_start FROM trials WHERE study_id = :study AND number = :number")
+TRIAL = sqlalchemy.text(
+    "INSERT INTO trials (study_id, number, state, datetime_start) VALUES (:study, :number, 'RUNNING', :now) "
+    "RETURNING trial_id"
+)
+FINISH = {
+    state: sqlalchemy.text(
+        f"UPDATE trials SET state = '{state}', datetime_complete = :now "
+        "WHERE trial_id = :trial AND state IN ('RUNNING', 'WAITING')"
+    )
+    for state in ("COMPLETE", "FAIL")
+}
+HAND_OVER = sqlalchemy.text(
+    "UPDATE trial_user_attributes SET value_json = :new "
+    f"WHERE trial_id = :trial AND key = '{HOLDER}' AND value_json = :old "
+    "AND EXISTS (SELECT 1 FROM trials WHERE trial_id = :trial AND state IN ('RUNNING', 'WAITING'))"
+)
+
+
 def add_params(connection: Any, trial: int, params: Params, distributions: Distributions) -> None:
     """Give a trial its params."""
     connection.execute(PARAM, [{"trial": trial, **row} for row in _params(params, distributions)])
 
 
-def add_past(connection: Any, study: int, first: int, rows: Mapping[str, Past], distributions: Distributions) -> None:
+def add_imported(
+    connection: Any, study: int, first: int, rows: Mapping[str, ImportedRow], distributions: Distributions
+) -> None:
     """Add trials that were made elsewhere, by their marks, numbered from ``first`` on, each with its checksum."""
     now = str(datetime.now())
     params, values, attributes = [], [], []
     for number, (mark, row) in enumerate(rows.items(), first):
-        trial = connection.execute(TRIAL, {"study": study, "number": number, "now": now}).scalar()
+        trial = connection.execute(IMPORTED_TRIAL, {"study": study, "number": number, "now": now}).scalar()
         its_params, its_attributes = _params(row.params, distributions), _attributes(mark, row)
         listed = [[found["name"], found["value"], found["form"]] for found in its_params]
         its_attributes[SUM] = json.dumps(digest(number, "COMPLETE", [row.value], listed, list(its_attributes.items())))
@@ -75,7 +105,153 @@ def _stored(distribution: BaseDistribution, value: Any) -> float:
     return float(distribution.to_internal_repr(value))
 
 
-def _attributes(mark: str, row: Past) -> dict[str, str]:
+def _attributes(mark: str, row: ImportedRow) -> dict[str, str]:
     run = run_attribute(Outcome(row.value, "", 0.0, constraints=row.constraints))
     attributes = {TOLD: [], IMPORTED: {"row": mark, "noise": row.noise}, RUN: run}
     return {key: json.dumps(value) for key, value in attributes.items()}
+
+
+class Made(NamedTuple):
+    """A trial that was made: its id in the tables, and when that was."""
+
+    id: int
+    started: datetime | None
+
+
+class Told(NamedTuple):
+    """What is told of a trial of a study; what it was made as, if that is known already."""
+
+    study: int
+    number: int
+    made: Made | None
+    outcome: Outcome
+
+
+class Entry(NamedTuple):
+    """Trial of the service as it is stored: its id in the tables, its record, and its holder."""
+
+    id: int
+    record: Record
+    holder: dict[str, Any]
+
+
+def newest(connection: Any, study: int) -> int:
+    """The number of the last trial of a study, -1 if it has none; from now on until the end nobody adds another."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(STUDY, {"study": study})  # where SQLite begins a transaction, nobody else writes anyway
+    number = connection.execute(NEWEST, {"study": study}).scalar()
+    return -1 if number is None else int(number)
+
+
+def add(
+    connection: Any,
+    study: int,
+    number: int,
+    suggestion: Suggestion,
+    holder: dict[str, Any],
+    distributions: Distributions,
+) -> int:
+    """Write a new trial, running; its id."""
+    trial = int(connection.execute(TRIAL, {"study": study, "number": number, "now": str(datetime.now())}).scalar())
+    add_params(connection, trial, suggestion.params, distributions)
+    attributes = {TOLD: list(suggestion.told), HOLDER: holder}
+    attributes |= {} if suggestion.context is None else {CONTEXT: suggestion.context}
+    connection.execute(ATTRIBUTE, [_attribute(trial, key, value) for key, value in attributes.items()])
+    return trial
+
+
+def hand_over(connection: Any, trial: int, old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Write down who has a trial now; False, and nothing changed, if it is answered or somebody else has it."""
+    values = {"trial": trial, "old": json.dumps(old), "new": json.dumps(new)}
+    return bool(connection.execute(HAND_OVER, values).rowcount)
+
+
+def tell(connection: Any, told: Told) -> Outcome | None:
+    """Write down what is told, unless the trial has an answer; the one that stands, None if there is no such trial."""
+    made = told.made or find(connection, told.study, told.number)
+    if made is None:
+        return None
+    seconds = max((datetime.now() - made.started).total_seconds(), 0.0) if made.started else 0.0
+    if finish(connection, made.id, replace(told.outcome, seconds=seconds)):
+        return told.outcome
+    (entry,) = read(connection, [made.id], {})
+    return entry.record.outcome
+
+
+def find(connection: Any, study: int, number: int) -> Made | None:
+    """The trial of a study with this number, None if there is none."""
+    row = connection.execute(FIND, {"study": study, "number": number}).first()
+    return None if row is None else Made(int(row[0]), _time(row[1]))
+
+
+def finish(connection: Any, trial: int, outcome: Outcome) -> bool:
+    """Write down what became of a trial; False, and nothing changed, if it has an answer."""
+    state = "FAIL" if outcome.value is None else "COMPLETE"
+    if not connection.execute(FINISH[state], {"trial": trial, "now": str(datetime.now())}).rowcount:
+        return False
+    values = [] if outcome.value is None else [outcome.value]
+    for value in values:
+        connection.execute(VALUE, {"trial": trial, "value": value})
+    connection.execute(ATTRIBUTE, _attribute(trial, RUN, run_attribute(outcome)))
+    connection.execute(ATTRIBUTE, _attribute(trial, SUM, seal(connection.exec_driver_sql, trial, state, values)))
+    return True
+
+
+def _attribute(trial: int, key: str, value: Any) -> dict[str, Any]:
+    return {"trial": trial, "key": key, "json": json.dumps(value)}
+
+
+def read_since(connection: Any, study: int, last: int, distributions: Distributions) -> list[Entry]:
+    """The trials of a study that have larger ids, by number."""
+    return _read(connection, f"study_id = {study} AND trial_id > {last}", distributions)
+
+
+def read(connection: Any, trials: Iterable[int], distributions: Distributions) -> list[Entry]:
+    """The trials with these ids, by number, with the params that have a distribution."""
+    ids = ", ".join(map(str, trials))
+    return _read(connection, f"trial_id IN ({ids})", distributions) if ids else []
+
+
+def _read(connection: Any, which: str, distributions: Distributions) -> list[Entry]:
+    """Trials in four statements, which must see one state of the database unless the trials are finished."""
+    query = connection.exec_driver_sql
+    columns = "trial_id, number, CAST(state AS VARCHAR), datetime_start, datetime_complete"
+    trials = query(f"SELECT {columns} FROM trials WHERE {which} ORDER BY trial_id").all()
+    if not trials:
+        return []
+    inside = f"trial_id IN (SELECT trial_id FROM trials WHERE {which})"
+    params: dict[int, dict[str, float]] = {trial: {} for trial, *_ in trials}
+    attributes: dict[int, dict[str, Any]] = {trial: {} for trial, *_ in trials}
+    for trial, name, value in query(f"SELECT trial_id, param_name, param_value FROM trial_params WHERE {inside}"):
+        params[trial][name] = value
+    for trial, key, text in query(f"SELECT trial_id, key, value_json FROM trial_user_attributes WHERE {inside}"):
+        attributes[trial][key] = json.loads(text)
+    values = dict(query(f"SELECT trial_id, value FROM trial_values WHERE {inside}").all())
+    return [
+        _entry(trial, params[trial[0]], attributes[trial[0]], values.get(trial[0]), distributions) for trial in trials
+    ]
+
+
+def _entry(
+    trial: Any, params: dict[str, float], attributes: dict[str, Any], value: float | None, distributions: Distributions
+) -> Entry:
+    id, number, state, start, end = trial
+    run = attributes.get(RUN, {}) if state in FINISH else {}
+    record = Record(
+        number,
+        {name: its.to_external_repr(params[name]) for name, its in distributions.items() if name in params},
+        STATES[state],
+        value if state in FINISH else None,
+        run.get("failure", ""),
+        told=tuple(attributes.get(TOLD, ())),
+        started=_time(start),
+        ended=_time(end),
+        noise=run.get("noise"),
+        constraints=run.get("constraints", {}),
+        context=attributes.get(CONTEXT),
+    )
+    return Entry(id, record, attributes.get(HOLDER, {}))
+
+
+def _time(stored: Any) -> datetime | None:
+    return datetime.fromisoformat(stored) if isinstance(stored, str) else stored

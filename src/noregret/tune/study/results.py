@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
+import signal
+import subprocess
+import sys
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from noregret.belief.posterior import HUGE
-from noregret.tune.study.matching import Found, TooSlow, search
 
 NUMBER = re.compile(
     r"""(?<![\w.])[-+−﹣－–]?(?:
@@ -30,6 +32,22 @@ AFTER = re.compile(rf"""{UNIT}(?:\s|\Z|[,;|)\]}}"']|[.:!?]+(?:\s|\Z))""")
 """What may follow a last number. The 1.5 of 1.5.2 and the 12 of 12abc have something else there."""
 THOUSANDS = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?: \d{3})* \Z")
 """What stands before the last three digits of 1 000: they may be a number of their own, or not."""
+
+
+SECONDS = 5
+"""The time a match may take; usual ones take milliseconds."""
+PROGRAM = """
+import json, re, signal, sys
+signal.alarm(int(sys.argv[1]))
+regex, text, last = json.load(sys.stdin)
+found = None
+for found in re.finditer(regex, text, re.MULTILINE):
+    if not last:
+        break
+if found:
+    group = "value" if "value" in found.re.groupindex else min(found.re.groups, 1)
+    json.dump([found[0], found[group] or "", *found.span(group)], sys.stdout)
+"""
 
 
 class NoResult(ValueError):
@@ -173,3 +191,33 @@ def _last_object(stdout: str) -> Any:
 def _shown(stdout: str) -> str:
     end = stdout.strip()[-60:]
     return repr(end) if end else "empty"
+
+
+class TooSlow(ValueError):
+    """The match was not found in time."""
+
+
+class Found(NamedTuple):
+    """A match, and its group ``value``, else its first group, else all of it."""
+
+    text: str
+    value: str
+    start: int
+    """Where the value starts in the text."""
+    end: int
+
+
+def search(regex: str, text: str, *, last: bool = False, seconds: int = SECONDS) -> Found | None:
+    r"""The first match, or the last one; TooSlow if it takes longer than so many seconds.
+
+    >>> search(r"score: (\d+)", "score: 1\nscore: 23", last=True)
+    Found(text='score: 23', value='23', start=16, end=18)
+    """
+    command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(seconds)]
+    question = json.dumps([regex, text, last])
+    done = subprocess.run(command, input=question, capture_output=True, text=True, start_new_session=True)
+    if done.returncode == -signal.SIGALRM:
+        raise TooSlow(f"the regular expression {regex!r} takes longer than {seconds} s on this output: simplify it")
+    if done.returncode:
+        raise RuntimeError(f"matching {regex!r} failed: {done.stderr.strip()[-500:]}")
+    return Found(*json.loads(done.stdout)) if done.stdout else None

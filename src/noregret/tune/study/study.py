@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.tune.study.forms import form
+from noregret.tune.study.parameters import form
 from noregret.tune.study.results import LastNumber, Result
 
 if TYPE_CHECKING:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from collections import deque
+from collections.abc import Iterator
 from threading import Lock
 from time import monotonic
 from typing import Any, Self
 
 from noregret.extra import extra
+from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.showing.words import change_in_words
 from noregret.terminal import printable, say
 from noregret.tune.learning.findings import OUTLYING, Findings
 from noregret.tune.learning.suggest import Suggester
-from noregret.tune.measuring.measure import Outcome
+from noregret.tune.measuring import Outcome
 from noregret.tune.page import words
+from noregret.tune.page.prose import feasibility, room_left, why_over
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
-from noregret.tune.work.conclusion import how_good
 from noregret.tune.work.worker import LOST
 
 LAST = 8
@@ -215,3 +219,33 @@ class Live(Lines):
 def _text(shown: str, style: str = "") -> Any:
     """Text that is read neither as markup nor as orders to the terminal."""
     return extra("rich.text", "tune").Text(printable(shown), style)
+
+
+def conclusion(found: Findings) -> str:
+    """What was found, and why nothing more is measured."""
+    if found.best is None:
+        return "\n".join(["no result yet", *why_over(found)])
+    return "\n".join([*_found(found, found.best), *why_over(found), _evidence(found.study)])
+
+
+def _found(found: Findings, best: Estimate) -> Iterator[str]:
+    if found.gain:
+        yield str(found.gain)
+    yield f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best, found.unit)}"
+    width = max(map(len, best.params))
+    yield from (f"  {name:<{width}}  {words.value(value)}" for name, value in best.params.items())
+    yield from how_good(found, best)
+
+
+def how_good(found: Findings, best: Estimate) -> Iterator[str]:
+    """How the recommended setting stands to the constraints and to all others, and whether that will change."""
+    if found.study.constraints:
+        yield feasibility(best)
+    if best.has_gap:
+        yield room_left(best, found.unit)
+    if found.half_life < math.inf:
+        yield change_in_words(found.half_life)
+
+
+def _evidence(study: Study) -> str:
+    return f"the evidence: noregret report {printable(shlex.quote(str(study.path)))}"

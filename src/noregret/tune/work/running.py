@@ -9,15 +9,12 @@ from dataclasses import replace
 from threading import Event
 
 from noregret.terminal import complain, printable, say
-from noregret.tune.learning.findings import Findings
-from noregret.tune.learning.reach import least_rounds
-from noregret.tune.learning.suggest import Suggester, believed
-from noregret.tune.learning.summary import ending, summary
+from noregret.tune.learning.findings import Findings, ending, summary
+from noregret.tune.learning.suggest import Suggester, believed, least_rounds
 from noregret.tune.page.page import page
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Study, StudyError, placeholders
-from noregret.tune.work.conclusion import conclusion
-from noregret.tune.work.display import view
+from noregret.tune.work.display import conclusion, view
 from noregret.tune.work.worker import interruptible, work
 
 

@@ -11,9 +11,8 @@ from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
 from typing import Protocol
 
-from noregret.tune.measuring.keeper import Keeper
-from noregret.tune.measuring.measure import Outcome, Stopped, measure
-from noregret.tune.store.databases.locks import Interrupted
+from noregret.tune.measuring import Keeper, Outcome, Stopped, measure
+from noregret.tune.store.databases.connections import Interrupted
 from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store, Suggest
 from noregret.tune.study.study import Study, StudyError
@@ -73,7 +72,7 @@ class Crew:
         """Start all workers and wait for them, by events: an interrupted Thread.join may take a thread for ended."""
         over = Event()
         ended: list[Event] = []
-        heart = Thread(target=self._beat, args=(over,), daemon=True)
+        heart = Thread(target=self._heartbeat, args=(over,), daemon=True)
         heart.start()
         try:
             for _ in range(self.study.workers):
@@ -148,10 +147,10 @@ class Crew:
                 f"the failures count as such, unless you start anew, with another name in the study file"
             )
 
-    def _beat(self, over: Event) -> None:
+    def _heartbeat(self, over: Event) -> None:
         while not over.wait(self.study.lease / 3):
             with suppress(StudyError, RuntimeError):  # telling will say what is wrong, if it lasts
-                for number in self.store.beat(list(self._running)):
+                for number in self.store.heartbeat(list(self._running)):
                     if number in self._running:
                         self._running[number].set()
         self.store.forget_thread()

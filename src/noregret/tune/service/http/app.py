@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
@@ -14,13 +17,18 @@ from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from noregret.belief.numerics.threads import one_thread
+from noregret.terminal import printable, say
 from noregret.tune.service import models
-from noregret.tune.service.choosing.live import Overtaken
-from noregret.tune.service.choosing.studies import AnotherStudy, NoStudy, Studies
+from noregret.tune.service.choosers import Chooser
 from noregret.tune.service.http import routes
+from noregret.tune.service.http.connections import Server, configuration
 from noregret.tune.service.http.routes import BadField, Contradiction, Unknown
-from noregret.tune.service.http.security import Guard
-from noregret.tune.study.study import StudyError
+from noregret.tune.service.http.security import Guard, is_loopback
+from noregret.tune.service.live import Overtaken
+from noregret.tune.service.storage import Storage
+from noregret.tune.service.studies import AnotherStudy, NoStudy, Studies
+from noregret.tune.study.study import StudyError, without_password
 
 LOG = logging.getLogger("uvicorn.error")
 HERE = ["127.0.0.1", "localhost", "[::1]"]
@@ -36,6 +44,10 @@ FAULTS: dict[int | str, dict[str, Any]] = {
     429: {"model": models.FaultForm, "description": "Too many requests"},
     503: {"model": models.FaultForm, "description": "The storage cannot be used now"},
 }
+
+
+CHOOSING = 2
+"""How many processes choose what to measure: with the second one, half of the studies do not wait for a long fit."""
 
 
 def application(studies: Studies, token: str | None = None, rate: float | None = None) -> FastAPI:
@@ -106,3 +118,50 @@ def _explain_faults(app: FastAPI) -> None:
 def _fields(found: list[tuple[Any, str, str]]) -> JSONResponse:
     detail = [{"loc": list(place), "msg": said, "type": kind} for place, said, kind in found]
     return JSONResponse({"detail": detail}, 422)
+
+
+def serve(url: str, host: str, port: int, token: str | None, rate: float | None, lease: float) -> None:
+    """Serve the studies of a storage until interrupted.
+
+    Raises
+    ------
+    StudyError
+        If the storage cannot be used, the address is taken, or it can be reached by others and there is no token.
+    """
+    if token is None and not is_loopback(host):
+        raise StudyError(
+            f"--host {host} can be reached from other machines, so a token is needed: --token-file FILE, or the "
+            "environment variable NOREGRET_TOKEN"
+        )
+    with ExitStack() as ending:
+        choosers = [ending.enter_context(closing(Chooser())) for _ in range(CHOOSING)]  # first: they inherit nothing
+        fitter = ending.enter_context(closing(Chooser()))
+        door = ending.enter_context(_listening(host, port))
+        app = application(Studies(Storage(url, Path.cwd()), lease, choosers, fitter), token, rate)
+        say(
+            f"{_address(host, door)}  (end with Ctrl-C)",
+            f"studies are in {printable(without_password(url))}; {_who(host, token)}",
+        )
+        gc.freeze()  # what is there now stays: no need to look through it again and again
+        with one_thread():  # studies share the machine; products of their size are no faster on more
+            Server(configuration(app)).run(sockets=[door])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise StudyError(f"--host {host} --port {port} cannot be used: {error.strerror}: choose another one") from error
+
+
+def _address(host: str, door: socket.socket) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{door.getsockname()[1]}"
+
+
+def _who(host: str, token: str | None) -> str:
+    if token is None:
+        return "every program on this machine may use it, without a token"
+    machines = "only this machine" if is_loopback(host) else "other machines"
+    return f"{machines} may use it, with the token: what they send is not encrypted on the way"

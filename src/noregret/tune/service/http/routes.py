@@ -15,12 +15,13 @@ from noregret.optimizer.checking import checked_confidence, checked_tolerance
 from noregret.optimizer.constraining.constraint import checked_numbers
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.spaces.contexts import Within
+from noregret.tune.learning.findings import finite
+from noregret.tune.measuring import Outcome
 from noregret.tune.page.page import page
 from noregret.tune.service import models
-from noregret.tune.service.choosing.live import LiveStudy, Wish, finite
-from noregret.tune.service.choosing.studies import Studies
-from noregret.tune.service.storing.ledger import Entry
-from noregret.tune.service.storing.rows import Answer
+from noregret.tune.service.live import AskRequest, LiveStudy
+from noregret.tune.service.studies import Studies
+from noregret.tune.store.rows import Entry
 
 FAILED = "told as a failure"
 """The reason of a failure that a client tells of."""
@@ -97,7 +98,7 @@ async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedFo
     """What to measure next. The same client key gets the trials that it has not answered again."""
     form = form or models.AskForm()
     context = _context(study, form.context, ("body", "context"))
-    trials = await wrap_future(study.ask(Wish(form.count, form.client, context)))
+    trials = await wrap_future(study.ask(AskRequest(form.count, form.client, context)))
     return models.AskedForm(trials=[models.TrialForm(id=number, params=params) for number, params in trials])
 
 
@@ -109,22 +110,22 @@ async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
     except ValueError as error:
         raise BadField(("body", "constraints"), error) from None
     numbers = {name: number for name, number in (form.constraints or {}).items() if number is not None}
-    await _told(study, id, Answer(form.value, form.noise, numbers))
+    await _told(study, id, Outcome(form.value, noise=form.noise, constraints=numbers))
     return models.TrialState(id=id, state="done", value=form.value)
 
 
 @router.post("/studies/{name}/trials/{id}/fail", tags=["trials"], responses={**NO_STUDY, **OTHER})
 async def fail(study: Live, id: Id, form: models.FailForm | None = None) -> models.TrialState:
     """Say that a trial gave no value. The body is an empty object, or nothing."""
-    await _told(study, id, Answer(None, failure=FAILED))
+    await _told(study, id, Outcome(None, FAILED))
     return models.TrialState(id=id, state="failed", value=None)
 
 
-async def _told(study: LiveStudy, id: int, answer: Answer) -> None:
-    stands = await wrap_future(study.tell(id, answer))
+async def _told(study: LiveStudy, id: int, outcome: Outcome) -> None:
+    stands = await wrap_future(study.tell(id, outcome))
     if stands is None:
         raise Unknown(f"there is no trial {id}")
-    if stands != answer:
+    if stands != outcome:
         raise Contradiction(f"trial {id} {_in_words(stands)}, and this stands")
 
 
@@ -224,13 +225,13 @@ def _record(entry: Entry) -> models.RecordForm:
         id=record.number,
         params=record.params,
         value=record.value,
-        state="running" if entry.answer is None else "failed" if record.value is None else "done",
-        context=entry.context,
+        state="running" if not record.finished else "failed" if record.value is None else "done",
+        context=record.context,
     )
 
 
-def _in_words(answer: Answer) -> str:
-    return f"has failed ({answer.failure})" if answer.value is None else f"was told the value {answer.value!r}"
+def _in_words(outcome: Outcome) -> str:
+    return f"has failed ({outcome.failure})" if outcome.value is None else f"was told the value {outcome.value!r}"
 
 
 def _tolerance(within: str) -> float | str:

@@ -77,3 +77,25 @@ def database_at(url: str, folder: Path, restoring: str) -> Database:
     raise StudyError(
         f"storage must be sqlite:///FILE or postgresql://USER@HOST/DATABASE, got {without_password(url)!r}"
     )
+
+
+def listed(study: Study) -> str:
+    """The copies of a study's database, the newest first."""
+    where = _file(study)
+    lines = [f"copies of {where}, the newest first; '{where.restoring} N' puts one back:"]
+    return "\n".join([*lines, *map(str, where.copies())])
+
+
+def restored(study: Study, number: int) -> str:
+    """Put a copy in the place of the database; what was done, in a sentence."""
+    where = _file(study)
+    moved = where.restore(number)
+    before = f"; what was there before is now {', '.join(map(str, moved))}" if moved else ""
+    return f"{where} is copy {number} again{before}"
+
+
+def _file(study: Study) -> SQLite:
+    where = database(study)
+    if not isinstance(where, SQLite):
+        raise StudyError(f"storage {where}: is on a server, whose copies are made and put back there")
+    return where

@@ -15,8 +15,7 @@ import sqlalchemy
 from optuna.storages import RDBStorage
 from sqlalchemy.pool import NullPool
 
-from noregret.tune.store.databases.locks import server_lock
-from noregret.tune.store.databases.tables import POOL_NAME, log_in_one_line, on_pool
+from noregret.tune.store.databases.connections import POOL_NAME, log_in_one_line, on_pool, server_lock
 from noregret.tune.study.study import without_password
 
 ANSWER_SECONDS = 30.0

@@ -25,6 +25,7 @@ from optuna.storages import RDBStorage
 from sqlalchemy.pool import QueuePool
 
 from noregret.files import sync_folder
+from noregret.tune.store.databases.connections import POOL_NAME, Interrupted, file_lock, log_in_one_line, on_pool
 from noregret.tune.store.databases.copies import (
     LOGS,
     Copy,
@@ -36,8 +37,6 @@ from noregret.tune.store.databases.copies import (
     make_copy,
     set_aside,
 )
-from noregret.tune.store.databases.locks import Interrupted, file_lock
-from noregret.tune.store.databases.tables import POOL_NAME, log_in_one_line, on_pool
 from noregret.tune.study.study import NotYet, StudyError
 
 BUSY_SECONDS = 60

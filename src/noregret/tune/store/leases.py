@@ -31,7 +31,7 @@ def holder(token: str) -> dict[str, Any]:
     return {**myself(), "token": token, "beat": monotonic()}
 
 
-class Silence:
+class LeaseMonitor:
     """How long nothing was heard of those who hold trials, by the watch of who listens.
 
     Clocks of others are never read: a heartbeat is something that changes. Between two looks no more than a third of

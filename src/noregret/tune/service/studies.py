@@ -8,17 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from threading import Event, Lock, Thread
 
-from noregret.tune.service.choosing.choosers import Chooser
-from noregret.tune.service.choosing.desk import Desk
-from noregret.tune.service.choosing.fitting import Fitting
-from noregret.tune.service.choosing.live import LiveStudy, Telling
+from noregret.tune.measuring import Outcome
+from noregret.tune.service.choosers import Chooser, Fitting
+from noregret.tune.service.live import BatchQueue, LiveStudy, Telling
 from noregret.tune.service.models import StudyForm
-from noregret.tune.service.served import SERVICE, Served, served
-from noregret.tune.service.storing import rows
-from noregret.tune.service.storing.rows import Answer, Told
-from noregret.tune.service.storing.storage import Found, Storage
-from noregret.tune.store.opened import BACKUP_SECONDS
-from noregret.tune.store.patience import TROUBLE, Unavailable
+from noregret.tune.service.served import SERVICE, ServiceStudy, service_study
+from noregret.tune.service.storage import Found, Storage
+from noregret.tune.store import rows
+from noregret.tune.store.faults import TROUBLE, Unavailable
+from noregret.tune.store.rows import Told
+from noregret.tune.store.store import BACKUP_SECONDS
 from noregret.tune.study.study import StudyError
 
 OPEN = 64
@@ -58,14 +57,14 @@ class Studies:
         self._open: OrderedDict[str, LiveStudy] = OrderedDict()
         self._askers, self._writer = ThreadPoolExecutor(ASKING), ThreadPoolExecutor(1)
         self._fitter, self._fitters = fitter, ThreadPoolExecutor(1)
-        self._telling: Telling = Desk(self._writer, self._told, Unavailable)
+        self._telling: Telling = BatchQueue(self._writer, self._told, Unavailable)
         self._end = Event()
         self._keeper = Thread(target=self._keep_house, daemon=True)
         self._keeper.start()
 
     def create(self, form: StudyForm) -> bool:
         """Make a study; False if it is there already, AnotherStudy if one of its name is there."""
-        study = served(form, self._storage.url)
+        study = service_study(form, self._storage.url)
         is_new = self._found(form.name) is None
         if is_new:
             self._storage.patiently(lambda: self._storage.create(study))
@@ -107,17 +106,17 @@ class Studies:
         found = self._found(name)
         if found is None or SERVICE not in found.identity:
             raise NoStudy(f"there is no study {name!r}: POST /studies makes one")
-        study = served(StudyForm.model_validate(found.identity[SERVICE]), self._storage.url)
+        study = service_study(StudyForm.model_validate(found.identity[SERVICE]), self._storage.url)
         fitting = Fitting(study, self._fitter, self._fitters)
         return LiveStudy(
             self._storage, found.id, study, self._lease, self._askers, self._telling, next(self._choosers), fitting
         )
 
-    def _told(self, answers: Sequence[Told]) -> list[Answer | None]:
+    def _told(self, answers: Sequence[Told]) -> list[Outcome | None]:
         """Write down answers, of any studies, in one transaction; those that stand."""
         return self._storage.patiently(lambda: self._written(answers))
 
-    def _written(self, answers: Sequence[Told]) -> list[Answer | None]:
+    def _written(self, answers: Sequence[Told]) -> list[Outcome | None]:
         # by trial, so that servers which are told the same at once do not wait for each other in a circle
         order = sorted(range(len(answers)), key=lambda place: answers[place][:2])
         with self._storage.transaction() as connection:
@@ -137,7 +136,7 @@ class Studies:
                 continue  # who asks is told
 
 
-def _difference(study: Served, found: Found | None) -> str:
+def _difference(study: ServiceStudy, found: Found | None) -> str:
     was = (found.identity if found else {}).get(SERVICE)
     if was is None:
         return "it was made by 'noregret tune'"

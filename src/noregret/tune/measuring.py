@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from time import monotonic
-from typing import IO, Any
+from typing import IO, Any, Self
 
-from noregret.tune.measuring.keeper import Keeper
 from noregret.tune.study.results import NoResult, search_in_time
 from noregret.tune.study.study import Constraint, Study, StudyError
 
@@ -30,6 +31,37 @@ FLOOD = 1 << 26
 
 ORDERS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
 """Matches the orders with which a terminal sets colours, titles and the like; numbers inside of them are no results."""
+
+
+PROGRAM = """
+import glob, os, signal, sys, time
+
+def kill(how, number):
+    try:
+        how(number, signal.SIGKILL)
+    except OSError:
+        pass
+
+def marked(path):
+    try:
+        with open(path, "rb") as file:
+            return sys.argv[1].encode() in file.read()
+    except OSError:
+        return False
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+groups = set()
+for line in sys.stdin:
+    if line[0] == ".":
+        sys.exit()
+    (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
+for group in groups:
+    kill(os.killpg, group)
+for _ in range(3):
+    for path in filter(marked, glob.glob("/proc/[0-9]*/environ")):
+        kill(os.kill, int(path.split("/")[2]))
+    time.sleep(0.1)
+"""
 
 
 class Stopped(Exception):
@@ -51,16 +83,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a trial: a value, or the reason why there is none."""
+    """Outcome of a trial: a value, or the reason for its absence. Equal outcomes say the same about the setting."""
 
     value: float | None
-    failure: str
-    seconds: float
-    """How long the command ran, the last time if it was run again."""
-    stderr: str = ""
+    failure: str = ""
+    seconds: float = field(default=0.0, compare=False)
+    """Duration of the command, of its last run if there were several."""
+    stderr: str = field(default="", compare=False)
     """The end of the standard error of a failed run."""
     constraints: Mapping[str, float] = field(default_factory=dict)
     """Further numbers of the same run, by the name of the constraint on each."""
+    noise: float | None = None
+    """Standard deviation of the value, None if unknown."""
 
 
 def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
@@ -205,3 +239,59 @@ class Tail:
         """What was kept; a process that left the group can hold the output open, and is not waited for."""
         self._thread.join(timeout=1.0)
         return ORDERS.sub("", self._kept.decode(errors="replace"))
+
+
+class Keeper:
+    """Knows the commands that must not outlive this process."""
+
+    def __init__(self) -> None:
+        self._mark = f"NOREGRET_MARK={secrets.token_hex(16)}"
+        self._lock, self._groups = Lock(), set[int]()
+        self._process = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-I", "-S", "-c", PROGRAM, self._mark]
+        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **quiet)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *exception: object) -> None:
+        """Let the keeper go; after an exception, it ends what may be left first."""
+        assert self._process.stdin
+        if kind is None:
+            self._say(".\n")
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait()
+
+    def environment(self) -> dict[str, str]:
+        """The environment that commands must be started with."""
+        name, _, value = self._mark.partition("=")
+        return {**os.environ, name: value}
+
+    def add(self, group: int) -> None:
+        """A process group has started."""
+        self._groups.add(group)
+        self._say(f"+{group}\n")
+
+    def remove(self, group: int) -> None:
+        """A process group is over."""
+        self._groups.discard(group)
+        self._say(f"-{group}\n")
+
+    def _say(self, line: str) -> None:
+        with self._lock:
+            try:
+                self._write(line)
+            except BrokenPipeError:  # somebody has killed the keeper
+                self._process.wait()
+                self._process = self._started()
+                with suppress(BrokenPipeError):
+                    self._write("".join(f"+{group}\n" for group in list(self._groups)) + line)
+
+    def _write(self, text: str) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(text.encode())
+        self._process.stdin.flush()

@@ -11,16 +11,21 @@ import logging
 import signal
 import weakref
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from itertools import count
 from multiprocessing import Pipe, Process
 from multiprocessing.connection import Connection
 from threading import Lock
+from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 from noregret.belief.numerics.threads import one_thread
-from noregret.integrations.replay import Answer, Fits, Remembering, Replay
+from noregret.integrations.replay import Fits, Remembering, Replay
 from noregret.optimizer.optimizer import Optimizer
+from noregret.optimizer.trials import Answer
+from noregret.tune.learning.suggest import replay_of
+from noregret.tune.service.served import ServiceStudy
 from noregret.tune.study.study import Params
 
 LOG = logging.getLogger("uvicorn.error")
@@ -31,6 +36,14 @@ Measured = tuple[Params, Params | None]
 NO_FITS: Fits = {}
 NUMBERS = count()
 """What studies are called in choosers."""
+
+
+WAIT_SECONDS = 0.2
+"""How long the first ask that needs a fit waits for it. A client that is alone is then asked questions that know of its
+last answer, unless the fit takes longer."""
+BEHIND, BEHIND_PART = 32, 0.25
+"""How many answers, or what part of those known, a suggestion may not know of. An ask that would miss more waits for
+the fit: clients that answer faster than fits are made would otherwise leave the model behind for good."""
 
 
 class ChooserLost(Exception):
@@ -98,7 +111,7 @@ class Chooser:
         self._process.join()
 
 
-class Guide:
+class ModelClient:
     """Leads an optimizer to where the history of one study has led, in a chooser if there is one.
 
     Parameters
@@ -162,7 +175,7 @@ def _shared(first: Sequence[Answer], second: Sequence[Answer]) -> int:
     return next((i for i, (one, other) in pairs if one is not other and one != other), min(len(first), len(second)))
 
 
-class _Led(NamedTuple):
+class _Session(NamedTuple):
     """A study of a chooser, and the answers of its history."""
 
     replay: Replay
@@ -173,7 +186,7 @@ def _work(line: Connection, servers: Connection) -> None:
     """Answer requests until there is no server any more."""
     servers.close()  # the other end of the line: once the server's is closed too, nothing more can come
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
-    studies: dict[int, _Led] = {}
+    studies: dict[int, _Session] = {}
     with suppress(EOFError, OSError), one_thread():
         while True:
             request: Request = line.recv()
@@ -182,15 +195,15 @@ def _work(line: Connection, servers: Connection) -> None:
             _send(line, _replied(studies, request))
 
 
-def _replied(studies: dict[int, _Led], request: Request) -> Reply:
+def _replied(studies: dict[int, _Session], request: Request) -> Reply:
     try:
-        led = studies.get(request.study)
-        if request.replay is not None or led is None:
+        session = studies.get(request.study)
+        if request.replay is not None or session is None:
             assert request.replay is not None
-            led = studies[request.study] = _Led(request.replay, [])
-        led.answers[request.start :] = request.answers
-        led.replay.remember(request.fits)
-        return Reply(request.then(led.replay(led.answers, settled=request.settled)))
+            session = studies[request.study] = _Session(request.replay, [])
+        session.answers[request.start :] = request.answers
+        session.replay.remember(request.fits)
+        return Reply(request.then(session.replay(session.answers, settled=request.settled)))
     except Exception as error:  # who asked must know, whatever it is
         return Reply(error=error)
 
@@ -220,3 +233,80 @@ def chosen(pending: Sequence[Measured], contexts: Sequence[Params | None], optim
     for params, context in pending:
         optimizer.expect(params, context)
     return [optimizer.ask(context=context).params for context in contexts]
+
+
+class Job(NamedTuple):
+    """A fit that is under way."""
+
+    told: int
+    """Number of answers that suggestions knew of when it began."""
+    fresh: list[int]
+    """Trials with further answers, which it takes in."""
+    made_from: int
+    """Number of answers that the fit is made from."""
+    deadline: float
+    """Until when asks wait for it."""
+    fits: Future[Fits]
+
+
+class Ready(NamedTuple):
+    """What a suggestion can know of now, without a fit that it would have to wait for."""
+
+    fresh: list[int]
+    """Trials with answers that no earlier suggestion knew of."""
+    fits: Fits
+    """The fits that are needed and that the chooser does not have."""
+
+
+class Fitting:
+    """The fits of one study.
+
+    Parameters
+    ----------
+    study : ServiceStudy
+    fitter : Chooser, optional
+        The process that makes fits. Without one, or if what is best may change, they are made where questions are
+        chosen, and asks wait for them.
+    pool : Executor
+        Its threads wait for the fitter.
+    """
+
+    def __init__(self, study: ServiceStudy, fitter: Chooser | None, pool: Executor) -> None:
+        self._study, self._fitter, self._pool = study, fitter if study.drift is None else None, pool
+        self._replay = replay_of(study)
+        self._made_from = 0
+        self._job: Job | None = None
+
+    def ready(self, told: Sequence[Answer], fresh: list[int], new: Sequence[Answer]) -> Ready:
+        """Which answers a suggestion can know of now.
+
+        Parameters
+        ----------
+        told : sequence of Answer
+            The answers that earlier suggestions knew of. All of them are known.
+        fresh : list of int
+            The trials with further answers.
+        new : sequence of Answer
+            These answers.
+        """
+        if self._fitter is None:
+            return Ready(fresh, NO_FITS)
+        answers = [*told, *new]
+        made_from = self._replay.fitted_from(answers)
+        if made_from in (0, self._made_from):
+            return Ready(fresh, NO_FITS)
+        if self._job is None or self._job.told != len(told):
+            fits = self._pool.submit(ModelClient(replay_of(self._study), self._fitter), answers, made_fits)
+            self._job = Job(len(told), fresh, made_from, monotonic() + WAIT_SECONDS, fits)
+        job = self._job
+        has_last_fit = self._replay.fitted_from(told) == self._made_from > 0
+        may_go_ahead = has_last_fit and len(fresh) <= max(BEHIND, BEHIND_PART * len(told))
+        try:
+            fits_made = job.fits.result(max(job.deadline - monotonic(), 0.0) if may_go_ahead else None)
+        except TimeoutError:
+            return Ready([], NO_FITS)
+        except BaseException:
+            self._job = None
+            raise
+        self._job, self._made_from = None, job.made_from
+        return Ready(job.fresh, fits_made)

@@ -1,4 +1,4 @@
-"""Parameters as JSON: how a study remembers what it was about, and how people read it."""
+"""Parameters as plain JSON or TOML, and back: in study files, in stored studies, over HTTP, and in messages."""
 
 from __future__ import annotations
 
@@ -12,23 +12,36 @@ from noregret.optimizer.spaces.parameters import Choice, Float, Int
 Form = dict[str, Any]
 
 
-def form(parameter: Float | Int | Choice) -> Form:
-    """A parameter as JSON; step and condition only if it has them.
+def form(its: Float | Int | Choice) -> Form:
+    """Parameter as JSON; step and condition only if it has them.
 
     >>> form(Int(2, 64, step=2, when={"mode": "fast"}))
     {'type': 'int', 'low': 2, 'high': 64, 'log': False, 'step': 2, 'when': {'mode': ['fast']}}
     """
-    if isinstance(parameter, Choice):
-        found: Form = {"type": "choice", "choices": list(parameter.options)}
+    if isinstance(its, Choice):
+        found: Form = {"type": "choice", "choices": list(its.options)}
     else:
-        kind = "float" if isinstance(parameter, Float) else "int"
-        found = {"type": kind, "low": parameter.low, "high": parameter.high, "log": parameter.log}
-        found |= {} if parameter.step is None else {"step": parameter.step}
-    return {**found, "when": dict(parameter.when)} if parameter.when else found
+        found = {"type": "float" if isinstance(its, Float) else "int", "low": its.low, "high": its.high, "log": its.log}
+        found |= {} if its.step is None else {"step": its.step}
+    return {**found, "when": dict(its.when)} if its.when else found
+
+
+def parameter(described: Mapping[str, Any]) -> Float | Int | Choice:
+    """Parameter that a form describes; step, log and condition may be absent. ValueError if there is no such one.
+
+    >>> parameter({"type": "int", "low": 2, "high": 64, "step": 2})
+    Int(low=2, high=64, log=False, step=2)
+    """
+    when = described.get("when")
+    if described["type"] == "choice":
+        return Choice(described["choices"], when=when)
+    kind = Float if described["type"] == "float" else Int
+    log, step = described.get("log", False), described.get("step")
+    return kind(described["low"], described["high"], log=log, step=step, when=when)
 
 
 def read_form(stored: Any) -> Any:
-    """What was stored about a parameter, in the form of now; earlier versions stored what Python shows of it.
+    """Stored description of a parameter in the current form; earlier versions stored its repr.
 
     >>> read_form("Choice(options=('a', 2, False))")
     {'type': 'choice', 'choices': ['a', 2, False]}
@@ -44,7 +57,7 @@ def read_form(stored: Any) -> Any:
 
 
 def in_words(described: Any) -> str:
-    """What is stored about a part of a study, for people.
+    """Stored description of a part of a study, for people.
 
     >>> in_words(form(Float(0.5, 2, log=True))), in_words(form(Choice(["a", True])))
     ('float from 0.5 to 2, log', "choice of 'a', true")

@@ -1,9 +1,4 @@
-"""A study at work: asks, answers and conclusions, for all threads of one server and beside other servers.
-
-What is asked for is chosen from what was read, and written only if nobody has made another trial since; otherwise it
-is chosen anew. So it does not matter how many servers work on a study: every trial is made after the one before it,
-and knows of it.
-"""
+"""A desk: requests are laid down one by one, and all that lie there are worked on together."""
 
 from __future__ import annotations
 
@@ -17,7 +12,7 @@ from functools import partial
 from itertools import count
 from secrets import token_hex
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from noregret.optimizer.certifying.certificate import LEVEL
 from noregret.optimizer.comparing.gain import Gain
@@ -25,21 +20,85 @@ from noregret.optimizer.constraining.constraint import checked_constraints
 from noregret.optimizer.estimate import Estimate
 from noregret.optimizer.optimizer import Optimizer
 from noregret.tune.learning.findings import Findings
-from noregret.tune.service.choosing.choosers import Chooser, Guide, chosen, itself
-from noregret.tune.service.choosing.desk import Desk
-from noregret.tune.service.choosing.fitting import Fitting
-from noregret.tune.service.served import Served, replay_of
-from noregret.tune.service.storing import rows
-from noregret.tune.service.storing.ledger import Entry, Ledger
-from noregret.tune.service.storing.rows import Answer, Made, Proposal, Told
-from noregret.tune.service.storing.storage import Storage
-from noregret.tune.store.holder import Silence
-from noregret.tune.store.patience import Unavailable
+from noregret.tune.learning.suggest import replay_of
+from noregret.tune.measuring import Outcome
+from noregret.tune.service.choosers import Chooser, Fitting, ModelClient, chosen, itself
+from noregret.tune.service.served import ServiceStudy
+from noregret.tune.service.storage import Ledger, Storage
+from noregret.tune.store import rows
+from noregret.tune.store.faults import Unavailable
+from noregret.tune.store.leases import LeaseMonitor
+from noregret.tune.store.records import Suggestion
+from noregret.tune.store.rows import Entry, Made, Told
 from noregret.tune.study.study import Params
+
+Asked = TypeVar("Asked")
+Answered = TypeVar("Answered")
+
 
 ATTEMPTS = 50
 """How often trials are chosen again because another server was faster. With three servers that are equally fast, one
 in 10^9 requests is not granted by then."""
+
+
+class BatchQueue(Generic[Asked, Answered]):
+    """Requests of one kind. What comes while some are worked on waits, and is the next lot, however much it is.
+
+    Parameters
+    ----------
+    pool : Executor
+        Whose threads do the work: one lot at a time, and between two lots whatever else the pool has to do.
+    work : callable
+        Gives an answer to each of some requests. If it raises an exception, the requests are worked on one by one, and
+        each gets its own answer or exception.
+    for_all : exception type
+        An exception of this type concerns all requests alike, and trying them one by one would only take longer.
+    """
+
+    def __init__(
+        self,
+        pool: Executor,
+        work: Callable[[Sequence[Asked]], Sequence[Answered]],
+        for_all: type[BaseException] | tuple[type[BaseException], ...] = (),
+    ) -> None:
+        self._pool, self._work, self._lock = pool, work, Lock()
+        self._for_all = for_all
+        self._waiting: list[tuple[Asked, Future[Answered]]] = []
+        self._is_busy = False
+
+    def submit(self, request: Asked) -> Future[Answered]:
+        """Lay a request down; where its answer will be."""
+        answer: Future[Answered] = Future()
+        with self._lock:
+            self._waiting.append((request, answer))
+            is_first, self._is_busy = not self._is_busy, True
+        if is_first:
+            self._pool.submit(self._serve)
+        return answer
+
+    def _serve(self) -> None:
+        """Work on one lot, and come back for the next one if there is any."""
+        with self._lock:
+            lot, self._waiting = self._waiting, []
+        self._answer([(asked, answer) for asked, answer in lot if answer.set_running_or_notify_cancel()])
+        with self._lock:
+            self._is_busy = is_more = bool(self._waiting)
+        if is_more:
+            self._pool.submit(self._serve)
+
+    def _answer(self, lot: Sequence[tuple[Asked, Future[Answered]]]) -> None:
+        try:
+            found = self._work([asked for asked, _ in lot]) if lot else []
+        except BaseException as error:  # who asked must know, whatever it is
+            if len(lot) > 1 and not isinstance(error, self._for_all):
+                for one in lot:
+                    self._answer([one])
+                return
+            for _, answer in lot:
+                answer.set_exception(error)
+        else:
+            for (_, answer), its in zip(lot, found, strict=True):
+                answer.set_result(its)
 
 
 class Known(NamedTuple):
@@ -56,7 +115,7 @@ class Overtaken(Exception):
 
 
 @dataclass(frozen=True)
-class Wish:
+class AskRequest:
     """What somebody asks for: so many trials, for the client of this name if it has one, in this context."""
 
     count: int
@@ -64,24 +123,24 @@ class Wish:
     context: Params | None = None
 
 
-Granted = list[tuple[int, Params]]
+Assignment = list[tuple[int, Params]]
 """What they get: ids and params."""
-Telling = Desk[Told, Answer | None]
+Telling = BatchQueue[Told, Outcome | None]
 """Where answers are laid down."""
 
 
 @dataclass
 class Plan:
-    """How a wish is to be granted: trials that are there, and new ones."""
+    """How a request is to be granted: trials that are there, and new ones."""
 
-    wish: Wish
+    request: AskRequest
     running: list[Entry]
-    proposals: list[Proposal] = field(default_factory=list)
+    suggestions: list[Suggestion] = field(default_factory=list)
 
     @property
     def missing(self) -> int:
         """How many trials are still to be found."""
-        return self.wish.count - len(self.running) - len(self.proposals)
+        return self.request.count - len(self.running) - len(self.suggestions)
 
 
 class LiveStudy:
@@ -92,12 +151,12 @@ class LiveStudy:
     storage : Storage
     number : int
         Its id in the tables.
-    study : Served
+    study : ServiceStudy
     lease : float
         The seconds after which a trial that nobody was heard of goes to another client.
     pool : Executor
         Whose threads see to it that what to measure is chosen.
-    telling : Desk
+    telling : BatchQueue
         Where answers are laid down.
     chooser : Chooser, optional
         Where it is chosen, if not here.
@@ -109,7 +168,7 @@ class LiveStudy:
         self,
         storage: Storage,
         number: int,
-        study: Served,
+        study: ServiceStudy,
         lease: float,
         pool: Executor,
         telling: Telling,
@@ -119,24 +178,28 @@ class LiveStudy:
         self.study = study
         bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
         self.constraints = checked_constraints(bounds)
-        self._storage, self._ledger, self._led = storage, Ledger(number, study), Guide(replay_of(study), chooser)
-        self._silence, self._lock, self._fitting = Silence(lease), Lock(), fitting
+        self._storage, self._ledger, self._model = (
+            storage,
+            Ledger(number, study),
+            ModelClient(replay_of(study), chooser),
+        )
+        self._leases, self._lock, self._fitting = LeaseMonitor(lease), Lock(), fitting
         self._latest: Known | None = None
-        self._asking, self._telling = Desk(pool, self._granted, Unavailable), telling
+        self._asking, self._telling = BatchQueue(pool, self._granted, Unavailable), telling
 
-    def ask(self, wish: Wish) -> Future[Granted]:
+    def ask(self, request: AskRequest) -> Future[Assignment]:
         """Trials to measure, as ids and params: first those that the client has, then lost ones, then new ones.
 
         Wishes that wait for the same study are granted together: what was learned meanwhile is taken in once. Wishes of
         one client in one context get the same trials. Overtaken if other servers were faster `ATTEMPTS` times.
         """
-        return self._asking.lay(wish)
+        return self._asking.submit(request)
 
-    def tell(self, number: int, answer: Answer) -> Future[Answer | None]:
+    def tell(self, number: int, outcome: Outcome) -> Future[Outcome | None]:
         """Keep what became of a trial; the answer that stands, the first one; None if there is no such trial."""
         entry = self._ledger.entries.get(number)
         made = None if entry is None else Made(entry.id, entry.record.started)
-        return self._telling.lay(Told(self._ledger.study, number, made, answer))
+        return self._telling.submit(Told(self._ledger.study, number, made, outcome))
 
     def entries(self) -> list[Entry]:
         """All trials, by number."""
@@ -190,7 +253,7 @@ class LiveStudy:
                 or self._latest.answers != len(answers)
                 or len(self._latest.entries) != len(entries)
             ):
-                optimizer = self._led(answers, itself, settled=len(told))
+                optimizer = self._model(answers, itself, settled=len(told))
                 has_value = any(value is not None for _, value, *_ in answers)
                 self._latest = Known(entries, len(answers), has_value, optimizer)
             return self._latest
@@ -199,45 +262,45 @@ class LiveStudy:
         with self._storage.snapshot() as connection:
             self._ledger.read_on(connection)
 
-    def _granted(self, wishes: Sequence[Wish]) -> list[Granted]:
-        keys = [_key(wish, place) for place, wish in enumerate(wishes)]
-        largest: dict[object, Wish] = {}
-        for key, wish in zip(keys, wishes, strict=True):
-            largest[key] = max(largest.get(key, wish), wish, key=lambda its: its.count)
+    def _granted(self, requests: Sequence[AskRequest]) -> list[Assignment]:
+        keys = [_key(request, place) for place, request in enumerate(requests)]
+        largest: dict[object, AskRequest] = {}
+        for key, request in zip(keys, requests, strict=True):
+            largest[key] = max(largest.get(key, request), request, key=lambda its: its.count)
         with self._lock:
             found = self._storage.patiently(lambda: self._grant(list(largest.values())))
         granted = dict(zip(largest, found, strict=True))
-        return [granted[key][: wish.count] for key, wish in zip(keys, wishes, strict=True)]
+        return [granted[key][: request.count] for key, request in zip(keys, requests, strict=True)]
 
-    def _grant(self, wishes: Sequence[Wish]) -> list[Granted]:
-        """Grant wishes of which no two are of one client in one context."""
+    def _grant(self, requests: Sequence[AskRequest]) -> list[Assignment]:
+        """Grant requests of which no two are of one client in one context."""
         for _ in range(ATTEMPTS):
             self._read_on()
-            plans = [Plan(wish, self._own(wish)) for wish in wishes]
+            plans = [Plan(request, self._own(request)) for request in requests]
             self._share_out_lost(plans)
             self._propose(plans)
             with suppress(Overtaken):
                 return self._write(plans)
         raise Overtaken("other servers keep changing this study: ask again")
 
-    def _own(self, wish: Wish) -> list[Entry]:
+    def _own(self, request: AskRequest) -> list[Entry]:
         """The trials that a client has and has not answered, the first ones, as many as it asks for."""
-        if wish.client is None:
+        if request.client is None:
             return []
         is_own: Callable[[Entry], bool] = lambda entry: (  # noqa: E731
-            entry.holder.get("client") == wish.client and entry.context == wish.context
+            entry.holder.get("client") == request.client and entry.record.context == request.context
         )
-        return list(filter(is_own, self._ledger.outstanding()))[: wish.count]
+        return list(filter(is_own, self._ledger.outstanding()))[: request.count]
 
     def _abandoned(self) -> list[int]:
-        return self._silence.abandoned({number: entry.holder for number, entry in self._ledger.running.items()})
+        return self._leases.abandoned({number: entry.holder for number, entry in self._ledger.running.items()})
 
     def _share_out_lost(self, plans: Sequence[Plan]) -> None:
         """Give the trials of which nothing was heard to those who want more."""
         taken = {entry.record.number for plan in plans for entry in plan.running}
         for number in sorted(set(self._abandoned()) - taken):
             entry = self._ledger.running[number]
-            plan = next((its for its in plans if its.missing > 0 and its.wish.context == entry.context), None)
+            plan = next((its for its in plans if its.missing > 0 and its.request.context == entry.record.context), None)
             if plan:
                 plan.running.append(entry)
 
@@ -247,43 +310,38 @@ class LiveStudy:
             return
         told, fresh = self._ledger.told, sorted(self._ledger.fresh)
         fresh, fits = self._fitting.ready(told, fresh, self._ledger.answers(fresh))
-        pending = [(entry.record.params, entry.context) for entry in self._ledger.unknown(fresh)]
-        contexts = [plan.wish.context for plan in plans for _ in range(plan.missing)]
-        found = iter(self._led(told + self._ledger.answers(fresh), partial(chosen, pending, contexts), fits=fits))
+        pending = [(entry.record.params, entry.record.context) for entry in self._ledger.unknown(fresh)]
+        contexts = [plan.request.context for plan in plans for _ in range(plan.missing)]
+        found = iter(self._model(told + self._ledger.answers(fresh), partial(chosen, pending, contexts), fits=fits))
         for plan in plans:
             while plan.missing > 0:
-                plan.proposals.append(Proposal(next(found), fresh, _holder(plan.wish), plan.wish.context))
+                plan.suggestions.append(Suggestion(next(found), fresh, plan.request.context))
                 fresh = []
 
-    def _write(self, plans: Sequence[Plan]) -> list[Granted]:
+    def _write(self, plans: Sequence[Plan]) -> list[Assignment]:
         """Write down who has what now, all or nothing; Overtaken if what it was chosen from has changed."""
         study, numbers = self._ledger.study, count(self._ledger.newest + 1)
-        granted: list[Granted] = []
+        granted: list[Assignment] = []
         with self._storage.transaction() as connection:
             if rows.newest(connection, study) != self._ledger.newest:
                 raise Overtaken
             for plan in plans:
                 for entry in plan.running:
-                    if not rows.hand_over(connection, entry.id, entry.holder, _holder(plan.wish)):
+                    if not rows.hand_over(connection, entry.id, entry.holder, _holder(plan.request)):
                         raise Overtaken
-                new = [(next(numbers), proposal) for proposal in plan.proposals]
-                for number, proposal in new:
-                    rows.add(connection, study, number, proposal, self._ledger.distributions)
+                new = [(next(numbers), suggestion) for suggestion in plan.suggestions]
+                for number, suggestion in new:
+                    rows.add(connection, study, number, suggestion, _holder(plan.request), self._ledger.distributions)
                 old = [(entry.record.number, entry.record.params) for entry in plan.running]
-                granted.append(old + [(number, proposal.params) for number, proposal in new])
+                granted.append(old + [(number, suggestion.params) for number, suggestion in new])
         return granted
 
 
-def _key(wish: Wish, place: int) -> object:
-    """The same for wishes that get the same trials; wishes without a client differ by their place."""
-    return place if wish.client is None else (wish.client, json.dumps(wish.context, sort_keys=True))
+def _key(request: AskRequest, place: int) -> object:
+    """The same for requests that get the same trials; requests without a client differ by their place."""
+    return place if request.client is None else (request.client, json.dumps(request.context, sort_keys=True))
 
 
-def _holder(wish: Wish) -> dict[str, Any]:
+def _holder(request: AskRequest) -> dict[str, Any]:
     """Who has a trial, with a word that is another one at every sign of life."""
-    return {"client": wish.client, "token": token_hex(8)}
-
-
-def finite(number: float) -> float | None:
-    """A number as JSON has it, which knows no infinity."""
-    return number if math.isfinite(number) else None
+    return {"client": request.client, "token": token_hex(8)}

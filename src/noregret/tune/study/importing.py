@@ -1,4 +1,4 @@
-"""Measurements that were made elsewhere, from a CSV file."""
+"""Observations that were made elsewhere, from a CSV file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def constraint_column(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Past:
+class ImportedRow:
     """A measurement that was made elsewhere."""
 
     params: Params
@@ -48,11 +48,11 @@ class Past:
 class Table:
     """What was read from a file: the measurements, and why each of the other rows is kept out."""
 
-    rows: list[Past]
+    rows: list[ImportedRow]
     kept_out: list[str]
 
 
-def read_past(study: Study, path: Path, ignore: bool = False) -> Table:
+def read_rows(study: Study, path: Path, ignore: bool = False) -> Table:
     """Read measurements from a CSV file with a header: a column for each parameter, ``value``, ``noise`` if known.
 
     Raises
@@ -114,12 +114,12 @@ def _is_needed(study: Study, name: str) -> bool:
     return name not in study.defaults and not conditional
 
 
-def _row(study: Study, cells: Mapping[str, str]) -> Past:
+def _row(study: Study, cells: Mapping[str, str]) -> ImportedRow:
     if cells.get("state", "done") != "done":
         raise ValueError(f"its trial is {cells['state']}, not done")
     given = {name: cells.get(parameter_column(name), "") for name in study.names}
     params = {name: _value(study, name, cell) for name, cell in given.items() if cell}
-    return Past(
+    return ImportedRow(
         _checked(study, params),
         _number("value", cells["value"]),
         checked_noise(_number("noise", cells["noise"])) if cells.get("noise") else None,

@@ -1,10 +1,10 @@
-"""The database that a server's studies are in: opened once, written to in transactions."""
+"""Studies of a server in a database: opened once, read as far as they are new, written to in transactions."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event, Lock
@@ -14,12 +14,16 @@ import optuna
 import sqlalchemy
 from optuna.storages import get_storage
 
+from noregret.optimizer.trials import Answer
+from noregret.tune.service.served import ServiceStudy
+from noregret.tune.store import rows
 from noregret.tune.store.checksums import broken_seals
 from noregret.tune.store.databases.database import database_at
 from noregret.tune.store.databases.sqlite import SQLite
-from noregret.tune.store.faults import explained, unreadable
+from noregret.tune.store.faults import OPENING_SECONDS, PATIENCE_SECONDS, TROUBLE, explained, patiently, unreadable
 from noregret.tune.store.identity import FORM, FORMAT, SELF, study_id
-from noregret.tune.store.patience import OPENING_SECONDS, PATIENCE_SECONDS, TROUBLE, patiently
+from noregret.tune.store.records import distributions
+from noregret.tune.store.rows import Entry
 from noregret.tune.study.study import Study, StudyError
 
 LOG = logging.getLogger("uvicorn.error")
@@ -120,3 +124,70 @@ class Storage:
     def patiently(self, call: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
         """Try again where trouble may pass."""
         return patiently(call, self.where, self.stop, seconds)
+
+
+class Ledger:
+    """All trials of a study, as of the last reading. Trials that are answered never change, and are read once."""
+
+    def __init__(self, number: int, study: ServiceStudy) -> None:
+        self.study = number
+        self.distributions = distributions(study.space)
+        self._constraints = list(study.constraints)
+        self.entries: dict[int, Entry] = {}
+        self.running: dict[int, Entry] = {}
+        self.fresh: set[int] = set()
+        """The trials with answers that no suggestion knew of."""
+        self.told: list[Answer] = []
+        """The answers that suggestions knew of, in the order in which they came to know."""
+        self._order: set[int] = set()
+        self._last = 0
+
+    def read_on(self, connection: Any) -> None:
+        """Read what is new, on a connection of `Storage.snapshot`."""
+        new = rows.read_since(connection, self.study, self._last, self.distributions)
+        running = [entry.id for entry in self.running.values()]
+        for entry in (*rows.read(connection, running, self.distributions), *new):
+            self._enter(entry)
+        for entry in new:
+            self._order_answers(entry.record.told)
+            self._last = entry.id
+
+    def answers(self, numbers: Iterable[int]) -> list[Answer]:
+        """The answers of these trials."""
+        return [self._told(number) for number in numbers]
+
+    def unknown(self, known: Iterable[int]) -> list[Entry]:
+        """The trials whose answers a suggestion does not know of if it knows of these fresh ones, by number."""
+        missing = self.running.keys() | self.fresh.difference(known)
+        return [self.entries[number] for number in sorted(missing)]
+
+    @property
+    def newest(self) -> int:
+        """The number of the last trial, -1 if there is none."""
+        return len(self.entries) - 1
+
+    def outstanding(self) -> list[Entry]:
+        """The trials without an answer, by number."""
+        return sorted(self.running.values(), key=lambda entry: entry.record.number)
+
+    def _enter(self, entry: Entry) -> None:
+        number = entry.record.number
+        self.entries[number] = entry
+        if not entry.record.finished:
+            self.running[number] = entry
+        else:
+            self.running.pop(number, None)
+            self.fresh.add(number)
+
+    def _order_answers(self, numbers: Any) -> None:
+        for number in numbers:
+            if number not in self._order:
+                self._order.add(number)
+                self.fresh.discard(number)
+                self.told.append(self._told(number))
+
+    def _told(self, number: int) -> Answer:
+        record = self.entries[number].record
+        assert record.finished
+        constraints = {name: record.constraints.get(name) for name in self._constraints}
+        return Answer(record.params, record.value, record.noise, constraints, record.context)
