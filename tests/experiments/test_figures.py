@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from noregret.cli import main
-from noregret.experiments.command import chosen, missing
-from noregret.experiments.drawing.styles import style
+from noregret.experiments.figure import Scale, Setting
 from noregret.experiments.figures import FIGURES, PAPERS
-from noregret.experiments.judging.figure import Scale, Setting
-from noregret.experiments.progress import Lines
-from noregret.experiments.reproduce import Order, reproduce
-from noregret.experiments.running.parallel import Engine
+from noregret.experiments.plot import style
+from noregret.experiments.reproduce import Lines, Order, reproduce
+from noregret.experiments.reproduce_command import chosen, missing
+from noregret.experiments.trials import Engine
 
 ISSUE = (
     "kernelized/fig1 kernelized/fig2 kernelized/fig3 kernelized/fig4 heavy-tails/fig1a heavy-tails/fig1b "

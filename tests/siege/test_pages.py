@@ -9,7 +9,7 @@ from tests.tune import test_pages
 from tests.tune.test_pages import PROBE, ask, probed
 
 from noregret.optimizer.spaces.parameters import Float
-from noregret.tune.measuring.measure import Outcome
+from noregret.tune.measuring import Outcome
 from noregret.tune.page import watch
 from noregret.tune.page.watch import CONNECTIONS, server
 from noregret.tune.store.records import Suggestion, arrived

@@ -25,7 +25,7 @@ study = test_server.study
     [
         lambda store, number: store.records()[0].number,
         lambda store, number: store.claim(suggest).trial.number,
-        lambda store, number: store.beat([number]),
+        lambda store, number: store.heartbeat([number]),
         lambda store, number: store.give_back(number),
         lambda store, number: Store(store.study).close(),
     ],
@@ -122,7 +122,7 @@ def test_threads_of_one_store_do_not_wait_for_each_other(anywhere):
             try:
                 while time.monotonic() < until:
                     number = store.claim(suggest).trial.number
-                    store.beat([number])
+                    store.heartbeat([number])
                     store.records()
                     store.tell(number, done(1.0))
             except Exception as error:

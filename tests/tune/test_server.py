@@ -12,7 +12,6 @@ import pytest
 from noregret.optimizer.spaces.parameters import Float
 from noregret.tune.measuring import Keeper, Outcome
 from noregret.tune.store import leases
-from noregret.tune.store.databases import postgresql as server
 from noregret.tune.store.leases import LeaseMonitor
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
@@ -86,39 +85,6 @@ def test_a_lock_that_is_lost_in_the_middle_of_writing_is_claimed_again(study, po
 def test_an_answer_that_two_suggestions_took_for_new_counts_once():
     records = [Record(0, {}, "done"), Record(1, {}, "done", told=(0,)), Record(2, {}, "running", told=(0,))]
     assert arrived(records) == ([0], (1,))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda store, number: store.records()[0].number,
-        lambda store, number: store.claim(suggest).trial.number,
-        lambda store, number: store.heartbeat([number]),
-        lambda store, number: store.give_back(number),
-        lambda store, number: Store(store.study).close(),
-    ],
-)
-def test_every_call_waits_for_a_server_that_restarts(study, postgresql, call):
-    with Store(study) as store:
-        number = store.claim(suggest).trial.number
-        postgresql.stop()
-        answers = []
-
-        def attempt():
-            try:
-                answers.append(call(store, number))
-            except Exception as error:
-                answers.append(error)
-
-        caller = Thread(target=attempt)
-        caller.start()
-        time.sleep(0.5)
-        assert answers == []
-        postgresql.start()
-        caller.join(30)
-        assert answers
-        assert not isinstance(answers[0], Exception), answers
 
 
 def test_connections_notice_when_nobody_answers(study):
