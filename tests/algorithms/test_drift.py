@@ -73,6 +73,10 @@ def test_restarts_begin_a_posterior_anew(count):
     assert belief.remembered == last
 
 
+def test_weights_keep_the_rewards_that_count_more_than_1e_8():
+    assert [Discount(0.5).kept(rounds) for rounds in (3, 27, 10**6)] == [3, 27, 27]  # 0.5**26 > 1e-8 > 0.5**27
+
+
 def test_weights_against_a_direct_solve():
     pulled, ages = ARMS[PULLS[:30]], np.arange(30)[::-1]
     matrix, columns = KERNEL(pulled, pulled), KERNEL(pulled, ARMS)

@@ -16,7 +16,6 @@ from noregret import (
     Constant,
     Estimator,
     ExactGP,
-    ExpectedImprovement,
     LeastSquares,
     Linear,
     MedianOfMeans,
@@ -27,7 +26,6 @@ from noregret import (
     Sequential,
     SparseGP,
     SquaredExponential,
-    Thompson,
     TruncatedDirections,
     TruncatedRewards,
 )
@@ -329,11 +327,16 @@ class Winsorised(Estimator):
         return float(np.clip(reward, -self.level, self.level)), 1.0
 
 
+ANY = [*ROBUST[:4], ClippedResiduals(Constant(1.0), 0.3), Winsorised(2.0)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", [UCB(Constant(1.0)), Thompson(Constant(0.5)), ExpectedImprovement()])
-@pytest.mark.parametrize("estimator", [*ROBUST[:4], ClippedResiduals(Constant(1.0), 0.3), Winsorised(2.0)])
-@pytest.mark.parametrize("features", [QFF, Nystrom(SE, 5.0)])
-def test_every_estimator_works_with_every_rule_and_feature(features, estimator, rule):
+@pytest.mark.parametrize("estimator", ANY)
+def test_every_estimator_finds_a_good_arm_despite_spikes(estimator):
+    check_despite_spikes(QFF, estimator, UCB(Constant(1.0)))
+
+
+def check_despite_spikes(features, estimator, rule):
     """Spikes of +-1e6 in 5 % of the rewards; the best arms found are on average in the best third of -1 to 1."""
     f, found = np.sin(6 * GRID[:, 0]), []
     for seed in range(4):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from noregret import Choice, Float, Optimizer
-from noregret.optimizer.comparing.baseline import SHARE
+from noregret.optimizer.comparing.baseline import SHARE, is_worth_measuring
 from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.estimate import Estimate
 
@@ -43,6 +43,25 @@ def estimate(value, lower, upper, params=None):
 @pytest.fixture(scope="module")
 def noisy():
     return played(60)
+
+
+@pytest.mark.parametrize(
+    ("gain", "noise", "worth"),
+    [
+        (1.0, 1.4, True),  # the gain has variance 1, of which a measurement takes 0.25 / (1 + 1.4) > 0.1
+        (1.0, 1.6, False),
+        (39.0, 0.1, True),  # two standard deviations are 2 > 0.05 * 39
+        (41.0, 0.1, False),
+    ],
+)
+def test_a_measurement_of_it_is_weighed_against_the_variance_of_the_difference(gain, noise, worth):
+    class Correlated:
+        mean, ridge = np.array([0.0, gain]), noise
+
+        def covariance(self, rows, columns):
+            return np.array([[1.0, 0.5], [0.5, 1.0]])[np.ix_(rows, columns)]
+
+    assert is_worth_measuring(Correlated(), 1, 0) is worth
 
 
 def test_it_is_measured_first():

@@ -144,6 +144,13 @@ def test_the_noise_that_explains_everything_is_the_most_likely_one():
     assert np.argmax(likelihoods) == 1
 
 
+@pytest.mark.parametrize(("spread", "factor"), [(0.0, 1.0), (0.3, 1.0), (2.0, 4.0)])
+def test_a_constant_f_never_explains_the_values_with_less_noise_than_there_is(spread, factor):
+    values = spread * np.array([-1.0, 1.0, -1.0, 1.0])
+    pooled = Pooled(np.linspace(0, 1, 4)[:, None], values, np.full(4, 0.5**2))
+    assert pooled.noise_alone() == pytest.approx(factor)
+
+
 def test_rungs_that_the_measurements_refute_are_dropped_and_the_right_one_never():
     points, fit = np.linspace(0, 1, 20)[:, None], Fit((0.4,), 0.5, 0.05)
     for seed in range(20):

@@ -446,18 +446,22 @@ def test_a_table_shorter_than_the_design_is_measured_once_before_anything_twice(
     assert opt.best().params == {"i": 2}
 
 
+SPACES = [
+    [{"a": 2**i} for i in range(13)],  # most of the good rows are nearest to hardly any point of the cube
+    {"a": Int(0, 9), "b": Choice(["x", "y", "z"])},
+    {"a": Int(0, 50), "b": Int(0, 50)},  # too many to be taken whole
+    {"a": Float(0, 10), "b": Float(0, 1)},  # the best is at an edge
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    "space",
-    [
-        [{"a": 2**i} for i in range(13)],  # most of the good rows are nearest to hardly any point of the cube
-        {"a": Int(0, 9), "b": Choice(["x", "y", "z"])},
-        {"a": Int(0, 50), "b": Int(0, 50)},  # too many to be taken whole
-        {"a": Float(0, 10), "b": Float(0, 1)},  # the best is at an edge
-    ],
-)
-def test_nothing_that_failed_is_asked_for_twice_where_all_else_is_equal(space, seed):
+@pytest.mark.parametrize("space", SPACES)
+def test_nothing_that_failed_is_asked_for_twice_where_all_else_is_equal(space):
+    check_failures_are_left(space, seed=0)
+
+
+def check_failures_are_left(space, seed):
+    """Raise AssertionError if params that failed are asked for again or recommended."""
     opt, failed = Optimizer(space, goal="maximize", rng=seed), []
     for _ in range(50):
         trial = opt.ask()
@@ -631,8 +635,13 @@ def test_other_bad_arguments():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("absurd", [1e300, -1e300, 1.7e308, -1.7e308, 1e12])
+@pytest.mark.parametrize("absurd", [1e300, -1.7e308])
 def test_one_absurd_value_does_not_destroy_it(absurd):
+    check_absurd(absurd)
+
+
+def check_absurd(absurd):
+    """Raise AssertionError if one absurd value keeps an optimizer from finding the bottom of a bowl."""
     regrets = []
     for seed in range(2):
         opt, rng = Optimizer(SQUARE, rng=seed), np.random.default_rng(seed)

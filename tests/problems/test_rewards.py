@@ -48,6 +48,12 @@ def test_the_arms_do_not_change_the_noise_to_come(model: Payoff) -> None:
         np.testing.assert_allclose(first - means[1], second - means[2], atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [2.5, 3.0, 10.0])
+def test_the_deviation_of_pareto_rewards_is_that_of_scipy(shape):
+    expected = stats.pareto(shape, scale=MEANS.max() * (1 - 1 / shape)).std()
+    assert Pareto(shape).deviation(MEANS) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("model", [Gaussian(0.5), Spikes(0.2, 0.1, 5.0), Glitch(1, 10.0), TwoPoint(4.0), MODELS[-1]])
 def test_mean_and_deviation(model: Payoff, seed: int) -> None:

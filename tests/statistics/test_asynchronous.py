@@ -1,6 +1,9 @@
-"""Bands hold while answers arrive in any order."""
+"""Answers in any order: bands hold, and many more sequences of steps than `make test` tries."""
 
 import numpy as np
+import pytest
+from hypothesis import given, settings
+from tests.decision.test_asynchronous import LOOPS, check_saved_and_loaded, steps
 
 from noregret import (
     Policy,
@@ -25,3 +28,10 @@ def test_the_band_holds_while_answers_come_in_any_order():
             policy.ask(1)
         failed += not holds
     assert failed <= 2
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@settings(deadline=None, max_examples=25)
+@given(steps=steps)
+def test_a_policy_that_is_saved_and_loaded_at_every_step_goes_on_the_same(name, steps):
+    check_saved_and_loaded(name, steps)

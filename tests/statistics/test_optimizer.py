@@ -4,7 +4,19 @@ import math
 
 import numpy as np
 import pytest
-from tests.optimizer.test_optimizer import FEW, SQUARE, bowl, gaussian, played, spikes, student, told_at_random
+from tests.optimizer.test_optimizer import (
+    FEW,
+    SPACES,
+    SQUARE,
+    bowl,
+    check_absurd,
+    check_failures_are_left,
+    gaussian,
+    played,
+    spikes,
+    student,
+    told_at_random,
+)
 
 from noregret import Choice, Float, Int, Optimizer
 
@@ -112,3 +124,14 @@ def test_a_large_table():
         trial = opt.ask()
         opt.tell(trial, float(((trial.params - 0.5) ** 2).sum()))
     assert ((opt.best().params - 0.5) ** 2).sum() < 0.01
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("space", SPACES)
+def test_nothing_that_failed_is_asked_for_twice_where_all_else_is_equal(space, seed):
+    check_failures_are_left(space, seed)
+
+
+@pytest.mark.parametrize("absurd", [-1e300, 1.7e308, 1e12])
+def test_one_absurd_value_does_not_destroy_it(absurd):
+    check_absurd(absurd)
