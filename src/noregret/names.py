@@ -1,4 +1,4 @@
-"""The public names: what `noregret` has, imported when the first of them is used."""
+"""Public names of `noregret`, imported when the first of them is used."""
 
 from noregret import algorithms, problems
 from noregret.belief.box import Box

@@ -375,7 +375,9 @@ def test_ridge_zero_learns_nothing_from_a_repeated_pull():
 
 def test_a_ridge_too_small_to_factor_says_what_to_do():
     belief = ExactGP(SquaredExponential(0.2), 1e-20).prior(GRID)
-    with pytest.raises(ValueError, match=r"^ridge 1e-20 is too small for this kernel and so many pulls: raise it, or"):
+    with pytest.raises(
+        ValueError, match=r"^ridge 1e-20 is too small for this kernel and \d+ distinct arms: raise it, or"
+    ):
         belief.update(range(100), smooth(GRID))
 
 
@@ -411,7 +413,7 @@ def test_what_lies_in_several_blocks_and_slabs_is_the_same(monkeypatch):
     monkeypatch.setattr("noregret.belief.numerics.factor.BLOCK", 1)
     monkeypatch.setattr("noregret.belief.numerics.factor.FEWEST", 3)
     monkeypatch.setattr(arrays, "SLAB", 20)
-    monkeypatch.setattr(exact, "KEPT", 20)
+    monkeypatch.setattr(exact, "COLUMNS_KEPT", 20)
     cut = in_blocks(ExactGP(Matern(1.5, 0.5), 0.1).prior(arms), np.random.default_rng(0), pulls, rewards, noise)
     assert_same(plain, cut, 1e-9)
     assert_same(plain.copy(), cut.copy(), 1e-9)

@@ -192,7 +192,7 @@ def test_a_kernel_that_breaks_half_way_through_the_arms_loses_nothing_or_says_so
     """Slabs of four arms: a block that fails in a late one adds no row, and a refactoring that does leaves nan."""
     slabs = [slice(start, start + 4) for start in range(0, 20, 4)]
     monkeypatch.setattr("noregret.belief.numerics.factor.slabs", lambda like, rows: slabs)
-    monkeypatch.setattr("noregret.belief.exact.KEPT", 0)
+    monkeypatch.setattr("noregret.belief.exact.COLUMNS_KEPT", 0)
     kernel = FailingLate()
     belief, twin = told(ExactGP(kernel, 0.1)), told(ExactGP(SE, 0.1))
     kernel.broken = True
@@ -254,7 +254,7 @@ def test_a_kernel_that_gives_nan_is_named(ridge):
 
     kernel.diag = lambda X: np.ones(len(X))
     belief = ExactGP(kernel, ridge).prior([[0.0], [0.5], [1.0]])
-    message = r"^the kernel must be finite, got nan for arms 0 and 1: mend the kernel, or drop an arm it cannot take$"
+    message = r"^the kernel must be finite, got nan for arms 0 and 1: fix the kernel, or drop an arm it cannot take$"
     with pytest.raises(ValueError, match=message):
         belief.update(0, 1.0)
     with pytest.raises(ValueError, match=r"^the kernel's variance must be finite and at least 0, got nan at arm 1: "):

@@ -166,7 +166,7 @@ def check_saved_and_loaded(name, steps):
                 case "tell":
                     each.tell(some, world(some))
                 case "noisy":
-                    each.tell(some, world(some), noise=np.arange(1.0, len(some) + 1))
+                    each.tell(some, world(some), noise_factor=np.arange(1.0, len(some) + 1))
                 case "stranger":
                     each.tell(count, 0.5)
                 case "forget":
@@ -270,7 +270,7 @@ def test_a_lost_arm_is_as_if_it_had_never_been_asked_for():
 def test_what_is_not_out_cannot_be_forgotten(arms):
     policy = Policy(Batches(((1, 2), (4,))), ARMS, rng=0)
     policy.ask()
-    with pytest.raises(ValueError, match=r"^arm \d is not out: forget takes arms asked for and not told yet$"):
+    with pytest.raises(ValueError, match=r"^arm \d is not pending: forget takes arms asked for and not reported yet$"):
         policy.forget(arms)
     with pytest.raises(ValueError, match=r"^arm must be in 0..14, got 15$"):
         policy.forget(15)
@@ -307,9 +307,7 @@ def test_an_epoch_is_handed_out_in_parts_and_then_says_what_to_do():
     parts = [policy.ask(2), policy.ask(3), policy.ask(3)]
     assert [len(part) for part in parts] == [2, 3, 1]
     assert np.concatenate(parts).tolist() == plan.tolist()
-    message = (
-        r"^all that Elimination has planned is out, 6 arms: tell their rewards, or forget\(arms\) those that are lost"
-    )
+    message = r"^all 6 arms that Elimination has planned are pending: tell their rewards, or forget"
     with pytest.raises(ValueError, match=message):
         policy.ask(1)
     policy.forget(plan[1])  # as the message says
@@ -434,7 +432,7 @@ def test_a_tell_that_fails_changes_nothing_while_arms_are_out(monkeypatch):
 @pytest.mark.parametrize("name", ["sequential", "batched", "repeated", "sketch"])
 def test_noise_is_a_factor_on_the_ridge(name):
     policy, arms = Policy(LOOPS[name], ARMS, rng=0), np.array([3, 7, 3])
-    policy.tell(arms, world(arms), noise=[0.25, 2.0, 1.0])
+    policy.tell(arms, world(arms), noise_factor=[0.25, 2.0, 1.0])
     direct = LOOPS[name].model.prior(ARMS, np.random.default_rng(0))
     direct.update(arms, world(arms), noise=[0.25, 2.0, 1.0])
     assert policy.belief.rounds == 3
@@ -448,7 +446,7 @@ def test_noise_is_a_factor_on_the_ridge(name):
 def test_noise_in_a_round_counts_when_it_is_over_and_is_shown_before():
     policy = Policy(LOOPS["batched"], ARMS, rng=0)
     batch = policy.ask()
-    policy.tell(batch[:1], world(batch[:1]), noise=4.0)
+    policy.tell(batch[:1], world(batch[:1]), noise_factor=4.0)
     direct = MODEL.prior(ARMS)
     direct.update(batch[:1], world(batch[:1]), noise=4.0)
     assert knows(policy.belief) == knows(direct)
@@ -464,23 +462,35 @@ def test_a_noise_of_one_is_no_noise():
     for name in LOOPS:
         one, none = (Policy(LOOPS[name], ARMS, rng=0) for _ in range(2))
         for _ in range(3):
-            one.tell(one.ask(), world(one.ask()), noise=1)
+            one.tell(one.ask(), world(one.ask()), noise_factor=1)
             none.tell(none.ask(), world(none.ask()))
         assert one.ask().tolist() == none.ask().tolist()
     policy = Policy(reds(), ARMS, rng=0)
-    policy.tell(policy.ask(), world(policy.ask()), noise=np.ones(6))
+    policy.tell(policy.ask(), world(policy.ask()), noise_factor=np.ones(6))
     assert policy.belief.rounds == 6
 
 
+def test_the_old_keyword_noise_works_and_warns():
+    old, new = (Policy(LOOPS["batched"], ARMS, rng=0) for _ in range(2))
+    arms = new.ask()
+    new.tell(arms, world(arms), noise_factor=0.25)
+    old.ask()
+    with pytest.warns(DeprecationWarning, match=r"noise of Policy.tell is deprecated and goes in noregret 2.0: pass"):
+        old.tell(arms, world(arms), noise=0.25)
+    assert knows(old.belief) == knows(new.belief)
+    with pytest.raises(ValueError, match=r"^noise is the old name of noise_factor, got both: pass noise_factor only$"):
+        old.tell(arms, world(arms), noise_factor=0.25, noise=0.25)
+
+
 BAD_NOISE = [
-    (0.0, r"^noise must be positive and finite, a factor on the ridge, got 0.0$"),
-    (-1, r"^noise must be positive and finite, a factor on the ridge, got -1.0$"),
-    ([1.0, math.nan], r"^noise must be positive and finite, a factor on the ridge, got nan$"),
-    ([1.0, math.inf], r"^noise must be positive and finite, a factor on the ridge, got inf$"),
-    ([1.0, 2.0, 3.0], r"^noise must be one number or one per reward, got 3 for 2 rewards$"),
-    ([], r"^noise must be one number or one per reward, got 0 for 2 rewards$"),
-    ("2", r"^noise must be numbers, got '2'$"),
-    ([1.0, None], r"^noise must be numbers, got \[1.0, None\]$"),
+    (0.0, r"^noise_factor must be positive and finite, a factor on the ridge, got 0.0$"),
+    (-1, r"^noise_factor must be positive and finite, a factor on the ridge, got -1.0$"),
+    ([1.0, math.nan], r"^noise_factor must be positive and finite, a factor on the ridge, got nan$"),
+    ([1.0, math.inf], r"^noise_factor must be positive and finite, a factor on the ridge, got inf$"),
+    ([1.0, 2.0, 3.0], r"^noise_factor must be one number or one per reward, got 3 for 2 rewards$"),
+    ([], r"^noise_factor must be one number or one per reward, got 0 for 2 rewards$"),
+    ("2", r"^noise_factor must be numbers, got '2'$"),
+    ([1.0, None], r"^noise_factor must be numbers, got \[1.0, None\]$"),
 ]
 
 
@@ -501,8 +511,10 @@ def test_bad_noise_changes_nothing(noise, message, ask):
 def test_a_loop_that_cannot_weigh_rewards_says_so(algorithm):
     policy = Policy(algorithm, ARMS, rng=0)
     before = knows(policy.belief)
-    with pytest.raises(ValueError, match=r"cannot weigh rewards by their noise: .* Tell them without noise, or use a"):
-        policy.tell(policy.ask(), world(policy.ask()), noise=2.0)
+    with pytest.raises(
+        ValueError, match=r"cannot weigh rewards by their noise: .* Tell them without noise_factor, or use a"
+    ):
+        policy.tell(policy.ask(), world(policy.ask()), noise_factor=2.0)
     assert knows(policy.belief) == before
     policy.tell(policy.ask(), world(policy.ask()))  # as the message says
 

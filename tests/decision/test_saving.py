@@ -313,7 +313,7 @@ def test_a_file_of_the_first_format_is_loaded_with_a_note(tmp_path):
     play(policy, 4)
     policy.save(tmp_path / "run.npz")
     rewritten(tmp_path / "run.npz", before_the_digest)
-    with pytest.warns(UserWarning, match=r"run.npz was saved without a digest of what it asked for"):
+    with pytest.warns(UserWarning, match=r"run.npz was saved without a digest of its asks"):
         loaded = Policy.load(tmp_path / "run.npz")
     assert_goes_on_the_same(policy, loaded)
     loaded.save(tmp_path / "run.npz")

@@ -167,7 +167,7 @@ def test_a_policy_says_what_it_is_and_where_it_stands():
     policy = noregret.Policy(algorithm, np.linspace(0, 1, 20)[:, None], rng=0)
     policy.tell(policy.ask(), 1.0)
     policy.ask()
-    assert repr(policy) == "<Policy of Sequential on 20 arms, 20 in play: 1 reward told, 1 out>"
+    assert repr(policy) == "<Policy of Sequential on 20 arms, 20 in play: 1 reward, 1 pending>"
 
 
 def test_every_row_of_a_frame_is_checked_once(monkeypatch):

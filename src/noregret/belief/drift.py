@@ -1,4 +1,4 @@
-"""Memories: how many of the last rewards count, and how much each."""
+"""Models of functions that change: memories that forget (`Recent`, `Discounted`), and a random walk (`VaryingGP`)."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from noregret.belief.cluster.belief import BlockPosterior
 from noregret.belief.cluster.blocks import Blocks
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.model_set import ModelSet
-from noregret.belief.numerics.columns import KernelColumns
+from noregret.belief.numerics.columns import COLUMNS_KEPT, KernelColumns
 from noregret.belief.numerics.draws import CovarianceRoot
 from noregret.belief.numerics.factor import Columns, Factor
 from noregret.belief.numerics.threads import threads_for
-from noregret.belief.posterior import HUGE, Floats, Ints, Model, Posterior, Rng, as_pulls
+from noregret.belief.posterior import HUGE, Floats, Ints, Model, Posterior, Rng, Slot, as_pulls
 from noregret.belief.pulls import arms_of
 
 TINY = 1e-8
-"""A reward whose weight has fallen below this is forgotten."""
+"""Least weight of a reward; below it a reward is forgotten."""
 
 
 class Memory(Protocol):
-    """What is remembered of a run."""
+    """Rule for which of the last rewards count, and with what weight."""
 
     def kept(self, rounds: int) -> int:
-        """How many of the last rewards count after so many in all."""
+        """Number of the last rewards that count, out of ``rounds``."""
         ...
 
     def noise(self, ages: Ints) -> Floats | None:
-        """The factor on the ridge of rewards of these ages, (n,), 0 for the last one; None if all are 1 for ever."""
+        """Factor on the ridge of rewards of these ages, (n,), 0 for the last one; None if all factors are always 1."""
         ...
 
 
 @dataclass(frozen=True)
 class Window:
-    """The last ``size`` rewards."""
+    """Memory of the last ``size`` rewards."""
 
     size: int
 
@@ -48,16 +48,16 @@ class Window:
         _check_count("size", self.size)
 
     def kept(self, rounds: int) -> int:
-        """As many as there are, up to the window's size."""
+        """All rewards, up to the size of the window."""
         return min(rounds, self.size)
 
     def noise(self, ages: Ints) -> None:
-        """All in the window count alike."""
+        """None: all rewards in the window have the same weight."""
 
 
 @dataclass(frozen=True)
 class Restarts:
-    """The rewards since the last multiple of ``period``: everything is forgotten after every so many."""
+    """Memory of the rewards since the last multiple of ``period``: all are forgotten every ``period`` rounds."""
 
     period: int
 
@@ -65,16 +65,16 @@ class Restarts:
         _check_count("period", self.period)
 
     def kept(self, rounds: int) -> int:
-        """None right after a restart, then one more in every round."""
+        """0 right after a restart, then one more in every round."""
         return rounds % self.period
 
     def noise(self, ages: Ints) -> None:
-        """All since the restart count alike."""
+        """None: all rewards since the restart have the same weight."""
 
 
 @dataclass(frozen=True)
 class Discount:
-    """A reward of age a, 0 for the last one, counts with weight ``factor``^a, until this is below 1e-8."""
+    """Memory in which a reward of age a, 0 for the last one, has weight ``factor``^a, until this is below 1e-8."""
 
     factor: float
 
@@ -83,11 +83,11 @@ class Discount:
             raise ValueError(f"factor must be in (0, 1), got {self.factor}")
 
     def kept(self, rounds: int) -> int:
-        """Those whose weight is not tiny."""
+        """Number of rewards whose weight is at least 1e-8."""
         return min(rounds, 1 + math.floor(math.log(TINY) / math.log(self.factor)))
 
     def noise(self, ages: Ints) -> Floats:
-        """One over the weight."""
+        """Inverse weights."""
         return np.asarray(self.factor ** -ages.astype(float))
 
 
@@ -98,11 +98,11 @@ def _check_count(name: str, value: Any) -> None:
 
 @dataclass(frozen=True)
 class Recent:
-    """Another model's belief, on those rewards only that a memory keeps.
+    """Belief of another model, given only the rewards that a memory keeps.
 
-    A round in which nothing is forgotten costs what it costs the model. A round in which something is forgotten makes
-    the belief afresh: for an exact GP at O(W + u^2 N), with W rewards kept of u distinct arms. The memory is O(W d + u
-    N), however many the rounds.
+    A round in which nothing is forgotten costs as much as a round of the model. A round in which something is forgotten
+    recomputes the belief: for an exact GP at O(W + u^2 N), with W rewards kept of u distinct arms. The memory use is
+    O(W d + u N), independent of the number of rounds.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ class Recent:
 
 @dataclass(frozen=True)
 class Discounted:
-    """A model in which a reward of age a counts with weight g^a for the mean, and g^(2 a) for the std.
+    """Model in which a reward of age a has weight g^a for the mean, and g^(2 a) for the std, with discount g.
 
-    With discount g, the mean is the model's with ridge / g^a for such a reward, and the std that with ridge / g^(2 a).
-    Its gain is the latter's. Both are made afresh in every round, as in `Recent`.
+    The mean is the model's with ridge / g^a for such a reward, the std and the gain are the model's with
+    ridge / g^(2 a). Both are recomputed in every round, as in `Recent`.
     """
 
     model: Model
@@ -151,27 +151,37 @@ class Discounted:
 
 
 class _Log(NamedTuple):
-    """Rewards in the order they came."""
+    """Rewards in the order of arrival."""
 
     points: Floats
-    """Where they are from, (n, d)."""
+    """Their points, (n, d)."""
     arms: Ints
-    """The arm that each point is, -1 if it is none, (n,)."""
+    """Index of the arm that equals each point, -1 if there is none, (n,)."""
     rewards: Floats
     noise: Floats
-    """The factor on the ridge of each, (n,)."""
+    """Factor on the ridge of each, (n,)."""
 
     def with_last(self, new: _Log, kept: int) -> _Log:
-        """The last so many rewards, once new ones have come."""
+        """Last ``kept`` rewards, including the new ones."""
         first = len(self.rewards) + len(new.rewards) - kept
         return _Log(*(np.concatenate(pair)[first:] for pair in zip(self, new, strict=True)))
 
+    def teach(self, belief: Posterior) -> None:
+        """Update a belief with these rewards."""
+        if not len(self.rewards):
+            return
+        noise = None if (self.noise == 1).all() else self.noise
+        if (self.arms >= 0).all():
+            belief.update(self.arms, self.rewards, noise=noise)
+        else:
+            belief.learn(self.points, self.rewards, noise)
+
 
 class RecentPosterior:
-    """The belief of `Recent`: that of its model, made of what is remembered.
+    """Belief of `Recent`: the posterior of its model given the remembered rewards.
 
-    What is asked of it is answered by the model's own posterior. ``rounds`` and ``claimed_gain`` count all rewards.
-    An update without rewards lasts until a reward makes the belief afresh.
+    ``rounds`` and ``claimed_gain`` count all rewards; all else comes from the model's posterior. An update without
+    rewards lasts until a reward causes a recomputation.
     """
 
     def __init__(self, memory: Memory, blank: Posterior) -> None:
@@ -180,22 +190,22 @@ class RecentPosterior:
         self._log = _Log(np.empty((0, blank.arms.shape[1])), np.empty(0, np.intp), np.empty(0), np.empty(0))
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_recent":  # not there yet while a copy is being made
+        if name == "_recent":  # not set yet while a copy is being made
             raise AttributeError(name)
         return getattr(self._recent, name)
 
     @property
     def remembered(self) -> int:
-        """How many rewards count at present."""
+        """Number of rewards that count at present."""
         return len(self._log.rewards)
 
     @property
     def points(self) -> Floats:
-        """Where the rewards that count at present are from, (n, d)."""
+        """Points of the rewards that count at present, (n, d)."""
         return self._log.points
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Take in one or many rewards; None changes the variance only; ``noise`` scales each ridge."""
+        """Update with one or many rewards; None changes the variance only; ``noise`` scales each ridge."""
         if rewards is None:
             self._recent.update(arms, noise=noise)
             return
@@ -206,7 +216,7 @@ class RecentPosterior:
         self._take(_Log(np.asarray(numpy_of(self._blank.arms[places])), places, values, factors), std)
 
     def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Take in rewards of any (n, d) points; None changes the variance only; ``noise`` scales each ridge."""
+        """Update with rewards of any (n, d) points; None changes the variance only; ``noise`` scales each ridge."""
         if rewards is None:
             self._recent.learn(points, noise=noise)
             return
@@ -218,7 +228,7 @@ class RecentPosterior:
         self._take(_Log(points, arms_of(self._blank.arms, points), values, factors), std)
 
     def at(self, arms: Any) -> Any:
-        """The same knowledge about other (N, d) arms."""
+        """Return the same knowledge about other (N, d) arms."""
         arms = as_arms(arms)
         if isinstance(arms, Blocks):
             return BlockPosterior(self.at(arms.first), arms, self.points)
@@ -228,29 +238,29 @@ class RecentPosterior:
         return other
 
     def copy(self) -> Self:
-        """An independent posterior with the same knowledge."""
+        """Return an independent posterior with the same knowledge."""
         twin = copy.copy(self)
         twin._recent = self._recent.copy()
         return twin
 
     def _take(self, new: _Log, std: Floats) -> None:
-        """Learn new rewards, of points that have this std before; forget what is too old."""
+        """Learn new rewards of points that had this std before, and forget the oldest."""
         rounds = self.rounds + len(new.rewards)
         log = self._log.with_last(new, self._memory.kept(rounds))
         claimed = 0.5 * float(np.log1p(std**2 / (self.ridge * new.noise)).sum())
         ages = np.arange(len(log.rewards))[::-1]
         older = self._memory.noise(ages)
         if older is None and len(log.rewards) == self.remembered + len(new.rewards):
-            _tell(self._recent, new)
+            new.teach(self._recent)
         else:
             recent = self._blank.copy()
-            _tell(recent, log if older is None else log._replace(noise=log.noise * older))
+            (log if older is None else log._replace(noise=log.noise * older)).teach(recent)
             self._recent = recent
         self._log, self.rounds, self.claimed_gain = log, rounds, self.claimed_gain + claimed
 
 
 class DiscountedPosterior(ModelSet):
-    """The belief of `Discounted`: the mean of one posterior, all else of another that discounts twice as fast."""
+    """Belief of `Discounted`: the mean of one posterior, all else of another that discounts twice as fast."""
 
     def __init__(self, once: RecentPosterior, twice: RecentPosterior) -> None:
         super().__init__({"std": twice, "mean": once})
@@ -263,7 +273,7 @@ class DiscountedPosterior(ModelSet):
 
     @property
     def misfit(self) -> float:
-        """How ill the rewards fit the prior, each with the weight that it has in the mean."""
+        """Misfit of the rewards under the prior, each with its weight in the mean."""
         misfit: float = self.members["mean"].misfit
         return misfit
 
@@ -272,43 +282,28 @@ class DiscountedPosterior(ModelSet):
         return self.members["mean"].predict(points)[0], self.members["std"].predict(points)[1]
 
     def sample(self, rng: Rng) -> Floats:
-        """One function with this mean and covariance, jointly on all arms, (N,)."""
+        """Draw one function with this mean and covariance, jointly on all arms, (N,)."""
         draw: Floats = self.mean + (self.members["std"].sample(rng) - self.members["std"].mean)
         return draw
 
     def at(self, arms: Any) -> Any:
-        """The same knowledge about other (N, d) arms."""
+        """Return the same knowledge about other (N, d) arms."""
         arms = as_arms(arms)
         if isinstance(arms, Blocks):
             return BlockPosterior(self.at(arms.first), arms, self.members["mean"].points)
         return super().at(arms)
 
 
-def _tell(belief: Posterior, log: _Log) -> None:
-    """Let a belief learn all rewards of a log."""
-    if not len(log.rewards):
-        return
-    noise = None if (log.noise == 1).all() else log.noise
-    if (log.arms >= 0).all():
-        belief.update(log.arms, log.rewards, noise=noise)
-    else:
-        belief.learn(log.points, log.rewards, noise)
-
-
-KEPT = 4_000_000
-"""Numbers in the kernel columns that are kept for arms that come back."""
-
-
 @dataclass(frozen=True)
 class VaryingGP:
-    """Gaussian process that walks: f_(t+1) = sqrt(1 - rate) f_t + sqrt(rate) g_t, with g_t new draws from the kernel.
+    """Gaussian process with a random walk: f_(t+1) = sqrt(1 - rate) f_t + sqrt(rate) g_t, g_t new draws of the kernel.
 
     So the covariance of f_s(x) and f_t(y) is k(x, y) (1 - rate)^(|t - s| / 2). The belief after t rewards is about
-    round t + 1, and a reward is of the round in which it came.
+    round t + 1, and a reward belongs to the round in which it came.
 
-    The last W = 10 / rate rewards are remembered, and up to W more. Older ones, whose correlation with now is below
-    exp(-5), are forgotten, W at a time. So on N arms a round costs O(W (W + N)) on average, one in W of them O(W^2 (W +
-    N)), and the memory is O(W (W + N)), however many the rounds.
+    The last W = 10 / rate rewards are remembered, and up to W more. Older ones, whose correlation with the present is
+    below exp(-5), are forgotten, W at a time. So on N arms a round costs O(W (W + N)) on average, one in W of them
+    O(W^2 (W + N)), and the memory use is O(W (W + N)), independent of the number of rounds.
 
     Parameters
     ----------
@@ -316,7 +311,7 @@ class VaryingGP:
     ridge : float
         The variance of the noise, above 0.
     rate : float
-        How much of the variance is new in every round, in (0, 1).
+        Share of the variance that is new in every round, in (0, 1).
 
     Examples
     --------
@@ -342,7 +337,7 @@ class VaryingGP:
 
     @property
     def memory(self) -> int:
-        """W, the rewards that are always remembered."""
+        """Number of rewards that are always remembered, W."""
         return math.ceil(10 / self.rate)
 
     def prior(self, arms: Any, rng: Rng | None = None) -> Any:
@@ -354,38 +349,38 @@ class VaryingGP:
 
 
 class Seen(NamedTuple):
-    """Observations, each a row of the factor."""
+    """Observations, one per row of the factor."""
 
     points: Floats
-    """Where they were made, (r, d)."""
+    """Their points, (r, d)."""
     arms: Ints
-    """The arm that each point is, -1 if it is none, (r,)."""
+    """Index of the arm that equals each point, -1 if there is none, (r,)."""
     values: Floats
     noise: Floats
-    """The variance of the noise of each, (r,)."""
+    """Noise variance of each, (r,)."""
     rounds: Floats
-    """The round of each, (r,)."""
+    """Round of each, (r,)."""
 
     def and_one(self, *observation: Any) -> Seen:
-        """With one more."""
+        """Return a copy with one more observation."""
         return Seen(*(np.concatenate([old, np.asarray(new)[None]]) for old, new in zip(self, observation, strict=True)))
 
     def last(self, count: int) -> Seen:
-        """The last so many."""
+        """Return the last ``count`` observations."""
         return Seen._make(each[-count:] for each in self)
 
 
 class VaryingPosterior:
-    """The belief of `VaryingGP` (see `noregret.belief.posterior.Posterior` for the contract).
+    """Belief of `VaryingGP` (see `noregret.belief.posterior.Posterior` for the contract).
 
-    Mean, std and covariance are those of the coming round; gain and misfit are of the observations remembered.
+    Mean, std and covariance are those of the coming round; gain and misfit are those of the remembered observations.
     """
 
     largest_reward = HUGE
 
     def __init__(self, model: VaryingGP, arms: Floats) -> None:
         self._model, self.arms, self.ridge = model, arms, model.ridge
-        self._columns = KernelColumns(model.kernel, arms, KEPT)
+        self._columns = KernelColumns(model.kernel, arms, COLUMNS_KEPT)
         self._factor = Factor(self._columns.variance)
         none = np.empty(0)
         self._seen = Seen(np.empty((0, arms.shape[1])), np.empty(0, np.intp), none, none, none)
@@ -403,41 +398,41 @@ class VaryingPosterior:
 
     @property
     def information_gain(self) -> float:
-        """Realised gain of what is remembered, 1/2 ln det(I + K / ridge) with time in the kernel."""
+        """Realised gain of the remembered observations, 1/2 ln det(I + K / ridge) with time in the kernel."""
         return self._factor.gain
 
     @property
     def misfit(self) -> float:
-        """Y' (K + ridge I)^-1 y of what is remembered, with time in the kernel."""
+        """Y' (K + ridge I)^-1 y of the remembered observations, with time in the kernel."""
         return self._factor.misfit
 
     @property
     def effective_dimension(self) -> float:
-        """Sum of std(x_s)^2 / ridge over the pulls that are remembered, std that of the coming round."""
+        """Sum of std(x_s)^2 / ridge over the remembered pulls, with the std of the coming round."""
         return float((self.predict(self._seen.points)[1] ** 2 / self._seen.noise).sum()) if self.rank else 0.0
 
     @property
     def rank(self) -> int:
-        """Number of observations remembered."""
+        """Number of remembered observations."""
         return self._factor.rows
 
     @property
     def pulled(self) -> Ints:
-        """The distinct arms among what is remembered, in the order of their first pulls there."""
+        """Distinct arms among the remembered observations, in the order of first pulls."""
         return np.array(list(dict.fromkeys(self._seen.arms[self._seen.arms >= 0].tolist())), np.intp)
 
     @property
     def seen(self) -> Seen:
-        """What is remembered."""
+        """Remembered observations."""
         return self._seen
 
     @property
     def ages(self) -> Floats:
-        """How many rounds before the coming one each observation was made, (r,)."""
+        """Age in rounds of each observation, (r,)."""
         return self.rounds - self._seen.rounds
 
     def recall(self, points: Floats, values: Floats, noise: Floats, rounds: Floats, now: int) -> None:
-        """Put these r observations, of the rounds given, in the place of all that is known, after ``now`` rounds.
+        """Replace all observations by these r ones, made in the given rounds, after ``now`` rounds.
 
         ``noise`` scales the ridge of each. It costs O(r^2 (r + N)).
         """
@@ -445,13 +440,13 @@ class VaryingPosterior:
         self._refactor(Seen(points, arms_of(self.arms, points), values, self.ridge * noise, rounds))
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Take in one or many rewards, each of a round of its own; None changes the variance only, and is of now."""
+        """Update with rewards, each of its own round; None changes the variance only, in the present round."""
         places, values, factors = as_pulls(arms, rewards, noise, len(self.arms), self.largest_reward)
         points, std = np.asarray(numpy_of(self.arms[places])), numpy_of(self.std[places])
         self._take(places, points, values, factors, std)
 
     def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Take in rewards of any (n, d) points, each of a round of its own; None changes the variance only."""
+        """Update with rewards of any (n, d) points, each of its own round; None changes the variance only."""
         points = as_points(points, self.arms.shape[1])
         _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
         self._take(arms_of(self.arms, points), points, values, factors, self.predict(points)[1])
@@ -466,7 +461,7 @@ class VaryingPosterior:
         return mean, root_of_positive(prior - explained)
 
     def sample(self, rng: Rng) -> Array:
-        """One joint draw on all arms, (N,), at O(N^3)."""
+        """Joint draw on all arms, (N,), at O(N^3)."""
         everywhere = np.arange(len(self.arms))
         with threads_for(len(self.arms) ** 3):
             draw = CovarianceRoot(self.covariance(everywhere, everywhere)).draw(rng)
@@ -478,20 +473,20 @@ class VaryingPosterior:
         return prior - self._factor.explained_covariance(first, second)
 
     def at(self, arms: Any) -> Any:
-        """The same knowledge about other (N, d) arms, at O(W^2 N)."""
+        """Return the same knowledge about other (N, d) arms, at O(W^2 N)."""
         arms = as_arms(arms)
         if isinstance(arms, Blocks):
             return BlockPosterior(self.at(arms.first), arms, self._seen.points)
         other = copy.copy(self)
         other.arms = arms
-        other._columns = KernelColumns(self._model.kernel, other.arms, KEPT)
+        other._columns = KernelColumns(self._model.kernel, other.arms, COLUMNS_KEPT)
         other._seen = self._seen._replace(arms=arms_of(other.arms, self._seen.points))
         with threads_for(self.rank**2 * len(other.arms)):
             other._factor = self._factor.moved(other._columns.variance, other._columns_of(other._seen), -1)
         return other
 
     def under(self, kernel: Kernel) -> VaryingPosterior:
-        """What is remembered would say this about the pulled arms if f had another kernel."""
+        """Posterior of the pulled arms given the remembered observations under another kernel."""
         other = VaryingPosterior(VaryingGP(kernel, self.ridge, self._model.rate), self.arms[self.pulled])
         other.recall(
             self._seen.points, self._seen.values, self._seen.noise / self.ridge, self._seen.rounds, self.rounds
@@ -499,13 +494,13 @@ class VaryingPosterior:
         return other
 
     def copy(self) -> Self:
-        """An independent posterior with the same knowledge."""
+        """Return an independent posterior with the same knowledge."""
         twin = copy.copy(self)
         twin._columns, twin._factor = self._columns.copy(), self._factor.copy()
         return twin
 
     def _take(self, arms: Ints, points: Floats, values: Floats | None, factors: Floats | None, std: Floats) -> None:
-        """Learn from points that have this std before; where values are given, a round passes with each."""
+        """Learn observations of points that had this std before; each given value ends a round."""
         ridges = self.ridge * (np.ones(arms.size) if factors is None else factors)
         for i, arm in enumerate(arms.tolist()):
             with threads_for((self.rank + 1) * len(self.arms)):
@@ -519,10 +514,10 @@ class VaryingPosterior:
             self.claimed_gain += 0.5 * float(np.log1p(std**2 / ridges).sum())
 
     def _observe(self, arm: int, point: Floats, value: float, ridge: float) -> None:
-        """Append a row, of the coming round."""
+        """Append a row for the coming round."""
         row, factor = self.rank, self._factor
         if arm >= 0:
-            done = factor.append_one(arm, row, self._columns.of_one(arm), value, ridge)
+            done = factor.append_one(arm, Slot(row), self._columns.of_one(arm), value, ridge)
         else:
             here = point[None]
             border = factor.lifted(self._covariances(here)) if row else np.empty((0, 1))
@@ -541,14 +536,13 @@ class VaryingPosterior:
         self._seen = self._seen.and_one(point, arm, value, ridge, self.rounds)
 
     def _forget(self) -> None:
-        """Once twice as many observations as are to be remembered are there, drop the older half."""
+        """Drop the older half of the observations when there are 2 W."""
         kept = self._model.memory
-        if self.rank < 2 * kept:
-            return
-        self._refactor(self._seen.last(kept))
+        if self.rank >= 2 * kept:
+            self._refactor(self._seen.last(kept))
 
     def _refactor(self, seen: Seen) -> None:
-        """Put these observations in the place of all."""
+        """Replace all observations by these."""
         rows, apart = len(seen.values), np.abs(seen.rounds[:, None] - seen.rounds)
         with threads_for(rows**2 * (rows + len(self.arms))):
             inner = self._model.kernel(seen.points, seen.points) * (1 - self._model.rate) ** (0.5 * apart)
@@ -557,7 +551,7 @@ class VaryingPosterior:
         self._seen = seen
 
     def _fading(self, seen: Seen) -> Floats:
-        """The correlation of each observation's round with the coming one, (r, 1)."""
+        """Correlation of each observation's round with the coming one, (r, 1)."""
         return np.asarray((1 - self._model.rate) ** (0.5 * (self.rounds - seen.rounds)))[:, None]
 
     def _covariances(self, points: Floats) -> Array:

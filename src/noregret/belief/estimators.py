@@ -1,18 +1,18 @@
-"""Estimators: how rewards become a mean.
+"""Estimators, which compute the mean from the rewards: least squares, and four that resist outliers.
 
 The mean of a `noregret.SparseGP` is phi(x)'theta. With phi_a the features of pulled arm a, V = ridge I + the sum of
-phi phi' over all pulls, and y the rewards, an estimator is a way to theta:
+phi phi' over all pulls, and y the rewards, an estimator computes theta:
 
 =========================  =========================================================================
-`LeastSquares`             theta = V^-1 sum phi y: exact for light tails, at the mercy of one reward
-`TruncatedRewards`         the same, each reward counted as 0 if beyond a level on arrival
-`ClippedResiduals`         the same, each reward pulled in to near the mean on arrival, and weighted
-`TruncatedDirections`      theta = V^-1/2 r, r_i = the sum of (V^-1/2 phi)_i y without the large ones
-`MedianOfMeans`            theta of one group of rewards, the one most others agree with
+`LeastSquares`             theta = V^-1 sum phi y: exact for light tails, not robust to one outlier
+`TruncatedRewards`         the same, each reward replaced by 0 if beyond a level on arrival
+`ClippedResiduals`         the same, each reward clipped to near the mean on arrival, and weighted
+`TruncatedDirections`      theta = V^-1/2 r, r_i = the sum of (V^-1/2 phi)_i y without the large terms
+`MedianOfMeans`            theta of one group of rewards, the one nearest to most others
 =========================  =========================================================================
 
-A new one is a frozen dataclass that inherits from `Estimator` and overrides what differs from least squares: ``arrive``
-if it looks at each reward once, ``memory`` and ``theta`` if it needs more of them than their sums.
+A new estimator is a frozen dataclass that inherits from `Estimator` and overrides what differs from least squares:
+``arrive`` if it changes each reward once, ``memory`` and ``theta`` if it needs more than the sums of the rewards.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from noregret.belief.posterior import Floats, Ints, Posterior, Schedule, convert
 
 
 class Regression(Posterior, Protocol):
-    """The belief as its estimator sees it: a regression on the features of the u distinct arms pulled."""
+    """Belief as seen by its estimator: a regression on the features of the u distinct arms pulled."""
 
     @property
     def seen(self) -> Floats:
@@ -51,7 +51,7 @@ class Regression(Posterior, Protocol):
 
     @property
     def span(self) -> Floats | None:
-        """The basis of the above in the m features, (m, r), orthonormal; None for the unit vectors."""
+        """Orthonormal basis of the coordinates above in the m features, (m, r); None for the unit vectors."""
         ...
 
     def inverse_root_times(self, right: Floats) -> Floats:
@@ -60,24 +60,24 @@ class Regression(Posterior, Protocol):
 
     @property
     def norm_bounds(self) -> Floats:
-        """No less than the norm of V^-1/2 phi, for each column phi of ``seen``, (u,)."""
+        """Upper bound on the norm of V^-1/2 phi, for each column phi of ``seen``, (u,)."""
         ...
 
 
-class Estimator(ABC):  # noqa: B024  everything has a default: that of least squares
-    """How rewards become a mean: least squares, but for what a subclass overrides."""
+class Estimator(ABC):  # noqa: B024  every method has a default: that of least squares
+    """Computation of the mean from the rewards: least squares, except for what a subclass overrides."""
 
     robust: ClassVar[bool] = True
-    """Whether one absurd reward does only bounded harm. If not, rewards beyond 1e100 in size are refused."""
+    """True if one outlier has a bounded effect. If not, rewards beyond 1e100 in size are refused."""
     one_by_one: ClassVar[bool] = False
-    """Whether each reward is to be shown to ``arrive``, with the belief as it was just before."""
+    """True if each reward must pass through ``arrive``, with the belief just before it."""
 
     def arrive(self, belief: Posterior, arm: int, reward: float) -> tuple[float, float]:
-        """What the reward is counted as, and a factor on its ridge; ``belief.rounds`` counts it already."""
+        """Return the value that replaces the reward, and a factor on its ridge; ``belief.rounds`` counts it already."""
         return reward, 1.0
 
     def memory(self) -> Any:
-        """An empty memory, whose method ``take`` will be given every reward."""
+        """Return an empty memory, whose method ``take`` receives every reward."""
         return Sums()
 
     def theta(self, belief: Regression, memory: Any) -> Floats:
@@ -91,7 +91,7 @@ Product = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class LeastSquares(Estimator):
-    """theta = V^-1 sum phi y, the mean of the Gaussian process. A reward beyond 1e100 in size is refused."""
+    """theta = V^-1 sum phi y, the mean of the Gaussian process. Rewards beyond 1e100 in size are refused."""
 
     robust: ClassVar[bool] = False
 
@@ -100,7 +100,7 @@ class LeastSquares(Estimator):
 class TruncatedRewards(Estimator):
     """Least squares on y 1{|y| <= b_t}, b_t the level when reward t arrives (heavy-tails paper, Alg. 1).
 
-    One reward at point x' moves the mean by at most b_t s(x) s(x') / ridge, and one beyond the level not at all.
+    One reward at point x' moves the mean by at most b_t s(x) s(x') / ridge; a reward beyond the level does not move it.
     """
 
     level: Schedule
@@ -119,8 +119,8 @@ class ClippedResiduals(Estimator):
 
     At the arm, before the reward, sigma = max(spread, inflation * std / sqrt(ridge)), and tau = b_t sqrt(1 + w^2) / w
     with w = std / (sigma sqrt(ridge)) and the level b_t. In the form theta += V^-1 (phi / sigma) clip(...) this is the
-    one-pass Huber regression of Hvt-UCB (J. Wang, Y.-J. Zhang, P. Zhao, Z.-H. Zhou, ICML 2025). No reward is kept. One
-    reward moves the mean by at most b_t s(x) / sqrt(ridge).
+    one-pass Huber regression of Hvt-UCB (J. Wang, Y.-J. Zhang, P. Zhao, Z.-H. Zhou, ICML 2025). No reward is stored.
+    One reward moves the mean by at most b_t s(x) / sqrt(ridge).
     """
 
     level: Schedule
@@ -142,13 +142,13 @@ class ClippedResiduals(Estimator):
 class TruncatedDirections(Estimator):
     """theta = V^-1/2 r with r_i = sum_t u_it y_t 1{|u_it y_t| <= b}, u_t = V^-1/2 phi_t (heavy-tails paper, Alg. 2).
 
-    The sum goes over all rewards with the level b of now, the rows of u being the directions. Each arm's rewards are
-    kept sorted, so a round costs O(m u log n) for u distinct arms pulled n times each, however many rounds there were.
-    One reward moves each r_i by at most b, hence the mean by at most b sqrt(m / ridge) s(x). What theta has outside the
-    span of the arms' features, which no arm sees, is dropped.
+    The sum is over all rewards with the current level b; the rows of u are the directions. Each arm's rewards are kept
+    sorted, so a round costs O(m u log n) for u distinct arms pulled n times each, independent of the number of rounds.
+    One reward moves each r_i by at most b, and so the mean by at most b sqrt(m / ridge) s(x). The part of theta outside
+    the span of the arms' features, which does not change the mean of any arm, is dropped.
 
-    ``root`` is the one of V: "symmetric", the paper's, or "cholesky", whose inverse also has rows of norm at most 1, so
-    that the theorems hold for it. It needs no eigenvalues, and is another estimator.
+    ``root`` is the root of V: "symmetric" as in the paper, or "cholesky", whose inverse also has rows of norm at most
+    1, so that the theorems hold for it. It needs no eigenvalues, and gives a different estimator.
     """
 
     level: Schedule
@@ -201,7 +201,7 @@ class MedianOfMeans(Estimator):
 
 
 def _symmetric_root(belief: Regression) -> tuple[Product, Product]:
-    """Multiplication by V^-1/2 from the basis of the span to the unit vectors, (m, r), and by its transpose."""
+    """Multiplication by V^-1/2, from the basis of the span to the unit vectors, (m, r), and by its transpose."""
     span = belief.span
     if span is None:
         return belief.inverse_root_times, belief.inverse_root_times
@@ -223,26 +223,30 @@ def _cholesky_root(belief: Regression) -> tuple[Product, Product]:
 
 
 class Memory(Protocol):
-    """The part of a belief that its estimator owns."""
+    """Statistics of the rewards that an estimator keeps.
+
+    An arm is identified by its slot, its position in the order in which arms were first pulled. A reward y with noise
+    factor n has weight 1 / n and enters as y / n.
+    """
 
     def take(self, slots: Ints, values: Floats) -> None:
-        """Take in weighted rewards, (n,), of the arms in these slots, (n,)."""
+        """Add weighted rewards, (n,), of the arms in these slots, (n,)."""
         ...
 
     def copy(self) -> Self:
-        """An independent memory of the same rewards."""
+        """Return an independent copy."""
         ...
 
 
 class Sums:
-    """The sum of each arm's rewards."""
+    """Sum of each arm's rewards."""
 
     def __init__(self) -> None:
         self._sums, self._arms = np.empty(0), 0
 
     @property
     def total(self) -> Floats:
-        """The sum of each arm's rewards, (u,)."""
+        """Sum of each arm's rewards, (u,)."""
         return self._sums[: self._arms]
 
     def take(self, slots: Ints, values: Floats) -> None:
@@ -257,7 +261,7 @@ class Sums:
 
 
 class GroupSums:
-    """The sum of each arm's rewards in each of k groups; an arm's rewards go round the groups."""
+    """Sum of each arm's rewards in each of k groups; an arm's rewards go to the groups in turn."""
 
     def __init__(self, groups: int) -> None:
         self._sums: Floats = np.empty((0, groups))
@@ -266,7 +270,7 @@ class GroupSums:
 
     @property
     def total(self) -> Floats:
-        """The sum of each arm's rewards in each group, (u, k)."""
+        """Sum of each arm's rewards in each group, (u, k)."""
         return self._sums[: self._arms]
 
     def take(self, slots: Ints, values: Floats) -> None:
@@ -283,7 +287,7 @@ class GroupSums:
 
 
 class SortedRewards:
-    """Every arm's rewards sorted by size |y|, with running sums: what a cut leaves is looked up, not added up."""
+    """Each arm's rewards sorted by size |y|, with cumulative sums, so that a truncated sum is a lookup."""
 
     def __init__(self) -> None:
         self._sizes: list[Floats] = []  # per slot: |y|, ascending; buffers with room to spare
@@ -302,17 +306,17 @@ class SortedRewards:
             self._insert(slot, value)
 
     def reaching(self, weights: Floats, level: float) -> Ints:
-        """The slots with a reward y such that |weight y| > level, for one weight per slot, (u,)."""
+        """Slots with a reward y such that |weight y| > level, for one weight per slot, (u,)."""
         return np.flatnonzero(weights * self._largest[: len(self._count)] > level)
 
     def total(self, leave: Ints) -> Floats:
-        """The sum of each arm's rewards, (u,), 0 for the slots to leave out."""
+        """Sum of each arm's rewards, (u,), 0 for the slots in ``leave``."""
         total = self._total[: len(self._count)].copy()
         total[leave] = 0.0
         return total
 
     def kept(self, slots: Ints, weights: Floats, level: float) -> Floats:
-        """Truncated sums of weighted rewards, each |weight y| > level left out.
+        """Truncated sums of weighted rewards, without those with |weight y| > level.
 
         Parameters
         ----------
@@ -354,7 +358,7 @@ class SortedRewards:
 
 
 def _largest_kept(weight: Floats, level: float) -> Floats:
-    """The largest size whose product with the weight, as rounded, is at most the level, (n,) -> (n,)."""
+    """Largest size whose rounded product with the weight is at most the level, (n,) -> (n,)."""
     bound = level / weight
     above = np.nextafter(bound, np.inf)
     bound = np.where(weight * above <= level, above, bound)

@@ -51,12 +51,12 @@ class ModelSet:
         return self._with({id(posterior): posterior.copy() for posterior in self._distinct()})
 
     def _distinct(self) -> list[Posterior]:
-        """The posteriors, each once. The smallest ridge comes first: it refuses whatever another one would refuse."""
+        """Posteriors, each once. The smallest ridge comes first: it refuses all that another one refuses."""
         distinct = {id(posterior): posterior for posterior in self.members.values()}
         return sorted(distinct.values(), key=lambda posterior: posterior.ridge)
 
     def _with(self, replaced: Mapping[int, Posterior]) -> Self:
-        """The same set with other posteriors, given by the id of those they replace."""
+        """Copy of the set with other posteriors, given by the id of those they replace."""
         twin = copy.copy(self)
         twin.members = {name: replaced[id(posterior)] for name, posterior in self.members.items()}
         return twin

@@ -1,4 +1,8 @@
-"""Elimination: epochs planned at once, and after each the arms dropped that can no longer be the best."""
+"""Elimination: epochs planned at once, after each of which arms that can no longer be the best are dropped.
+
+`Elimination` is the loop, on finitely many arms; `Survival` decides which arms stay; `ShrinkingBox` is the same loop on
+a box.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +26,20 @@ from noregret.decision.region import CLOUD, Region, climb, tops
 
 @dataclass(frozen=True)
 class Elimination:
-    """The loop of REDS (Alg. 1) and BPE, which differ by their design.
+    """Loop of REDS (Alg. 1) and BPE, which differ by their design.
 
-    Every epoch has a plan, made before any of its rewards is known, and a fresh posterior of the plan's rewards. It
-    ends when all of the plan has been pulled. Rewards beyond the plan, a warm start among them, are not used: they may
-    have been chosen by looking at rewards, and the widths hold only for points chosen without. Of an arm that is told
-    more often than it is planned, the first rewards count. An epoch that the run leaves unfinished eliminates nothing.
+    Every epoch has a plan, made before any of its rewards is known, and a new posterior from the plan's rewards. It
+    ends when the whole plan has been pulled. Rewards outside the plan, such as a warm start, are not used: they may
+    depend on earlier rewards, and the widths hold only for points chosen independently of them. If an arm has more
+    rewards than planned pulls, the first ones count. An unfinished epoch eliminates nothing.
 
-    On a `noregret.Box` the arms are points, and what is in play is a `Region`: see `noregret.decision.elimination`.
+    On a `noregret.Box` the arms are points, and the active set is a `Region`: see `ShrinkingBox`.
 
     Parameters
     ----------
     model : Model
     design : Design
-        The arms of an epoch.
+        Choice of the arms of an epoch.
     width : Schedule
         w: the bounds are mean -+ (w std + slack).
     first_epoch : int
@@ -43,7 +47,7 @@ class Elimination:
     slack : float
         c.
     lengths : callable int -> int
-        The length of the next epoch.
+        Length of the next epoch, given that of the last.
     keep : 'upper' or 'mean'
         Keep the arms whose upper bound reaches the largest lower bound (line 10), or those whose mean reaches the
         largest mean minus 2 (w max std + slack) (App. D.1).
@@ -51,10 +55,10 @@ class Elimination:
         c0 of App. D.2, in (0, 1): lengthen the first epoch, by N_1 at a time, until every arm that is kept must have
         f >= c0 max f + (1 - c0) min f. The width must hold at all of these tests together.
     separate : bool
-        On a box, give every connected piece of what is left its own epoch's points, or all of them together one.
+        On a box, plan an epoch's number of points for every connected piece of the region, or for all together.
     horizon : int, optional
-        The epoch that would go beyond so many rewards is cut there. It eliminates nothing until it is finished, for
-        those who go on.
+        Planned number of rewards: the epoch that would exceed it is cut there. A run that continues finishes the epoch
+        before it eliminates.
     """
 
     model: Model
@@ -73,11 +77,11 @@ class Elimination:
         length: Any = self.first_epoch
         if not (isinstance(length, int | np.integer) and length >= 1):
             raise ValueError(f"first_epoch must be a whole number from 1, got {self.first_epoch!r}")
-        _ = self.survival  # which refuses a bad slack, keep or first_level
+        _ = self.survival  # raises for an invalid slack, keep or first_level
 
     @property
     def survival(self) -> Survival:
-        """What decides who stays in play."""
+        """Rule that decides which arms stay in play."""
         return Survival(self.width, self.slack, self.keep, self.first_level)
 
     def play(self, arms: Floats | Box, rng: Rng) -> Play:
@@ -121,7 +125,7 @@ Keep = Literal["upper", "mean"]
 
 @dataclass(frozen=True)
 class Survival:
-    """The bounds mean -+ (width std + slack), and what they keep; see `noregret.Elimination` for the fields."""
+    """Bounds mean -+ (width std + slack), and the arms they keep; see `Elimination` for the fields."""
 
     width: Schedule
     slack: float = 0.0
@@ -143,14 +147,14 @@ class Survival:
         return belief.mean - half_width, belief.mean + half_width
 
     def kept(self, belief: Posterior) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which arms of the belief stay in play, (N,)."""
+        """Mask of the arms of the belief that stay in play, (N,)."""
         lower, upper = self.bounds(belief)
         if self.keep == "mean":
             return np.asarray(numpy_of(belief.mean >= belief.mean.max() - (upper - lower).max()))
         return np.asarray(numpy_of(upper >= lower.max()))
 
     def resolved(self, belief: Posterior) -> bool:
-        """Whether c0 max UCB + (1 - c0) min UCB <= max LCB - 2 max(w std + slack) (App. D.2)."""
+        """True if c0 max UCB + (1 - c0) min UCB <= max LCB - 2 max(w std + slack) (App. D.2)."""
         if self.first_level is None:
             return True
         lower, upper = self.bounds(belief)
@@ -159,28 +163,28 @@ class Survival:
 
 
 STARTS = 10
-"""Points at the most from which a largest value is searched: those that stand out among their neighbours."""
+"""Largest number of starting points of a search for a maximum: those above their neighbours."""
 
 PROPOSALS = 20_000
-"""About as many points are tested in an epoch."""
+"""Approximate number of points tested in an epoch."""
 
 
 @runtime_checkable
 class BoxWidth(Protocol):
-    """A width that is different on a box, where it must hold at infinitely many points."""
+    """Width that is different on a box, where it must hold at infinitely many points."""
 
     def on(self, box: Box, kernel: Kernel) -> Schedule:
-        """The width for this box."""
+        """Width for this box."""
         ...
 
     def slack(self, ridge: float) -> float:
-        """What is added to it, the price of a grid."""
+        """Slack that accounts for the grid."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Reaches:
-    """The test mean + width std + slack >= threshold."""
+    """Test mean + width std + slack >= threshold."""
 
     belief: Posterior
     width: float
@@ -194,9 +198,22 @@ class Reaches:
 
 @dataclass(frozen=True)
 class ShrinkingBox:
-    """Elimination on a box: `Pull.arms` are (n, d) points, `Pull.active` is the `Region`.
+    """Elimination on a box: REDS as Alg. 1 states it, without a grid; the fields are those of `Elimination`.
 
-    The fields are those of `noregret.Elimination`.
+    `Pull.arms` are (n, d) points, `Pull.active` is the `Region`. The active region X_r is the set of points that passed
+    the test of line 10 in every epoch so far, each with that epoch's own posterior. Three things that are trivial for
+    finitely many arms are found by search:
+
+    - uniform points of X_r, by rejection (`noregret.decision.region`);
+    - the supremum of the lower bound over X_r, by a pattern search from the local maxima among the pulled points and
+      1000 uniform points, down to steps of 1e-4 of the box's sides. A search that misses the maximum gives too low a
+      threshold, which keeps too much: it never drops the best point;
+    - the connected pieces of X_r, each of which gets its own N_r points, as Lemma 4.6 requires. They are identified by
+      those 1000 points, so a piece with less than 2 % of the volume counts with its neighbour. The upper bound of a
+      rough kernel has a bulge between any two points, and so very many pieces: ``separate=False`` samples them
+      together.
+
+    The largest and smallest values of App. D.1 and D.2 come from the same search and the same points.
     """
 
     model: Model
@@ -209,7 +226,12 @@ class ShrinkingBox:
 
     def play(self, box: Box, rng: Rng) -> Play:
         """Plan, pull, shrink the region; for ever."""
-        survival, region = _on(box, self.model, self.survival), Region(box).surveyed(rng)
+        survival, region = self.survival, Region(box).surveyed(rng)
+        if isinstance(survival.width, BoxWidth):
+            model: Any = self.model
+            kernel = model.kernel if hasattr(model, "kernel") else model.features.kernel
+            slack = max(survival.slack, survival.width.slack(model.ridge))
+            survival = replace(survival, width=survival.width.on(box, kernel), slack=slack)
         length, done, spent = self.first_epoch, 0, 0
         points, rewards = np.empty((0, box.dimension)), np.empty(0)
         belief, first = self._learnt(region, points, rewards, rng), True
@@ -242,7 +264,7 @@ class ShrinkingBox:
             points, rewards = points[:0], rewards[:0]
 
     def plan(self, pieces: list[Region], count: int, left: int | None, rng: Rng) -> Floats:
-        """``count`` points in each piece, (n, d), or as many as are ``left``, from the pieces in turn."""
+        """``count`` points in each piece, (n, d), or only ``left`` points, from the pieces in turn."""
         draws = [partial(piece.sample, rng=rng) for piece in pieces]
         plans = [self.design.points(self.model, draw, count, rng) for draw in draws]
         if left is None or count * len(pieces) <= left:
@@ -250,31 +272,22 @@ class ShrinkingBox:
         return np.stack(plans, axis=1).reshape(-1, plans[0].shape[1])[:left]
 
     def _learnt(self, region: Region, points: Floats, rewards: Floats, rng: Rng) -> Posterior:
-        """The belief about the points pulled and the region's known points."""
+        """Belief about the pulled points and the region's known points."""
         belief = self.model.prior(np.vstack([points, region.known[:CLOUD]]), rng)
         if len(points):
             belief.update(np.arange(len(points)), rewards)
         return belief
 
 
-def _on(box: Box, model: Any, survival: Survival) -> Survival:
-    """The same with the width for this box, and with at least the slack that is the price of its grid."""
-    if not isinstance(survival.width, BoxWidth):
-        return survival
-    kernel = model.kernel if hasattr(model, "kernel") else model.features.kernel
-    slack = max(survival.slack, survival.width.slack(model.ridge))
-    return replace(survival, width=survival.width.on(box, kernel), slack=slack)
-
-
 def _vouched(survival: Survival, belief: Posterior) -> Best:
-    """The arm of the belief with the largest lower bound."""
+    """Arm of the belief with the largest lower bound."""
     lower, upper = survival.bounds(belief)
     i = int(np.argmax(lower))
     return Best(belief.arms[i], float(belief.mean[i]), float(lower[i]), float(upper[i]))
 
 
 def _summit(survival: Survival, belief: Posterior, region: Region) -> Best:
-    """The point of the region with the largest lower bound."""
+    """Point of the region with the largest lower bound."""
     width, slack = survival.width(belief), survival.slack
     points, lower = _climb(belief, region, lambda mean, std: mean - width * std - slack)
     i = int(np.argmax(lower))
@@ -283,7 +296,7 @@ def _summit(survival: Survival, belief: Posterior, region: Region) -> Best:
 
 
 def _test(survival: Survival, belief: Posterior, region: Region, best: Best) -> Reaches:
-    """Line 10, or App. D.1; a hair wider, as a std is the root of a difference and not known to less than 1e-7."""
+    """Test of line 10, or of App. D.1; 1e-7 wider, since a std is the root of a difference and no more accurate."""
     width, slack = survival.width(belief), survival.slack
     hair = 1e-7 * width + 1e-12 * float(np.abs(belief.mean).max())
     if survival.keep == "upper":
@@ -294,7 +307,7 @@ def _test(survival: Survival, belief: Posterior, region: Region, best: Best) -> 
 
 
 def _witnesses(belief: Posterior, region: Region, test: Reaches, best: Best) -> Floats:
-    """Where the tested bound has its peaks: pieces of what is left that no known point may have hit."""
+    """Local maxima of the tested bound, which may lie in pieces of the region without a known point."""
     points, values = _climb(belief, region, lambda mean, std: mean + test.width * std + test.slack)
     return np.vstack([best.arm, points[values >= test.threshold]])
 

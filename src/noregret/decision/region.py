@@ -1,10 +1,10 @@
-"""Region: what is left of a box, known by the tests that its points pass.
+"""Region: the part of a box whose points pass a list of tests.
 
-Uniform points of it are drawn by rejection. The proposals come from the whole box as long as at least one in `WASTE`
-is accepted. After that they come from small boxes around points known to lie in the region, one of them drawn at
-random; a proposal that lies in m of the boxes is kept with probability 1/m, so that what is accepted is again uniform
-on the part of the region that the boxes cover. A box reaches as far as the most isolated known point is from its
-nearest neighbour. A piece of the region can be missed only if none of the points known before lies in or near it.
+Uniform points of it are drawn by rejection. The proposals come from the whole box while at least one in `WASTE` is
+accepted. After that they come from small boxes around known points of the region, one of which is drawn at random; a
+proposal that lies in m of the boxes is kept with probability 1/m, so that accepted points are uniform on the part of
+the region that the boxes cover. A box reaches as far as the largest distance of a known point to its nearest neighbour.
+A piece of the region can be missed only if no earlier known point lies in or near it.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ from noregret.decision.arms import Bools
 Test = Callable[[Floats], Bools]
 
 WASTE = 50
-"""Proposals per accepted point above which smaller boxes are proposed from."""
+"""Proposals per accepted point above which proposals come from smaller boxes."""
 CLOUD = 1000
-"""Uniform points by which a region is known."""
+"""Number of uniform points that describe a region."""
 ENOUGH = 20
-"""Known points from which the small boxes are made; fewer only after `PATIENCE`."""
+"""Least number of known points for small boxes; fewer only after `PATIENCE` proposals."""
 BATCH, PATIENCE = 2000, 10_000
-"""Proposals tested at once; proposals after which what was found must do."""
+"""Proposals tested at once; proposals after which the points found so far must suffice."""
 ANCHORS = 100
-"""Small boxes at the most."""
+"""Largest number of small boxes."""
 NARROWINGS = 40
-"""How often the boxes are made smaller, at the most halved, before a region is taken for the points known of it."""
+"""Number of times the boxes are made smaller (at most halved) before only known points represent the region."""
 NEIGHBOURS = 6
-"""A point is joined to so many others, where the middle between them lies in the region too."""
+"""Number of nearest points that a point is joined to, if the midpoint lies in the region too."""
 LINKS = 5
-"""Two pieces are one if the straight line between two of so many nearest points of theirs lies in the region."""
+"""Number of nearest pairs of points of two pieces; the pieces are one if a line between a pair lies in the region."""
 SMALLEST_PIECE = 0.02
-"""The share of the known points from which on a piece of the region is told apart from its neighbour."""
+"""Least share of the known points for a separate piece of the region."""
 STEP = 1e-4
-"""The search for a largest value ends at steps of this part of the box's sides."""
+"""Last step of the search for a maximum, as a share of the box's sides."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """The union of the boxes anchor -+ reach, anchors (m, d), reach (d,)."""
+    """Union of the boxes anchor -+ reach, anchors (m, d), reach (d,)."""
 
     anchors: Floats
     reach: Floats
 
     @classmethod
     def around(cls, points: Floats, spacing: Floats) -> Cover:
-        """Up to `ANCHORS` boxes that hold all these points and reach one spacing beyond each.
+        """Up to `ANCHORS` boxes that contain all these points and reach one spacing beyond each.
 
-        The spacing is the distance of the most isolated point to its nearest neighbour, or the one given, if the
-        points are too few to tell.
+        The spacing is the largest distance of a point to its nearest neighbour, or the given one if there are too few
+        points.
         """
         if len(points) < ENOUGH:
             return cls(points, spacing)
@@ -79,7 +79,7 @@ class Cover:
 
 
 def _centres(points: Floats, count: int) -> tuple[list[int], float]:
-    """Points, each the farthest from those before, and how far any point is from the nearest of them."""
+    """Points, each the farthest from those before, and the largest distance of any point to the nearest of them."""
     chosen, distance = [0], np.full(len(points), np.inf)
     while True:
         distance = np.minimum(distance, np.abs(points - points[chosen[-1]]).max(axis=1))
@@ -90,7 +90,7 @@ def _centres(points: Floats, count: int) -> tuple[list[int], float]:
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """The test that the nearest of some points, in units of the box's sides, has a given label."""
+    """Test that the nearest of some points, in units of the box's sides, has a given label."""
 
     tree: Any
     sides: Floats
@@ -103,7 +103,7 @@ class Nearest:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """The points of a box that pass every test; ``known`` are (n, d) points of it, uniform but for a few."""
+    """Points of a box that pass every test; ``known`` are (n, d) points of it, uniform except for a few."""
 
     box: Box
     tests: tuple[Test, ...] = ()
@@ -111,7 +111,7 @@ class Region:
     cover: Cover | None = field(default=None, repr=False)
 
     def contains(self, points: Any) -> Bools:
-        """Whether each of these (n, d) points is still in play, (n,)."""
+        """Mask of the (n, d) points that are in the region, (n,)."""
         points = np.asarray(points, dtype=float)
         inside = self.box.contains(points)
         for test in self.tests:
@@ -120,15 +120,15 @@ class Region:
         return inside
 
     def shrunk(self, test: Test, witnesses: Floats, rng: Rng) -> Region:
-        """The points that pass one more test; ``witnesses`` (n, d) are some of them, one at least in every piece."""
+        """Region with one more test; ``witnesses`` (n, d) are points of it, at least one in every piece."""
         known = np.vstack([witnesses, self.known[test(self.known)]])
         return replace(self, tests=(*self.tests, test), known=known).surveyed(rng)
 
     def surveyed(self, rng: Rng) -> Region:
-        """The same region, with `CLOUD` known points and proposals of which enough are accepted.
+        """Same region with `CLOUD` known points, and with proposals of which enough are accepted.
 
-        A cover is made anew each time the known points have doubled: what it missed lies at its edges, and so do some
-        of the points that it led to.
+        The cover is remade each time the known points have doubled: parts that it missed lie at its edges, and so do
+        some of the new points.
         """
         region, known = self, self.known.reshape(-1, self.box.dimension)
         narrowings = tried = accepted = 0
@@ -148,12 +148,12 @@ class Region:
         return self.cover.sample(BATCH, rng) if self.cover else self.box.sample(BATCH, rng)
 
     def covered(self, known: Floats) -> Cover:
-        """A cover around known points."""
+        """Cover around known points."""
         reach = self.cover.reach if self.cover else self.box.sides
         return Cover.around(known, reach if len(known) >= ENOUGH else reach / 2)
 
     def sample(self, count: int, rng: Rng) -> Floats:
-        """Uniform points, (count, d); known ones again where `PATIENCE` proposals in a row give none."""
+        """Uniform points, (count, d); known points if `PATIENCE` proposals in a row are rejected."""
         found, missing, failed = [np.empty((0, self.box.dimension))], count, 0
         while missing > 0 and failed < PATIENCE:
             proposed = self.propose(rng)
@@ -163,7 +163,7 @@ class Region:
         return np.vstack([*found, self.known[rng.integers(max(len(self.known), 1), size=missing)]])
 
     def pieces(self) -> list[Region]:
-        """The connected parts of the region, as far as its known points can tell them apart."""
+        """Connected parts of the region, as far as its known points distinguish them."""
         labels = _labels(self) if len(self.known) >= CLOUD else np.zeros(1, dtype=np.intp)
         if (labels == labels[0]).all():
             return [self]
@@ -179,11 +179,11 @@ class Region:
 
 
 def _labels(region: Region) -> Ints:
-    """Which piece each known point belongs to: neighbours are joined where the middle between them is inside too."""
+    """Piece of each known point: neighbours are joined if the midpoint is inside too."""
     points, count = region.known / region.box.sides, len(region.known)
     other = np.asarray(cKDTree(points).query(points, NEIGHBOURS + 1)[1])[:, 1:]
     pairs = np.unique(np.sort(np.column_stack([np.repeat(np.arange(count), NEIGHBOURS), other.reshape(-1)])), axis=0)
-    joined = pairs[region.contains(region.known[pairs].mean(axis=1))].astype(np.int32)  # scipy 1.11 takes no other
+    joined = pairs[region.contains(region.known[pairs].mean(axis=1))].astype(np.int32)  # scipy 1.11 needs int32
     graph = coo_array((np.ones(len(joined)), (joined[:, 0], joined[:, 1])), shape=(count, count))
     labels = np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
     large = np.flatnonzero(np.bincount(labels) >= SMALLEST_PIECE * count)
@@ -198,7 +198,7 @@ def _labels(region: Region) -> Ints:
 
 
 def _linked(region: Region, first: Bools, second: Bools) -> bool:
-    """Whether a straight line leads from one set of known points to the other within the region."""
+    """True if a straight line within the region connects two sets of known points."""
     if not (first.any() and second.any()):
         return False
     one, two, sides = region.known[first], region.known[second], region.box.sides
@@ -233,7 +233,7 @@ def climb(
 
 
 def tops(points: Floats, values: Floats, box: Box, count: int) -> Ints:
-    """Which of these (n, d) points are higher than the `NEIGHBOURS` nearest others, the highest first."""
+    """Indices of the (n, d) points that are above their `NEIGHBOURS` nearest ones, the highest first."""
     near = np.asarray(cKDTree(points / box.sides).query(points / box.sides, min(NEIGHBOURS + 1, len(points)))[1])
     local = np.flatnonzero(values >= values[near.reshape(len(points), -1)].max(axis=1))
     return np.asarray(local[np.argsort(-values[local], kind="stable")[:count]])

@@ -1,4 +1,4 @@
-"""ThresholdTree: a tree of cells, searched for values above a threshold that rises."""
+"""ThresholdTree: a tree of cells, searched for values above a rising threshold (GP-ThreDS)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from noregret.decision.arms import located
 from noregret.decision.loops import Best, Play, Pull
 
 DEEPEST = 40
-"""Cells of side 2^-40 of the arms' bounding box are not split any more."""
+"""Depth of the tree: cells of side 2^-40 of the arms' bounding box are not split."""
 
 
 class Level(NamedTuple):
-    """One pass through the cells of one size."""
+    """Pass through the cells of one size."""
 
     arms: Floats
     """(N, d)."""
     place: Floats
-    """The arms in units of their bounding box, (N, d) in [0, 1)."""
+    """Arms in units of their bounding box, (N, d) in [0, 1)."""
     active: Ints
-    """The arms in the cells of this size."""
+    """Arms in the cells of this size."""
     threshold: float
     number: int
     """1 for the whole bounding box; the side is 2^(1 - number)."""
@@ -33,17 +33,17 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True)
 class ThresholdTree:
-    """GP-ThreDS: keep the cells that hold a value above a threshold, halve their sides, raise the threshold.
+    """GP-ThreDS: keep the cells that contain a value above a threshold, halve their sides, raise the threshold.
 
-    The largest mean is believed to lie in ``interval`` = (a, b), and the threshold is its middle. Each cell is searched
-    with a belief of its own about a random sample of its arms: the arm with the largest upper bound is pulled until all
-    upper bounds are below the threshold minus ``slack`` times the cell's side. Whenever a lower bound exceeds the
-    threshold, or after ``patience`` pulls in vain, the half-side cell around the arm with the largest lower bound is
-    kept for the next level and its arms leave this search. If no cell was kept, a and b fall by (b - a) / 2; otherwise
-    a rises to the threshold - 0.4 2^-level (b_0 - a_0).
+    The largest mean is assumed to lie in ``interval`` = (a, b), and the threshold is its midpoint. Each cell is
+    searched with a separate belief about a random sample of its arms: the arm with the largest upper bound is pulled
+    until all upper bounds are below the threshold minus ``slack`` times the cell's side. Whenever a lower bound exceeds
+    the threshold, or after ``patience`` pulls without this, the half-side cell around the arm with the largest lower
+    bound is kept for the next level and its arms leave this search. If no cell was kept, a and b fall by (b - a) / 2;
+    otherwise a rises to the threshold - 0.4 2^-level (b_0 - a_0).
 
-    When a single arm is left, or the cells are `DEEPEST`, the arm with the largest lower bound is pulled from then on.
-    Rewards of arms outside the sample of the cell under search are not used.
+    When a single arm is left, or at depth `DEEPEST`, the arm with the largest lower bound is pulled from then on.
+    Rewards of arms outside the sample of the current cell are not used.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ class ThresholdTree:
     points_per_cell : int
         Size of a cell's sample.
     patience : int, optional
-        By default T / (16 2^d), at least 3, with T the ``horizon``, and 12 without one: so that 16 levels, each with
-        all the 2^d children of one cell, fit into the run.
+        By default T / (16 2^d), at least 3, with T the ``horizon``, and 12 without one: 16 levels, each with all the
+        2^d children of one cell, then fit into the run.
     slack : float
     horizon : int, optional
-        T, for the patience alone.
+        T, used only for the patience.
     """
 
     model: Model
@@ -83,8 +83,10 @@ class ThresholdTree:
 
     def play(self, arms: Floats, rng: Rng) -> Play:
         """Search all cells of a level, then move the threshold; at the end pull the best arm for ever."""
-        arms = numpy_of(arms) if is_tensor(arms) else np.asarray(arms)  # a belief is about few of them at a time
-        place, active = _unit(arms), np.arange(len(arms))
+        arms = numpy_of(arms) if is_tensor(arms) else np.asarray(arms)  # each belief is about few of them
+        low_corner, side = arms.min(axis=0), np.ptp(arms, axis=0)
+        place = np.minimum((arms - low_corner) / np.where(side > 0, side, 1.0), np.nextafter(1.0, 0.0))
+        active = np.arange(len(arms))
         (low, high), number, cells, best = self.interval, 1, [active], None
         while len(active) > 1 and number <= DEEPEST:
             level, found = Level(arms, place, active, (low + high) / 2, number), []
@@ -106,8 +108,11 @@ class ThresholdTree:
     def _search(
         self, level: Level, cell: Ints, before: Best | None, rng: Rng
     ) -> Generator[Pull, tuple[Ints, Floats], tuple[list[Ints], Best | None]]:
-        """The half-side cells worth keeping, and the best arm known, of this cell or before."""
-        halves, drawn = _halves(level.place[cell], level.number), self._sample(len(cell), rng)
+        """Return the half-side cells to keep, and the best arm so far, of this cell or before."""
+        # in which half of its cell of side 2^(1 - level) each arm lies, in each dimension: (n, d) of 0 and 1
+        halves, drawn = np.floor(level.place[cell] * 2.0**level.number) % 2, np.arange(len(cell))
+        if len(cell) > self.points_per_cell:
+            drawn = np.sort(rng.choice(len(cell), self.points_per_cell, replace=False))
         sample, half, kept = cell[drawn], halves[drawn], []
         belief, patience = self.model.prior(level.arms[sample], rng), self._patience(halves.shape[1])
         alive, waited, best = np.full(len(sample), True), 0, before
@@ -130,16 +135,13 @@ class ThresholdTree:
         return kept, best
 
     def _patience(self, dimension: int) -> int:
+        """Patience, or its default for arms with d columns."""
         if self.patience is None:
             return max(3, self.horizon // (16 * 2**dimension)) if self.horizon else 12
         return self.patience
 
-    def _sample(self, count: int, rng: Rng) -> Ints:
-        if count <= self.points_per_cell:
-            return np.arange(count)
-        return np.sort(rng.choice(count, self.points_per_cell, replace=False))
-
     def _exploit(self, arms: Floats, arm: int, active: Ints, rng: Rng) -> Play:
+        """Pull one arm for ever."""
         about = np.array([arm])
         belief = self.model.prior(arms[about], rng)
         while True:
@@ -148,19 +150,8 @@ class ThresholdTree:
             belief.update(places, rewards[is_sampled])
 
 
-def _unit(arms: Floats) -> Floats:
-    """The arms in units of their bounding box, (N, d) in [0, 1)."""
-    low, side = arms.min(axis=0), np.ptp(arms, axis=0)
-    return np.asarray(np.minimum((arms - low) / np.where(side > 0, side, 1.0), np.nextafter(1.0, 0.0)))
-
-
-def _halves(place: Floats, level: int) -> Floats:
-    """In which half of its cell of side 2^(1 - level) a point lies, in each dimension: (n, d) of 0 and 1."""
-    return np.floor(place * 2.0**level) % 2
-
-
 def _better(before: Best | None, belief: Posterior, sample: Ints, lower: Floats, upper: Floats) -> Best:
-    """The arm with the largest lower bound now, or the one before if that was larger."""
+    """Arm with the largest lower bound now, or the previous one if its bound is larger."""
     i = int(np.argmax(lower))
     if before is not None and before.lower >= lower[i]:
         return before

@@ -1,4 +1,4 @@
-"""A belief about arms on a cluster: what is small is here, what is as long as the arms is on the workers."""
+"""Posterior about arms on a cluster, and its numbers per arm: small arrays are here, long ones on the workers."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ from noregret.extra import extra
 
 
 class BlockPosterior:
-    """What a small posterior knows, about all arms of a cluster (see `noregret.belief.posterior` for the contract).
+    """Posterior about all arms of a cluster (see `noregret.belief.posterior` for the contract).
 
-    The ``small`` one is about one arm, and learns every reward as that of a point. All that is not as long as the arms
-    is asked of it. Each section makes its own from it once, and then learns what is new. ``mean`` and ``std`` are
-    `BlockNumbers`, which must be asked before the belief learns more.
+    The ``small`` posterior is about one arm, and learns every reward as that of a point. It provides everything that is
+    not as long as the arms. Each section makes its own posterior from it once, and then learns new rewards. ``mean``
+    and ``std`` are `BlockNumbers`, which must be read before the next update.
     """
 
     def __init__(self, small: Any, arms: Blocks, points: Floats | None = None) -> None:
         self._small, self.arms = small, arms
         self._pulled: dict[int, None] = {}
-        self._all: Posterior | None = None  # about all arms, here, once somebody draws on few
+        self._all: Posterior | None = None  # about all arms, here, for draws on few arms, made on demand
         self._enter()
         if points is not None:
             self._note_pulls(points)
 
     def _enter(self) -> None:
         self.key, self.version = uuid.uuid4().hex, 0
-        self._news: list[News] = []  # the last ones
-        self._heard: dict[int, int] = {}  # of each section, the version it has
+        self._news: list[News] = []  # the last updates
+        self._heard: dict[int, int] = {}  # version of each section
         self.arms.sources.add(self)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # not there yet while a copy is being made
+        if name.startswith("_"):  # not set yet while a copy is being made
             raise AttributeError(name)
         return getattr(self._small, name)
 
@@ -70,7 +70,7 @@ class BlockPosterior:
 
     @property
     def rounds(self) -> int:
-        """The rewards received."""
+        """Number of rewards received."""
         return int(self._small.rounds)
 
     @rounds.setter
@@ -80,11 +80,11 @@ class BlockPosterior:
 
     @property
     def pulled(self) -> Ints:
-        """The distinct arms pulled so far, in order of their first pull."""
+        """Distinct arms pulled so far, in order of their first pull."""
         return np.array(list(self._pulled), np.intp)
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
+        """Update with one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         places, values, factors = as_pulls(arms, rewards, noise, len(self.arms), self._small.largest_reward)
         if places.size:
             news = self._tell(self.arms.rows(places), values, factors)
@@ -94,7 +94,7 @@ class BlockPosterior:
                 self._all.update(places, values, noise=factors)
 
     def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Take in rewards of any (n, d) points; those that are arms count as pulls of these."""
+        """Update with rewards of any (n, d) points; those that equal arms count as pulls of them."""
         points = np.array(numpy_of(points), dtype=float).reshape(-1, self.arms.shape[1])
         self._tell(points, rewards, noise)
         self._note_pulls(points)
@@ -106,13 +106,13 @@ class BlockPosterior:
         return mean, std
 
     def sample(self, rng: Rng) -> Any:
-        """One joint draw on all arms, (N,): on few arms it is made here."""
+        """Joint draw on all arms, (N,); on few arms it is made here."""
         if len(self.arms) <= ROOT_ARMS:
             if self._all is None:
                 self._all = self._small.copy().at(self.arms.rows(np.arange(len(self.arms))))
             return self._all.sample(rng)
         stream = copy.deepcopy(rng)
-        self._small.sample(rng, among=len(self.arms))  # which draws as many numbers as the workers will
+        self._small.sample(rng, among=len(self.arms))  # advances rng as much as the workers do
         return self._numbers("sample", {"rng": stream, "among": len(self.arms)})
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
@@ -122,11 +122,11 @@ class BlockPosterior:
         return covariance
 
     def at(self, arms: Any) -> Any:
-        """The same knowledge about other (N, d) arms."""
+        """Return the same knowledge about other (N, d) arms."""
         return self._small.at(arms)
 
     def copy(self) -> Self:
-        """An independent posterior with the same knowledge; the sections make theirs again."""
+        """Return an independent posterior with the same knowledge; the sections make theirs again."""
         twin = copy.copy(self)
         twin._small, twin._all = self._small.copy(), None if self._all is None else self._all.copy()
         twin._pulled = self._pulled.copy()
@@ -134,7 +134,7 @@ class BlockPosterior:
         return twin
 
     def knowledge(self, section: int, *, afresh: bool = False) -> Knowledge:
-        """What brings a section up to date: what it has not heard of, or afresh all that is known."""
+        """Updates that a section is missing, or with ``afresh`` the whole small posterior."""
         if afresh or section not in self._heard:
             pickle = extra("distributed.protocol.pickle", "cluster")
             return Knowledge(self.key, self.version, [], partial(pickle.loads, pickle.dumps(self._small)))
@@ -142,13 +142,13 @@ class BlockPosterior:
         return Knowledge(self.key, self.version, self._news[len(self._news) - unheard :], None)
 
     def heard(self, section: int) -> None:
-        """Note that a section is up to date; news that all have heard are dropped."""
+        """Note that a section is up to date; updates that all sections have are dropped."""
         self._heard[section] = self.version
         oldest = min(self._heard.values()) if len(self._heard) == len(self.arms.sizes) else 0
         self._news = self._news[len(self._news) - min(self.version - oldest, len(self._news)) :]
 
     def _tell(self, points: Floats, rewards: Floats | None, noise: Floats | None) -> News:
-        """Learn rewards of points here, and note them for the sections."""
+        """Learn rewards of points here, and queue them for the sections."""
         generator = getattr(self._small, "generator", None)
         news = News(points, rewards, noise, generator and generator.bit_generator.state)
         self._small.learn(points, rewards, noise)
@@ -156,7 +156,7 @@ class BlockPosterior:
         return news
 
     def _note_pulls(self, points: Floats) -> None:
-        """Count those of the (n, d) points that are arms as pulled."""
+        """Count the (n, d) points that equal arms as pulled."""
         if len(points):
             places = self.arms.places(points)
             self._pulled |= dict.fromkeys(places[places < len(self.arms)].tolist())
@@ -166,11 +166,11 @@ class BlockPosterior:
 
 
 class BlockNumbers(NDArrayOperatorsMixin):
-    """An (N,) array of numbers, one per arm of a cluster, that knows how to compute itself where the arms are.
+    """Lazy (N,) array of numbers, one per arm of a cluster, computed on the workers.
 
-    Operators, comparisons and NumPy's ufuncs give another one; nothing is computed. What is small (the largest, the
-    place of it, the numbers at some arms) is asked of all workers at once. ``np.asarray`` brings all numbers here.
-    They are those of the belief as it was, so they must be asked for before it learns more.
+    Operators, comparisons and NumPy's ufuncs return another one; nothing is computed. Small results (the largest
+    number, its index, the numbers at some arms) are requested from all workers at once. ``np.asarray`` transfers all
+    numbers. They belong to one version of the belief, so they must be read before its next update.
     """
 
     def __init__(self, blocks: Blocks, recipe: Read | Call, sources: Mapping[Source, int]) -> None:
@@ -209,23 +209,23 @@ class BlockNumbers(NDArrayOperatorsMixin):
         return found if index.ndim else found[0]
 
     def max(self) -> float:
-        """The largest."""
+        """Largest number."""
         return float(np.max(self._ask(partial(extreme, of="max"))))
 
     def min(self) -> float:
-        """The smallest."""
+        """Smallest number."""
         return float(np.min(self._ask(partial(extreme, of="min"))))
 
     def any(self) -> bool:
-        """Whether one of them is true."""
+        """True if one of the numbers is true."""
         return any(self._ask(any_of))
 
     def argmax(self) -> int:
-        """The place of the largest, the lowest on ties, or of the first nan."""
+        """Index of the largest number, the lowest on ties, or of the first nan."""
         return self.top()[0]
 
     def top(self) -> tuple[int, float]:
-        """The place of the largest, the lowest on ties, or of the first nan; and the number there."""
+        """Index and value of the largest number, the lowest index on ties, or of the first nan."""
         places, numbers, rows = zip(*self._ask(top_of), strict=True)
         best = int(np.argmax(numbers))
         place = self._blocks.starts[best] + places[best]
@@ -233,7 +233,7 @@ class BlockNumbers(NDArrayOperatorsMixin):
         return place, numbers[best]
 
     def largest(self, count: int) -> tuple[Ints, Floats]:
-        """The places of so many of the largest, in falling order, the lowest place first on ties; and the numbers."""
+        """Indices and values of the ``count`` largest numbers, in decreasing order, the lowest index first on ties."""
         found = self._ask(partial(leading, count=count))
         places = np.concatenate([start + local for start, (local, _) in zip(self._blocks.starts, found, strict=True)])
         numbers = np.concatenate([numbers for _, numbers in found])
@@ -249,7 +249,7 @@ class BlockNumbers(NDArrayOperatorsMixin):
         return BlockNumbers(self._blocks, Call(function, recipes), sources)
 
     def _ask(self, question: Question | list[Any]) -> list[Any]:
-        """The answers of all sections, to one question or each to its own; None where the question is."""
+        """Answers of all sections, to one question or each to its own; None for a question None."""
         if any(source.version != version for source, version in self._sources.items()):
-            raise ValueError("the belief has learnt since: ask for what is needed of its mean and std before it does")
+            raise ValueError("the belief was updated since: read its mean and std before the next update")
         return self._blocks.ask(self._recipe, list(self._sources), question)
