@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from noregret import SquaredExponential, algorithms, run
 from noregret.belief.posterior import Floats, Rng
 from noregret.decision.loops import Algorithm
-from noregret.experiments.figures.beyond.unknown import valley
+from noregret.experiments.figures.beyond import valley
 from noregret.problems import Gaussian, Problem
 from noregret.problems.problem import rkhs_norm
 

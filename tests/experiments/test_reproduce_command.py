@@ -95,7 +95,7 @@ def test_a_failed_figure_is_told_by_the_exit_code(tmp_path, capsys, monkeypatch)
     try:
         assert main(["reproduce", "bkb/fig1", *SMALL, "--out", str(tmp_path)]) == 1
     finally:
-        from noregret.experiments.figures.bkb.fig1 import draw
+        from noregret.experiments.figures.bkb import draw_starvation as draw
 
         object.__setattr__(FIGURES["bkb/fig1"], "draw", draw)
     assert "failed: RuntimeError: no ink" in capsys.readouterr().out

@@ -20,7 +20,7 @@ from noregret.experiments.summary import Interval, mean_interval, summarise
 from noregret.experiments.trace import Trace
 from noregret.experiments.trials import build
 from noregret.extra import extra
-from noregret.problems.continuous import Continuous
+from noregret.problems.problem import Continuous
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -151,10 +151,10 @@ class _Work:
 def _finished(work: _Work, order: Order, watcher: Watcher) -> Report:
     """Judge and draw a figure whose trials are all finished, and update the page."""
     try:
-        failed = described(work.figure, work.setting, failure=work.failure)
-        report = failed if work.failure else _judged(work, order.out)
+        report = None if work.failure else _judged(work, order.out)
     except Exception as error:
-        report = described(work.figure, work.setting, failure=_traced(error))
+        report, work.failure = None, _traced(error)
+    report = report or described(work.figure, work.setting, failure=work.failure)
     (order.out / report.name).mkdir(parents=True, exist_ok=True)
     report.save(order.out)
     write_page(order.out)

@@ -17,7 +17,7 @@ from noregret.decision.arms import as_space
 from noregret.decision.loops import Algorithm, Play, Pull, recommended, starts_from_belief
 from noregret.decision.playing import seed_sequence
 from noregret.experiments.trace import Trace
-from noregret.problems.continuous import Continuous
+from noregret.problems.problem import Continuous
 
 PROGRESS_SECONDS = 0.1
 """Shortest time between two reports of progress, in seconds."""
