@@ -137,7 +137,7 @@ def test_a_command_that_always_fails_is_given_up_and_the_failures_are_kept(tmp_p
 def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
     study = written(tmp_path, ["false", "{x}", "{n}"], budget="rounds = 2")
     assert main(["tune", str(study)]) == 3
-    assert capsys.readouterr().out.endswith("no result yet\nBudget spent: raise rounds to go on.\n")
+    assert capsys.readouterr().out.endswith("no result yet\nBudget spent: raise rounds to continue.\n")
     assert main(["tune", str(study)]) == 3
 
 
@@ -184,7 +184,7 @@ def test_an_interrupted_study_gives_its_trials_back_and_leaves_nothing_running(t
     process.send_signal(number)
     _, error = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert re.search(r"stopped; 0 results are kept in .*s.db. Run the same command to go on", error)
+    assert re.search(r"stopped; 0 results are kept in .*s.db. Run the same command to continue", error)
     assert [record.state for record in records_of(study)] == ["waiting", "waiting"]
     wait_for(lambda: not running_with("sleep\x0061.5"))
 

@@ -296,7 +296,7 @@ def test_a_damaged_file_is_reported_left_alone_and_has_a_copy(study, db, damage,
     for copy in copies(db):
         copy.path.unlink()
     assert main(["tune", str(study.path)]) == 2
-    assert "It has no copy; to start anew, move it away" in capsys.readouterr().err
+    assert "It has no copy; to start over, move it away" in capsys.readouterr().err
     db.rename(study.folder / "away")
     assert main(["tune", str(study.path)]) == 0
 
@@ -397,7 +397,7 @@ def test_who_always_fails_starts_anew_under_another_name(study, capsys):
     study.path.write_text(failing.replace("rounds = 12", "rounds = 99").replace("storage", 'name = "first"\nstorage'))
     assert main(["tune", str(study.path)]) == 2
     said = capsys.readouterr().err
-    assert "the failures count as such, unless you start anew, with another name in the study file" in said
+    assert "The failed trials stay in the study; to start over, give it another name in the study file" in said
     study.path.write_text(TEXT.replace("storage", 'name = "second"\nstorage'))
     assert main(["tune", str(study.path)]) == 0
     assert [record is not None for record in values(load(study.path))] == [True] * 12

@@ -50,7 +50,7 @@ def test_displays_say_how_fast_things_change(tmp_path):
     found = Findings(study, told, believed(study, told))
     assert abs(found.best.params["x"] - 0.8) < 0.2
     assert SAID in conclusion(found)
-    assert f"{SAID}. Everything here is about now." in content(found)
+    assert f"{SAID}. All findings are about the present." in content(found)
     assert summary(found)["half_life"] == pytest.approx(15)
 
 

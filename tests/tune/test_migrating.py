@@ -64,7 +64,7 @@ def with_space(study, **parameters):
 def test_results_inside_of_the_new_ranges_are_used_and_the_others_stay_stored(study, change, used):
     changed = with_space(study, **change)
     with pytest.raises(
-        StudyError, match=r"parameters\.\w+ was .*, now it is .*'noregret tune --migrate .*s.toml' goes on"
+        StudyError, match=r"parameters\.\w+ was .*, now it is .*'noregret tune --migrate .*s.toml' continues"
     ):
         Store(changed)
     with pytest.raises(StudyError, match="--migrate"):
@@ -232,7 +232,7 @@ def test_on_the_command_line(tmp_path, capsys):
     path.write_text(FILE.replace("high = 1.0", "high = 2.0").replace("rounds = 4", "rounds = 5"))
     capsys.readouterr()
     assert main(["tune", str(path)]) == 2
-    assert f"'noregret tune --migrate {path}' goes on" in capsys.readouterr().err
+    assert f"'noregret tune --migrate {path}' continues" in capsys.readouterr().err
     assert main(["tune", "--migrate", "--json", str(path)]) == 0
     found = capsys.readouterr()
     assert "x: float from 0 to 1, now float from 0 to 2\n4 results carry over" in found.err

@@ -121,7 +121,7 @@ def test_the_report_says_how_sure_it_is_in_plain_words(page):
     assert "probably between" in text
     assert "clearly worse" in text
     assert "The noise has heavy tails" in text
-    assert re.search(r"\d+ measurements \([\d.]+ %\) disagree with what all others say. Nothing was thrown away", text)
+    assert re.search(r"\d+ measurements \([\d.]+ %\) disagree with all others. None is discarded", text)
     for jargon in ("kernel", "posterior", "regret", "Gaussian", "arm"):
         assert not re.search(rf"\b{jargon}", text.replace("noregret", ""), re.IGNORECASE)
 
@@ -145,7 +145,7 @@ def test_the_report_compares_with_the_baseline_and_marks_what_breaks_a_constrain
     text = unescape(re.sub(r"<[^>]+>", " ", page))
     assert re.search(r"\d+ % lower than your settings \(between \d+ % and \d+ %, at 95 %\)\.", text)
     assert re.search(r"(It meets|Nothing measured is likely to meet) all constraints", text)
-    assert "Budget spent: raise rounds to go on." in text
+    assert "Budget spent: raise rounds to continue." in text
     assert [text.count(f"{7 * i / 12:.4g} ✗") for i in range(12)] == [0] * 9 + [1] * 3
     assert len(re.findall(r'class="broken"', re.search(r'id="history".*?</svg>', page)[0])) == 3
     assert "a measurement of your settings" in text
@@ -300,13 +300,13 @@ def test_the_live_page_is_fetched_again_only_if_something_has_changed(live):
 def test_the_live_page_says_that_a_study_is_over_though_no_result_has_come(live):
     mine, found = live
     answer, text = ask(found, path="/content")
-    assert "Budget spent" not in text
+    assert "Time limit reached" not in text
     with Store(mine) as store:
         store.out_of_time()
     found.watch._rested_at = 0.0
     answer, text = ask(found, path="/content", **{"If-None-Match": answer.headers["ETag"]})
     assert answer.status == 200
-    assert "Budget spent: raise rounds to go on." in text
+    assert "Time limit reached (" in text
 
 
 def test_many_results_in_a_row_are_not_drawn_one_by_one(live, monkeypatch):

@@ -61,7 +61,7 @@ def test_what_is_acknowledged_survives_the_end_of_the_server(tmp_path):
         assert [trial["value"] for trial in study.trials()] == [0.1 + 0.2, None]
         assert study.ask(1, client="me")[0].params == second.params
         study.tell(first, 0.1 + 0.2)
-        with pytest.raises(ValueError, match=r"was told the value 0\.30000000000000004, and this stands"):
+        with pytest.raises(ValueError, match=r"has the value 0\.30000000000000004 already, which stays"):
             study.tell(first, 0.3)
         process.send_signal(signal.SIGTERM)
         process.wait()
@@ -73,7 +73,7 @@ def test_the_methods_of_an_optimizer_that_a_server_has_are_those_that_are_named(
     named = re.search(r"has the methods (.*) of an\s+\[Optimizer\]", page)[1]
     shared = vars(Connection).keys() & vars(Optimizer).keys()
     assert set(re.findall(r"`(\w+)`", named)) == {name for name in shared if not name.startswith("_")}
-    assert re.search(rf"It has {re.escape(named)} as an `Optimizer`", noregret.connect.__doc__)
+    assert re.search(rf"It has an `Optimizer`'s methods {re.escape(named)}", noregret.connect.__doc__)
 
 
 def test_a_server_asks_tells_and_concludes_as_an_optimizer(served):

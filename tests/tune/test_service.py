@@ -209,7 +209,7 @@ def test_a_context_is_given_with_each_question(client):
     assert client.get(f"{study}/trials").json()["trials"][1]["context"] == {"load": 1}
     page = client.get(f"{study}/").text
     assert "expected result, where load=1" in page
-    assert "In every context that was measured in" in page
+    assert "The best setting in every measured context" in page
 
 
 def test_a_baseline_is_compared_with_in_each_context(client):

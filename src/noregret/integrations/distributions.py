@@ -43,7 +43,7 @@ def parameter(its: BaseDistribution, when: Mapping[str, Any] | None = None) -> F
 
 @dataclass(frozen=True)
 class Parameter:
-    """One of Optuna's distributions as a parameter of ours; those with steps become whole numbers of steps."""
+    """One of Optuna's distributions as the optimizer's parameter: choices by index, steps as whole numbers."""
 
     distribution: BaseDistribution
 

@@ -1,4 +1,4 @@
-"""Replay: an `Optimizer` led to where a history has led, so that what it says depends on nothing else."""
+"""Replay: an `Optimizer` that knows a history, so that its suggestions depend on nothing else."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Fits = Mapping[bytes, Calibrated]
 
 @dataclass(frozen=True)
 class Remembering(Calibration):
-    """A calibration that fits the same evidence only once: optimizers that are told one history after another share it.
+    """A calibration that fits the same evidence only once, shared by the optimizers of successive histories.
 
-    What was fitted depends on the evidence alone, so remembering changes nothing but the time it takes.
+    A fit depends on the evidence alone, so remembering changes nothing but the time it takes.
     """
 
     remembered: int = 1
-    """How many fits are kept: one of the values, and one of each constraint."""
+    """Number of fits that are kept: one of the values, and one of each constraint."""
     _kept: dict[bytes, Calibrated] = field(default_factory=dict, repr=False, compare=False)
 
     def calibrated(self, evidence: Evidence) -> Calibrated:
@@ -56,9 +56,9 @@ class Remembering(Calibration):
 
 
 class Replay:
-    """Leads an optimizer to where a history has led, from where the last one was led to if that was on the way.
+    """Builds an optimizer that knows a history, from the last such optimizer if its history was a beginning of it.
 
-    What it says depends on the history alone (up to rounding), so going on changes nothing but the time it takes.
+    The result depends on the history alone (up to rounding), so the reuse changes nothing but the time it takes.
 
     Parameters
     ----------
@@ -75,16 +75,16 @@ class Replay:
         return partial(Replay, **self._options), self._arguments
 
     def __call__(self, answers: Sequence[Answer], pending: Iterable[Any] = (), settled: int | None = None) -> Optimizer:
-        """An optimizer that is told everything.
+        """Return an optimizer that knows all answers.
 
         Parameters
         ----------
         answers : sequence of (params, value, ...)
-            In the order in which they came.
+            In the order of arrival.
         pending : iterable of params
-            What others are measuring.
+            Pending trials.
         settled : int, optional
-            How many of the first answers will stay the first, if not all will.
+            Number of first answers that will stay the first, if not all will.
         """
         with self._lock:
             self._go_on(answers[:settled])
@@ -101,7 +101,7 @@ class Replay:
     def fitted_from(self, answers: Sequence[Answer]) -> int:
         """Number of the first answers that the fit for the next question is made from; 0 if no fit is needed.
 
-        It is known without fitting, but only where there is no drift.
+        It is known without fitting, but only without drift.
         """
         if not self._is_fit_needed(answers):
             return 0
@@ -116,7 +116,7 @@ class Replay:
         self._told: list[Answer] = []
 
     def _go_on(self, answers: Sequence[Answer]) -> None:
-        """Tell the optimizer that is kept what is new, and let it draw its conclusions before it is copied."""
+        """Tell the kept optimizer the new answers, and let it fit before it is copied."""
         if self._told != answers[: len(self._told)]:
             self._begin()
         tell_all(self._optimizer, answers[len(self._told) :])
@@ -125,7 +125,7 @@ class Replay:
             self._optimizer.calibrated  # noqa: B018
 
     def _is_fit_needed(self, answers: Sequence[Answer]) -> bool:
-        """Whether a fit is likely to choose the next question: not the first ones, of which those out are some."""
+        """Return True if a fit is likely to choose the next question; it does not choose the first ones."""
         first = self._optimizer.calibration.first(self._optimizer.space)
         return 2 * len(answers) >= first and sum(value is not None for _, value, *_ in answers) > 1
 

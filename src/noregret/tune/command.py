@@ -19,7 +19,7 @@ from noregret.tune.study.study import Study, StudyError
 
 PORT = 8765
 LISTED = 20
-"""The number of rows of the past that are listed with the reason why they are kept out."""
+"""Number of rows that are listed with the reason why they are kept out."""
 
 
 def add_tune(commands: Any, count: Callable[[str], int]) -> None:
@@ -27,12 +27,12 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     tune = _command(commands, "tune", _tune, "tune any command: measure, learn, suggest, until the budget is spent")
     tune.add_argument("--dry-run", action="store_true", help="show one command and run nothing")
     tune.add_argument("--json", action="store_true", help="print a JSON object per trial, and the best at the end")
-    tune.add_argument("--migrate", action="store_true", help="go on after a change of ranges, choices or parameters")
+    tune.add_argument("--migrate", action="store_true", help="continue after a change of ranges, choices or parameters")
     tune.add_argument("--workers", type=count, metavar="N", help="commands at a time (default: as the study says)")
     init = commands.add_parser("init", help="write a study file to start from")
     init.set_defaults(command=_init)
     init.add_argument("study", nargs="?", type=Path, default=Path("study.toml"), metavar="FILE")
-    report = _command(commands, "report", _report, "write what a study has found, as one HTML page or as JSON")
+    report = _command(commands, "report", _report, "write the findings of a study as one HTML page or as JSON")
     report.add_argument("--json", action="store_true", help="print it as JSON")
     _add_out(report, "an .html or .json file (default: an .html file beside the study)")
     watch = _command(commands, "watch", _watch, "show the report live, to this machine's browser only")
@@ -42,9 +42,11 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     for name in ("csv", "json", "parquet"):
         formats.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=f"as {name.upper()}")
     _add_out(export, "a .csv, .json or .parquet file (default: standard output)")
-    past = _command(commands, "import", _import, "add measurements made elsewhere to a study; they are no rounds")
+    past = _command(
+        commands, "import", _import, "add existing measurements to a study (not counted against the budget)"
+    )
     past.add_argument("data", type=Path, metavar="DATA.csv", help="a column per parameter, 'value', 'noise' if known")
-    past.add_argument("--ignore", action="store_true", help="leave out columns of no parameter")
+    past.add_argument("--ignore", action="store_true", help="ignore columns that are not parameters")
     restore = _command(commands, "restore", _restore, "list the copies of a study's database, or put one back")
     restore.add_argument("number", nargs="?", type=int, metavar="N", help="the copy to put back, as it is listed")
     add_serve(commands)
@@ -87,7 +89,7 @@ def _init(args: argparse.Namespace) -> None:
 
 
 def _ready(args: argparse.Namespace) -> Study:
-    """The study, once everything that is needed to work on it is known to be there."""
+    """The study, after a check that everything needed to work on it is installed."""
     from noregret.tune.study.reading import load
 
     study = load(args.study)

@@ -1,8 +1,14 @@
-"""One measurement: the command run safely, and its result read.
+"""One measurement: run the command safely, and read its result.
 
-The command is an argument list and never meets a shell. It runs in a process group of its own, which is killed as a
+The command is an argument list; no shell is involved. It runs in a process group of its own, which is killed as a
 whole when the time is up, when the output is a flood, when the study is stopped, and when the command has ended and
-left something behind. Of what it prints only the end is kept.
+left something behind. Only the end of its output is kept.
+
+The keeper is a small process that ends running commands when the process that started them is gone: a killed process
+cannot clean up after itself. It does nothing but read a pipe: a line ``+123`` says that process group 123 has started,
+``-123`` that it has ended, ``.`` that all have. The pipe ends when its writer does, however that happens, and then the
+remaining groups are killed. A command that had started but was not announced yet is found by a mark in its environment,
+where there is a /proc.
 """
 
 from __future__ import annotations
@@ -30,7 +36,7 @@ FLOOD = 1 << 26
 """The number of bytes of output after which a run is ended."""
 
 ORDERS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
-"""Matches the orders with which a terminal sets colours, titles and the like; numbers inside of them are no results."""
+"""Matches control sequences of terminals, such as colours: numbers inside of them are not results."""
 
 
 PROGRAM = """
@@ -70,7 +76,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Run:
-    """A run of the command that has come to its end, or was brought to it."""
+    """A run of the command that has ended, or was ended by us."""
 
     stdout: str
     stderr: str
@@ -176,7 +182,7 @@ def _started(command: list[str], folder: Path, environment: dict[str, str]) -> s
 
 
 class Waiter:
-    """Waits for a process without polling, so that its time is exact, then kills what is left of its group."""
+    """Waits for a process without polling, so that its time is exact, then kills the rest of its group."""
 
     def __init__(self, process: subprocess.Popen[bytes], keeper: Keeper) -> None:
         self.process, self.keeper = process, keeper
@@ -236,13 +242,13 @@ class Tail:
                     self._flood.set()
 
     def text(self) -> str:
-        """What was kept; a process that left the group can hold the output open, and is not waited for."""
+        """The end of the output; a process that left the group can hold the output open, and is not waited for."""
         self._thread.join(timeout=1.0)
         return ORDERS.sub("", self._kept.decode(errors="replace"))
 
 
 class Keeper:
-    """Knows the commands that must not outlive this process."""
+    """Client of the keeper process: registers the commands that must not outlive this process."""
 
     def __init__(self) -> None:
         self._mark = f"NOREGRET_MARK={secrets.token_hex(16)}"
@@ -258,7 +264,7 @@ class Keeper:
         return self
 
     def __exit__(self, kind: object, *exception: object) -> None:
-        """Let the keeper go; after an exception, it ends what may be left first."""
+        """End the keeper; after an exception, it kills the remaining commands first."""
         assert self._process.stdin
         if kind is None:
             self._say(".\n")
@@ -285,7 +291,7 @@ class Keeper:
         with self._lock:
             try:
                 self._write(line)
-            except BrokenPipeError:  # somebody has killed the keeper
+            except BrokenPipeError:  # the keeper was killed
                 self._process.wait()
                 self._process = self._started()
                 with suppress(BrokenPipeError):

@@ -1,4 +1,4 @@
-"""Suggestions: what to try next, as a function of the study and what is in its store."""
+"""Suggestions: the next trial, as a function of the study and the content of its store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from noregret.tune.study.study import Study
 
 
 class Suggester:
-    """Suggests trials for a study; keeps what it knew at the last one, for whoever wants to look."""
+    """Suggests trials for a study, and keeps its latest findings for the display."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -24,7 +24,7 @@ class Suggester:
         self._replay = replay_of(study)
 
     def __call__(self, records: Sequence[Record]) -> Suggestion | None:
-        """What to try next, None if the stopping rule holds."""
+        """Return the next suggestion, None if the stopping rule holds."""
         known, new = arrived(records)
         optimizer = informed(self.study, records, [*known, *new], self._replay)
         self.latest = Findings(self.study, records, optimizer)
@@ -35,7 +35,7 @@ class Suggester:
 
 
 def informed(study: Study, records: Sequence[Record], order: Sequence[int], replay: Replay | None = None) -> Optimizer:
-    """The optimizer that was told the answers of these trials in this order, and knows of the others as under way."""
+    """Optimizer that knows the outcomes of these trials in this order, with the others pending."""
     by_number = {record.number: record for record in records}
     known = set(order)
     answers = [_answer(study, by_number[number]) for number in order]
@@ -44,7 +44,7 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
 
 
 def replay_of(study: Study) -> Replay:
-    """What leads an optimizer through the history of a study."""
+    """Replay of the history of a study."""
     bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
     options = {"baseline": study.baseline, "constraints": bounds, "context": study.context, "drift": study.drift}
     return Replay(study.space, study.goal, study.seed, **options)
@@ -56,18 +56,18 @@ def _answer(study: Study, record: Record) -> Answer:
 
 
 def believed(study: Study, records: Sequence[Record], replay: Replay | None = None) -> Optimizer:
-    """The optimizer that knows all answers there are; a ``replay`` that is kept makes the next one cheap."""
+    """Optimizer that knows all outcomes; a ``replay`` that is kept makes the next call cheap."""
     known, new = arrived(records)
     finished = [record for record in records if record.finished]
     return informed(study, finished, [*known, *new], replay)
 
 
 def least_rounds(study: Study) -> int:
-    """The measurements without which the stopping rule cannot hold; 0 where that is not known.
+    """Least number of observations with which the stopping rule can hold; 0 if unknown.
 
-    The rule wants a measurement near all but a share of (1 - confidence) / 2 of the settings. One is near to what lies
-    within r = 0.075 sqrt(d) of it, d the number of parameters. That is at most the product of the ball's volume in the
-    c real numbers, pi^(c/2) r^c / Gamma(c/2 + 1), and the share of the values within r of each other parameter.
+    The rule needs an observation near all but a share of (1 - confidence) / 2 of the settings. Near means within
+    r = 0.075 sqrt(d), d the number of parameters. The settings near one are at most the product of the ball's volume
+    in the c real numbers, pi^(c/2) r^c / Gamma(c/2 + 1), and the share of the values within r of each other parameter.
     """
     if study.stop is None or not isinstance(study.space, Mapping) or any(its.when for its in study.space.values()):
         return 0
@@ -79,7 +79,7 @@ def least_rounds(study: Study) -> int:
 
 
 def _share_near(parameter: Float | Int | Choice, reach: float) -> float:
-    """The share of the values of a parameter that lie within reach of one of them, at most."""
+    """Largest share of the values of a parameter that lie within reach of one of them."""
     if isinstance(parameter, Choice):
         return 1 / parameter.count
     return min((2 * math.floor(reach * (parameter.count - 1)) + 1) / parameter.count, 1.0)

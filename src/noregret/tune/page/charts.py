@@ -1,7 +1,7 @@
 """Small charts as SVG, drawn by hand: they need no package, scale with the page and follow its colours.
 
-What lies outside a chart's range is drawn at its edge as an arrowhead, so that one absurd measurement does not squeeze
-everything else into a line.
+Marks outside a chart's range are drawn at its edge as an arrowhead, so that one outlier does not squeeze everything
+else into a line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Chart:
     width, height : int
         In units of the page's pixels at full size.
     label : str
-        What it shows, for those who do not see it.
+        Description, for screen readers.
     """
 
     def __init__(self, x: Axis, y: Axis, width: int, height: int, label: str) -> None:
@@ -173,16 +173,16 @@ class Axis:
     whole: bool = False
 
     def share(self, value: float) -> float:
-        """Where a value lies, 0 at the low end and 1 at the high end."""
+        """Position of a value, 0 at the low end and 1 at the high end."""
         low, high, value = (math.log(v) if self.log else v for v in (self.low, self.high, value))
         return (value - low) / (high - low) if high > low else 0.5
 
     def place(self, value: Any) -> float:
-        """The number at which a parameter's value stands: itself, or that of its name."""
+        """Number of a parameter's value on the axis: itself, or the place of its name."""
         return float(self.names.index(text(value))) if self.names else float(value)
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
-        """Values to label, and their labels: about so many, or twice as many on a log axis, whose labels are short.
+        """Values to label, and their labels: about ``most``, or twice as many on a log axis, whose labels are short.
 
         >>> [label for _, label in Axis(1, 64, log=True).ticks(4)]
         ['1', '2', '5', '10', '20', '50']
@@ -209,7 +209,7 @@ def padded(values: Iterable[float], label: str = "", whole: bool = False) -> Axi
 
 
 def _ones_twos_fives(low: float, high: float, most: int) -> list[tuple[float, str]]:
-    """1, 2 and 5 times powers of ten; powers alone, or only some of them, where these are too many."""
+    """1, 2 and 5 times powers of ten; powers alone, or only some of them, if these are too many."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors, step in (((1, 2, 5), 1), *(((1,), step) for step in range(1, last - first + 2))):
         values = [factor * 10.0**power for power in range(first, last + 1, step) for factor in factors]

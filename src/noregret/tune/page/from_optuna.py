@@ -1,4 +1,4 @@
-"""What is known about an Optuna study, whichever sampler ran it."""
+"""Findings of an Optuna study, whichever sampler ran it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from noregret.tune.store.records import Record, State
 
 
 def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str]:
-    """Space, an optimizer that was told all trials of it, their records, and the study's name."""
+    """Space, an optimizer that knows all its trials, their records, and the study's name."""
     if len(study.directions) != 1:
         raise ValueError(f"report() is for studies with one objective, got {len(study.directions)}")
     trials = [trial for trial in study.get_trials(deepcopy=False) if trial.params]
@@ -69,13 +69,13 @@ def _parameter(label: str, columns: Columns) -> Float | Int | Choice:
 
 
 def _params(columns: Columns, trial: FrozenTrial) -> dict[str, Any] | None:
-    """What a trial has of these columns, by the names shown, None if it lacks one."""
+    """Params of a trial by the shown names of the columns, None if it lacks one."""
     ours = params_of(columns, trial)
     return None if ours is None else {_shown(label): trial.params[columns[label].name] for label in ours}
 
 
 def _warn(trials: list[FrozenTrial], columns: Columns, kept: int) -> None:
-    """Say what the page leaves out."""
+    """Warn about parameters and trials that the page leaves out."""
     left = sorted({name for trial in trials for name in trial.params} - {its.name for its in columns.values()})
     if left:
         unclear = "parameters of which it is not clear when trials have them"
@@ -86,7 +86,7 @@ def _warn(trials: list[FrozenTrial], columns: Columns, kept: int) -> None:
 
 
 def _record(trial: FrozenTrial, params: dict[str, Any]) -> Record:
-    """A trial; the last report of a pruned one stands for its result."""
+    """Record of a trial; the last report of a pruned one counts as its result."""
     value = trial.value if trial.state.is_finished() and trial.state != TrialState.FAIL else None
     usable = value is not None and abs(value) <= HUGE
     state: State = "done" if usable else "failed" if trial.state.is_finished() else "running"

@@ -1,4 +1,4 @@
-"""The report page: what was found, the evidence for it, and how it was measured, in one HTML file."""
+"""The report page: findings, their evidence, and how they were measured, in one HTML file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from noregret.tune.store.records import Record
 from noregret.tune.study.study import Params, without_password
 
 MOST_EFFECTS = 24
-"""At most so many parameters have a chart of their own, the most important ones."""
+"""Largest number of parameters with a chart of their own, the most important ones."""
 
 LEGEND = {
     "line": "{line}",
@@ -38,19 +38,19 @@ LEGEND = {
     "pick": "the best setting",
     "recommended": "the best setting",
 }
-"""What marks in a chart mean."""
+"""Meaning of the marks in a chart."""
 
 
 SHOWN = 1000
-"""The table lists at most so many of the best trials and so many of the last ones."""
+"""Largest number of the best trials, and of the last ones, in the table."""
 KEPT = 20_000
-"""The CSV holds at most so many trials, the last ones."""
+"""Largest number of trials in the CSV, the last ones."""
 
 
 def page(findings: Findings, inside: str | None = None, *, script: str = "", nonce: str = "") -> str:
-    """The whole page, around its `content` if that is known already.
+    """The whole page, around its `content` if that is given.
 
-    ``script`` keeps a live page up to date, and its server lets run what has this ``nonce``.
+    ``script`` keeps a live page up to date; the server allows scripts and styles with this ``nonce``.
     """
     style, code = _file("page.css"), _file("trials.js") + script
     mark = f' nonce="{nonce}"' if nonce else ""
@@ -69,14 +69,14 @@ def _file(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """What a browser may load and run: this style and this script, and nothing else."""
+    """Security policy of the page: a browser may load and run this style and this script only."""
     style, script = (b64encode(sha256(text.encode()).digest()).decode() for text in (style, script))
     policy = f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:"
     return f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
 
 
 def content(findings: Findings) -> str:
-    """The part of the page that changes while a study goes on."""
+    """The part of the page that changes while a study runs."""
     sections = [_head(findings), _best(findings), _contexts(findings)]
     if findings.has_intervals:
         sections += [
@@ -140,7 +140,7 @@ def _contexts(findings: Findings) -> str:
 
 def _history(findings: Findings) -> str:
     picture = pictures.history(findings)
-    line = "the best setting measured so far, by all that is known now"
+    line = "best setting so far (judged with all data)"
     return (
         f'<section id="history"><h2>Every measurement</h2><figure>{picture}'
         f"{_legend(findings, picture, line=line)}</figure>{_paragraphs(prose.thinned(findings))}</section>"
@@ -190,7 +190,7 @@ def _together(findings: Findings) -> str:
         f'<section id="together"><h2>{title}</h2><figure>{picture}'
         f'<ul class="legend"><li>estimate: {worst} {pictures.shades()} {best}</li></ul>'
         f"{_legend(findings, picture)}<figcaption>The other parameters stay at their best values; dots are all "
-        "measurements, wherever the others stood.</figcaption></figure></section>"
+        "measurements, whatever their other values.</figcaption></figure></section>"
     )
 
 
@@ -242,7 +242,7 @@ def _settings(findings: Findings, points: Sequence[Point]) -> str:
 
 
 def _spread(point: Point) -> list[str]:
-    """How often a point was measured, the mean and the standard deviation of what came."""
+    """Number, mean and standard deviation of a point's observations."""
     values = point.values
     mean = words.number(float(values.mean())) if len(values) else ""
     return [str(len(values)), mean, words.number(float(values.std(ddof=1))) if len(values) > 1 else ""]
@@ -295,7 +295,7 @@ def _foot() -> str:
 
 
 def _legend(findings: Findings, picture: str, *, line: str = "") -> str:
-    """What the marks that a picture has mean."""
+    """Legend of the marks in a picture."""
     level = findings.best.level if findings.best else 0.95
     band = f"where its true value probably lies ({words.percent(level)})"
     shown = [(kind, meaning) for kind, meaning in LEGEND.items() if re.search(rf'class="([^"]* )?{kind}[ "]', picture)]

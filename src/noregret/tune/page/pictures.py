@@ -18,19 +18,19 @@ from noregret.tune.study.study import text
 WIDE, NARROW, HEIGHT = 880, 380, 260
 """The widths of charts for desks, of charts for phones and small charts, and the height of all."""
 MOST_DOTS = 800
-"""At most so many measurements of a kind are drawn, evenly spread over the trials: more would be a cloud."""
+"""Largest number of drawn measurements of a kind, evenly spread over the trials: more would be a cloud."""
 COLOURS = 8
 """The number of shades of a surface."""
 FINENESS = 3
-"""A surface is drawn with so many cells between two values of a parameter."""
+"""Number of cells of a surface between two values of a parameter."""
 
 
 ROW, MARGIN = 56, 18
 """The height of an axis with its name and labels, and the space at both sides."""
 MOST_AXES = 12
-"""At most so many parameters are shown, the most important ones."""
+"""Largest number of parameters that are shown, the most important ones."""
 MOST_LINES = 150
-"""At most so many of the best lines are drawn, and so many of the others."""
+"""Largest number of the best lines, and of the others."""
 BEST = 0.1
 """The share of the measurements that are called the best."""
 
@@ -60,7 +60,7 @@ def _history(findings: Findings, width: int) -> Chart:
 
 
 def effect(findings: Findings, found: Effect) -> str:
-    """What one parameter does: estimate, band, and the measurements themselves."""
+    """Effect of one parameter: estimate, band, and the measurements themselves."""
     axis = parameter_axis(findings, found.name)
     extra = [*found.estimate, *found.lower, *found.upper]
     chart = Chart(axis, _results(findings, extra), NARROW, HEIGHT, f"Effect of {found.name}")
@@ -90,7 +90,7 @@ def share(found: Share) -> str:
 
 
 def contour(findings: Findings, surface: Surface) -> str:
-    """What two parameters do together, the better the darker, and where measurements were made."""
+    """Joint effect of two parameters, darker for better, and the measurements."""
     across, down = parameter_axis(findings, surface.across), parameter_axis(findings, surface.down)
     chart = Chart(across, down, NARROW, 320, f"Estimate by {surface.across} and {surface.down}")
     shades = _shades(surface.estimate, findings.study.goal == "minimize")
@@ -133,7 +133,7 @@ def settings(findings: Findings, points: Sequence[Point]) -> str:
 
 
 def thinned(records: Sequence[Record], most: int | None = None) -> Sequence[Record]:
-    """At most so many of the records, or `MOST_DOTS`, evenly spread, the first and the last among them."""
+    """At most ``most`` of the records, or `MOST_DOTS`, evenly spread, with the first and the last."""
     most = MOST_DOTS if most is None else most
     if len(records) <= most:
         return records
@@ -150,7 +150,7 @@ def parameter_axis(findings: Findings, name: str) -> Axis:
 
 
 def _kinds(findings: Findings, records: Iterable[Record] | None = None) -> dict[str, list[Record]]:
-    """Measurements, all if none are given, by how they are drawn."""
+    """Measurements by kind of mark; all if none are given."""
     odd = {record.number for record in findings.outliers}
     kinds: dict[str, list[Record]] = {"dot": [], "broken": [], "yours": [], "chosen": [], "odd": []}
     for record in findings.done if records is None else records:
@@ -159,7 +159,7 @@ def _kinds(findings: Findings, records: Iterable[Record] | None = None) -> dict[
 
 
 def _kind(findings: Findings, record: Record) -> str:
-    """How a measurement that is no outlier is drawn."""
+    """Kind of mark of a measurement that is not an outlier."""
     if record.number in findings.infeasible:
         return "broken"
     if findings.best and is_same_setting(record.params, findings.best.params) and record.context == findings.context:
@@ -179,7 +179,7 @@ def _title(record: Record) -> str:
 
 
 def _results(findings: Findings, extra: Sequence[float] = ()) -> Axis:
-    """An axis for results that shows all but the far-off ones, and the ``extra`` values as far as they are near."""
+    """Axis of results without far outliers, and of the ``extra`` values near them."""
     low, high = findings.usual
     margin = 0.3 * (high - low)
     return padded([low, high, *map(float, np.clip(extra, low - margin, high + margin))], findings.label)
@@ -237,7 +237,7 @@ def _parallel(findings: Findings, width: int, kind: str) -> str:
 
 
 def _threads(findings: Findings) -> dict[str, Sequence[Record]]:
-    """Measurements by how their lines are drawn, the last on top: all but outliers and what breaks a constraint."""
+    """Measurements by kind of line, the last on top: all but outliers and those that break a constraint."""
     left_out = {record.number for record in findings.outliers} | findings.infeasible
     sign = 1 if findings.study.goal == "minimize" else -1
     ranked = sorted((r for r in findings.done if r.number not in left_out), key=lambda r: -sign * (r.value or 0.0))

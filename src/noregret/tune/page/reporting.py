@@ -22,7 +22,7 @@ from noregret.tune.study.study import Budget, Constraint, Params, Study
 
 
 def report(subject: Any, path: str | os.PathLike[str]) -> None:
-    """Write what has been found so far as one HTML page, the one of ``noregret report``.
+    """Write the findings so far as one HTML page, the one of ``noregret report``.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def report(subject: Any, path: str | os.PathLike[str]) -> None:
     """
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
-        raise ValueError(f"path must end in .html, which is what is written, got {str(path)!r}")
+        raise ValueError(f"path must end in .html, got {str(path)!r}")
     text = page(_findings(subject, path.stem)).encode()
     write_atomically(path, lambda file: file.write(text))
 
@@ -62,7 +62,7 @@ def _findings(subject: Any, name: str) -> Findings:
 
 
 def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
-    """What an optimizer knows; one whose columns have no names, or numbers for names, is told again what it was."""
+    """Findings of an optimizer; one whose columns have no text names is rebuilt with such names."""
     space, answers = optimizer.space, optimizer.answers
     if isinstance(space, Product):
         named: Any = dict(space.parameters)
@@ -87,7 +87,7 @@ def _outcome(value: float | None) -> tuple[State, float | None, str]:
 
 
 def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Answer]) -> Optimizer:
-    """An optimizer of the same kind on these rows that was told these answers."""
+    """Optimizer of the same kind on these rows that knows these answers."""
     baseline = None if optimizer.baseline is None else _by_column(optimizer.baseline)
     options: dict[str, Any] = {"constraints": optimizer.constraints, "drift": optimizer.drift}
     twin = Optimizer(rows, goal=optimizer.goal, rng=0, baseline=baseline, context=optimizer.context, **options)
@@ -103,7 +103,7 @@ def _by_column(row: Any) -> Params:
 
 
 def findings(space: Any, optimizer: Optimizer, records: Sequence[Record], name: str) -> Findings:
-    """What an optimizer knows that was told these records, as of a study without a command."""
+    """Findings of an optimizer that knows these records, as of a study without a command."""
     study = Study(
         Path(),
         (),

@@ -1,4 +1,4 @@
-"""Numbers, times and params in words; text of others as text."""
+"""Numbers, times and params as text for people; foreign text made safe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from noregret.tune.study.study import text
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number with so many digits that matter.
+    """Number with ``digits`` significant digits.
 
     >>> number(1234567.0), number(0.000123456), number(12.0), number(1e-12)
     ('1,235,000', '0.0001235', '12', '1e-12')
@@ -76,7 +76,7 @@ def params(values: Mapping[str, Any], separator: str = ", ") -> str:
 
 
 def cells(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """Params in the columns of a table, empty for what does not apply.
+    """Params in the columns of a table, empty where one does not apply.
 
     >>> cells({"depth": 3}, ["depth", "rate"])
     ['3', '']
@@ -90,7 +90,7 @@ def value(found: Any) -> str:
 
 
 def html(anything: str) -> str:
-    r"""Text of others as HTML that shows it, line by line.
+    r"""Foreign text as HTML that shows it, line by line.
 
     >>> html("<b>\x1b[1m")
     '&lt;b&gt;\\x1b[1m'

@@ -1,8 +1,12 @@
-"""Choosers: processes of their own for what takes long, so that nobody waits for the interpreter meanwhile.
+"""Choosers: processes for long computations, so that the server's threads do not wait for the interpreter.
 
-What to measure next is a function of a history, see `noregret.integrations.replay`. A chooser keeps an optimizer for
-each of its studies and is sent what is new. It has nothing that is not stored elsewhere: where one has died, the server
-computes the same itself.
+The next trial is a function of a history, see `noregret.integrations.replay`. A chooser keeps an optimizer for each of
+its studies and is sent new answers. It holds nothing that is not stored elsewhere: if one has died, the server computes
+the same itself.
+
+Fits are made in the background: an ask is answered from the last fit while a new one is made. Each trial stores which
+answers were new to it. So a suggestion made during a fit knows of fewer answers, and can be computed again like any
+other.
 """
 
 from __future__ import annotations
@@ -31,19 +35,19 @@ from noregret.tune.study.study import Params
 LOG = logging.getLogger("uvicorn.error")
 T = TypeVar("T")
 Measured = tuple[Params, Params | None]
-"""Params, and the context that they are measured in."""
+"""Params, and their context."""
 
 NO_FITS: Fits = {}
 NUMBERS = count()
-"""What studies are called in choosers."""
+"""Ids of studies in choosers."""
 
 
 WAIT_SECONDS = 0.2
-"""How long the first ask that needs a fit waits for it. A client that is alone is then asked questions that know of its
-last answer, unless the fit takes longer."""
+"""Time for which the first ask that needs a fit waits for it. A single client then gets trials that know of its last
+answer, unless the fit takes longer."""
 BEHIND, BEHIND_PART = 32, 0.25
-"""How many answers, or what part of those known, a suggestion may not know of. An ask that would miss more waits for
-the fit: clients that answer faster than fits are made would otherwise leave the model behind for good."""
+"""Number of answers, or part of those known, that a suggestion may miss. An ask that would miss more waits for the fit:
+clients that answer faster than fits are made would otherwise leave the model behind for good."""
 
 
 class ChooserLost(Exception):
@@ -51,27 +55,27 @@ class ChooserLost(Exception):
 
 
 class Request(NamedTuple):
-    """What is asked of a chooser about one study."""
+    """Request to a chooser about one study."""
 
     study: int
     replay: Replay | None
-    """What leads an optimizer through the history; None where the chooser has it."""
+    """Replay of the study's history; None if the chooser has it."""
     start: int
-    """How many of the answers that the chooser has are the first ones still."""
+    """Number of first answers that the chooser has and that are still the first."""
     answers: Sequence[Answer]
-    """Those that follow."""
+    """The answers that follow them."""
     settled: int | None
-    """How many of all will stay the first, None if all will."""
+    """Number of all answers that will stay the first, None if all will."""
     then: Callable[[Optimizer], Any]
-    """What is asked of the optimizer."""
+    """Function that is called with the optimizer."""
     fits: Fits
     """Fits that were made for this study in another process."""
     gone: Sequence[int]
-    """Studies that nobody will ask about again."""
+    """Studies that are closed."""
 
 
 class Reply(NamedTuple):
-    """What a chooser says: what it found, or what was raised."""
+    """Reply of a chooser: its result, or its exception."""
 
     found: Any = None
     error: Exception | None = None
@@ -89,7 +93,7 @@ class Chooser:
         self._gone: list[int] = []
 
     def ask(self, request: Request) -> Any:
-        """What was found; what was raised there is raised here, and ChooserLost if the process has ended."""
+        """Return the result, or raise the exception of the chooser; ChooserLost if the process has ended."""
         try:
             with self._lock:
                 gone, self._gone = self._gone, []
@@ -102,7 +106,7 @@ class Chooser:
         return reply.found
 
     def forget(self, study: int) -> None:
-        """Nobody will ask about this study again."""
+        """Drop a closed study."""
         self._gone.append(study)
 
     def close(self) -> None:
@@ -112,12 +116,12 @@ class Chooser:
 
 
 class ModelClient:
-    """Leads an optimizer to where the history of one study has led, in a chooser if there is one.
+    """Runs functions on an optimizer that knows the history of one study, in a chooser if there is one.
 
     Parameters
     ----------
     replay : Replay
-        What does it.
+        Replay of the study's history.
     chooser : Chooser, optional
     """
 
@@ -134,16 +138,16 @@ class ModelClient:
         settled: int | None = None,
         fits: Fits = NO_FITS,
     ) -> T:
-        """What a function says about an optimizer that is told these answers.
+        """Result of a function of an optimizer that knows these answers.
 
         Parameters
         ----------
         answers, settled
             As `Replay` takes them.
         then : callable Optimizer -> anything
-            It and what it gives travel between processes.
+            It and its result are sent between processes.
         fits : Fits
-            Fits that need not be made, as `made_fits` gives them.
+            Known fits, as `made_fits` returns them.
         """
         self._replay.remember(fits)
         if self._chooser is not None:
@@ -170,20 +174,20 @@ class ModelClient:
 
 
 def _shared(first: Sequence[Answer], second: Sequence[Answer]) -> int:
-    """How many answers two histories begin with in common."""
+    """Number of first answers that two histories share."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((i for i, (one, other) in pairs if one is not other and one != other), min(len(first), len(second)))
 
 
 class _Session(NamedTuple):
-    """A study of a chooser, and the answers of its history."""
+    """A study in a chooser, and the answers of its history."""
 
     replay: Replay
     answers: list[Answer]
 
 
 def _work(line: Connection, servers: Connection) -> None:
-    """Answer requests until there is no server any more."""
+    """Answer requests until the server has ended."""
     servers.close()  # the other end of the line: once the server's is closed too, nothing more can come
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
     studies: dict[int, _Session] = {}
@@ -204,7 +208,7 @@ def _replied(studies: dict[int, _Session], request: Request) -> Reply:
         session.answers[request.start :] = request.answers
         session.replay.remember(request.fits)
         return Reply(request.then(session.replay(session.answers, settled=request.settled)))
-    except Exception as error:  # who asked must know, whatever it is
+    except Exception as error:  # the server reports it, whatever it is
         return Reply(error=error)
 
 
@@ -213,7 +217,7 @@ def _send(line: Connection, reply: Reply) -> None:
         line.send(reply)
     except (OSError, EOFError):
         raise
-    except Exception as error:  # it does not travel
+    except Exception as error:  # it cannot be pickled
         line.send(Reply(error=RuntimeError(f"{error!r}, of {reply!r}")))
 
 
@@ -229,33 +233,33 @@ def made_fits(optimizer: Optimizer) -> Fits:
 
 
 def chosen(pending: Sequence[Measured], contexts: Sequence[Params | None], optimizer: Optimizer) -> list[Params]:
-    """What to measure next in each of these contexts, one after another, while these are being measured."""
+    """Next params in each of these contexts, one after another, with these trials pending."""
     for params, context in pending:
         optimizer.expect(params, context)
     return [optimizer.ask(context=context).params for context in contexts]
 
 
 class Job(NamedTuple):
-    """A fit that is under way."""
+    """A fit in progress."""
 
     told: int
     """Number of answers that suggestions knew of when it began."""
     fresh: list[int]
-    """Trials with further answers, which it takes in."""
+    """Further finished trials, which it takes in."""
     made_from: int
     """Number of answers that the fit is made from."""
     deadline: float
-    """Until when asks wait for it."""
+    """Time until which asks wait for it."""
     fits: Future[Fits]
 
 
 class Ready(NamedTuple):
-    """What a suggestion can know of now, without a fit that it would have to wait for."""
+    """Answers that a suggestion can know of now, without waiting for a fit."""
 
     fresh: list[int]
-    """Trials with answers that no earlier suggestion knew of."""
+    """Finished trials that no earlier suggestion knew of."""
     fits: Fits
-    """The fits that are needed and that the chooser does not have."""
+    """Needed fits that the chooser does not have."""
 
 
 class Fitting:
@@ -265,8 +269,7 @@ class Fitting:
     ----------
     study : ServiceStudy
     fitter : Chooser, optional
-        The process that makes fits. Without one, or if what is best may change, they are made where questions are
-        chosen, and asks wait for them.
+        The process that makes fits. Without one, or with drift, they are made where trials are chosen, and asks wait.
     pool : Executor
         Its threads wait for the fitter.
     """
@@ -278,7 +281,7 @@ class Fitting:
         self._job: Job | None = None
 
     def ready(self, told: Sequence[Answer], fresh: list[int], new: Sequence[Answer]) -> Ready:
-        """Which answers a suggestion can know of now.
+        """Return the answers that a suggestion can know of now.
 
         Parameters
         ----------

@@ -21,7 +21,9 @@ def add_serve(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser("serve", help="studies over HTTP and JSON, for callers in any language")
     parser.set_defaults(command=_serve)
-    parser.add_argument("--storage", default=STORAGE, metavar="URL", help=f"where studies are kept (default {STORAGE})")
+    parser.add_argument(
+        "--storage", default=STORAGE, metavar="URL", help=f"where studies are stored (default {STORAGE})"
+    )
     parser.add_argument(
         "--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1); any other needs a token"
     )
@@ -30,7 +32,7 @@ def add_serve(commands: Any) -> None:
         "--token-file",
         type=Path,
         metavar="FILE",
-        help=f"its first line is the token (default: that of {TOKEN}, if set)",
+        help=f"file whose first line is the token (default: {TOKEN}, if set)",
     )
     parser.add_argument(
         "--rate", type=_positive, metavar="N", help="requests a second from one address (default: any number)"
@@ -40,7 +42,7 @@ def add_serve(commands: Any) -> None:
         type=_positive,
         default=LEASE,
         metavar="SECONDS",
-        help=f"after so long without a word, a trial goes to another client (default {LEASE:g})",
+        help=f"time without a sign of its client after which a trial goes to another one (default {LEASE:g})",
     )
 
 

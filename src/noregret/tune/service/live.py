@@ -1,4 +1,8 @@
-"""A desk: requests are laid down one by one, and all that lie there are worked on together."""
+"""An open study: asks, outcomes and conclusions, for all threads of one server and beside other servers.
+
+New trials are chosen from the trials that were read, and written only if no other server has made a trial since;
+otherwise they are chosen again. So any number of servers can work on a study: every trial knows of the one before it.
+"""
 
 from __future__ import annotations
 
@@ -37,20 +41,20 @@ Answered = TypeVar("Answered")
 
 
 ATTEMPTS = 50
-"""How often trials are chosen again because another server was faster. With three servers that are equally fast, one
-in 10^9 requests is not granted by then."""
+"""Number of attempts when other servers are faster. With three equally fast servers, one in 10^9 requests fails after
+that many."""
 
 
 class BatchQueue(Generic[Asked, Answered]):
-    """Requests of one kind. What comes while some are worked on waits, and is the next lot, however much it is.
+    """Queue of requests that are worked on in batches: all that arrive during one batch are the next.
 
     Parameters
     ----------
     pool : Executor
-        Whose threads do the work: one lot at a time, and between two lots whatever else the pool has to do.
+        Its threads do the work: one batch at a time, with other work of the pool between two batches.
     work : callable
-        Gives an answer to each of some requests. If it raises an exception, the requests are worked on one by one, and
-        each gets its own answer or exception.
+        Returns an answer for each request of a batch. If it raises an exception, the requests are worked on one by one,
+        and each gets its own answer or exception.
     for_all : exception type
         An exception of this type concerns all requests alike, and trying them one by one would only take longer.
     """
@@ -67,7 +71,7 @@ class BatchQueue(Generic[Asked, Answered]):
         self._is_busy = False
 
     def submit(self, request: Asked) -> Future[Answered]:
-        """Lay a request down; where its answer will be."""
+        """Add a request; return the future of its answer."""
         answer: Future[Answered] = Future()
         with self._lock:
             self._waiting.append((request, answer))
@@ -77,7 +81,7 @@ class BatchQueue(Generic[Asked, Answered]):
         return answer
 
     def _serve(self) -> None:
-        """Work on one lot, and come back for the next one if there is any."""
+        """Work on one batch, and schedule the next if there is one."""
         with self._lock:
             lot, self._waiting = self._waiting, []
         self._answer([(asked, answer) for asked, answer in lot if answer.set_running_or_notify_cancel()])
@@ -89,7 +93,7 @@ class BatchQueue(Generic[Asked, Answered]):
     def _answer(self, lot: Sequence[tuple[Asked, Future[Answered]]]) -> None:
         try:
             found = self._work([asked for asked, _ in lot]) if lot else []
-        except BaseException as error:  # who asked must know, whatever it is
+        except BaseException as error:  # the future reports it, whatever it is
             if len(lot) > 1 and not isinstance(error, self._for_all):
                 for one in lot:
                     self._answer([one])
@@ -102,7 +106,7 @@ class BatchQueue(Generic[Asked, Answered]):
 
 
 class Known(NamedTuple):
-    """Everything that is known about a study: its trials, the number of answers, and an optimizer that has them."""
+    """State of a study: its trials, the number of outcomes, and an optimizer that has them."""
 
     entries: list[Entry]
     answers: int
@@ -111,12 +115,12 @@ class Known(NamedTuple):
 
 
 class Overtaken(Exception):
-    """Another server has changed the trials that a choice was made from."""
+    """Another server has changed the trials that new ones were chosen from."""
 
 
 @dataclass(frozen=True)
 class AskRequest:
-    """What somebody asks for: so many trials, for the client of this name if it has one, in this context."""
+    """Request for ``count`` trials, for the client of this name if it has one, in this context."""
 
     count: int
     client: str | None = None
@@ -124,14 +128,14 @@ class AskRequest:
 
 
 Assignment = list[tuple[int, Params]]
-"""What they get: ids and params."""
+"""Assigned trials: ids and params."""
 Telling = BatchQueue[Told, Outcome | None]
-"""Where answers are laid down."""
+"""Queue of outcomes to store."""
 
 
 @dataclass
 class Plan:
-    """How a request is to be granted: trials that are there, and new ones."""
+    """Plan for a request: trials that exist, and new suggestions."""
 
     request: AskRequest
     running: list[Entry]
@@ -139,7 +143,7 @@ class Plan:
 
     @property
     def missing(self) -> int:
-        """How many trials are still to be found."""
+        """Number of trials that are still missing."""
         return self.request.count - len(self.running) - len(self.suggestions)
 
 
@@ -153,15 +157,15 @@ class LiveStudy:
         Its id in the tables.
     study : ServiceStudy
     lease : float
-        The seconds after which a trial that nobody was heard of goes to another client.
+        Seconds after which a trial without a sign of its client goes to another one.
     pool : Executor
-        Whose threads see to it that what to measure is chosen.
+        Its threads answer asks.
     telling : BatchQueue
-        Where answers are laid down.
+        Queue of outcomes to store, shared by all studies.
     chooser : Chooser, optional
-        Where it is chosen, if not here.
+        Process that chooses trials; without one they are chosen here.
     fitting : Fitting
-        The fits that it is chosen by.
+        The fits that trials are chosen by.
     """
 
     def __init__(
@@ -190,13 +194,13 @@ class LiveStudy:
     def ask(self, request: AskRequest) -> Future[Assignment]:
         """Trials to measure, as ids and params: first those that the client has, then lost ones, then new ones.
 
-        Wishes that wait for the same study are granted together: what was learned meanwhile is taken in once. Wishes of
-        one client in one context get the same trials. Overtaken if other servers were faster `ATTEMPTS` times.
+        Concurrent requests for a study are batched, so new outcomes are processed once. Requests of one client in one
+        context get the same trials. Overtaken if other servers were faster `ATTEMPTS` times.
         """
         return self._asking.submit(request)
 
     def tell(self, number: int, outcome: Outcome) -> Future[Outcome | None]:
-        """Keep what became of a trial; the answer that stands, the first one; None if there is no such trial."""
+        """Store the outcome of a trial; return the first one, which stays; None if there is no such trial."""
         entry = self._ledger.entries.get(number)
         made = None if entry is None else Made(entry.id, entry.record.started)
         return self._telling.submit(Told(self._ledger.study, number, made, outcome))
@@ -208,22 +212,22 @@ class LiveStudy:
             return list(self._ledger.entries.values())
 
     def best(self, context: Params | None) -> tuple[Estimate, float] | None:
-        """The recommended params and the half-life of what was learnt, None as long as there is no value."""
+        """Recommended params and the half-life of observations, None before the first value."""
         known = self._known()
         return (known.optimizer.best(context), known.optimizer.half_life) if known.has_value else None
 
     def predict(self, params: Params, context: Params | None) -> Estimate:
-        """What is believed about params of the study; ValueError if nobody can say yet."""
+        """Estimate for params of the study; ValueError while there are too few values."""
         return self._known().optimizer.predict(params, context)
 
     def gain(self, context: Params | None) -> Gain:
-        """How much better the recommended params are than the baseline; ValueError if nobody can say yet."""
+        """Gain of the recommended params over the baseline; ValueError while there are too few values."""
         if self.study.baseline is None:
             raise ValueError("there is nothing to compare with: make a study with a baseline")
         return self._known().optimizer.gain(context)
 
     def done(self, within: float | str, confidence: float, context: Params | None) -> tuple[bool, float, float]:
-        """Whether to stop, how much better other params may be, and with what probability that holds."""
+        """Decision of the stopping rule, the gap to other params, and its probability."""
         known = self._known()
         if not known.has_value:
             return False, math.inf, LEVEL
@@ -231,18 +235,18 @@ class LiveStudy:
         return known.optimizer.done(within, confidence, context), best.gap, best.level
 
     def findings(self) -> Findings:
-        """What the page shows."""
+        """Findings for the page."""
         known = self._known()
         return Findings(self.study, [entry.record for entry in known.entries], known.optimizer)
 
     def look(self) -> None:
-        """Look who has which trial, so that silence is noticed."""
+        """Read the holders of all trials, so that expired leases are noticed."""
         with self._lock:
             self._storage.patiently(self._read_on)
             self._abandoned()
 
     def _known(self) -> Known:
-        """Everything that is known now."""
+        """Present state of the study."""
         with self._lock:
             self._storage.patiently(self._read_on)
             told = self._ledger.told
@@ -284,7 +288,7 @@ class LiveStudy:
         raise Overtaken("other servers keep changing this study: ask again")
 
     def _own(self, request: AskRequest) -> list[Entry]:
-        """The trials that a client has and has not answered, the first ones, as many as it asks for."""
+        """Pending trials of a client, the first ones, as many as it asks for."""
         if request.client is None:
             return []
         is_own: Callable[[Entry], bool] = lambda entry: (  # noqa: E731
@@ -296,7 +300,7 @@ class LiveStudy:
         return self._leases.abandoned({number: entry.holder for number, entry in self._ledger.running.items()})
 
     def _share_out_lost(self, plans: Sequence[Plan]) -> None:
-        """Give the trials of which nothing was heard to those who want more."""
+        """Assign trials with expired leases to requests that need more."""
         taken = {entry.record.number for plan in plans for entry in plan.running}
         for number in sorted(set(self._abandoned()) - taken):
             entry = self._ledger.running[number]
@@ -305,7 +309,7 @@ class LiveStudy:
                 plan.running.append(entry)
 
     def _propose(self, plans: Sequence[Plan]) -> None:
-        """Choose the new trials that are wanted."""
+        """Choose the missing trials."""
         if not any(plan.missing > 0 for plan in plans):
             return
         told, fresh = self._ledger.told, sorted(self._ledger.fresh)
@@ -319,7 +323,7 @@ class LiveStudy:
                 fresh = []
 
     def _write(self, plans: Sequence[Plan]) -> list[Assignment]:
-        """Write down who has what now, all or nothing; Overtaken if what it was chosen from has changed."""
+        """Store all assignments in one transaction; Overtaken if the trials have changed since they were read."""
         study, numbers = self._ledger.study, count(self._ledger.newest + 1)
         granted: list[Assignment] = []
         with self._storage.transaction() as connection:
@@ -338,10 +342,10 @@ class LiveStudy:
 
 
 def _key(request: AskRequest, place: int) -> object:
-    """The same for requests that get the same trials; requests without a client differ by their place."""
+    """Key that is equal for requests that get the same trials; without a client it is the place."""
     return place if request.client is None else (request.client, json.dumps(request.context, sort_keys=True))
 
 
 def _holder(request: AskRequest) -> dict[str, Any]:
-    """Who has a trial, with a word that is another one at every sign of life."""
+    """Holder of a trial, with a token that is new at every sign of the client."""
     return {"client": request.client, "token": token_hex(8)}

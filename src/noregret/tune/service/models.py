@@ -1,4 +1,4 @@
-"""What requests and answers look like in JSON."""
+"""JSON forms of requests and answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from noregret.tune.study.study import Constraint
 
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"
 MANY = 1000
-"""How many trials can be asked for at once, and how many options or parameters there can be."""
+"""Largest number of trials of one request, of options of a choice, and of parameters."""
 
 Name = Annotated[str, Field(pattern=NAME)]
 Label = Annotated[str, Field(min_length=1, max_length=200)]
@@ -43,10 +43,10 @@ class Form(BaseModel):
 
 
 class Described(Form):
-    """A parameter, which must be one that the Optimizer takes."""
+    """A parameter that the Optimizer takes."""
 
     def parameter(self) -> Float | Int | Choice:
-        """The same for the Optimizer."""
+        """Parameter for the Optimizer."""
         return parameter(self.model_dump())
 
     @model_validator(mode="after")
@@ -90,7 +90,7 @@ SpaceForm = Annotated[dict[Label, ParameterForm], Field(min_length=1, max_length
 
 
 class Bound(Form):
-    """What a number must be: at most ``max``, or at least ``min``."""
+    """Bound on a number: at most ``max``, or at least ``min``."""
 
     max: float | None = None
     min: float | None = None
@@ -102,12 +102,12 @@ class Bound(Form):
         return self
 
     def constraint(self) -> Constraint:
-        """The same for a study."""
+        """Constraint for a study."""
         return Constraint(LastNumber(), self.max, self.min)
 
 
 class StudyForm(Form):
-    """What to tune."""
+    """A study: goal, parameters, contexts, constraints and baseline."""
 
     name: Name
     goal: Literal["minimize", "maximize"] = "minimize"
@@ -119,7 +119,7 @@ class StudyForm(Form):
 
     @property
     def description(self) -> dict[str, Any]:
-        """What makes it the same study, as JSON. What stays as it is has no drift: older studies know no such word."""
+        """Identity of the study, as JSON; without drift there is no such key, as in older studies."""
         return self.model_dump(mode="json", exclude={"drift"} if self.drift is None else None)
 
     @property
@@ -164,7 +164,7 @@ def _parameters(space: dict[str, Any] | None) -> dict[str, Float | Int | Choice]
 
 
 class AskForm(Form):
-    """What is wanted: so many trials, in a context, by a client that is known by a key of its own."""
+    """Request for ``count`` trials, in a context, by a client with a key of its own."""
 
     count: Annotated[int, Field(ge=1, le=MANY)] = 1
     context: Params | None = None
@@ -172,7 +172,7 @@ class AskForm(Form):
 
 
 class TellForm(Form):
-    """What was measured."""
+    """Observation of a trial."""
 
     value: float
     noise: Annotated[float, Field(gt=0)] | None = None
@@ -184,20 +184,20 @@ class FailForm(Form):
 
 
 class TrialForm(BaseModel):
-    """Something to measure."""
+    """A trial to measure."""
 
     id: int
     params: dict[str, Any]
 
 
 class AskedForm(BaseModel):
-    """What to measure."""
+    """Trials to measure."""
 
     trials: list[TrialForm]
 
 
 class TrialState(BaseModel):
-    """What is known of a trial now."""
+    """State of a trial."""
 
     id: int
     state: Literal["done", "failed"]
@@ -205,7 +205,7 @@ class TrialState(BaseModel):
 
 
 class RecordForm(TrialForm):
-    """A trial, and what became of it: its state is ``running``, ``done`` or ``failed``."""
+    """A trial with its outcome: its state is ``running``, ``done`` or ``failed``."""
 
     value: float | None
     state: Literal["running", "done", "failed"]
@@ -219,17 +219,17 @@ class RecordsForm(BaseModel):
 
 
 class PredictForm(Form):
-    """Params to be judged, in a context."""
+    """Params to predict, in a context."""
 
     params: Params
     context: Params | None = None
 
 
 class EstimateForm(BaseModel):
-    """What is believed about some params.
+    """Estimate for some params.
 
-    The true value lies between ``lower`` and ``upper`` with probability ``level``, each null as long as nothing can be
-    said; ``feasible`` is the probability that they meet all constraints.
+    The true value lies between ``lower`` and ``upper`` with probability ``level``; both are null with too few
+    observations. ``feasible`` is the probability that the params meet all constraints.
     """
 
     params: dict[str, Any]
@@ -243,8 +243,8 @@ class EstimateForm(BaseModel):
 class BestForm(EstimateForm):
     """The recommended params.
 
-    No other params are better by more than ``gap``, which is null as long as nothing can be said. Half of what was
-    learnt is out of date after ``half_life`` evaluations, null if nothing is found to change.
+    No other params are better by more than ``gap``, which is null while there is no such bound. An observation counts
+    half after ``half_life`` evaluations, null if no drift was found.
     """
 
     gap: float | None
@@ -252,10 +252,10 @@ class BestForm(EstimateForm):
 
 
 class GainForm(BaseModel):
-    """How much better the recommended params are than the baseline: above 0 is better.
+    """Difference between the recommended params and the baseline: above 0 is better.
 
     The true difference lies between ``lower`` and ``upper`` with probability ``level``; ``relative`` are the ends of
-    its interval as a part of the baseline's size, null where that may be 0; ``text`` says all that in words.
+    its interval as a part of the baseline's size, null where that may be 0; ``text`` is all of it in words.
     """
 
     estimate: float
@@ -270,7 +270,7 @@ class GainForm(BaseModel):
 
 
 class DoneForm(BaseModel):
-    """Whether to stop."""
+    """Decision of the stopping rule."""
 
     done: bool
     gap: float | None
@@ -278,19 +278,19 @@ class DoneForm(BaseModel):
 
 
 class HealthForm(BaseModel):
-    """That the server runs."""
+    """State of the server."""
 
     status: Literal["ok"] = "ok"
 
 
 class FaultForm(BaseModel):
-    """What is wrong."""
+    """Reason of an error."""
 
     detail: str
 
 
 class FieldFault(BaseModel):
-    """What is wrong with a field of a request."""
+    """Error in a field of a request."""
 
     loc: list[str | int]
     msg: str
@@ -298,6 +298,6 @@ class FieldFault(BaseModel):
 
 
 class FieldFaults(BaseModel):
-    """What is wrong with the fields of a request."""
+    """Errors in the fields of a request."""
 
     detail: list[FieldFault]

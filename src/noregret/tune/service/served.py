@@ -18,7 +18,7 @@ SERVICE = "service"
 
 @dataclass(frozen=True)
 class ServiceStudy(Study):
-    """A study whose measurements are made by whoever asks for them."""
+    """A study whose trials are measured by clients."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
 
@@ -32,7 +32,7 @@ class ServiceStudy(Study):
 
 
 def service_study(form: StudyForm, storage: str) -> ServiceStudy:
-    """The study that a request describes."""
+    """Study that a request describes."""
     return ServiceStudy(
         path=Path(form.name),
         command=(),

@@ -1,4 +1,4 @@
-"""Studies of a server in a database: opened once, read as far as they are new, written to in transactions."""
+"""Studies of a server in a database: opened once, read incrementally, written to in transactions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Storage:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.url, self.stop = url, Event()
         self.where = database_at(url, folder, RESTORING)
-        # SQLite has one writer at a time: threads wait for each other here, where waiting costs nothing.
+        # SQLite has one writer at a time: threads wait for each other here, where waiting is cheap.
         self._alone: AbstractContextManager[Any] = Lock() if isinstance(self.where, SQLite) else nullcontext()
         with ExitStack() as using:
             self.patiently(lambda: self._open(using), OPENING_SECONDS)
@@ -83,7 +83,7 @@ class Storage:
             raise unreadable(self.where, f"the checksum of trial {broken[0]} does not fit its result")
 
     def close(self) -> None:
-        """Leave a copy where there should be one, and end all connections."""
+        """Make a last copy of the database, and end all connections."""
         self.stop.set()
         try:
             self.where.back_up()
@@ -94,13 +94,13 @@ class Storage:
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
-        """A connection on which everything happens or nothing; what was written is on the disk at the end."""
+        """Connection for one transaction, which is on the disk at the end."""
         with self._alone, self._rdb.engine.begin() as connection:
             yield connection
 
     @contextmanager
     def snapshot(self) -> Iterator[Any]:
-        """A connection for reading. All statements see the same state, whatever others commit meanwhile."""
+        """Connection for reading. All statements see the same state, whatever other processes commit meanwhile."""
         with self._alone, self._reading.begin() as connection:
             yield connection
 
@@ -116,18 +116,18 @@ class Storage:
         return Found(int(rows[0][0]), attributes[SELF])
 
     def create(self, study: Study) -> None:
-        """Make a study, if there is none of its name."""
+        """Create a study, if there is none of its name."""
         with self.where.lock("open", self.stop):
             study_id(get_storage(self._rdb), study, readonly=False)
             self._rdb.remove_session()
 
     def patiently(self, call: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
-        """Try again where trouble may pass."""
+        """Call, and retry after errors that may pass."""
         return patiently(call, self.where, self.stop, seconds)
 
 
 class Ledger:
-    """All trials of a study, as of the last reading. Trials that are answered never change, and are read once."""
+    """All trials of a study, as of the last reading. Finished trials never change, and are read once."""
 
     def __init__(self, number: int, study: ServiceStudy) -> None:
         self.study = number
@@ -136,14 +136,14 @@ class Ledger:
         self.entries: dict[int, Entry] = {}
         self.running: dict[int, Entry] = {}
         self.fresh: set[int] = set()
-        """The trials with answers that no suggestion knew of."""
+        """Finished trials that no suggestion knew of."""
         self.told: list[Answer] = []
-        """The answers that suggestions knew of, in the order in which they came to know."""
+        """Answers that suggestions knew of, in the order in which they did."""
         self._order: set[int] = set()
         self._last = 0
 
     def read_on(self, connection: Any) -> None:
-        """Read what is new, on a connection of `Storage.snapshot`."""
+        """Read new trials and outcomes, on a connection of `Storage.snapshot`."""
         new = rows.read_since(connection, self.study, self._last, self.distributions)
         running = [entry.id for entry in self.running.values()]
         for entry in (*rows.read(connection, running, self.distributions), *new):
@@ -157,7 +157,7 @@ class Ledger:
         return [self._told(number) for number in numbers]
 
     def unknown(self, known: Iterable[int]) -> list[Entry]:
-        """The trials whose answers a suggestion does not know of if it knows of these fresh ones, by number."""
+        """Trials that are pending for a suggestion that knows of these fresh ones, by number."""
         missing = self.running.keys() | self.fresh.difference(known)
         return [self.entries[number] for number in sorted(missing)]
 
@@ -167,7 +167,7 @@ class Ledger:
         return len(self.entries) - 1
 
     def outstanding(self) -> list[Entry]:
-        """The trials without an answer, by number."""
+        """Pending trials, by number."""
         return sorted(self.running.values(), key=lambda entry: entry.record.number)
 
     def _enter(self, entry: Entry) -> None:

@@ -1,4 +1,4 @@
-"""All studies of a server, opened when they are first asked for."""
+"""All studies of a server, opened at their first request."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from noregret.tune.store.store import BACKUP_SECONDS
 from noregret.tune.study.study import StudyError
 
 OPEN = 64
-"""How many studies are kept open; others are read again when they are asked for."""
+"""Number of studies that are kept open; others are read again when they are requested."""
 ASKING = 16
-"""Number of studies whose asks are granted at the same time: more than there are choosers, so that none of these waits
+"""Number of studies whose asks are answered at the same time: more than there are choosers, so that no chooser waits
 for the storage, or for an ask that waits for a fit."""
 
 
@@ -42,9 +42,9 @@ class Studies:
     ----------
     storage : Storage
     lease : float
-        The seconds after which a trial that nobody was heard of goes to another client.
+        Seconds after which a trial without a sign of its client goes to another one.
     choosers : sequence of Chooser
-        Processes that choose what to measure; each study has one of them. Without any it is chosen here.
+        Processes that choose trials; each study has one of them. Without any, trials are chosen here.
     fitter : Chooser, optional
         The process that makes fits, so that asks need not wait for them.
     """
@@ -63,7 +63,7 @@ class Studies:
         self._keeper.start()
 
     def create(self, form: StudyForm) -> bool:
-        """Make a study; False if it is there already, AnotherStudy if one of its name is there."""
+        """Create a study; False if it exists, AnotherStudy if another one of its name exists."""
         study = service_study(form, self._storage.url)
         is_new = self._found(form.name) is None
         if is_new:
@@ -84,14 +84,14 @@ class Studies:
         return found
 
     def opened(self, name: str) -> LiveStudy | None:
-        """The study of this name if it is open: at once, without a look into the storage."""
+        """The study of this name if it is open; does not read the storage."""
         with self._lock:
             if name in self._open:
                 self._open.move_to_end(name)
             return self._open.get(name)
 
     def close(self) -> None:
-        """End what was begun."""
+        """Finish all pending work, and close the storage."""
         self._end.set()
         self._keeper.join()
         self._askers.shutdown()
@@ -113,18 +113,18 @@ class Studies:
         )
 
     def _told(self, answers: Sequence[Told]) -> list[Outcome | None]:
-        """Write down answers, of any studies, in one transaction; those that stand."""
+        """Store outcomes, of any studies, in one transaction; return the ones that are stored."""
         return self._storage.patiently(lambda: self._written(answers))
 
     def _written(self, answers: Sequence[Told]) -> list[Outcome | None]:
-        # by trial, so that servers which are told the same at once do not wait for each other in a circle
+        # in one order, so that servers that write the same trials at once do not deadlock
         order = sorted(range(len(answers)), key=lambda place: answers[place][:2])
         with self._storage.transaction() as connection:
             stands = {place: rows.tell(connection, answers[place]) for place in order}
         return [stands[place] for place in range(len(answers))]
 
     def _keep_house(self) -> None:
-        """Make copies, and look for trials that were lost, until the end."""
+        """Make copies of the database, and look for expired leases, until the end."""
         while not self._end.wait(min(BACKUP_SECONDS, self._lease) / 4):
             try:
                 self._storage.where.back_up(BACKUP_SECONDS)
@@ -133,7 +133,7 @@ class Studies:
                 for study in live:
                     study.look()
             except (StudyError, *TROUBLE):
-                continue  # who asks is told
+                continue  # the next request reports it
 
 
 def _difference(study: ServiceStudy, found: Found | None) -> str:

@@ -21,24 +21,24 @@ from noregret.tune.study.study import NotYet, StudyError
 
 SAFE = "the results so far are safe"
 DAMAGED = "not a database", "malformed", "Could not decode"
-"""What SQLite says about a damaged file."""
+"""Messages of SQLite about a damaged file."""
 LASTING = "does not exist", "authentication failed", "pg_hba.conf", "permission denied", "No space left"
-"""What a server says about trouble that does not pass by itself."""
+"""Messages of a server about errors that do not pass by themselves."""
 NO_STUDY = "has no study yet: 'noregret tune' makes it"
 
 
 LOG = logging.getLogger("noregret")
 PATIENCE_SECONDS = 60.0
-"""How long a call tries again where trouble may pass."""
+"""Time for which a call is retried after errors that may pass."""
 OPENING_SECONDS = 10.0
-"""The same when a storage is opened: longer than most restarts, and not too long for a mistyped address."""
+"""Time for which opening is retried: longer than most restarts, not too long for a mistyped address."""
 TROUBLE = (OptunaError, sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError, RuntimeError, ImportError)
-"""What a storage may raise."""
+"""Exceptions that a storage may raise."""
 T = TypeVar("T")
 
 
 def explained(error: BaseException, where: Database) -> StudyError:
-    """What must be done about an error of the storage."""
+    """Error of the storage as a StudyError that says what to do."""
     causes = list(_causes(error))
     found = next((cause for cause in causes if isinstance(cause, StudyError)), None)
     if found:
@@ -51,17 +51,17 @@ def explained(error: BaseException, where: Database) -> StudyError:
 
 
 def unreadable(where: Database, what: object) -> StudyError:
-    """What must be done about rows that do not say what was written."""
+    """Error about rows that do not hold what was written."""
     return StudyError(f"storage {where}: is damaged: {what}. It is left as it is. {where.remedy}")
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether a file does not hold what was written to it."""
+    """Return True if an error means that a file is damaged."""
     return any(word in str(cause) for cause in _causes(error) for word in DAMAGED)
 
 
 def passing(error: BaseException) -> bool:
-    """Whether it may be over soon: a server that restarts, a file that somebody else is writing."""
+    """Return True if an error may pass: a server that restarts, a file that another process is writing."""
     return any(_may_pass(cause) for cause in _causes(error))
 
 

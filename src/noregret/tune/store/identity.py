@@ -19,7 +19,7 @@ from noregret.tune.study.parameters import in_words, read_form
 from noregret.tune.study.study import PLACEHOLDER, NotYet, Params, Study, StudyError, text, without_password
 
 FORMAT = 3
-"""How studies are written; a larger number is a later form, which this version cannot read."""
+"""Version of the stored form; a larger number is a later form, which this version cannot read."""
 FORM, SELF, MADE_BY = "noregret:format", "noregret:study", "noregret:version"
 
 
@@ -44,7 +44,7 @@ def study_id(storage: Any, study: Study, readonly: bool) -> int:
 
 
 def _named(storage: Any, number: int, study: Study) -> int:
-    """Write down which study it is, the format last: without it nothing counts."""
+    """Store the identity of the study, the format last: a study without it is incomplete."""
     storage.set_study_user_attr(number, MADE_BY, version("noregret"))
     storage.set_study_user_attr(number, SELF, study.identity())
     storage.set_study_user_attr(number, FORM, FORMAT)
@@ -72,12 +72,12 @@ def _check_form(study: Study, attributes: dict[str, Any]) -> None:
 
 
 def needed_migration(study: Study, attributes: dict[str, Any]) -> Migration | None:
-    """What has changed in the study file since it was last worked on; None if nothing that matters has.
+    """Changes of the study file since the study was last worked on; None if there are none that matter.
 
     Raises
     ------
     StudyError
-        If measurements of before and after do not belong together.
+        If observations from before and after do not belong together.
     """
     was, now = _in_form_of_now(attributes[SELF]), study.identity()
     if was == now:
@@ -92,11 +92,11 @@ def needed_migration(study: Study, attributes: dict[str, Any]) -> Migration | No
 
 
 def refusal(study: Study, attributes: dict[str, Any]) -> StudyError:
-    """What to do about a study file that has changed so that it can be migrated."""
+    """Error about a study file that has changed and can be migrated."""
     was, now = _in_form_of_now(attributes[SELF]), study.identity()
     command = shlex.join(["noregret", "tune", "--migrate", str(study.path)])
     return StudyError(
-        f"{_changed(study, was, now)}. '{command}' goes on with the results that carry over. Or change it back, or "
+        f"{_changed(study, was, now)}. '{command}' continues with the results that carry over. Or change it back, or "
         "give this one another name or storage"
     )
 
@@ -112,7 +112,7 @@ def _changed(study: Study, was: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 class NotCarriedOver(ValueError):
-    """Measurements of before and after do not belong together; the message says what to do."""
+    """Observations from before and after do not belong together; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -123,17 +123,17 @@ class Migration:
     added: Params
     """The parameters that are new, with the value that each had before."""
     changes: tuple[str, ...]
-    """What has changed, for people."""
+    """Changes in words."""
 
 
 def differing(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What differs between two identities of a study, parameters first: they explain changes of the command."""
+    """Keys that differ between two identities of a study, parameters first: they explain changes of the command."""
     keys = [key for key in was.keys() | now.keys() if was.get(key) != now.get(key)]
     return sorted(keys, key=lambda key: (not key.startswith(PARAMETER), key))
 
 
 def migration(study: Study, was: dict[str, Any], now: dict[str, Any]) -> Migration:
-    """What leads from one identity of a study to the other; NotCarriedOver if nothing does."""
+    """Migration from one identity of a study to the other; NotCarriedOver if there is none."""
     added: Params = {}
     for key in differing(was, now):
         name = key.removeprefix(PARAMETER)
@@ -149,7 +149,7 @@ def migration(study: Study, was: dict[str, Any], now: dict[str, Any]) -> Migrati
 
 
 def _check_other(key: str, was: dict[str, Any], now: dict[str, Any]) -> None:
-    """Constraints may come and go: what was not measured is not known."""
+    """Refuse a change of anything but constraints, which may be added and removed."""
     if not key.startswith(CONSTRAINT) or (key in was and key in now):
         raise NotCarriedOver(f"change {key} back")
 

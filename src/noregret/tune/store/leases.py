@@ -1,4 +1,4 @@
-"""Who holds a trial, so that others see when nobody works on it any more: at once where they share the machine."""
+"""Leases on trials: the process that holds a trial, and detection of processes that have stopped."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from time import monotonic
 from typing import Any
 
 HOLDER = "noregret:holder"
-"""The attribute of a trial that names the process that runs it."""
+"""Attribute of a trial that names the process that runs it."""
 
 
 def myself() -> dict[str, Any]:
-    """What tells this process from all others; empty where that cannot be known (without Linux's /proc)."""
+    """Identity of this process; empty where it cannot be known (without Linux's /proc)."""
     began = _began(os.getpid())
     return {"machine": _machine(), "pid": os.getpid(), "began": began} if began else {}
 
 
 def gone(holder: dict[str, Any]) -> bool:
-    """Whether a process has certainly ended; about one on another machine nothing is certain."""
+    """Return True if a process has certainly ended; nothing is certain about one on another machine."""
     if not holder or holder.get("machine") != _machine():
         return False
     return _began(int(holder["pid"])) != str(holder["began"])
 
 
 def holder(token: str) -> dict[str, Any]:
-    """Who holds a trial, by a word that nobody else has; a heartbeat writes the same with another time."""
+    """Holder of a trial, with a unique token; a heartbeat writes the same with another time."""
     return {**myself(), "token": token, "beat": monotonic()}
 
 
 class LeaseMonitor:
-    """How long nothing was heard of those who hold trials, by the watch of who listens.
+    """Time since the last heartbeat of each trial's holder, by the clock of this process.
 
-    Clocks of others are never read: a heartbeat is something that changes. Between two looks no more than a third of
-    the lease counts, since who could not look, because the server or the machine was stopped, has learned nothing.
+    Clocks of other machines are never read: a heartbeat is a value that changes. Between two calls no more than a third
+    of the lease counts: in a longer pause this process, its machine or the server was stopped, and missed heartbeats.
     """
 
     def __init__(self, lease: float) -> None:
@@ -44,7 +44,7 @@ class LeaseMonitor:
         self._heard: dict[int, tuple[Any, float]] = {}
 
     def abandoned(self, holders: Mapping[int, Any]) -> list[int]:
-        """Look at who holds which trial; the trials whose process has ended, or is silent for longer than the lease."""
+        """Take in the holder of each trial; return the trials whose holder has ended, or is silent for over a lease."""
         with self._lock:
             passed, self._looked = min(monotonic() - self._looked, self._lease / 3), monotonic()
             before, self._heard = self._heard, {}
@@ -55,7 +55,7 @@ class LeaseMonitor:
 
 
 def _machine() -> str:
-    """Which boot of which machine, and where its processes are numbered (containers count for themselves)."""
+    """Identity of the boot of this machine, and of the namespace of its process ids (containers have their own)."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -63,7 +63,7 @@ def _machine() -> str:
 
 
 def _began(pid: int) -> str:
-    """When a process started, empty if it runs no more."""
+    """Start time of a process, empty if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""What is kept of each trial, and how it goes into Optuna's tables and comes out again."""
+"""Stored form of a trial, and its conversion to and from Optuna's tables."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 TOLD, RUN, IMPORTED = "noregret:told", "noregret:run", "noregret:import"
-"""What was newly known when a trial was suggested; how its run went; which row of the past it is."""
+"""Attributes of a trial: the results that were new when it was suggested, details of its run, its imported row."""
 
 State = Literal["waiting", "running", "done", "failed"]
 STATES: dict[str, State] = {"WAITING": "waiting", "RUNNING": "running", "COMPLETE": "done", "FAIL": "failed"}
-"""Our words for the names of Optuna's states."""
+"""Our names for Optuna's states."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Record:
-    """One trial."""
+    """A stored trial."""
 
     number: int
     params: Params
@@ -54,13 +54,13 @@ class Record:
     constraints: Mapping[str, float] = field(default_factory=dict)
     """Further numbers of the same run, by the name of the constraint on each."""
     context: Params | None = None
-    """What was given with the question, None where there are no contexts."""
+    """Context of the trial, None where there are no contexts."""
     imported: bool = False
-    """Whether it was measured elsewhere; such trials are no rounds."""
+    """True if it was measured elsewhere; such trials do not count against the budget."""
 
     @property
     def started_text(self) -> str:
-        """When it was started, as text; empty if that is not known."""
+        """Start time as text; empty if unknown."""
         return self.started.isoformat(timespec="milliseconds") if self.started else ""
 
     @property
@@ -76,7 +76,7 @@ class Record:
 
 
 def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
-    """The trials with answers, each once, in the order in which suggestions knew of them, and those none knows yet.
+    """Finished trials that suggestions knew of, each once, in the order in which they did; and the other finished ones.
 
     >>> first, second = Record(0, {}, "done"), Record(1, {}, "done")
     >>> arrived([first, second, Record(2, {}, "done", told=(1, 0)), Record(3, {}, "running")])
@@ -90,7 +90,7 @@ def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
 
 
 def record(trial: FrozenTrial) -> Record:
-    """A trial out of Optuna's tables."""
+    """Record of a trial in Optuna's tables."""
     run, state = trial.user_attrs.get(RUN, {}), STATES[trial.state.name]
     elsewhere = trial.user_attrs.get(IMPORTED)
     return Record(
@@ -111,13 +111,13 @@ def record(trial: FrozenTrial) -> Record:
 
 
 def fingerprint(row: ImportedRow) -> str:
-    """What tells a row of the past from others; equal for equal ones."""
+    """Key of an imported row, equal for equal rows."""
     content = [row.params, row.value, row.noise, dict(row.constraints), row.origin]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def run_attribute(outcome: Outcome) -> dict[str, Any]:
-    """How a run went, as JSON."""
+    """Details of a run, as JSON."""
     run: dict[str, Any] = {
         "seconds": outcome.seconds,
         "failure": outcome.failure,
@@ -128,7 +128,7 @@ def run_attribute(outcome: Outcome) -> dict[str, Any]:
 
 
 def distributions(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) -> dict[str, BaseDistribution]:
-    """Optuna's words for a space; for a table, the ranges of its columns."""
+    """Optuna's distributions of a space; for a table, the ranges of its columns."""
     from noregret.integrations.distributions import column_distribution, distribution
 
     if isinstance(space, Mapping):

@@ -1,10 +1,10 @@
 """Rows of Optuna's tables that are written without Optuna.
 
-Optuna refuses a choice that has got another option since the first trial of a study, and takes milliseconds for a trial
-that is known from elsewhere. What is written here reads the same.
+Optuna refuses a choice that has got another option since the first trial of a study, and takes milliseconds for an
+imported trial. The rows written here read the same.
 
-A trial is made running, and stays so until it is answered. Who has it is an attribute, which changes hands by a
-comparison: the change is written only if nobody else has changed it before.
+The service creates a trial as running, and it stays so until it has an outcome. Its holder is an attribute that changes
+by compare-and-swap: a new holder is written only if the stored one is still the expected one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Distributions = Mapping[str, BaseDistribution]
 
 
 CONTEXT = "noregret:context"
-"""The attribute of a trial with the context that it was asked for."""
+"""Attribute of a trial that holds its context."""
 STUDY = sqlalchemy.text("SELECT study_id FROM studies WHERE study_id = :study FOR UPDATE")
 NEWEST = sqlalchemy.text("SELECT number FROM trials WHERE study_id = :study ORDER BY trial_id DESC LIMIT 1")
 FIND = sqlalchemy.text("SELECT trial_id, datetime_start FROM trials WHERE study_id = :study AND number = :number")
@@ -68,14 +68,14 @@ HAND_OVER = sqlalchemy.text(
 
 
 def add_params(connection: Any, trial: int, params: Params, distributions: Distributions) -> None:
-    """Give a trial its params."""
+    """Store the params of a trial."""
     connection.execute(PARAM, [{"trial": trial, **row} for row in _params(params, distributions)])
 
 
 def add_imported(
     connection: Any, study: int, first: int, rows: Mapping[str, ImportedRow], distributions: Distributions
 ) -> None:
-    """Add trials that were made elsewhere, by their marks, numbered from ``first`` on, each with its checksum."""
+    """Add imported trials, by their fingerprints, numbered from ``first`` on, each with its checksum."""
     now = str(datetime.now())
     params, values, attributes = [], [], []
     for number, (mark, row) in enumerate(rows.items(), first):
@@ -112,14 +112,14 @@ def _attributes(mark: str, row: ImportedRow) -> dict[str, str]:
 
 
 class Made(NamedTuple):
-    """A trial that was made: its id in the tables, and when that was."""
+    """Id of a trial in the tables, and its start time."""
 
     id: int
     started: datetime | None
 
 
 class Told(NamedTuple):
-    """What is told of a trial of a study; what it was made as, if that is known already."""
+    """Outcome of a trial of a study; ``made`` is None if the trial has not been read yet."""
 
     study: int
     number: int
@@ -136,9 +136,9 @@ class Entry(NamedTuple):
 
 
 def newest(connection: Any, study: int) -> int:
-    """The number of the last trial of a study, -1 if it has none; from now on until the end nobody adds another."""
+    """Number of the last trial of a study, -1 if it has none; it stays the last until the transaction ends."""
     if connection.dialect.name == "postgresql":
-        connection.execute(STUDY, {"study": study})  # where SQLite begins a transaction, nobody else writes anyway
+        connection.execute(STUDY, {"study": study})  # SQLite has one writer at a time anyway
     number = connection.execute(NEWEST, {"study": study}).scalar()
     return -1 if number is None else int(number)
 
@@ -151,7 +151,7 @@ def add(
     holder: dict[str, Any],
     distributions: Distributions,
 ) -> int:
-    """Write a new trial, running; its id."""
+    """Store a new trial, running; return its id."""
     trial = int(connection.execute(TRIAL, {"study": study, "number": number, "now": str(datetime.now())}).scalar())
     add_params(connection, trial, suggestion.params, distributions)
     attributes = {TOLD: list(suggestion.told), HOLDER: holder}
@@ -161,13 +161,13 @@ def add(
 
 
 def hand_over(connection: Any, trial: int, old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Write down who has a trial now; False, and nothing changed, if it is answered or somebody else has it."""
+    """Store a trial's new holder; False, and no change, if it is finished or has another holder than ``old``."""
     values = {"trial": trial, "old": json.dumps(old), "new": json.dumps(new)}
     return bool(connection.execute(HAND_OVER, values).rowcount)
 
 
 def tell(connection: Any, told: Told) -> Outcome | None:
-    """Write down what is told, unless the trial has an answer; the one that stands, None if there is no such trial."""
+    """Store an outcome unless the trial has one; return the one that is stored, None if there is no such trial."""
     made = told.made or find(connection, told.study, told.number)
     if made is None:
         return None
@@ -185,7 +185,7 @@ def find(connection: Any, study: int, number: int) -> Made | None:
 
 
 def finish(connection: Any, trial: int, outcome: Outcome) -> bool:
-    """Write down what became of a trial; False, and nothing changed, if it has an answer."""
+    """Store the outcome of a trial; False, and no change, if it has one."""
     state = "FAIL" if outcome.value is None else "COMPLETE"
     if not connection.execute(FINISH[state], {"trial": trial, "now": str(datetime.now())}).rowcount:
         return False

@@ -1,13 +1,14 @@
-"""The store: every trial of a study, durable, shared by all who work on it.
+"""The store: every trial of a study, durable and shared by all workers.
 
-The contract. What `Store.tell` has accepted survives the death of any process at any moment, and counts once however
-often it is told. A trial belongs to whoever has claimed it as long as its heartbeat goes on; one whose heartbeat has
-stopped for the length of the lease, or whose process is seen to have ended, goes to the next who asks, with the same
-params, and whoever had it learns so at its next heartbeat. Claims are made one at a time under a lock, so what is
-suggested depends on nothing but what is in the store, and each trial records what was known when it was suggested.
+The contract. An outcome that `Store.tell` has accepted survives the death of any process at any moment, and counts once
+however often it is sent. A trial belongs to the worker that has claimed it while its heartbeat continues. When the
+heartbeat has stopped for the length of the lease, or the process is seen to have ended, the trial goes to the next
+claim with the same params, and its former worker learns so at its next heartbeat. Claims are made one at a time under a
+lock, so a suggestion depends only on the content of the store, and each trial records what was known when it was
+suggested.
 
-No clock is compared with another one: a heartbeat is a number that changes, and who waits for it to change measures
-the time by itself.
+Clocks are never compared: a heartbeat is a number that changes, and the process that waits for a change measures the
+time itself.
 
 A study is an Optuna study, and Optuna's tools can read it.
 """
@@ -62,9 +63,9 @@ from noregret.tune.study.study import Params, Study, StudyError
 
 BACKUP_SECONDS = 60.0
 NONSENSE = (ValueError, LookupError, TypeError, AttributeError, AssertionError)
-"""What Optuna raises at rows that do not say what was written."""
+"""Exceptions of Optuna for rows that do not hold what was written."""
 ADDED, STOPPED = "noregret:added", "noregret:stopped"
-"""The values of parameters in trials from before these parameters were tuned; why nothing more was to be measured."""
+"""Attributes of a study: values of parameters that were added later, and the reason why it ended."""
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ LOG = logging.getLogger("noregret")
 HOLDS = sqlalchemy.text(
     "UPDATE trial_user_attributes SET value_json = :new WHERE trial_id = :trial AND key = :key AND value_json LIKE :old"
 )
-"""Changes who holds a trial, if that is still who it was."""
+"""Changes the holder of a trial, if it is still the expected one."""
 
 
 class OpenStudy:
@@ -83,11 +84,11 @@ class OpenStudy:
     ----------
     study : Study
     readonly : bool
-        Only look; nothing is created or changed.
+        Read only; nothing is created or changed.
     stop : Event, optional
-        Set by whoever wants waiting to end.
+        Ends all waiting when it is set.
     migrate : bool
-        Go on with the results that carry over if the study file has changed.
+        Continue with the results that carry over if the study file has changed.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class OpenStudy:
         self.study, self.stop, self.readonly = study, stop or Event(), readonly
         self.where = database(study)
         self.migration: Migration | None = None
-        """What has changed in the study file, if results were carried over."""
+        """Changes of the study file, if results were carried over."""
         self._may_migrate = migrate
         self._settings: dict[int, Params | None] = {}
         self._distributions = distributions(study.space)
@@ -131,7 +132,7 @@ class OpenStudy:
         self._recognise()
 
     def _recognise(self) -> None:
-        """Check that it is the study that the file describes, or make it so."""
+        """Check that it is the study that the file describes, or migrate it."""
         attributes = self._attributes()
         with self._reading():
             self._added: Params = dict(attributes.get(ADDED, {}))
@@ -152,7 +153,7 @@ class OpenStudy:
         self.close()
 
     def close(self) -> None:
-        """Leave a copy where there should be one, and end all connections."""
+        """Make a last copy of the database, and end all connections."""
         try:
             if not self.readonly:
                 self.back_up(older_than=0.0)
@@ -167,13 +168,13 @@ class OpenStudy:
         return self._patiently(self._records)
 
     def unused(self) -> int:
-        """How many results are stored that are of no setting of the study as it is now."""
+        """Number of stored results outside the study's present space."""
         return self._patiently(
             lambda: sum(trial.state.is_finished() and self._setting(trial) is None for trial in self._all())
         )
 
     def back_up(self, older_than: float = BACKUP_SECONDS) -> None:
-        """Copy the database if the copy is so many seconds old; without one the study goes on, unless it is damaged."""
+        """Copy the database if the last copy is ``older_than`` seconds old; errors count only if it is damaged."""
         try:
             self.where.back_up(older_than)
         except TROUBLE as error:
@@ -195,7 +196,7 @@ class OpenStudy:
             return [replace(record(trial), params=params) for trial, params in found if params is not None]
 
     def _setting(self, trial: FrozenTrial) -> Params | None:
-        """What a trial is about, in the parameters of now; None if it is no setting of the study as it is now."""
+        """Params of a trial in the study's present space, None if they are outside."""
         if trial.number not in self._settings:
             with self._reading():
                 params = dict(trial.params)
@@ -221,7 +222,7 @@ class OpenStudy:
     def _transaction(self, held: Any = None) -> Iterator[Any]:
         """Make several of Optuna's steps one transaction, on the connection that holds a lock if there is one.
 
-        Inside of it nothing is read through Optuna's cache: who reads there holds the cache and waits for the database.
+        Inside of it nothing is read through Optuna's cache: a reader holds the cache while it waits for the database.
         """
         with nullcontext(held) if held is not None else self._rdb.engine.connect() as connection, connection.begin():
             self._rdb.scoped_session.remove()
@@ -241,7 +242,7 @@ class OpenStudy:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Say what is wrong where rows do not say what was written."""
+        """Explain errors about rows that do not hold what was written."""
         try:
             yield
         except StudyError:
@@ -251,14 +252,14 @@ class OpenStudy:
 
 
 Suggest = Callable[[Sequence[Record]], Suggestion | None]
-"""What to try next, None if no more is to be tried because the study's stopping rule holds."""
+"""Function from all records to the next suggestion, None if the study's stopping rule holds."""
 Reason = Literal["within", "budget"]
-"""Why a study has ended: its stopping rule, or its budget."""
+"""Reason why a study has ended: its stopping rule, or its budget."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A trial to run, or None where there is none now; ``over`` if there will be none."""
+    """A trial to run, or None if there is none now; ``over`` if there will be none."""
 
     trial: Record | None
     over: bool = False
@@ -271,11 +272,11 @@ class Store(OpenStudy):
     ----------
     study : Study
     readonly : bool
-        Only look; nothing is created or changed.
+        Read only; nothing is created or changed.
     stop : Event, optional
-        Set by whoever wants waiting to end.
+        Ends all waiting when it is set.
     migrate : bool
-        Go on with the results that carry over if the study file has changed.
+        Continue with the results that carry over if the study file has changed.
     """
 
     def __init__(
@@ -286,27 +287,27 @@ class Store(OpenStudy):
         super().__init__(study, readonly=readonly, stop=stop, migrate=migrate)
 
     def stopped(self) -> Reason | None:
-        """Why nothing more is to be measured; None if something is."""
+        """Reason why the study has ended; None if it has not."""
         return self._patiently(lambda: self._reason(self._records()))
 
     def out_of_time(self) -> None:
-        """Write down that the budget's seconds are over; it holds until the next trial."""
+        """Store that the budget's seconds are over; it holds until the next trial."""
         self._patiently(lambda: self._end("budget", None))
 
     def add(self, rows: Iterable[ImportedRow]) -> int:
-        """Keep measurements that were made elsewhere, all or none; how many of them are new."""
+        """Store observations that were made elsewhere, all or none; return the number of new ones."""
         given = {fingerprint(row): row for row in rows}
         return self._patiently(lambda: self._kept(given))
 
     def claim(self, suggest: Suggest) -> Claim:
-        """Take over a trial to run: one that was given back, else a new one if budget and stopping rule allow."""
+        """Claim a trial to run: one that was given back, else a new one if budget and stopping rule allow."""
         try:
             return self._patiently(lambda: self._claimed(suggest))
-        except UpdateFinishedTrialError:  # whoever had it before has answered after all
+        except UpdateFinishedTrialError:  # its former worker has finished it after all
             return Claim(None)
 
     def tell(self, number: int, outcome: Outcome) -> bool:
-        """Keep what became of a trial; False if it has had another answer before, which then stands."""
+        """Store the outcome of a trial; False if it has another outcome, which then stays."""
         values = None if outcome.value is None else [outcome.value]
         try:
             return self._patiently(lambda: self._finished(number, outcome, values))
@@ -316,7 +317,7 @@ class Store(OpenStudy):
             self._held.pop(number, None)
 
     def give_back(self, number: int) -> None:
-        """Let others have a trial at once, rather than after the lease, if it is ours."""
+        """Release a trial at once, rather than after the lease, if it is ours."""
         token = self._held.pop(number, None)
 
         def release() -> None:
@@ -328,7 +329,7 @@ class Store(OpenStudy):
         self._patiently(release)
 
     def heartbeat(self, numbers: Iterable[int]) -> list[int]:
-        """Say that these trials are being worked on; those that are no longer ours."""
+        """Renew the lease on these trials; return those that are no longer ours."""
         held = list(numbers)
         lost = self._patiently(lambda: [number for number in held if not self._renewed(number)])
         self._patiently(self._abandoned)
@@ -391,7 +392,7 @@ class Store(OpenStudy):
         return len(new)
 
     def _fingerprints(self) -> set[str]:
-        """What is known already, measured here or elsewhere: who imports an export adds nothing."""
+        """Fingerprints of all known observations, so that importing an export adds nothing."""
         elsewhere = {trial.user_attrs[IMPORTED]["row"] for trial in self._all() if IMPORTED in trial.user_attrs}
         here = {
             fingerprint(ImportedRow(found.params, found.value, found.noise, found.constraints, its))
@@ -402,7 +403,7 @@ class Store(OpenStudy):
         return elsewhere | here
 
     def _taken(self, trial: int) -> str | None:
-        """Make a waiting trial ours; the word by which it is."""
+        """Claim a waiting trial; return the token of the claim."""
         if not self._rdb.set_trial_state_values(trial, TrialState.RUNNING):
             return None
         token = token_hex(8)
@@ -425,14 +426,14 @@ class Store(OpenStudy):
     def _collect(self, held: Any) -> None:
         """Give back the trials that were abandoned."""
         for number in self._abandoned():
-            LOG.info("trial %d: nothing is heard of who had it, so it is waiting again", number)
+            LOG.info("trial %d: its worker is gone, so it is waiting again", number)
             trial = self._trial(number)
             with suppress(UpdateFinishedTrialError), self._transaction(held):
                 self._rdb.set_trial_user_attr(trial, HOLDER, {})
                 self._rdb.set_trial_state_values(trial, TrialState.WAITING)
 
     def _abandoned(self) -> list[int]:
-        """The running trials of others that nobody works on any more."""
+        """Running trials of other processes whose lease has ended."""
         with self._reading():
             running = self._storage.get_all_trials(self._id, deepcopy=False, states=(TrialState.RUNNING,))
             found = self._leases.abandoned({trial.number: trial.user_attrs.get(HOLDER, {}) for trial in running})
@@ -440,6 +441,6 @@ class Store(OpenStudy):
 
 
 def _changed_hands(connection: Any, trial: int, token: str, who: dict[str, Any]) -> bool:
-    """Write down who holds a trial now, if it was who has the token; whether it was."""
+    """Store the new holder of a trial if the old one has the token; return True if it has."""
     values = {"trial": trial, "key": HOLDER, "old": f'%"{token}"%', "new": json.dumps(who)}
     return bool(connection.execute(HOLDS, values).rowcount)

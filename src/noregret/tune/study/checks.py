@@ -29,7 +29,7 @@ def title(value: Any) -> str:
 
 
 def storage(value: Any) -> str:
-    """Return the text of a storage URL. What it means is checked when it is opened."""
+    """Return the text of a storage URL, which is checked when it is opened."""
     try:
         return words(value)
     except ValueError:

@@ -14,7 +14,7 @@ from noregret.tune.study.results import NoResult, usable
 from noregret.tune.study.study import Params, Study, StudyError, text
 
 OWN = ("trial", "state", "value", "noise", "started", "seconds")
-"""The columns of an export that are no parameters."""
+"""Columns of an export other than parameters."""
 
 
 def parameter_column(name: str) -> str:
@@ -33,32 +33,32 @@ def constraint_column(name: str) -> str:
 
 @dataclass(frozen=True)
 class ImportedRow:
-    """A measurement that was made elsewhere."""
+    """An observation that was made elsewhere."""
 
     params: Params
     value: float
     noise: float | None = None
-    """Standard deviation of the value, None if nobody knows it."""
+    """Standard deviation of the value, None if unknown."""
     constraints: Mapping[str, float] = field(default_factory=dict)
     origin: str = field(default="", compare=False)
-    """What tells it from equal measurements: the trial and the time of an export, empty in other tables."""
+    """Key that separates equal observations: the trial and the time of an export, empty in other tables."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What was read from a file: the measurements, and why each of the other rows is kept out."""
+    """Content of a file: its observations, and the reason why each other row is left out."""
 
     rows: list[ImportedRow]
     kept_out: list[str]
 
 
 def read_rows(study: Study, path: Path, ignore: bool = False) -> Table:
-    """Read measurements from a CSV file with a header: a column for each parameter, ``value``, ``noise`` if known.
+    """Read observations from a CSV file with a header: a column for each parameter, ``value``, ``noise`` if known.
 
     Raises
     ------
     StudyError
-        If the file is no such table, or has columns that the study does not know, unless these are to be ignored.
+        If the file is not such a table, or has unknown columns, unless these are ignored.
     """
     header, lines = _lines(path)
     _check_columns(study, path, header, ignore)
@@ -129,7 +129,7 @@ def _row(study: Study, cells: Mapping[str, str]) -> ImportedRow:
 
 
 def origin(trial: object, started: str) -> str:
-    """What tells a row of an export from others."""
+    """Key of a row of an export."""
     return f"{trial} {started}"
 
 
@@ -148,7 +148,7 @@ def _number(column: str, cell: str) -> float:
 
 
 def _value(study: Study, name: str, cell: str) -> Any:
-    """What a cell says about a parameter, as the parameter has it."""
+    """Value of a parameter in a cell, as the parameter has it."""
     if not isinstance(study.space, Mapping):
         return next((row[name] for row in study.space if _is_same(row[name], cell)), cell)
     parameter = study.space[name]
@@ -167,7 +167,7 @@ def _read_number(parameter: Float | Int, cell: str) -> Any:
 
 
 def _is_same(value: Any, cell: str) -> bool:
-    """Whether a cell stands for a value: as the command gets it, or as another program writes it."""
+    """Return True if a cell stands for a value, as the command gets it or as another program writes it."""
     if isinstance(value, str):
         return value == cell
     if isinstance(value, bool):

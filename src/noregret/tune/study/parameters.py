@@ -27,7 +27,7 @@ def form(its: Float | Int | Choice) -> Form:
 
 
 def parameter(described: Mapping[str, Any]) -> Float | Int | Choice:
-    """Parameter that a form describes; step, log and condition may be absent. ValueError if there is no such one.
+    """Parameter that a form describes; step, log and condition are optional. ValueError if it is invalid.
 
     >>> parameter({"type": "int", "low": 2, "high": 64, "step": 2})
     Int(low=2, high=64, log=False, step=2)

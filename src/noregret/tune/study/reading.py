@@ -33,7 +33,7 @@ T = TypeVar("T")
 TEXT = re.compile(r"""("{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3})|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""", re.DOTALL)
 """Matches the texts and the comments of a TOML file."""
 WORD = r"[A-Za-z_]\w*"
-"""What a parameter may be called."""
+"""Pattern of a parameter's name."""
 
 
 def load(path: Path) -> Study:
@@ -69,7 +69,7 @@ def load(path: Path) -> Study:
 
 
 def check_name(path: Path) -> None:
-    """Refuse a path that is no text: neither messages nor pages could name it."""
+    """Refuse a path that is not UTF-8 text: neither messages nor pages could name it."""
     try:
         str(path.resolve()).encode()
     except UnicodeEncodeError:
@@ -150,7 +150,7 @@ def _constraints(section: Section) -> dict[str, Constraint]:
 
 
 def _contradiction(one: Constraint, other: Constraint) -> str:
-    """Why no number can meet both; empty if one can."""
+    """Reason why no number can meet both constraints; empty if one can."""
     if one.max is None or other.min is None or one.max >= other.min or one.result != other.result:
         return ""
     return f"the same number cannot be at most {one.max:g} and at least {other.min:g}"
@@ -171,7 +171,7 @@ def _constraint(section: Section, name: str) -> Constraint:
 
 
 def _baseline(study: Study, section: Section) -> Params | None:
-    """The setting in use now, which must be one of the space."""
+    """The baseline, which must be a setting of the space."""
     if not section.content:
         return None
     for name in section.content:
@@ -233,7 +233,7 @@ def _range(section: Section, kind: str) -> dict[str, Any]:
 
 
 def _check_conditions(study: Study, top: Section) -> None:
-    """Refuse conditions that make no sense together, such as those that go in a circle."""
+    """Refuse conditions that contradict each other, such as circular ones."""
     try:
         study.settings  # noqa: B018
     except ValueError as error:
@@ -267,7 +267,7 @@ class Section:
     _taken: list[str] = field(default_factory=list)
 
     def get(self, key: str, check: Callable[[Any], T], *default: T) -> T:
-        """The checked value of a key, which must be there unless it has a default."""
+        """Checked value of a key; an error if it is missing without a default."""
         self._taken.append(key)
         if key in self.content:
             try:
@@ -281,11 +281,11 @@ class Section:
         return default[0]
 
     def section(self, key: str) -> Section:
-        """A table inside this one, empty if it is not there."""
+        """Table inside this one, empty if it is missing."""
         return Section(self.path, self.source, f"{self.name}.{key}".lstrip("."), self.get(key, checks.table, {}))
 
     def nothing_else(self) -> None:
-        """Refuse keys that nobody has taken."""
+        """Refuse keys that were not taken."""
         for key in self.content:
             if key not in self._taken:
                 close = get_close_matches(key, self._taken, 1)
@@ -301,7 +301,7 @@ class Section:
 
 
 def line_of(source: str, key: list[str]) -> int | None:
-    r"""The line where a key or table stands, else the one its table starts in; None if neither is found.
+    r"""Line of a key or table, else that of the enclosing table; None if neither is found.
 
     >>> line_of('[parameters.x]\ntype = "int"\nlow = 3', ["parameters", "x", "low"])
     3
@@ -321,7 +321,7 @@ def line_of(source: str, key: list[str]) -> int | None:
 
 
 def _emptied(text: re.Match[str]) -> str:
-    """Text of several lines without what stands in it."""
+    """Text of several lines, emptied; other text as it is."""
     return "\n" * text[0].count("\n") if text[0][:3] in ('"""', "'''") else text[0]
 
 

@@ -1,4 +1,4 @@
-"""The work: ask for a trial, run the command, keep the answer, until the budget is spent."""
+"""Workers: claim a trial, run the command, store the outcome, until the budget is spent."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from noregret.tune.study.study import Study, StudyError
 
 LOG = logging.getLogger("noregret")
 IDLE_SECONDS = 0.3
-"""How often a worker without a trial looks whether there is one."""
+"""Time after which a worker without a trial looks for one again."""
 STOPPING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 LOST = Outcome(None, "ended, since another worker has it by now", 0.0)
-"""What became of a trial that others took over because nothing was heard of this process."""
+"""Outcome of a trial whose lease this process has lost."""
 
 
 class View(Protocol):
-    """Whoever looks on; called from any thread."""
+    """Display of a running study; called from any thread."""
 
     def started(self, trial: Record) -> None:
         """The command of a trial is about to run."""
         ...
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
-        """An answer is in the store; not ``counted`` if the trial has had another answer before."""
+        """An outcome is in the store; not ``counted`` if the trial had another outcome before."""
         ...
 
     def refresh(self) -> None:
@@ -47,7 +47,7 @@ def work(study: Study, store: Store, suggest: Suggest, view: View, stop: Event) 
     Raises
     ------
     StudyError
-        If the study cannot go on. What was told before is in the store.
+        If the study cannot continue. Earlier outcomes are in the store.
     KeyboardInterrupt
         On Ctrl-C or SIGTERM, after the running commands were ended and their trials given back.
     """
@@ -56,14 +56,14 @@ def work(study: Study, store: Store, suggest: Suggest, view: View, stop: Event) 
 
 
 class Crew:
-    """The workers of one call: threads, for the work itself is done by other processes."""
+    """The workers of one call: threads, since the commands are other processes."""
 
     def __init__(self, study: Study, store: Store, suggest: Suggest, view: View, keeper: Keeper, stop: Event) -> None:
         self.study, self.store, self.suggest = study, store, suggest
         self.view, self.keeper, self.stop = view, keeper, stop
         self._deadline = monotonic() + (study.budget.seconds or float("inf"))
         self._running: dict[int, Event] = {}
-        """What ends the command of each trial."""
+        """Event that ends the command of each trial."""
         self._failures = 0
         self._error: BaseException | None = None
         self._lock = Lock()
@@ -143,13 +143,13 @@ class Crew:
             last = outcome.stderr.strip().rpartition("\n")[2]
             raise StudyError(
                 f"command: has failed {failures} times in a row, the last time: {outcome.failure}"
-                f"{f' ({last})' if last else ''}. Mend it and run the same command again; "
-                f"the failures count as such, unless you start anew, with another name in the study file"
+                f"{f' ({last})' if last else ''}. Fix it and run the same command again. "
+                "The failed trials stay in the study; to start over, give it another name in the study file"
             )
 
     def _heartbeat(self, over: Event) -> None:
         while not over.wait(self.study.lease / 3):
-            with suppress(StudyError, RuntimeError):  # telling will say what is wrong, if it lasts
+            with suppress(StudyError, RuntimeError):  # an error that lasts is raised when the outcome is stored
                 for number in self.store.heartbeat(list(self._running)):
                     if number in self._running:
                         self._running[number].set()
@@ -160,8 +160,8 @@ class Crew:
 def interruptible() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the work as Ctrl-C does, and a second one of them end the process at once.
 
-    Whatever a process is doing, it may be killed: nothing that was acknowledged is lost, and its keeper ends its
-    commands. So the second signal waits for nothing, neither for a server that hangs nor for Python.
+    The process may be killed at any moment: no acknowledged outcome is lost, and its keeper ends its commands. So the
+    second signal waits for nothing, neither for a hung server nor for Python.
     """
     if current_thread() is not main_thread():
         yield

@@ -1,4 +1,4 @@
-"""The application: its requests behind a guard, and what is answered where something is wrong."""
+"""The application: its requests behind a guard, its errors as answers, and the server that runs it."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from noregret.tune.study.study import StudyError, without_password
 
 LOG = logging.getLogger("uvicorn.error")
 HERE = ["127.0.0.1", "localhost", "[::1]"]
-"""The names under which a server without a token answers: no page from elsewhere can reach it through a browser."""
+"""Host names under which a server without a token answers, so that no page of another site reaches it."""
 TOKEN = HTTPBearer(auto_error=False, description="The token, where the server has one")
-"""For the description: the guard sees to it."""
+"""For the OpenAPI description; `Guard` checks it."""
 FAULTS: dict[int | str, dict[str, Any]] = {
     401: {"model": models.FaultForm, "description": "The token is missing or wrong"},
-    403: {"model": models.FaultForm, "description": "A page of another site sent it, and there is no token"},
+    403: {"model": models.FaultForm, "description": "A page of another site sent it to a server without a token"},
     413: {"model": models.FaultForm, "description": "The request is too large"},
     415: {"model": models.FaultForm, "description": "A POST is not application/json"},
-    422: {"model": models.FieldFaults, "description": "A field is at fault"},
+    422: {"model": models.FieldFaults, "description": "A field is invalid"},
     429: {"model": models.FaultForm, "description": "Too many requests"},
     503: {"model": models.FaultForm, "description": "The storage cannot be used now"},
 }
 
 
 CHOOSING = 2
-"""How many processes choose what to measure: with the second one, half of the studies do not wait for a long fit."""
+"""Number of processes that choose trials: with the second one, half of the studies do not wait for a long fit."""
 
 
 def application(studies: Studies, token: str | None = None, rate: float | None = None) -> FastAPI:
@@ -56,9 +56,9 @@ def application(studies: Studies, token: str | None = None, rate: float | None =
     Parameters
     ----------
     studies : Studies
-        They are closed when the service ends.
+        Closed when the service ends.
     token : str, optional
-        The word that every request must bring; without one, the service answers under this machine's own names only.
+        Token that every request must have; without one, the service answers under this machine's own names only.
     rate : float, optional
         Requests a second from one address.
     """
@@ -140,9 +140,9 @@ def serve(url: str, host: str, port: int, token: str | None, rate: float | None,
         app = application(Studies(Storage(url, Path.cwd()), lease, choosers, fitter), token, rate)
         say(
             f"{_address(host, door)}  (end with Ctrl-C)",
-            f"studies are in {printable(without_password(url))}; {_who(host, token)}",
+            f"storage: {printable(without_password(url))}; {_who(host, token)}",
         )
-        gc.freeze()  # what is there now stays: no need to look through it again and again
+        gc.freeze()  # objects made so far stay: the collector need not visit them
         with one_thread():  # studies share the machine; products of their size are no faster on more
             Server(configuration(app)).run(sockets=[door])
 
@@ -162,6 +162,6 @@ def _address(host: str, door: socket.socket) -> str:
 
 def _who(host: str, token: str | None) -> str:
     if token is None:
-        return "every program on this machine may use it, without a token"
-    machines = "only this machine" if is_loopback(host) else "other machines"
-    return f"{machines} may use it, with the token: what they send is not encrypted on the way"
+        return "no token is set: any local program can connect"
+    machines = "local programs" if is_loopback(host) else "other machines"
+    return f"{machines} can connect with the token; the connection is not encrypted"

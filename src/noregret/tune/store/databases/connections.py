@@ -17,7 +17,7 @@ from optuna.storages import RDBStorage
 from sqlalchemy.pool import Pool
 
 POOL_NAME = "noregret"
-"""The name that our pools of connections log under, so that the logs of others are left alone."""
+"""Logger name of our connection pools, so that other pools keep their logs."""
 _LATEST: dict[type[RDBStorage], str] = {}
 
 
@@ -29,7 +29,7 @@ TAKE, FREE = (
 
 
 def on_pool(url: str, pool: Pool, **options: Any) -> RDBStorage:
-    """Optuna's storage on connections of ours, which are closed if it cannot work with them."""
+    """Optuna's storage on our own connections, which are closed if it cannot work with them."""
     address = url.replace("{", "{{").replace("}", "}}")
     try:
         storage = RDBStorage(address, engine_kwargs={"pool": pool}, skip_compatibility_check=True, **options)
@@ -64,11 +64,11 @@ def _latest_version(storage: RDBStorage) -> str:
 
 
 class Interrupted(Exception):
-    """The wait for a lock was given up, since everything is to stop."""
+    """The wait for a lock ended because the program stops."""
 
 
 class ConnectionLost(OSError):
-    """A connection has ended in the middle of what must all be done on it, under the lock that it holds."""
+    """A connection was lost while it held a lock."""
 
 
 @contextmanager
@@ -86,8 +86,8 @@ def file_lock(path: Path, stop: Event | None = None, shared: bool = False) -> It
 def server_lock(engine: Any, name: str, stop: Event | None = None) -> Iterator[Any]:
     """Hold a lock of a PostgreSQL server, and give the connection that holds it.
 
-    The server frees the lock when that connection ends. What is written through the connection is therefore written
-    under the lock or not at all: a connection that was lost is not replaced, it raises ConnectionLost.
+    The server frees the lock when that connection ends. Everything written through the connection is therefore written
+    under the lock or not at all: a lost connection is not replaced, it raises ConnectionLost.
     """
     key = {"key": zlib.crc32(name.encode()) - 2**31}
     with engine.connect() as connection:

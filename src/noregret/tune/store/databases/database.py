@@ -1,4 +1,4 @@
-"""Where a study is kept: a SQLite file or a PostgreSQL server."""
+"""The database of a study: a SQLite file or a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ from noregret.tune.study.study import Study, StudyError, without_password
 
 
 class Database(Protocol):
-    """Where studies are kept."""
+    """A database that holds studies."""
 
     @property
     def remedy(self) -> str:
-        """What to do if it is damaged, in a sentence."""
+        """Advice if it is damaged, in a sentence."""
         ...
 
     def open(self, readonly: bool) -> RDBStorage:
-        """Optuna's storage on it; made if need be, unless ``readonly``."""
+        """Optuna's storage on it; created if necessary, unless ``readonly``."""
         ...
 
     def use(self, stop: Event) -> AbstractContextManager[None]:
-        """Keep others from replacing the database, as long as it is written to."""
+        """Keep other processes from replacing the database while it is written to."""
         ...
 
     def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[Any]:
-        """Keep all other processes from what also needs this lock; a killed process gives it up by itself.
+        """Hold a lock against all other processes; a killed process releases it.
 
-        Gives the connection that holds the lock, through which nothing is written once the lock is lost; None where a
-        lock cannot be lost.
+        Yields the connection that holds the lock, which raises once the lock is lost; None where a lock cannot be lost.
         """
         ...
 
     def check(self, readonly: bool) -> None:
-        """An exception if the database is damaged, or missing beside its copies."""
+        """Raise an exception if the database is damaged, or missing beside its copies."""
         ...
 
     def back_up(self, older_than: float = 0.0) -> None:
-        """Copy the database if the last copy is so many seconds old, where this is not somebody else's business."""
+        """Copy the database if the last copy is ``older_than`` seconds old; a server has its own backup."""
         ...
 
 
@@ -87,7 +86,7 @@ def listed(study: Study) -> str:
 
 
 def restored(study: Study, number: int) -> str:
-    """Put a copy in the place of the database; what was done, in a sentence."""
+    """Replace the database by a copy; return a sentence about it."""
     where = _file(study)
     moved = where.restore(number)
     before = f"; what was there before is now {', '.join(map(str, moved))}" if moved else ""
