@@ -34,6 +34,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks import markdown
 from benchmarks.development.problems import random_params
 from noregret import Choice, Float, Int, Optimizer, problems
+from noregret.optimizer import axis_of
 
 Params = dict[str, Any]
 Function = Callable[[Params], float]
@@ -173,8 +174,8 @@ def _climbed(place: Place, params: Params, rng: np.random.Generator) -> float:
 def _stepped(parameter: Any, value: Any, radius: float, rng: np.random.Generator) -> Any:
     if isinstance(parameter, Choice):
         return parameter.options[rng.integers(len(parameter.options))] if rng.random() < 0.1 else value
-    point = parameter.encode([value]) + radius * rng.standard_normal() * (rng.random() < 0.7)
-    return parameter.decode(np.clip(point, 0.0, 1.0))[0]
+    point = axis_of(parameter).encode([value]) + radius * rng.standard_normal() * (rng.random() < 0.7)
+    return axis_of(parameter).decode(np.clip(point, 0.0, 1.0))[0]
 
 
 def noregret_run(name: str, seed: int, measure: Callable[[Params], tuple[float, list[float]]]) -> Iterator[Params]:

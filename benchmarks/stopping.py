@@ -43,6 +43,7 @@ from benchmarks.development.hills import bumps, peaks
 from benchmarks.development.noises import NOISES
 from benchmarks.development.problems import Problem, on_the_cube, problem
 from noregret import Choice, Float, Int, Optimizer, problems
+from noregret.optimizer import axis_of
 
 NEW = {
     "random1-short": (random_function(101, 1, 0.08), 1),
@@ -180,7 +181,7 @@ def _effect(numbers: np.ndarray, parameter: Any, value: Any) -> float:
     """What one value of a parameter adds to f: a number for each option, or a smooth function of a number."""
     if isinstance(parameter, Choice):
         return float(numbers[parameter.options.index(value)])
-    place = float(np.ravel(parameter.encode([value]))[0])
+    place = float(np.ravel(axis_of(parameter).encode([value]))[0])
     return float(numbers[0] * np.sin(2 + 6 * numbers[1] + (2 + 3 * abs(numbers[2])) * place))
 
 

@@ -34,9 +34,7 @@ from noregret.experiments import plot
 from noregret.experiments.compare import Comparison, compare
 from noregret.experiments.run import run
 from noregret.experiments.trace import Trace
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.trials import Trial
+from noregret.optimizer import Choice, Float, Int, Optimizer, Trial
 from noregret.tune.page.reporting import report
 from noregret.tune.service.client import connect
 

@@ -76,7 +76,7 @@ def test_no_round_of_100_to_2000_arms_uses_a_second_thread(algorithm, count, mon
     for owner, names in (
         (Factor, ("append", "append_one", "refactor", "explained", "explained_covariance", "explained_draw")),
         (CovarianceRoot, ("draw", "row", "condition")),
-        (FeatureRegression, ("_refresh", "_pull", "_row")),
+        (FeatureRegression, ("_refresh", "_pull", "learn_one")),
         (Estimator, ("theta",)),
     ):
         for name in names:

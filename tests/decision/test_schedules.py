@@ -33,7 +33,7 @@ from noregret.algorithms.tighter_widths import AMMWidth, AYWidth
 from noregret.belief.estimators import ClippedResiduals, TruncatedDirections, TruncatedRewards
 from noregret.decision.balancing import Rung
 from noregret.decision.elimination import Survival
-from noregret.optimizer.calibration import Calibration
+from noregret.optimizer import OptimizerConfig
 from noregret.testing import check_schedule
 
 MODEL = ExactGP(SquaredExponential(0.3), 0.1)
@@ -192,8 +192,8 @@ KERNEL = SquaredExponential(0.3)
         (Survival, "width"),
         (lambda number: ThresholdTree(MODEL, number, (0.0, 1.0)), "width"),
         (lambda number: Rung(MODEL, number, lambda rounds, columns: 1.0), "width"),
-        (lambda number: Calibration(caution=number), "caution"),
-        (lambda number: Calibration(interval=number), "interval"),
+        (lambda number: OptimizerConfig(caution=number), "caution"),
+        (lambda number: OptimizerConfig(interval=number), "interval"),
     ],
 )
 def test_a_number_is_a_constant_wherever_a_schedule_is_wanted(make, field):

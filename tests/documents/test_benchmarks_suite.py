@@ -26,7 +26,7 @@ from benchmarks.noisy.results import write as keep  # noqa: E402
 from benchmarks.noisy.running import Cell, Note, Recorder, Spent  # noqa: E402
 from benchmarks.peers.adapters import Random  # noqa: E402
 
-from noregret.optimizer.spaces.space import Product  # noqa: E402
+from noregret.optimizer import Product  # noqa: E402
 
 QUICK = [name for names in GROUPS.values() for name in names if not name.startswith(("random", "bumps", "hidden30"))]
 

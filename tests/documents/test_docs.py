@@ -98,7 +98,7 @@ def test_every_public_name_is_in_the_reference(site):
     builders = [*noregret.algorithms.NAMES.values(), *noregret.problems.NAMES.values()]
     names = {*noregret.names.__all__} - modules | {getattr(b, "func", b).__name__ for b in builders}
     names |= {
-        "Answer",
+        "Observation",
         "Estimate",
         "Gain",
         "Measurement",

@@ -7,6 +7,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState
 
 from noregret.integrations.optuna import NoRegretSampler, Parameter
+from noregret.optimizer import axis_of
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -146,7 +147,7 @@ def test_values_go_to_the_optimizer_and_back(distribution):
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     for _ in range(30):
         found = study.ask({"x": distribution}).params["x"]
-        back = parameter.value(parameter.parameter.checked("x", parameter.ours(found)))
+        back = parameter.value(axis_of(parameter.parameter).checked("x", parameter.ours(found)))
         assert back == found
         assert type(back) is type(found)
 

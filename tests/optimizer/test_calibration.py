@@ -11,11 +11,10 @@ from scipy.stats import t as student
 from noregret import Choice, ExactGP, ExpectedImprovement, Float, Int, Matern
 from noregret.decision.rules import log_expected_improvement
 from noregret.optimizer import condensing
-from noregret.optimizer.calibration import Calibration, subset
+from noregret.optimizer.calibration import OptimizerConfig, subset
 from noregret.optimizer.choosing.candidates import Candidates, around, shifted, sobol
 from noregret.optimizer.choosing.climbing import Climbing
-from noregret.optimizer.choosing.improvement import AMONG_NAMES, SaturatedImprovement
-from noregret.optimizer.choosing.widths import FittedWidth, SimultaneousWidth
+from noregret.optimizer.choosing.rules import AMONG_NAMES, FittedWidth, SaturatedImprovement, SimultaneousWidth
 from noregret.optimizer.condensing import essential
 from noregret.optimizer.drifting.fits import milestone
 from noregret.optimizer.failures import hopeless
@@ -250,14 +249,14 @@ def test_waves_are_found_from_a_short_start_too():
 @pytest.mark.parametrize("values", [np.zeros(8), np.eye(1, 8)[0], np.full(8, 1e6), np.arange(8) * 1e-9])
 def test_degenerate_values_can_be_fitted(values):
     data = Evidence(np.random.default_rng(0).random((8, 2)), np.arange(8), values, np.full(8, np.nan), np.arange(2))
-    fit = Calibration().calibrated(data).fit
+    fit = OptimizerConfig().calibrated(data).fit
     assert np.isfinite([*fit.lengthscales, fit.amplitude, fit.noise, fit.centre]).all()
     assert fit.noise > 0
 
 
 def test_the_same_point_many_times_can_be_fitted():
     data = Evidence(np.full((1, 2), 0.5), np.zeros(50, int), np.arange(50.0), np.full(50, np.nan), np.arange(2))
-    assert Calibration().calibrated(data).fit.noise > 0
+    assert OptimizerConfig().calibrated(data).fit.noise > 0
 
 
 # --- weights -----------------------------------------------------------------------------------------------------
@@ -357,7 +356,7 @@ def test_an_absurd_value_is_ignored_among_repeats_too():
 
 
 def heavy(data):
-    return Calibration().calibrated(data).weighing.heavy
+    return OptimizerConfig().calibrated(data).weighing.heavy
 
 
 @pytest.mark.parametrize("size", [10, 40])
@@ -378,7 +377,7 @@ def test_one_spike_is_enough(size):
 def test_heavier_tails_are_fitted_unless_they_are_hopeless(noise, is_fitted):
     """If they are not, the fit without them stands for theirs, in case that tails get heavier before the next one."""
     data = evidence(points=200, measurements=200, noise=noise)
-    views = Calibration().views(RobustScale()(data).standardised(data))
+    views = OptimizerConfig().views(RobustScale()(data).standardised(data))
     fits = {view.weighing: view.fit for _, view in views}
     assert (fits[StudentT(4.0)] != fits[Equal()]) == is_fitted
     assert views[0][1].weighing.heavy == is_fitted
@@ -530,7 +529,7 @@ def test_essential_points_cover_everything_and_crowd_where_it_is_best():
     points = rng.random((400, 2))
     values = -((points - 0.3) ** 2).sum(axis=1)
     given = Evidence(points, np.arange(400), values, np.full(400, np.nan), np.array([0, 1]))
-    calibrated = Calibration().calibrated(given)
+    calibrated = OptimizerConfig().calibrated(given)
     kept = essential(calibrated, calibrated.scale.standardised(given), 60)
     assert kept.size == 60
     far = np.sqrt(((points[:, None] - points[kept]) ** 2).sum(axis=2)).min(axis=1)
@@ -543,7 +542,7 @@ def test_of_very_many_points_a_bounded_number_is_considered_and_those_measured_o
     rng, considered = np.random.default_rng(0), []
     where = np.concatenate([np.arange(500), np.full(500, 7)])[rng.permutation(1000)]
     given = Evidence(rng.random((500, 2)), where, rng.random(1000), np.full(1000, np.nan), np.array([0, 1]))
-    calibrated, spread = Calibration().calibrated(given), condensing.spread
+    calibrated, spread = OptimizerConfig().calibrated(given), condensing.spread
     monkeypatch.setattr(condensing, "CONSIDERED", 100)
     monkeypatch.setattr(condensing, "spread", lambda points, n: considered.append(len(points)) or spread(points, n))
     kept = essential(calibrated, calibrated.scale.standardised(given), 40)
@@ -563,16 +562,16 @@ def test_many_points_are_predicted_as_few_are(monkeypatch):
 
 @pytest.mark.parametrize(("parameters", "answers"), [(1, 9), (20, 28), (50, 28)])
 def test_the_first_fit_waits_for_a_few_answers(parameters, answers):
-    assert Calibration().first(Product({f"x{i}": Float(0, 1) for i in range(parameters)})) == answers
+    assert OptimizerConfig().first(Product({f"x{i}": Float(0, 1) for i in range(parameters)})) == answers
 
 
 def test_only_a_list_of_names_has_a_rule_of_its_own():
-    calibration, letters = Calibration(), Choice(["a", "b", "c"])
+    calibration, letters = OptimizerConfig(), Choice(["a", "b", "c"])
     assert calibration.asks_by(Product({"x": letters}), is_moving=False) == AMONG_NAMES
     assert calibration.asks_by(Product({"x": letters}), is_moving=True) == calibration.moving_rule
     for space in ({"x": letters, "y": letters}, {"x": Int(1, 3)}, {"x": Float(0, 1)}):
         assert calibration.asks_by(Product(space), is_moving=False) == SaturatedImprovement()
-    told = Calibration(rule=ExpectedImprovement())
+    told = OptimizerConfig(rule=ExpectedImprovement())
     assert told.asks_by(Product({"x": letters}), is_moving=False) == ExpectedImprovement()
 
 

@@ -10,9 +10,8 @@ import pytest
 from noregret import Choice, Float, Optimizer
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
-from noregret.optimizer.calibration import Calibrated, View
-from noregret.optimizer.certifying.certificate import MOST, Certificate
-from noregret.optimizer.certifying.chances import SIZES, is_rare, spent
+from noregret.optimizer.calibration import FittedModels, View
+from noregret.optimizer.certifying.certificate import MOST, SIZES, Certificate, is_rare, spent
 from noregret.optimizer.certifying.ladder import NATS, Pooled, ladder, rungs
 from noregret.optimizer.fitting.fit import CENTRE, Fit
 from noregret.optimizer.fitting.scaling import Scale
@@ -36,7 +35,7 @@ def told(count, function=bowl, noise=0.01, seed=0, goal="minimize"):
 
 def certificate_of(points, values, fit, noise=0.01, others=None, space=LINE):
     """The certificate after values at (u, 1) points in standard units."""
-    calibrated = Calibrated(Scale(0.0, 1.0), (View(Equal(), fit),))
+    calibrated = FittedModels(Scale(0.0, 1.0), (View(Equal(), fit),))
     others = points if others is None else others
     pooled, seed = Pooled(points, values, np.full(len(points), noise**2)), np.random.SeedSequence(0)
     return Certificate(calibrated, as_space(space), pooled, values, others, seed, len(points))

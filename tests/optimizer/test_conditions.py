@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noregret import Choice, Float, Int, Optimizer
+from noregret.optimizer import axis_of
 from noregret.optimizer.choosing.candidates import loosened
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.matern import FitMatern
@@ -39,22 +40,24 @@ def names(params):
 @given(st.integers(-50, 50), st.integers(1, 40), st.integers(0, 30), st.sampled_from([1.0, 0.1, 0.25, 3.0]))
 def test_every_step_comes_back_and_gets_the_same_share_of_the_cube(low, step, count, unit):
     parameter = Float(low * unit, (low + count * step) * unit, step=step * unit)
-    values = list(parameter.values())
-    assert len(values) == parameter.count == count + 1
-    assert parameter.decode(parameter.encode(values)) == values
-    assert [parameter.checked("x", value) for value in values] == values
+    values = list(axis_of(parameter).values())
+    assert len(values) == axis_of(parameter).count == count + 1
+    assert axis_of(parameter).decode(axis_of(parameter).encode(values)) == values
+    assert [axis_of(parameter).checked("x", value) for value in values] == values
     middles = (np.arange(count + 1)[:, None] + 0.5) / (count + 1)
-    assert parameter.decode(middles) == values
-    assert np.array_equal(parameter.snap(middles), parameter.encode(values))
+    assert axis_of(parameter).decode(middles) == values
+    assert np.array_equal(axis_of(parameter).snap(middles), axis_of(parameter).encode(values))
 
 
 def test_steps_are_as_people_write_them():
-    assert list(Float(0.1, 0.7, step=0.1).values()) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
-    assert Float(0.1, 0.7, step=0.1).checked("x", 0.1 + 2 * 0.1) == 0.3
-    assert Float(0.1, 0.7, step=0.2).checked("x", 0.1 + 3 * 0.2) == 0.7, "rounding is no reason to refuse the end"
-    assert list(Int(16, 64, step=16).values()) == [16, 32, 48, 64]
+    assert list(axis_of(Float(0.1, 0.7, step=0.1)).values()) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
+    assert axis_of(Float(0.1, 0.7, step=0.1)).checked("x", 0.1 + 2 * 0.1) == 0.3
+    assert axis_of(Float(0.1, 0.7, step=0.2)).checked("x", 0.1 + 3 * 0.2) == 0.7, (
+        "rounding is no reason to refuse the end"
+    )
+    assert list(axis_of(Int(16, 64, step=16)).values()) == [16, 32, 48, 64]
     assert Int(1, 9, step=1) != Int(1, 9)
-    assert list(Int(1, 9, step=1).values()) == list(Int(1, 9).values())
+    assert list(axis_of(Int(1, 9, step=1)).values()) == list(axis_of(Int(1, 9)).values())
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,7 @@ def test_steps_and_conditions_that_make_no_sense_are_refused(make, message):
 
 
 def test_the_advice_about_a_high_end_is_good():
-    assert Float(0, 0.9, step=0.3).count == 4
+    assert axis_of(Float(0, 0.9, step=0.3)).count == 4
 
 
 def test_many_steps_are_not_listed():

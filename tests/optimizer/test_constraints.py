@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from noregret import UCB, Constant, Float, Int, Optimizer
-from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.calibration import OptimizerConfig
 
 SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
 SUM = {"sum": ("<=", 1.0)}
@@ -184,7 +184,7 @@ def test_trials_that_are_out_count_for_the_constraints():
 
 
 def test_any_rule_can_be_used_under_constraints():
-    opt = played(20, calibration=Calibration(rule=UCB(Constant(2.0))))
+    opt = played(20, calibration=OptimizerConfig(rule=UCB(Constant(2.0))))
     assert total(opt.best().params) < 1.1
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from noregret import Choice, ExactGP, Float, Int, Matern, Optimizer
-from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.calibration import OptimizerConfig
 from noregret.optimizer.choosing.exploring import Exploring
 from noregret.optimizer.comparing.baseline import SHARE
 from noregret.optimizer.spaces.contexts import Pair, Pairs, Within
@@ -91,7 +91,7 @@ def test_questions_are_about_the_context_asked_for():
 
 def test_exploring_stays_in_the_context():
     """Every kind of question that explores, from the 20th question on."""
-    calibration = Calibration(exploring=Exploring(share=8.0, after=20))
+    calibration = OptimizerConfig(exploring=Exploring(share=8.0, after=20))
     opt, rng = Optimizer(LINE, rng=0, context=CONTEXT, calibration=calibration), np.random.default_rng(0)
     for _ in range(50):
         context = some_context(rng)
@@ -371,7 +371,7 @@ def test_nobody_knows_a_context_before_the_first_answer():
 def test_the_more_is_known_the_fewer_candidates_a_context_has():
     """So that a question in a new context stays cheap; the settings of the nearest contexts are among them."""
     rng, space = np.random.default_rng(0), Pairs(Product(LINE), Product({"load": Float(0, 1)}))
-    within, draw = Within(space.space, space.contexts, {"load": 0.3}), Calibration().candidates_within
+    within, draw = Within(space.space, space.contexts, {"load": 0.3}), OptimizerConfig().candidates_within
     for count in (100, 400):
         measured = ExactGP(Matern(2.5, 0.3), 0.01).prior(rng.random((count, 2)))
         measured.update(np.arange(count), rng.standard_normal(count))
@@ -381,6 +381,6 @@ def test_the_more_is_known_the_fewer_candidates_a_context_has():
         assert len(drawn) * count < 1.1 * draw.entries
         assert brought == set(measured.arms[np.argsort(away)[: len(brought)], 0])
     assert 50 < len(brought) < 100
-    everywhere = Calibration().candidates(space, measured, np.array([0.3, 0.3]), np.random.default_rng(1))
+    everywhere = OptimizerConfig().candidates(space, measured, np.array([0.3, 0.3]), np.random.default_rng(1))
     np.testing.assert_array_equal(everywhere[:400], measured.arms)
-    assert len(drawn) < len(everywhere) - 400 < 1.1 * Calibration().candidates.entries / 400
+    assert len(drawn) < len(everywhere) - 400 < 1.1 * OptimizerConfig().candidates.entries / 400

@@ -14,7 +14,7 @@ from noregret import Float, Optimizer, SquaredExponential
 from noregret.belief.drift import VaryingGP
 from noregret.belief.numerics.threads import threads_for
 from noregret.optimizer import optimizer as optimizer_module
-from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibration, View
+from noregret.optimizer.calibration import MANY_SMALL_STEPS, OptimizerConfig, View
 from noregret.optimizer.choosing.candidates import Candidates
 from noregret.optimizer.drifting.pace import Pace, recent
 from noregret.optimizer.fitting.evidence import Evidence
@@ -25,7 +25,7 @@ from noregret.optimizer.fitting.weights import Equal, StudentT
 
 LINE = {"x": Float(0, 1)}
 NOISE = 0.05
-QUICK = Calibration(candidates=Candidates(cover=64, cloud=16))
+QUICK = OptimizerConfig(candidates=Candidates(cover=64, cloud=16))
 
 
 def stays(_):
@@ -211,7 +211,7 @@ def test_the_likelihood_of_pooled_measurements_is_that_of_all_of_them(additive):
     assert log_likelihood(aged_evidence, trust, changing) == pytest.approx(expected.logpdf(evidence.values))
 
 
-class Seen(Calibration):
+class Seen(OptimizerConfig):
     """Keeps what was fitted to."""
 
     def fitted(self, evidence, weighing, start=None):
@@ -266,7 +266,7 @@ def test_the_newest_are_looked_at_and_some_of_the_older():
 def half_life_of(evidence):
     """What is found after all of it, on one thread as in an optimizer: two would wait for each other."""
     with threads_for(MANY_SMALL_STEPS):
-        return Pace(Calibration(), "auto").calibrated(evidence, len(evidence)).fit.half_life
+        return Pace(OptimizerConfig(), "auto").calibrated(evidence, len(evidence)).fit.half_life
 
 
 def test_noise_is_not_taken_for_change():
@@ -306,7 +306,7 @@ def test_heavy_tails_do_not_explain_away_a_past_that_is_a_third_of_all():
     ("now", "before", "is_found"), [(7.0, -9.0, True), (-5.0, 7.0, True), (5.0, 5.0, False), (-7.0, 9.0, False)]
 )
 def test_a_change_that_was_found_is_believed_in_unless_as_much_speaks_against_it(monkeypatch, now, before, is_found):
-    fitted, ends = Calibration.fitted, []
+    fitted, ends = OptimizerConfig.fitted, []
 
     def scored(self, evidence, weighing):
         """As fitted, but that change explains so much more than no change."""
@@ -316,7 +316,7 @@ def test_a_change_that_was_found_is_believed_in_unless_as_much_speaks_against_it
         ends.append(int(evidence.when.max()))
         return (now if ends[-1] == ends[0] else before), view
 
-    monkeypatch.setattr(Calibration, "fitted", scored)
-    found = Pace(Calibration(), "auto").calibrated(repeated(100), 100)
+    monkeypatch.setattr(OptimizerConfig, "fitted", scored)
+    found = Pace(OptimizerConfig(), "auto").calibrated(repeated(100), 100)
     assert (found.fit.half_life < math.inf) == is_found
     assert set(ends) <= {99, 59}

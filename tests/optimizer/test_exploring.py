@@ -9,7 +9,7 @@ from noregret import Choice, Float, Int, Optimizer
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
 from noregret.optimizer.account import Account
-from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.calibration import OptimizerConfig
 from noregret.optimizer.choosing.exploring import EARLY, TURNS, Exploring, hole, leaps, sought
 from noregret.optimizer.fitting.fit import Fit
 from noregret.optimizer.spaces.table import as_space
@@ -57,7 +57,7 @@ def test_early_questions_explore_only_while_the_noise_hides_f():
 
 @pytest.mark.slow
 def test_the_first_questions_are_the_same_without_it():
-    there, without = (asked(Calibration(exploring=exploring), 70) for exploring in (Exploring(after=50), NEVER))
+    there, without = (asked(OptimizerConfig(exploring=exploring), 70) for exploring in (Exploring(after=50), NEVER))
     assert there[:51].tolist() == without[:51].tolist()
     assert there.tolist() != without.tolist()
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from noregret import UCB, Choice, Constant, Float, Int, Optimizer
-from noregret.optimizer.calibration import Calibration
-from noregret.optimizer.choosing.widths import FittedWidth
+from noregret.optimizer.calibration import OptimizerConfig
+from noregret.optimizer.choosing.rules import FittedWidth
 from noregret.optimizer.fitting.scaling import Scale
 from noregret.optimizer.fitting.weights import Equal
 from noregret.optimizer.trials import Trial
@@ -76,7 +76,7 @@ def test_minimising_is_maximising_the_negative():
 
 
 def test_every_step_can_be_replaced():
-    calibration = Calibration(
+    calibration = OptimizerConfig(
         rule=UCB(FittedWidth()), weighings=(Equal(),), scale=lambda evidence: Scale(0.0, 1.0), initial=5
     )
     opt = Optimizer(SQUARE, rng=0, calibration=calibration)
@@ -88,7 +88,7 @@ def test_every_step_can_be_replaced():
 
 def test_the_interval_has_a_width_of_its_own():
     def best(**steps):
-        opt = Optimizer(SQUARE, rng=0, calibration=Calibration(**steps))
+        opt = Optimizer(SQUARE, rng=0, calibration=OptimizerConfig(**steps))
         played(opt, 15)
         return opt.best()
 
@@ -173,7 +173,7 @@ def test_a_copy_goes_its_own_way():
 
 # --- long histories ----------------------------------------------------------------------------------------------
 
-FEW = Calibration(exact=40, longest=15)
+FEW = OptimizerConfig(exact=40, longest=15)
 
 
 def told_at_random(opt, count, seed=0):
@@ -619,7 +619,7 @@ def test_extreme_noise_is_survived_in_silence(noise, unit):
 def test_other_bad_arguments():
     with pytest.raises(ValueError, match="goal must be 'minimize' or 'maximize', got 'min'"):
         Optimizer(SQUARE, goal="min")
-    with pytest.raises(ValueError, match="calibration must be a Calibration, got 5"):
+    with pytest.raises(ValueError, match="calibration must be a OptimizerConfig, got 5"):
         Optimizer(SQUARE, calibration=5)
     with pytest.raises(ValueError, match="rng must be"):
         Optimizer(SQUARE, rng="seed")

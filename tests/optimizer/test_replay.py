@@ -10,7 +10,7 @@ import pytest
 from noregret import Float
 from noregret.integrations import replay
 from noregret.integrations.replay import Replay
-from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.calibration import OptimizerConfig
 from noregret.optimizer.tracker import Tracker
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
@@ -80,8 +80,10 @@ def test_it_can_be_copied(copied):
 
 
 def test_nothing_is_fitted_while_the_first_questions_are_asked(monkeypatch):
-    fits, calibrated = [], Calibration.calibrated
-    monkeypatch.setattr(Calibration, "calibrated", lambda its, evidence: fits.append(0) or calibrated(its, evidence))
+    fits, calibrated = [], OptimizerConfig.calibrated
+    monkeypatch.setattr(
+        OptimizerConfig, "calibrated", lambda its, evidence: fits.append(0) or calibrated(its, evidence)
+    )
     going = Replay(SPACE, "minimize", 0)
     asked = [going(history(count)).ask().params for count in range(5)]
     assert not fits
@@ -91,13 +93,13 @@ def test_nothing_is_fitted_while_the_first_questions_are_asked(monkeypatch):
 
 
 def test_fits_of_constraints_are_made_once_too(monkeypatch):
-    fits, fitted = [], Calibration.calibrated
+    fits, fitted = [], OptimizerConfig.calibrated
 
     def counted(self, evidence):
         fits.append(evidence)
         return fitted(self, evidence)
 
-    monkeypatch.setattr(Calibration, "calibrated", counted)
+    monkeypatch.setattr(OptimizerConfig, "calibrated", counted)
     answers = [(p, v, None, {"c": p["x"]}) for p, v in history(14) if v is not None]
     going = Replay(SPACE, "minimize", 0, constraints={"c": ("<=", 0.5)})
     params = going(answers).ask().params

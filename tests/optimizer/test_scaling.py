@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from noregret import Choice, Float, Int, Optimizer
-from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.calibration import OptimizerConfig
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.scaling import Logarithm, Logarithms, RobustScale, Scale
 from noregret.tune.learning.findings import Findings
@@ -15,7 +15,7 @@ from noregret.tune.page.page import page
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 
-PLAIN = Calibration(logarithms=Logarithms(gaps=()))
+PLAIN = OptimizerConfig(logarithms=Logarithms(gaps=()))
 
 
 def bowl(points):
@@ -39,7 +39,7 @@ def added(gap, rng):
 
 
 def chosen(data):
-    return Calibration().calibrated(data).scale.logarithm
+    return OptimizerConfig().calibrated(data).scale.logarithm
 
 
 # --- the scale ---------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_absurd_values_do_not_undo_the_choice(absurd):
     for seed in range(3):
         data = evidence(multiplied, seed=seed)
         values = np.where(np.arange(len(data)) == 7, absurd, data.values)
-        spoilt = Calibration().calibrated(Evidence(data.points, data.where, values, data.noise, data.groups))
+        spoilt = OptimizerConfig().calibrated(Evidence(data.points, data.where, values, data.noise, data.groups))
         assert spoilt.scale.logarithm is not None
         assert np.isfinite(spoilt.scale.standard(values) ** 2).all()
         assert abs(spoilt.scale.logarithm.ceiling + 80) < 1
@@ -227,7 +227,7 @@ def test_estimates_hold_and_medians_are_smaller():
             found = opt.predict(params)
             assert found.lower <= duration(params) * math.exp(0.02) <= found.upper
         assert 0.7 < opt.predict(there).estimate / duration(there) < 1.4
-    medians = learnt(0, calibration=Calibration(logarithms=Logarithms(correction=0.0)))
+    medians = learnt(0, calibration=OptimizerConfig(logarithms=Logarithms(correction=0.0)))
     assert medians.predict(there).estimate < learnt(0).predict(there).estimate
 
 

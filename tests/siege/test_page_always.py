@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.tune.test_page_always import assert_shown, values
 
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.spaces.space import Product
+from noregret.optimizer import Choice, Float, Int, Product
 from noregret.tune.store.records import Record
 from noregret.tune.study.results import JsonField, LastNumber, Pattern, WallTime
 from noregret.tune.study.study import Budget, Study

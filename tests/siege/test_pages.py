@@ -8,7 +8,7 @@ from threading import Thread
 from tests.tune import test_pages
 from tests.tune.test_pages import PROBE, ask, probed
 
-from noregret.optimizer.spaces.parameters import Float
+from noregret.optimizer import Float
 from noregret.tune.measuring import Outcome
 from noregret.tune.page import watch
 from noregret.tune.page.watch import CONNECTIONS, server

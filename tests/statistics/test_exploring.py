@@ -5,8 +5,8 @@ import pytest
 from tests.optimizer.test_exploring import NEVER, asked
 
 from noregret import Float, Int, Optimizer
+from noregret.optimizer import OptimizerConfig
 from noregret.optimizer.account import Account
-from noregret.optimizer.calibration import Calibration
 from noregret.optimizer.choosing.exploring import Exploring
 
 
@@ -20,7 +20,7 @@ def test_noise_that_hides_f_does_not_drive_questions_to_the_edges():
 
     def on_edges(seed, exploring):
         space = {name: Float(0, 1) for name in "xy"}
-        opt = Optimizer(space, goal="maximize", rng=seed, calibration=Calibration(exploring=exploring))
+        opt = Optimizer(space, goal="maximize", rng=seed, calibration=OptimizerConfig(exploring=exploring))
         rng, edges = np.random.default_rng(seed), []
         for _ in range(80):
             trial = opt.ask()
@@ -41,7 +41,7 @@ def test_a_narrow_hill_far_from_a_broad_one_is_found():
 
     def found(seed, exploring):
         space, rng = {"x": Float(0, 1), "y": Float(0, 1)}, np.random.default_rng(seed)
-        opt = Optimizer(space, goal="maximize", rng=seed, calibration=Calibration(exploring=exploring))
+        opt = Optimizer(space, goal="maximize", rng=seed, calibration=OptimizerConfig(exploring=exploring))
         for _ in range(600):
             trial = opt.ask()
             opt.tell(trial, value(**trial.params) + 0.1 * rng.standard_normal())
@@ -56,7 +56,7 @@ def test_no_part_of_the_space_is_left_out_for_ever(seed):
     """With more exploring than by default, so that a test sees it; the rule wants nothing but one hill's top."""
 
     def widest_gap(exploring):
-        questions = asked(Calibration(exploring=exploring, rule=near_the_lower_hill), 150, seed)
+        questions = asked(OptimizerConfig(exploring=exploring, rule=near_the_lower_hill), 150, seed)
         return np.diff(np.sort([0.0, *questions, 1.0])).max()
 
     assert widest_gap(Exploring(share=12.0, after=20)) < 0.06
@@ -68,7 +68,7 @@ def test_a_rule_that_stays_at_a_bad_setting_is_overruled(monkeypatch):
 
     def regret(seed):
         rng, regrets = np.random.default_rng(seed), []
-        calibration = Calibration(rule=near_the_lower_hill)
+        calibration = OptimizerConfig(rule=near_the_lower_hill)
         opt = Optimizer({"n": Int(0, 20)}, goal="maximize", rng=seed, calibration=calibration)
         for _ in range(1024):
             trial = opt.ask()

@@ -11,7 +11,7 @@ from threading import Event, Thread, Timer
 
 import pytest
 
-from noregret.optimizer.spaces.parameters import Float
+from noregret.optimizer import Float
 from noregret.tune.measuring import KEPT, Keeper, Stopped, measure, run_command
 from noregret.tune.study import results
 from noregret.tune.study.results import Pattern, WallTime

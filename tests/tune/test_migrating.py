@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from noregret.cli import main
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer import Choice, Float, Int
 from noregret.tune.measuring import Outcome
 from noregret.tune.store.identity import SELF
 from noregret.tune.store.records import Suggestion, arrived

@@ -12,7 +12,7 @@ import pandas
 import pytest
 
 from noregret.cli import main
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer import Choice, Float, Int
 from noregret.tune.measuring import Outcome
 from noregret.tune.store.exporting import exported
 from noregret.tune.store.records import Suggestion, arrived

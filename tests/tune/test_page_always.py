@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from noregret.optimizer.spaces.parameters import Float
+from noregret.optimizer import Float
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import believed
 from noregret.tune.page.page import page

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from noregret.cli import main
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer import Choice, Float, Int
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import believed
 from noregret.tune.measuring import Outcome

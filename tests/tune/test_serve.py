@@ -15,7 +15,7 @@ import pytest
 import noregret
 from noregret import Choice, Float, Int, Optimizer
 from noregret.cli import main
-from noregret.optimizer.trials import Trial
+from noregret.optimizer import Trial
 from noregret.tune.service.client import Connection
 
 pytest.importorskip("fastapi")

@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import pytest
 
-from noregret.optimizer.spaces.parameters import Float
+from noregret.optimizer import Float
 from noregret.tune.measuring import Keeper, Outcome
 from noregret.tune.store import leases
 from noregret.tune.store.leases import LeaseMonitor

@@ -13,7 +13,7 @@ from threading import Event, Thread
 import optuna
 import pytest
 
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer import Choice, Float, Int
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import Suggester, believed
 from noregret.tune.measuring import Outcome

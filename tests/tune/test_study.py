@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from noregret.cli import main
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer import Choice, Float, Int
 from noregret.tune.study.reading import line_of, load
 from noregret.tune.study.results import JsonField, LastNumber, NoResult, Pattern, WallTime, usable
 from noregret.tune.study.study import Budget, Failure, StudyError

@@ -8,8 +8,7 @@ from typing import Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.spaces.scales import EXACT
+from noregret.optimizer import EXACT, Choice, Float, Int
 
 
 def distribution(parameter: Float | Int | Choice) -> BaseDistribution:

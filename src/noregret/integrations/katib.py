@@ -19,9 +19,7 @@ import grpc
 from kubeflow.katib import katib_api_pb2 as api
 from kubeflow.katib import katib_api_pb2_grpc as contract
 
-from noregret.optimizer.checking import Goal
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer import Choice, Float, Goal, Int, Optimizer
 
 LOG = logging.getLogger("noregret")
 PORT = 6789

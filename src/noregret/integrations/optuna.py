@@ -31,11 +31,7 @@ from noregret.belief.posterior import HUGE
 from noregret.integrations.distributions import Parameter
 from noregret.integrations.replay import Replay
 from noregret.integrations.structure import Column, Columns, Structure, params_of, too_many
-from noregret.optimizer.checking import Goal
-from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import MOST_OPTIONS
-from noregret.optimizer.trials import Answer
+from noregret.optimizer import MOST_OPTIONS, Estimate, Goal, Observation, Optimizer, axis_of
 
 RECENT = 100
 """Number of last trials among which a pending one is expected to finish; older pending ones are taken for lost."""
@@ -137,7 +133,9 @@ class NoRegretSampler(BaseSampler):
             raise ValueError("the study must have a finished trial with a parameter that all have in common")
         best = self._informed(study, _free(columns) or columns).best()
         fixed = {label: its for label, its in columns.items() if its.distribution.single() and its.applies(best.params)}
-        ours = {label: Parameter(its.distribution).parameter.values()[0] for label, its in fixed.items()} | best.params
+        ours = {
+            label: axis_of(Parameter(its.distribution).parameter).values()[0] for label, its in fixed.items()
+        } | best.params
         return replace(best, params=_theirs(columns, ours))
 
     def _columns(self, study: Study) -> Columns:
@@ -165,7 +163,7 @@ class _Learner:
             dict.fromkeys(constraints, ("<=", 0.0)),
         )
         self._replay = Replay(space, goal, seed, constraints=bounds)
-        self._finished: dict[int, tuple[FrozenTrial, list[Answer]]] = {}
+        self._finished: dict[int, tuple[FrozenTrial, list[Observation]]] = {}
 
     def __call__(self, trials: Sequence[FrozenTrial]) -> Optimizer:
         """The optimizer that knows all these trials."""
@@ -178,12 +176,12 @@ class _Learner:
         pending = [params for trial in under_way if (params := self._params(trial)) is not None]
         return self._replay([answer for _, answer in told], pending, settled)
 
-    def _answer(self, trial: FrozenTrial) -> list[Answer]:
+    def _answer(self, trial: FrozenTrial) -> list[Observation]:
         """Answer of a finished trial, none if it lacks a column; finished trials do not change."""
         known, answer = self._finished.get(trial.number, (None, []))
         if known is not trial:
             params = self._params(trial)
-            answer = [] if params is None else [Answer(params, _value(trial), None, self._told(trial))]
+            answer = [] if params is None else [Observation(params, _value(trial), None, self._told(trial))]
             self._finished[trial.number] = trial, answer
         return answer
 

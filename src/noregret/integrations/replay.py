@@ -12,20 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from noregret.optimizer.calibration import Calibrated, Calibration
-from noregret.optimizer.checking import Goal
-from noregret.optimizer.drifting.fits import fitted_from
-from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.contexts import checked_contexts
-from noregret.optimizer.trials import Answer
+from noregret.optimizer import (
+    Evidence,
+    FittedModels,
+    Goal,
+    Observation,
+    Optimizer,
+    OptimizerConfig,
+    checked_contexts,
+    fitted_from,
+)
 
-Fits = Mapping[bytes, Calibrated]
+Fits = Mapping[bytes, FittedModels]
 """Fits by the digest of the evidence that they were made from."""
 
 
 @dataclass(frozen=True)
-class Remembering(Calibration):
+class Remembering(OptimizerConfig):
     """A calibration that fits the same evidence only once, shared by the optimizers of successive histories.
 
     A fit depends on the evidence alone, so remembering changes nothing but the time it takes.
@@ -33,9 +36,9 @@ class Remembering(Calibration):
 
     remembered: int = 1
     """Number of fits that are kept: one of the values, and one of each constraint."""
-    _kept: dict[bytes, Calibrated] = field(default_factory=dict, repr=False, compare=False)
+    _kept: dict[bytes, FittedModels] = field(default_factory=dict, repr=False, compare=False)
 
-    def calibrated(self, evidence: Evidence) -> Calibrated:
+    def calibrated(self, evidence: Evidence) -> FittedModels:
         key = sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in astuple(evidence))).digest()
         found = self._kept.get(key) or super().calibrated(evidence)
         self.remember({key: found})
@@ -74,7 +77,9 @@ class Replay:
     def __reduce__(self) -> tuple[Callable[..., Replay], tuple[Any, Goal, int]]:
         return partial(Replay, **self._options), self._arguments
 
-    def __call__(self, answers: Sequence[Answer], pending: Iterable[Any] = (), settled: int | None = None) -> Optimizer:
+    def __call__(
+        self, answers: Sequence[Observation], pending: Iterable[Any] = (), settled: int | None = None
+    ) -> Optimizer:
         """Return an optimizer that knows all answers.
 
         Parameters
@@ -98,7 +103,7 @@ class Replay:
         """Use fits that a replay of the same study has made in another process."""
         self._calibration.remember(fits)
 
-    def fitted_from(self, answers: Sequence[Answer]) -> int:
+    def fitted_from(self, answers: Sequence[Observation]) -> int:
         """Number of the first answers that the fit for the next question is made from; 0 if no fit is needed.
 
         It is known without fitting, but only without drift.
@@ -113,9 +118,9 @@ class Replay:
     def _begin(self) -> None:
         space, goal, seed = self._arguments
         self._optimizer = Optimizer(space, goal=goal, rng=seed, calibration=self._calibration, **self._options)
-        self._told: list[Answer] = []
+        self._told: list[Observation] = []
 
-    def _go_on(self, answers: Sequence[Answer]) -> None:
+    def _go_on(self, answers: Sequence[Observation]) -> None:
         """Tell the kept optimizer the new answers, and let it fit before it is copied."""
         if self._told != answers[: len(self._told)]:
             self._begin()
@@ -124,13 +129,13 @@ class Replay:
         if self._is_fit_needed(answers):
             self._optimizer.calibrated  # noqa: B018
 
-    def _is_fit_needed(self, answers: Sequence[Answer]) -> bool:
+    def _is_fit_needed(self, answers: Sequence[Observation]) -> bool:
         """Return True if a fit is likely to choose the next question; it does not choose the first ones."""
         first = self._optimizer.calibration.first(self._optimizer.space)
         return 2 * len(answers) >= first and sum(value is not None for _, value, *_ in answers) > 1
 
 
-def tell_all(optimizer: Optimizer, answers: Iterable[Answer]) -> None:
+def tell_all(optimizer: Optimizer, answers: Iterable[Observation]) -> None:
     """Tell an optimizer these answers."""
     for params, value, *more in answers:
         if value is None:

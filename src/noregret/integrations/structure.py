@@ -21,7 +21,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from noregret.integrations.distributions import Parameter
-from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Int
+from noregret.optimizer import MOST_OPTIONS, Choice, Float, Int, axis_of
 
 MOST_DECIDING = 100
 """Largest number of values of an Int in a condition: with more, any two trials have different ones."""
@@ -146,7 +146,7 @@ def may_decide(distribution: BaseDistribution) -> bool:
     if too_many(distribution):
         return False
     most = MOST_OPTIONS if isinstance(distribution, CategoricalDistribution) else MOST_DECIDING
-    return 1 < Parameter(distribution).parameter.count <= most
+    return 1 < axis_of(Parameter(distribution).parameter).count <= most
 
 
 def explained(columns: Columns, profiles: Sequence[Mapping[str, Any]]) -> Columns:
@@ -199,4 +199,4 @@ def _allowed(
         distance = min(abs(value - end) for end in (low, high))
         return low <= value <= high or all(abs(value - other) >= distance for other in without)
 
-    return tuple(value for value in Parameter(column.distribution).parameter.values() if is_nearer(value))
+    return tuple(value for value in axis_of(Parameter(column.distribution).parameter).values() if is_nearer(value))

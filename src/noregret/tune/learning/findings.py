@@ -12,16 +12,20 @@ import numpy as np
 
 from noregret.belief.posterior import Floats
 from noregret.diagnosis import Diagnosis, diagnose
-from noregret.optimizer.certifying.importance import Share
-from noregret.optimizer.checking import LARGEST
-from noregret.optimizer.comparing.gain import Gain
-from noregret.optimizer.conclusions import FEWEST
-from noregret.optimizer.condensing import spread
-from noregret.optimizer.constraining.questions import LIKELY
-from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import Choice, is_same_setting
-from noregret.optimizer.spaces.space import Product
+from noregret.optimizer import (
+    FEWEST,
+    LARGEST,
+    LIKELY,
+    Choice,
+    Estimate,
+    Gain,
+    Optimizer,
+    Product,
+    Share,
+    axis_of,
+    is_same_setting,
+    spread,
+)
 from noregret.tune.store.records import Record, arrived
 from noregret.tune.study.results import JsonField, WallTime
 from noregret.tune.study.study import Params, Study, text
@@ -339,10 +343,10 @@ class Findings:
         """Values along a parameter, its best one among them."""
         assert self.best
         assert isinstance(self.study.space, Mapping)
-        parameter = self.study.space[name]
-        if isinstance(parameter, Choice) or parameter.count <= count:
-            return list(parameter.values())
-        values = parameter.decode(np.linspace(0.0, 1.0, count)[:, None])
+        parameter, axis = self.study.space[name], axis_of(self.study.space[name])
+        if isinstance(parameter, Choice) or axis.count <= count:
+            return list(axis.values())
+        values = axis.decode(np.linspace(0.0, 1.0, count)[:, None])
         return sorted({*values, self.best.params[name]})
 
     def _around_best(self, changed: Mapping[str, Sequence[Any]]) -> list[Params]:
@@ -354,7 +358,7 @@ class Findings:
         points = np.repeat(space.encode([self.best.params]), count, axis=0)
         absent = {name: [its] * count for name, its in self._elsewhere.items() if name not in self.best.params}
         for name, values in {**absent, **changed}.items():
-            points[:, np.array(space.groups) == names.index(name)] = self.study.space[name].encode(values)
+            points[:, np.array(space.groups) == names.index(name)] = axis_of(self.study.space[name]).encode(values)
         return space.decode(points)
 
     @cached_property

@@ -6,10 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from noregret.integrations.replay import Replay
-from noregret.optimizer.choosing.exploring import unexplored_from
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.trials import Answer
+from noregret.optimizer import Choice, Float, Int, Observation, Optimizer, axis_of, unexplored_from
 from noregret.tune.learning.findings import Findings
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.study.study import Study
@@ -50,9 +47,9 @@ def replay_of(study: Study) -> Replay:
     return Replay(study.space, study.goal, study.seed, **options)
 
 
-def _answer(study: Study, record: Record) -> Answer:
+def _answer(study: Study, record: Record) -> Observation:
     measured = {name: record.constraints.get(name) for name in study.constraints}
-    return Answer(record.params, record.value, record.noise, measured)
+    return Observation(record.params, record.value, record.noise, measured)
 
 
 def believed(study: Study, records: Sequence[Record], replay: Replay | None = None) -> Optimizer:
@@ -71,15 +68,18 @@ def least_rounds(study: Study) -> int:
     """
     if study.stop is None or not isinstance(study.space, Mapping) or any(its.when for its in study.space.values()):
         return 0
-    reach, parameters = unexplored_from(len(study.space)), list(study.space.values())
-    real = sum(math.isinf(parameter.count) for parameter in parameters)
+    reach, axes = unexplored_from(len(study.space)), list(map(axis_of, study.space.values()))
+    real = sum(math.isinf(axis.count) for axis in axes)
     ball = (math.sqrt(math.pi) * reach) ** real / math.gamma(real / 2 + 1)
-    near = min(ball, 1.0) * math.prod(_share_near(its, reach) for its in parameters if math.isfinite(its.count))
+    near = min(ball, 1.0) * math.prod(
+        _share_near(its, reach) for its in study.space.values() if math.isfinite(axis_of(its).count)
+    )
     return math.ceil((1 + study.stop.confidence) / 2 / near)
 
 
 def _share_near(parameter: Float | Int | Choice, reach: float) -> float:
     """Largest share of the values of a parameter that lie within reach of one of them."""
+    count = axis_of(parameter).count
     if isinstance(parameter, Choice):
-        return 1 / parameter.count
-    return min((2 * math.floor(reach * (parameter.count - 1)) + 1) / parameter.count, 1.0)
+        return 1 / count
+    return min((2 * math.floor(reach * (count - 1)) + 1) / count, 1.0)

@@ -14,10 +14,7 @@ from noregret.integrations.distributions import Parameter, parameter
 from noregret.integrations.optuna import constraints_of
 from noregret.integrations.replay import tell_all
 from noregret.integrations.structure import Columns, Structure, params_of
-from noregret.optimizer.checking import Goal
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.trials import Answer
+from noregret.optimizer import Choice, Float, Goal, Int, Observation, Optimizer
 from noregret.tune.store.records import Record, State
 
 
@@ -43,9 +40,9 @@ def _optimizer(study: Study, space: dict[str, Any], constraints: Iterable[str]) 
     return Optimizer(space, goal=goal, rng=0, constraints=dict.fromkeys(constraints, ("<=", 0.0)))
 
 
-def _answer(optimizer: Optimizer, record: Record) -> Answer:
+def _answer(optimizer: Optimizer, record: Record) -> Observation:
     numbers = {name: record.constraints.get(name) for name in optimizer.constraints}
-    return Answer(record.params, record.value, None, numbers)
+    return Observation(record.params, record.value, None, numbers)
 
 
 def _constraints(trial: FrozenTrial) -> dict[str, float]:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from noregret.belief.posterior import Floats
-from noregret.optimizer.certifying.importance import Share
-from noregret.optimizer.spaces.parameters import Choice, Int, is_same_setting
+from noregret.optimizer import Choice, Int, Share, is_same_setting
 from noregret.tune.learning.findings import Effect, Findings, Point, Surface
 from noregret.tune.page import words
 from noregret.tune.page.charts import TEXT_WIDTH, Axis, Chart, cut, named_axis, padded

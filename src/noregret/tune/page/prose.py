@@ -7,10 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from noregret.optimizer.comparing.gain import Gain
-from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.showing.words import change_in_words
-from noregret.optimizer.spaces.parameters import is_same_setting
+from noregret.optimizer import Estimate, Gain, change_in_words, is_same_setting
 from noregret.tune.learning.findings import Effect, Findings, Surface
 from noregret.tune.page import words
 from noregret.tune.page.pictures import MOST_DOTS

@@ -10,10 +10,8 @@ from typing import Any
 
 from noregret.files import write_atomically
 from noregret.integrations.replay import tell_all
-from noregret.optimizer.constraining.constraint import Constraint as Bound
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.space import Product
-from noregret.optimizer.trials import Answer
+from noregret.optimizer import Constraint as Bound
+from noregret.optimizer import Observation, Optimizer, Product
 from noregret.tune.learning.findings import Findings
 from noregret.tune.page.page import page
 from noregret.tune.store.records import Record, State
@@ -75,7 +73,7 @@ def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
     return findings(named, optimizer, [_record(i, answer) for i, answer in enumerate(answers)], name)
 
 
-def _record(number: int, answer: Answer) -> Record:
+def _record(number: int, answer: Observation) -> Record:
     constraints = {name: its for name, its in answer.constraints.items() if its is not None}
     outcome, context = _outcome(answer.value), answer.context
     return Record(number, answer.params, *outcome, noise=answer.noise, constraints=constraints, context=context)
@@ -86,7 +84,7 @@ def _outcome(value: float | None) -> tuple[State, float | None, str]:
     return ("failed", None, "told as a failure") if value is None else ("done", value, "")
 
 
-def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Answer]) -> Optimizer:
+def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Observation]) -> Optimizer:
     """Optimizer of the same kind on these rows that knows these answers."""
     baseline = None if optimizer.baseline is None else _by_column(optimizer.baseline)
     options: dict[str, Any] = {"constraints": optimizer.constraints, "drift": optimizer.drift}

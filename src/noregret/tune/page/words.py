@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from noregret.optimizer.estimate import Estimate
+from noregret.optimizer import Estimate
 from noregret.terminal import printable
 from noregret.tune.study.study import text
 

@@ -26,8 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from noregret.belief.numerics.threads import one_thread
 from noregret.integrations.replay import Fits, Remembering, Replay
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.trials import Answer
+from noregret.optimizer import Observation, Optimizer
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.service.served import ServiceStudy
 from noregret.tune.study.study import Params
@@ -62,7 +61,7 @@ class Request(NamedTuple):
     """Replay of the study's history; None if the chooser has it."""
     start: int
     """Number of first answers that the chooser has and that are still the first."""
-    answers: Sequence[Answer]
+    answers: Sequence[Observation]
     """The answers that follow them."""
     settled: int | None
     """Number of all answers that will stay the first, None if all will."""
@@ -127,13 +126,13 @@ class ModelClient:
 
     def __init__(self, replay: Replay, chooser: Chooser | None = None) -> None:
         self._replay, self._chooser, self._study = replay, chooser, next(NUMBERS)
-        self._sent: list[Answer] | None = None
+        self._sent: list[Observation] | None = None
         if chooser is not None:
             weakref.finalize(self, chooser.forget, self._study)
 
     def __call__(
         self,
-        answers: Sequence[Answer],
+        answers: Sequence[Observation],
         then: Callable[[Optimizer], T],
         settled: int | None = None,
         fits: Fits = NO_FITS,
@@ -161,7 +160,7 @@ class ModelClient:
     def _asked(
         self,
         chooser: Chooser,
-        answers: Sequence[Answer],
+        answers: Sequence[Observation],
         then: Callable[[Optimizer], T],
         settled: int | None,
         fits: Fits,
@@ -173,7 +172,7 @@ class ModelClient:
         return found
 
 
-def _shared(first: Sequence[Answer], second: Sequence[Answer]) -> int:
+def _shared(first: Sequence[Observation], second: Sequence[Observation]) -> int:
     """Number of first answers that two histories share."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((i for i, (one, other) in pairs if one is not other and one != other), min(len(first), len(second)))
@@ -183,7 +182,7 @@ class _Session(NamedTuple):
     """A study in a chooser, and the answers of its history."""
 
     replay: Replay
-    answers: list[Answer]
+    answers: list[Observation]
 
 
 def _work(line: Connection, servers: Connection) -> None:
@@ -280,16 +279,16 @@ class Fitting:
         self._made_from = 0
         self._job: Job | None = None
 
-    def ready(self, told: Sequence[Answer], fresh: list[int], new: Sequence[Answer]) -> Ready:
+    def ready(self, told: Sequence[Observation], fresh: list[int], new: Sequence[Observation]) -> Ready:
         """Return the answers that a suggestion can know of now.
 
         Parameters
         ----------
-        told : sequence of Answer
+        told : sequence of Observation
             The answers that earlier suggestions knew of. All of them are known.
         fresh : list of int
             The trials with further answers.
-        new : sequence of Answer
+        new : sequence of Observation
             These answers.
         """
         if self._fitter is None:

@@ -12,12 +12,18 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, overload
 from urllib.parse import quote, urlencode, urlsplit
 
-from noregret.optimizer.checking import checked_noise, checked_value
-from noregret.optimizer.comparing.gain import Gain
-from noregret.optimizer.constraining.constraint import checked_reading
-from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.spaces.parameters import Choice, Float, Int, is_same_setting
-from noregret.optimizer.trials import Trial
+from noregret.optimizer import (
+    Choice,
+    Estimate,
+    Float,
+    Gain,
+    Int,
+    Trial,
+    checked_noise,
+    checked_reading,
+    checked_value,
+    is_same_setting,
+)
 from noregret.tune.study.parameters import form
 
 TIMEOUT_SECONDS = 120.0

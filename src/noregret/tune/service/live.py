@@ -18,11 +18,7 @@ from secrets import token_hex
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from noregret.optimizer.certifying.certificate import LEVEL
-from noregret.optimizer.comparing.gain import Gain
-from noregret.optimizer.constraining.constraint import checked_constraints
-from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.optimizer import Optimizer
+from noregret.optimizer import LEVEL, Estimate, Gain, Optimizer, checked_constraints
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.measuring import Outcome

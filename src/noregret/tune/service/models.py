@@ -15,11 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from noregret.optimizer.comparing.baseline import checked_baseline
-from noregret.optimizer.drifting.pace import LONGEST, checked_drift
-from noregret.optimizer.spaces.parameter import checked_when
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.spaces.table import as_space
+from noregret.optimizer import LONGEST, Choice, Float, Int, as_space, checked_baseline, checked_drift, checked_when
 from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber
 from noregret.tune.study.study import Constraint

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from noregret.optimizer.spaces.contexts import Contexts, checked_contexts
+from noregret.optimizer import Contexts, checked_contexts
 from noregret.tune.service.models import StudyForm
 from noregret.tune.study.study import Budget, Study
 

@@ -14,7 +14,7 @@ import optuna
 import sqlalchemy
 from optuna.storages import get_storage
 
-from noregret.optimizer.trials import Answer
+from noregret.optimizer import Observation
 from noregret.tune.service.served import ServiceStudy
 from noregret.tune.store import rows
 from noregret.tune.store.checksums import broken_seals
@@ -137,7 +137,7 @@ class Ledger:
         self.running: dict[int, Entry] = {}
         self.fresh: set[int] = set()
         """Finished trials that no suggestion knew of."""
-        self.told: list[Answer] = []
+        self.told: list[Observation] = []
         """Answers that suggestions knew of, in the order in which they did."""
         self._order: set[int] = set()
         self._last = 0
@@ -152,7 +152,7 @@ class Ledger:
             self._order_answers(entry.record.told)
             self._last = entry.id
 
-    def answers(self, numbers: Iterable[int]) -> list[Answer]:
+    def answers(self, numbers: Iterable[int]) -> list[Observation]:
         """The answers of these trials."""
         return [self._told(number) for number in numbers]
 
@@ -186,8 +186,8 @@ class Ledger:
                 self.fresh.discard(number)
                 self.told.append(self._told(number))
 
-    def _told(self, number: int) -> Answer:
+    def _told(self, number: int) -> Observation:
         record = self.entries[number].record
         assert record.finished
         constraints = {name: record.constraints.get(name) for name in self._constraints}
-        return Answer(record.params, record.value, record.noise, constraints, record.context)
+        return Observation(record.params, record.value, record.noise, constraints, record.context)

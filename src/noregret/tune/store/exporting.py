@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from noregret.extra import extra
-from noregret.optimizer.showing.frames import GIVEN
+from noregret.optimizer import GIVEN
 from noregret.tune.store.records import Record
 from noregret.tune.study.importing import constraint_column, parameter_column
 from noregret.tune.study.study import Study, StudyError

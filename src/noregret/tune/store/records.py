@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer import Choice, Float, Int
 from noregret.tune.measuring import Outcome
 from noregret.tune.study.importing import ImportedRow
 from noregret.tune.study.study import Params

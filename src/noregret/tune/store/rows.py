@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import sqlalchemy
 from optuna.distributions import BaseDistribution, CategoricalDistribution, distribution_to_json
 
-from noregret.optimizer.spaces.parameters import identity
+from noregret.optimizer import identity
 from noregret.tune.measuring import Outcome
 from noregret.tune.store.checksums import SUM, digest, seal
 from noregret.tune.store.leases import HOLDER

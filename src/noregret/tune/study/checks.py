@@ -8,8 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from noregret.optimizer.checking import checked_confidence, checked_tolerance
-from noregret.optimizer.drifting.pace import Drift, checked_drift
+from noregret.optimizer import Drift, checked_confidence, checked_drift, checked_tolerance
 from noregret.tune.study.results import JsonField, LastNumber, Pattern, Result, WallTime
 from noregret.tune.study.study import text, without_password
 

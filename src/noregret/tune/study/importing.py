@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from noregret.optimizer.checking import checked_noise
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer import Choice, Float, Int, checked_noise
 from noregret.tune.study.results import NoResult, usable
 from noregret.tune.study.study import Params, Study, StudyError, text
 

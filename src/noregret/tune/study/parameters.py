@@ -6,8 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from noregret.optimizer.spaces.conditions import in_words as condition_in_words
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer import Choice, Float, Int, condition_in_words
 
 Form = dict[str, Any]
 

@@ -12,8 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.spaces.scales import EXACT
+from noregret.optimizer import EXACT, Choice, Float, Int, axis_of
 from noregret.tune.study import checks
 from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber, Result
@@ -211,7 +210,7 @@ def _parameter(section: Section, name: str, defaults: Params) -> Float | Int | C
 
 def _default(parameter: Float | Int | Choice, name: str, value: Any) -> Any:
     try:
-        return parameter.checked(name, value)
+        return axis_of(parameter).checked(name, value)
     except ValueError as error:
         raise ValueError(str(error).partition(": widen")[0]) from None
 

@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer import Choice, Float, Int, axis_of
 from noregret.tune.study.parameters import form
 from noregret.tune.study.results import LastNumber, Result
 
 if TYPE_CHECKING:
-    from noregret.optimizer.spaces.space import Space
+    from noregret.optimizer import Space
 
 Params = dict[str, Any]
 Goal = Literal["minimize", "maximize"]
@@ -135,7 +135,7 @@ class Study:
     @cached_property
     def settings(self) -> Space:
         """The space as an Optimizer has it."""
-        from noregret.optimizer.spaces.table import as_space
+        from noregret.optimizer import as_space
 
         return as_space(self.space)
 
@@ -144,11 +144,13 @@ class Study:
         missing = {name: value for name, value in values.items() if name not in params}
         if not missing or not isinstance(self.space, Mapping):
             return {**missing, **params}
-        from noregret.optimizer.spaces.space import Product
+        from noregret.optimizer import Product
 
         assert isinstance(self.settings, Product)
         known = {name: value for name, value in {**missing, **params}.items() if name in self.space}
-        applicable = self.settings.applicable({n: self.space[n].checked(n, value) for n, value in known.items()})
+        applicable = self.settings.applicable(
+            {n: axis_of(self.space[n]).checked(n, value) for n, value in known.items()}
+        )
         return {**params, **{name: value for name, value in missing.items() if name in applicable}}
 
     @property

@@ -13,8 +13,7 @@ from time import monotonic
 from typing import Any, Self
 
 from noregret.extra import extra
-from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.showing.words import change_in_words
+from noregret.optimizer import Estimate, change_in_words
 from noregret.terminal import printable, say
 from noregret.tune.learning.findings import OUTLYING, Findings
 from noregret.tune.learning.suggest import Suggester

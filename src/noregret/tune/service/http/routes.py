@@ -11,10 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse
 
-from noregret.optimizer.checking import checked_confidence, checked_tolerance
-from noregret.optimizer.constraining.constraint import checked_numbers
-from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.spaces.contexts import Within
+from noregret.optimizer import Estimate, Within, checked_confidence, checked_numbers, checked_tolerance
 from noregret.tune.learning.findings import finite
 from noregret.tune.measuring import Outcome
 from noregret.tune.page.page import page
