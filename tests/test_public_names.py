@@ -18,6 +18,7 @@ FILE = Path(__file__).parent / "public_names.txt"
 def described():
     """One line for each name, method and command, with the names of its parameters."""
     found = {name: getattr(noregret, name) for name in noregret.names.__all__} | {"NoRegretSampler": NoRegretSampler}
+    del found["OptimizerConfig"]  # its fields are the parts of the Optimizer, which may change with it
     lines = [line for name, thing in found.items() if callable(thing) for line in _lines(name, thing)]
     for module in ("algorithms", "problems"):
         builders = ((name, getattr(found[module], name)) for name in found[module].__all__)
@@ -55,7 +56,11 @@ def _module(thing):
 def _line(name, thing):
     if isinstance(thing, property):
         return name
-    parameters = [_parameter(p) for p in inspect.signature(thing).parameters.values() if p.name not in ("self", "cls")]
+    parameters = [
+        _parameter(p)
+        for p in inspect.signature(thing).parameters.values()
+        if p.name not in ("self", "cls") and p.name[0] != "_"
+    ]
     return f"{name}({', '.join(parameters)})"
 
 
