@@ -8,6 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from noregret import ExactGP, Matern, Policy, SquaredExponential, algorithms
+from noregret.belief import sparse
 from noregret.belief.estimators import Estimator
 from noregret.belief.numerics.draws import CovarianceRoot
 from noregret.belief.numerics.factor import Factor
@@ -76,7 +77,8 @@ def test_no_round_of_100_to_2000_arms_uses_a_second_thread(algorithm, count, mon
     for owner, names in (
         (Factor, ("append", "append_one", "refactor", "explained", "explained_covariance", "explained_draw")),
         (CovarianceRoot, ("draw", "row", "condition")),
-        (FeatureRegression, ("_refresh", "_pull", "learn_one")),
+        (FeatureRegression, ("_refresh", "_pull")),
+        (sparse, ("beside",)),
         (Estimator, ("theta",)),
     ):
         for name in names:
