@@ -52,15 +52,6 @@ def test_run_compares_algorithms_and_draws_the_picture(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_table_on_any_number_of_processes(capsys):
-    tables = []
-    for seed, jobs in ((3, 1), (3, 2), (4, 1)):
-        assert main(["run", "gp-ts", *SMALL, "--seed", str(seed), "--jobs", str(jobs)]) == 0
-        tables.append(table(capsys.readouterr().out)["gp-ts"][:2])
-    assert tables[0] == tables[1] != tables[2]
-
-
 def test_list_shows_every_name_with_what_it_is(capsys):
     assert main(["list"]) == 0
     text = capsys.readouterr().out

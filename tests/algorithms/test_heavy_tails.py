@@ -15,7 +15,6 @@ from noregret import (
     Nystrom,
     Policy,
     QuadratureFourier,
-    RandomFourier,
     Sequential,
     SparseGP,
     SquaredExponential,
@@ -254,16 +253,6 @@ def test_truncation_needs_no_new_code_with_other_rules_and_loops(algorithm):
         policy.tell(asked, f[asked] + 0.2 * world.standard_normal(asked.size) + spikes)
         told += asked.size
     assert f[policy.best().arm] > 0.8
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("features", ["nystrom", "qff", RandomFourier(SE, 40)])
-def test_ata_on_every_kind_of_features(features):
-    problem = problems.rkhs_sum(SE, payoff=problems.StudentT(3, 0.3), points=40, rng=3)
-    algorithm = ata_gp_ucb(SE, features=features, moment=2.0, horizon=600, constants="experiment", scale=0.03)
-    random = 600 * float((problem.means.max() - problem.means).mean())
-    regret = [run(algorithm, problem, 600, rng=seed).cumulative_regret[-1] for seed in range(3)]
-    assert np.mean(regret) < 0.3 * random
 
 
 def test_a_table_works_with_nystrom_features():

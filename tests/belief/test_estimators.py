@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from noregret import (
-    UCB,
     ClippedResiduals,
     Constant,
     Estimator,
@@ -328,12 +327,6 @@ class Winsorised(Estimator):
 
 
 ANY = [*ROBUST[:4], ClippedResiduals(Constant(1.0), 0.3), Winsorised(2.0)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("estimator", ANY)
-def test_every_estimator_finds_a_good_arm_despite_spikes(estimator):
-    check_despite_spikes(QFF, estimator, UCB(Constant(1.0)))
 
 
 def check_despite_spikes(features, estimator, rule):

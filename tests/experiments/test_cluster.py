@@ -1,7 +1,6 @@
 """Trials on a real dask scheduler and two workers, processes on 127.0.0.1; one worker is killed half-way."""
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -9,11 +8,8 @@ from functools import partial
 
 import pytest
 
-from noregret import Trace
 from noregret.cli import main
 from noregret.experiments import trials as parallel
-from noregret.experiments.figure import Scale, Setting
-from noregret.experiments.figures import FIGURES
 from noregret.experiments.trials import Engine, EngineFailed
 from noregret.extra import MissingExtra
 
@@ -63,22 +59,6 @@ def scheduler(tmp_path):
 
 def finished(out):
     return sorted(path.relative_to(out / "trials") for path in (out / "trials").rglob("*.json"))
-
-
-def test_a_worker_killed_half_way_costs_no_trial(scheduler, tmp_path):
-    (address, workers), out = scheduler, tmp_path / "out"
-    run = reproduce(out, "--backend", "dask", "--scheduler", address)
-    wait(lambda: len(finished(out)) >= TRIALS // 4 or run.poll() is not None)
-    assert len(finished(out)) < TRIALS, "it was over before a worker could be killed"
-    workers[0].send_signal(signal.SIGKILL)
-    printed, errors = run.communicate(timeout=600)
-    assert run.returncode == 0, errors
-    assert "kernelized/fig2: claims" in printed
-    assert f"on the dask workers of {address}" in (out / "index.html").read_text()
-    tasks = [task for panel in FIGURES["kernelized/fig2"].panels for task in panel.tasks(Setting(Scale(800, 3)))]
-    assert finished(out) == sorted(task.path.with_name(f"{task.path.name}.json") for task in tasks)
-    for task in tasks[::7]:  # the same as here
-        assert (Trace.load(out / "trials" / task.path).arms == task.work().arms).all()
 
 
 @pytest.mark.filterwarnings("ignore")  # distributed's own

@@ -43,19 +43,6 @@ def test_all_kinds_of_parameters_in_both_directions(direction):
 
 
 @pytest.mark.slow
-def test_heavy_tails_need_no_option():
-    rng = np.random.default_rng(1)
-    study = optuna.create_study(sampler=NoRegretSampler(seed=0))
-
-    def objective(trial):
-        x = trial.suggest_float("x", 0, 1)
-        return 4 * (x - 0.7) ** 2 + 0.05 * rng.standard_t(1.2)
-
-    study.optimize(objective, n_trials=60)
-    assert abs(study.sampler.best(study).params["x"] - 0.7) < 0.15
-
-
-@pytest.mark.slow
 def test_suggestions_depend_on_the_trials_and_the_seed_alone(tmp_path):
     """A study in memory, and one in a file that is opened anew for each trial."""
     url = f"sqlite:///{tmp_path / 's.db'}"

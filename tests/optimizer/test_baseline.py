@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from noregret import Choice, Float, Optimizer
+from noregret import Float, Optimizer
 from noregret.optimizer.comparing.baseline import SHARE, is_worth_measuring
 from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.estimate import Estimate
@@ -256,34 +256,14 @@ def test_bad_input_is_refused():
     assert opt.gain().estimate > 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "space",
-    [
-        {"x": Float(0, 1), "y": Float(0, 1)},
-        {name: Choice(["a", "b", "c"]) for name in "wxyz"},
-        {"k": Choice(range(10))},
-    ],
-    ids=["floats", "choices", "one choice"],
-)
-def test_nothing_is_said_to_be_better_where_nothing_is(space):
-    """A constant with noise, 10 runs, read at 6 numbers of answers; "better" was said in 40 to 75 % of them before.
-
-    At 95 % a single look is wrong once in 20 times: more than 6 of the 60 looks here are wrong less than once in 100
-    times if looks are independent, and looks at one run are not, so the bound is generous.
-    """
-    said = held = looks = 0
-    for seed in range(10):
+def test_of_a_constant_with_noise_nothing_is_said_to_be_better():
+    """Two runs of 12 evaluations; tests/statistics has thirty in three spaces."""
+    for seed in range(2):
         rng = np.random.default_rng([seed, 3])
-        opt = Optimizer(space, rng=seed, baseline=next(iter(Optimizer(space, rng=100 + seed).ask(1))).params)
-        for answers in range(1, 16):
+        opt = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, rng=seed, baseline={"x": 0.3, "y": 0.3})
+        for answers in range(1, 13):
             opt.tell(opt.ask(), float(rng.standard_normal()))
-            if answers in (3, 4, 6, 8, 12, 15):
-                gain = opt.gain()
-                said, looks = said + (gain.lower > 0), looks + 1
-                held += gain.best.lower <= 0.0 <= gain.best.upper
-    assert said <= 6
-    assert held >= looks - 6
+            assert answers < 3 or opt.gain().lower <= 0
 
 
 def test_two_values_of_unknown_noise_have_no_interval():

@@ -261,20 +261,6 @@ def test_long_histories_are_bounded():
     assert np.diff(np.sort(kept[:, 0])).max() < 0.02, "and they are everywhere"
 
 
-@pytest.mark.slow
-def test_done_comes_with_measurements_and_later_for_tighter_tolerances():
-    first = {}
-    opt, rng = Optimizer(LINE, rng=0), np.random.default_rng(0)
-    for answers in range(1, 121):
-        trial = opt.ask()
-        opt.tell(trial, bowl(trial.params["x"]) + 0.01 * rng.standard_normal())
-        for within in (1.0, 0.1):
-            if within not in first and opt.done(within):
-                first[within] = answers
-    assert 9 <= first[1.0] <= first[0.1] <= 120
-    assert not opt.done(1e-6), "noise of 0.01 leaves that open"
-
-
 def test_done_is_no_while_values_are_few():
     opt = Optimizer(LINE, rng=0)
     assert not opt.done(1e6)

@@ -76,20 +76,6 @@ def test_questions_leave_alone_what_is_surely_infeasible(runs):
     assert np.mean([total(params) > 1.2 for params in later]) < 0.1
 
 
-def test_a_tiny_feasible_region_is_looked_for_before_anything_else():
-    """3 % of the square; 40 random questions find it in 70 % of the runs, but once."""
-
-    def distance(params):
-        return (params["x"] - 0.75) ** 2 + (params["y"] - 0.35) ** 2
-
-    hits = []
-    for seed in range(2):
-        opt = played(40, seed, noise=0.005, told=distance, constraints={"near": ("<=", 0.01)})
-        hits.append(sum(distance(m.params) <= 0.01 for m in opt.measurements))
-        assert distance(opt.best().params) <= 0.015
-    assert np.mean(hits) > 8
-
-
 def hopeless(seed):
     """An optimizer whose constraint c >= 5 nobody meets: c = x up to noise."""
     opt, rng = Optimizer({"x": Float(0, 1)}, rng=seed, constraints={"c": (">=", 5)}), np.random.default_rng(seed)

@@ -56,24 +56,11 @@ def test_a_half_life_is_a_number_of_evaluations(bad):
         Optimizer(LINE, drift=bad)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_on_a_problem_that_stands_still_the_questions_are_the_same(seed):
-    (plain, off), (auto, own) = (played(stays, 70, seed, drift=drift) for drift in (None, "auto"))
+def test_on_a_problem_that_stands_still_the_questions_are_the_same():
+    (plain, off), (auto, own) = (played(stays, 70, 0, drift=drift) for drift in (None, "auto"))
     np.testing.assert_array_equal(own, off)
     assert auto.best() == plain.best()
     assert auto.half_life == plain.half_life == math.inf
-
-
-def test_after_a_jump_it_recovers_within_25_evaluations_and_without_drift_it_does_not():
-    """From 0.2 to 0.8: to recover is to recommend what is nearer to the new best, and in most runs near it."""
-    seeds, after = range(3), 25
-    found = {
-        drift: [abs(played(jumps, 50 + after, seed, drift=drift)[0].best().params["x"] - 0.8) for seed in seeds]
-        for drift in (None, "auto")
-    }
-    assert max(found["auto"]) < 0.3
-    assert np.median(found["auto"]) < 0.1
-    assert np.median(found[None]) > 0.3
 
 
 def test_after_a_jump_everything_is_about_now():
@@ -85,13 +72,6 @@ def test_after_a_jump_everything_is_about_now():
     assert opt.best().gap > 0
     assert "half of what was learnt is out of date after about" in repr(opt)
     assert "out of date" in opt._repr_html_()
-
-
-def test_what_glides_is_followed():
-    late = {
-        d: np.mean([played(glides, 120, seed, drift=d)[1][-30:].mean() for seed in range(2)]) for d in (None, "auto")
-    }
-    assert late["auto"] < 0.5 * late[None]
 
 
 def test_a_half_life_that_is_given_is_used_from_the_first_fit_on():

@@ -1,7 +1,5 @@
 """Exploring: when it is time, where it looks, and that no rule can stay where its answers are refuted."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from noregret import Choice, Float, Int, Optimizer
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
 from noregret.optimizer.account import Account
-from noregret.optimizer.calibration import OptimizerConfig
 from noregret.optimizer.choosing.exploring import EARLY, TURNS, Exploring, hole, leaps, sought
 from noregret.optimizer.fitting.fit import Fit
 from noregret.optimizer.spaces.table import as_space
@@ -55,13 +52,6 @@ def test_early_questions_explore_only_while_the_noise_hides_f():
     assert late == [exploring.turn(question, CLEAR) for question in range(201, 1000)]
 
 
-@pytest.mark.slow
-def test_the_first_questions_are_the_same_without_it():
-    there, without = (asked(OptimizerConfig(exploring=exploring), 70) for exploring in (Exploring(after=50), NEVER))
-    assert there[:51].tolist() == without[:51].tolist()
-    assert there.tolist() != without.tolist()
-
-
 def test_a_leap_moves_one_parameter():
     space = as_space({"x": Float(0, 1), "n": Int(1, 9), "c": Choice(["a", "b", "c"])})
     groups, rng = np.array(space.groups), np.random.default_rng(0)
@@ -89,50 +79,6 @@ def test_a_hole_is_farthest_from_all_that_was_measured():
     assert hole(places, np.array([[0.0], [0.3], [0.5]]), np.array([True, True, True, False])) != 3
     assert hole(places, np.array([[0.0], [0.3], [0.5]]), ~anywhere) == 3
     assert hole(places, places, anywhere) is None
-
-
-def test_where_everything_was_measured_holes_are_left_to_the_rule():
-    """A question for a hole must not go to the setting that was met first, time and again."""
-
-    def share_of_the_first(seed):
-        opt, rng = Optimizer({"name": Choice(list("abcdefgh"))}, goal="maximize", rng=seed), np.random.default_rng(seed)
-        asked = []
-        for _ in range(80):
-            trial = opt.ask()
-            asked.append(trial.params["name"])
-            opt.tell(trial, rng.standard_normal())
-        return asked[20:].count(asked[0]) / 60
-
-    assert np.mean([share_of_the_first(seed) for seed in range(6)]) < 0.3, "one of eight, or one of three"
-
-
-@pytest.mark.parametrize("numbers", [10, 12, 26])
-def test_a_small_space_is_filled_before_its_best_setting_is_measured_for_ever(numbers):
-    for seed in range(2):
-        opt, world = Optimizer({"n": Int(1, numbers)}, goal="minimize", rng=seed), np.random.default_rng(seed)
-        for _ in range(50):
-            trial = opt.ask()
-            opt.tell(trial, abs(trial.params["n"] - 4) + 0.3 * world.standard_normal())
-        asked = [answer.params["n"] for answer in opt.answers]
-        assert asked.count(4) >= 20  # what is best is measured most
-        assert math.isfinite(opt.best().gap), sorted(set(asked))
-        assert opt.done(within=1.0)
-
-
-def test_of_two_settings_the_better_one_is_found_and_both_are_measured():
-    """Noise twice the difference, 40 answers: an equal split is wrong in 6 %; 2 of 12 are allowed to be."""
-    wrong, rarer = 0, []
-    for seed in range(12):
-        world, means = np.random.default_rng(seed), dict(zip("ab", (0.0, 0.5) if seed % 2 else (0.5, 0.0), strict=True))
-        opt = Optimizer({"k": Choice(["a", "b"])}, goal="minimize", rng=seed)
-        for _ in range(40):
-            trial = opt.ask()
-            opt.tell(trial, means[trial.params["k"]] + world.standard_normal())
-        asked = [answer.params["k"] for answer in opt.answers]
-        wrong += means[opt.best().params["k"]] > 0
-        rarer.append(min(asked.count("a"), asked.count("b")))
-    assert wrong <= 2
-    assert np.median(rarer) >= 4
 
 
 def test_without_noise_trials_that_are_out_are_not_asked_for_again():

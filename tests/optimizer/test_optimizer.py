@@ -5,7 +5,6 @@ import math
 import pickle
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -182,31 +181,6 @@ def told_at_random(opt, count, seed=0):
         opt.tell({"x": x, "y": y}, bowl({"x": x, "y": y}) + student(rng))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [41, 200, 600])
-def test_the_belief_is_made_of_a_bounded_number_of_points(count):
-    """Its cost, and so that of ask, best and predict, grows with the cube of them."""
-    opt = Optimizer(SQUARE, rng=0, calibration=FEW)
-    told_at_random(opt, count)
-    for _ in range(30):
-        opt.tell(opt.ask(), 0.3)
-        opt.best()
-        belief = opt._tracker.belief()
-        assert belief.rank <= 40 + 15
-        assert len(belief.arms) <= 40 + 15 + 512 + 5 * 128
-
-
-@pytest.mark.slow
-def test_a_long_history_told_anew_leads_to_the_same_question():
-    lived = Optimizer(SQUARE, rng=5, calibration=FEW)
-    told_at_random(lived, 60)
-    played(lived, 70, noise=spikes)
-    told = Optimizer(SQUARE, rng=5, calibration=FEW)
-    for params_of, value, _ in lived.measurements:
-        told.tell(params_of, value)
-    assert lived.ask().params == pytest.approx(told.ask().params, abs=1e-6)
-
-
 def test_a_point_that_is_left_out_may_be_measured_and_be_under_way():
     opt = Optimizer(SQUARE, rng=0, calibration=FEW)
     told_at_random(opt, 200)
@@ -301,19 +275,6 @@ def test_repeated_measurements_are_pooled():
     assert 0.05 < (best.upper - best.lower) / 2 < 0.3, "200 measurements of noise 1: std about 0.07"
 
 
-@pytest.mark.slow
-def test_a_measurement_costs_the_same_however_many_there_were():
-    opt = Optimizer([{"i": i} for i in range(5)], goal="maximize", rng=0)
-    rng, seconds = np.random.default_rng(0), []
-    for _ in range(8):
-        start = time.process_time()
-        for _ in range(250):
-            trial = opt.ask()
-            opt.tell(trial, trial.params["i"] + rng.standard_normal())
-        seconds.append(time.process_time() - start)
-    assert min(seconds[4:]) < 3 * min(seconds[1:4]), seconds
-
-
 def test_the_past_counts():
     rng = np.random.default_rng(0)
     opt = Optimizer(SQUARE, rng=0)
@@ -382,21 +343,6 @@ def test_what_fails_is_not_asked_for_again():
         opt.fail(trial) if trial.params["i"] >= 7 else opt.tell(trial, float(trial.params["i"]))
     assert all(asked.count(i) <= 1 for i in (7, 8, 9))
     assert opt.best().params == {"i": 6}
-
-
-@pytest.mark.slow
-def test_a_row_that_had_bad_luck_is_tried_again():
-    """The best of ten names fails at its first try, and every name fails in three of ten runs."""
-    rows, found = [{"name": f"n{i}"} for i in range(10)], 0
-    for seed in range(4):
-        rng, opt = np.random.default_rng(seed), Optimizer(rows, goal="maximize", rng=seed)
-        opt.fail(rows[7])
-        for _ in range(120):
-            trial = opt.ask()
-            value = float(trial.params == rows[7]) + 0.1 * rng.standard_normal()
-            opt.fail(trial) if rng.random() < 0.3 else opt.tell(trial, value)
-        found += opt.best().params == rows[7]
-    assert found >= 2, "it was never found when what failed was not tried again"
 
 
 def test_everything_may_fail():
@@ -682,18 +628,6 @@ def test_a_table_of_one_row():
         opt.tell(trial, float(t % 3))
     assert opt.best().params.tolist() == [3.0, 4.0]
     assert opt.best().estimate == pytest.approx(0.95, abs=0.3)
-
-
-def test_of_many_names_more_are_tried_than_repeated():
-    def tried(seed):
-        values, rng = np.random.default_rng(seed).standard_normal(60), np.random.default_rng([seed, 1])
-        opt = Optimizer({"name": Choice([f"n{i}" for i in range(60)])}, rng=seed)
-        for _ in range(50):
-            trial = opt.ask()
-            opt.tell(trial, values[int(trial.params["name"][1:])] + 0.5 * rng.standard_normal())
-        return len({answer.params["name"] for answer in opt.answers})
-
-    assert np.mean([tried(seed) for seed in range(3)]) > 25, "some 30; 15 where the best is measured again and again"
 
 
 def test_a_constant_0_is_not_said_to_be_minus_0():

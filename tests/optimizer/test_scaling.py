@@ -167,15 +167,6 @@ def test_where_no_logarithm_wins_the_questions_stay_the_same(seed):
     assert asked == run(added, seed, 30, PLAIN)[1]
 
 
-def test_multiplied_noise_is_optimised_better():
-    """Regret of the recommended point, geometric mean over 3 seeds; a random point's is about 1."""
-    regrets = {}
-    for name, calibration in {"logarithm": None, "plain": PLAIN}.items():
-        best = [run(multiplied, seed, 40, calibration)[0].best().params for seed in range(3)]
-        regrets[name] = np.exp(np.mean(np.log([bowl(np.array([list(p.values())]))[0] + 1e-6 for p in best])))
-    assert regrets["logarithm"] < 0.5 * regrets["plain"]
-
-
 def test_the_estimate_is_the_mean_in_the_values_own_unit():
     """Far from the optimum, where noise multiplies the gap by a factor whose mean is e^0.5."""
     ratios = []
@@ -217,18 +208,6 @@ def learnt(seed=0, size=60, unit=1.0, spread=0.2, **options):
         opt.tell(params, unit * duration(params) * math.exp(spread * rng.standard_normal()))
     assert opt.calibrated.scale.logarithm is not None
     return opt
-
-
-def test_estimates_hold_and_medians_are_smaller():
-    here, there = {"x": 0.3, "y": 0.3, "z": 0.5}, {"x": 0.9, "y": 0.9, "z": 0.5}
-    for seed in range(5):
-        opt = learnt(seed)
-        for params in (here, there):
-            found = opt.predict(params)
-            assert found.lower <= duration(params) * math.exp(0.02) <= found.upper
-        assert 0.7 < opt.predict(there).estimate / duration(there) < 1.4
-    medians = learnt(0, calibration=OptimizerConfig(logarithms=Logarithms(correction=0.0)))
-    assert medians.predict(there).estimate < learnt(0).predict(there).estimate
 
 
 def test_a_gain_is_in_the_values_own_unit():

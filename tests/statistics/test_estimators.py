@@ -14,3 +14,9 @@ one_thread = test_estimators.one_thread
 @pytest.mark.parametrize("features", [QFF, Nystrom(SE, 5.0)])
 def test_every_estimator_works_with_every_rule_and_feature(features, estimator, rule):
     check_despite_spikes(features, estimator, rule)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", ANY)
+def test_every_estimator_finds_a_good_arm_despite_spikes(estimator):
+    check_despite_spikes(QFF, estimator, UCB(Constant(1.0)))

@@ -9,6 +9,7 @@ from noregret import (
     UCB,
     Constant,
     ExactGP,
+    RandomFourier,
     Sequential,
     problems,
     run,
@@ -62,3 +63,13 @@ def test_where_the_variance_is_infinite_truncation_beats_least_squares():
             algorithm = Sequential(ExactGP(SE, 1.0, level), UCB(Constant(2.0)))
             totals[name] += run(algorithm, problem, 1500, rng=seed).cumulative_regret[-1]
     assert totals["truncated"] < 0.7 * totals["plain"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("features", ["nystrom", "qff", RandomFourier(SE, 40)])
+def test_ata_on_every_kind_of_features(features):
+    problem = problems.rkhs_sum(SE, payoff=problems.StudentT(3, 0.3), points=40, rng=3)
+    algorithm = ata_gp_ucb(SE, features=features, moment=2.0, horizon=600, constants="experiment", scale=0.03)
+    random = 600 * float((problem.means.max() - problem.means).mean())
+    regret = [run(algorithm, problem, 600, rng=seed).cumulative_regret[-1] for seed in range(3)]
+    assert np.mean(regret) < 0.3 * random

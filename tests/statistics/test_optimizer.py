@@ -1,6 +1,7 @@
 """The Optimizer over many seeds: it finds the best setting, and its intervals hold."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -135,3 +136,68 @@ def test_nothing_that_failed_is_asked_for_twice_where_all_else_is_equal(space, s
 @pytest.mark.parametrize("absurd", [-1e300, 1.7e308, 1e12])
 def test_one_absurd_value_does_not_destroy_it(absurd):
     check_absurd(absurd)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [41, 200, 600])
+def test_the_belief_is_made_of_a_bounded_number_of_points(count):
+    """Its cost, and so that of ask, best and predict, grows with the cube of them."""
+    opt = Optimizer(SQUARE, rng=0, calibration=FEW)
+    told_at_random(opt, count)
+    for _ in range(30):
+        opt.tell(opt.ask(), 0.3)
+        opt.best()
+        belief = opt._tracker.belief()
+        assert belief.rank <= 40 + 15
+        assert len(belief.arms) <= 40 + 15 + 512 + 5 * 128
+
+
+@pytest.mark.slow
+def test_a_long_history_told_anew_leads_to_the_same_question():
+    lived = Optimizer(SQUARE, rng=5, calibration=FEW)
+    told_at_random(lived, 60)
+    played(lived, 70, noise=spikes)
+    told = Optimizer(SQUARE, rng=5, calibration=FEW)
+    for params_of, value, _ in lived.measurements:
+        told.tell(params_of, value)
+    assert lived.ask().params == pytest.approx(told.ask().params, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_a_measurement_costs_the_same_however_many_there_were():
+    opt = Optimizer([{"i": i} for i in range(5)], goal="maximize", rng=0)
+    rng, seconds = np.random.default_rng(0), []
+    for _ in range(8):
+        start = time.process_time()
+        for _ in range(250):
+            trial = opt.ask()
+            opt.tell(trial, trial.params["i"] + rng.standard_normal())
+        seconds.append(time.process_time() - start)
+    assert min(seconds[4:]) < 3 * min(seconds[1:4]), seconds
+
+
+@pytest.mark.slow
+def test_a_row_that_had_bad_luck_is_tried_again():
+    """The best of ten names fails at its first try, and every name fails in three of ten runs."""
+    rows, found = [{"name": f"n{i}"} for i in range(10)], 0
+    for seed in range(4):
+        rng, opt = np.random.default_rng(seed), Optimizer(rows, goal="maximize", rng=seed)
+        opt.fail(rows[7])
+        for _ in range(120):
+            trial = opt.ask()
+            value = float(trial.params == rows[7]) + 0.1 * rng.standard_normal()
+            opt.fail(trial) if rng.random() < 0.3 else opt.tell(trial, value)
+        found += opt.best().params == rows[7]
+    assert found >= 2, "it was never found when what failed was not tried again"
+
+
+def test_of_many_names_more_are_tried_than_repeated():
+    def tried(seed):
+        values, rng = np.random.default_rng(seed).standard_normal(60), np.random.default_rng([seed, 1])
+        opt = Optimizer({"name": Choice([f"n{i}" for i in range(60)])}, rng=seed)
+        for _ in range(50):
+            trial = opt.ask()
+            opt.tell(trial, values[int(trial.params["name"][1:])] + 0.5 * rng.standard_normal())
+        return len({answer.params["name"] for answer in opt.answers})
+
+    assert np.mean([tried(seed) for seed in range(3)]) > 25, "some 30; 15 where the best is measured again and again"
