@@ -134,7 +134,7 @@ PLACES: dict[str, Place] = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What normalises a problem: its best feasible value, the mean feasible one, and 5 % to 95 % ranges as units."""
+    """What normalises a problem: its best feasible value, the mean feasible one, and 5% to 95% ranges as units."""
 
     best: float
     mean: float

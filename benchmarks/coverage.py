@@ -2,7 +2,7 @@
 
 A run is covered if f lies within the band at all arms and in all its rounds. The theorems promise that in at least 1 -
 delta of the runs, here 0.9. Every row is 200 runs on functions whose norm is exactly the B that the algorithm is told,
-with noise that just meets the assumption; the interval is Clopper and Pearson's, 95 %. *Needed* is the largest share of
+with noise that just meets the assumption; the interval is Clopper and Pearson's, 95%. *Needed* is the largest share of
 the half-width that any arm needed in a run: a band of that share of the width would have held too.
 
 Rows are kept in ``coverage.json`` beside this file, and a row that is there is not run again: name rows to run them
@@ -277,7 +277,7 @@ def keep(rows: Sequence[Row]) -> None:
 
 def pages(rows: Sequence[Row]) -> str:
     """The two tables, in Markdown: the widths that claim, and what shows that the measurement can fail."""
-    head = ("band", "kernel", "covered", "95 % interval", "needed, median", "most")
+    head = ("band", "kernel", "covered", "95% interval", "needed, median", "most")
     claims = table(head, [_cells(row) for row in rows if row.width not in CONTROLS])
     controls = table(head, [_cells(row) for row in rows if row.width in CONTROLS])
     return f"{claims}\nBands that claim nothing here, to show that the measurement can fail:\n\n{controls}"

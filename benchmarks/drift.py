@@ -7,7 +7,7 @@ the algorithms know, as they know noise and norm.
 - motion: the function slides past the arms, by the whole range in all rounds.
 - jump: another function from the middle on.
 - day and night: from one function to another and back, every 200 rounds.
-- walk: a random walk as large as the function itself, 1 % of the variance new in every round.
+- walk: a random walk as large as the function itself, 1% of the variance new in every round.
 
 ``--memory M`` sets how long those that forget remember: window and period M, rate 2 / M, discount 1 - 2 / M. The runs
 of all rows meet the same functions and noise.

@@ -231,7 +231,7 @@ def is_wrong(run: dict[str, Any], part: float) -> bool:
 
 
 def share(yes: int, n: int) -> str:
-    """So many of n, and Clopper and Pearson's 95 % interval for their share."""
+    """So many of n, and Clopper and Pearson's 95% interval for their share."""
     low = float(betaincinv(yes, n - yes + 1, 0.025)) if yes else 0.0
     high = float(betaincinv(yes + 1, n - yes, 0.975)) if yes < n else 1.0
     return f"{yes} of {n} ({low:.2f} to {high:.2f})" if n else "-"

@@ -1,6 +1,6 @@
 """The default environment against one BLAS thread: ``python -m benchmarks.threads [--quick]``.
 
-With nothing set by the user, no algorithm may be slower than with ``OPENBLAS_NUM_THREADS=1`` by more than 10 %, on a
+With nothing set by the user, no algorithm may be slower than with ``OPENBLAS_NUM_THREADS=1`` by more than 10%, on a
 quiet machine and beside one and two busy processes. Every figure is a ratio of the fastest of up to 25
 processes, which take turns for a minute, so that whatever else the machine does falls on both.
 """

@@ -39,7 +39,7 @@ for _ in range(300):
 best = policy.best()
 print(
     f"best knob {knobs[best.arm, 0]:.2f}: {best.mean:.2f}, "
-    f"with 95 % confidence {best.lower:.2f} to {best.upper:.2f}"
+    f"with 95% confidence {best.lower:.2f} to {best.upper:.2f}"
 )
 print(f"{policy.belief.rank} of {len(knobs)} settings were measured at all")
 

@@ -32,7 +32,7 @@ def true_value(problem: Problem, regret: float) -> float:
 
 
 def additive(draw: Callable[[Generator], float]) -> Noise:
-    """Noise in units of the 5 % to 95 % range of the values."""
+    """Noise in units of the 5% to 95% range of the values."""
 
     def measured(problem: Problem, regret: float, rng: Generator) -> float:
         return true_value(problem, regret) + problem.spread * draw(rng)

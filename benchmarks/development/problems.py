@@ -31,7 +31,7 @@ TOP_PER_DIMENSION = dict.fromkeys(ZERO_AT_BEST, 0.0) | {styblinski: 39.166165703
 
 @dataclass(frozen=True)
 class Problem:
-    """What to maximise over a space, its best value, its mean over random params, and its 5 % to 95 % range there."""
+    """What to maximise over a space, its best value, its mean over random params, and its 5% to 95% range there."""
 
     space: dict[str, Any]
     value: Callable[[dict[str, Any]], float]

@@ -46,7 +46,7 @@ mean among the measured points is recommended. BoTorch and optuna-gp are slow, a
 **Measures.** One run serves all budgets, as it is read on the way; no optimiser knows them. `recommended` is the true
 value of the point that the optimiser recommends at that moment, less the least one; `evaluated` is the least true value
 among the points it has measured, which nobody would know. Ranks are among the optimisers of a table, 1 is best; in
-brackets 95 % bootstrap intervals, in which a function is drawn with all its dimensions and instances.
+brackets 95% bootstrap intervals, in which a function is drawn with all its dimensions and instances.
 """
 DISTRIBUTIONS = """The share of (run, target) pairs whose target is reached, for COCO's 51 gaps from 10^2 to 10^-8, over
 functions, instances and dimensions, as far as all runs went. For the best evaluated point, the lower row, this is

@@ -48,7 +48,7 @@ instead of features.
 
 **Noise.** Gaussian: 0.1 and 0.5 standard deviations of the function over its space. Student-t: a quarter of it,
 with 3 and 1.5 degrees of freedom. Pareto: the value is the mean of a Pareto distribution of shape 2. Spikes: 20
-times the function's range, up or down, in 2 % of the evaluations, on Gaussian noise of 0.1.
+times the function's range, up or down, in 2% of the evaluations, on Gaussian noise of 0.1.
 
 **Optimisers.** noregret: `Optimizer` with its defaults, which were chosen on other problems. BoTorch: a
 `SingleTaskGP` fitted before every question, as in its tutorials, which recommends the largest posterior mean
@@ -103,7 +103,7 @@ def text(rows: list[Row]) -> str:
             ranks = mean_ranks(rows, measure, budget)
             parts.append(_folded(f"Mean rank, {MEASURES[measure]}, {budget} evaluations", _rank_table(ranks)))
     for measure, title in MEASURES.items():
-        parts.append(_folded(f"Mean and 95 % interval (runs): {title}", _means(rows, measure)))
+        parts.append(_folded(f"Mean and 95% interval (runs): {title}", _means(rows, measure)))
     return "\n".join(parts)
 
 

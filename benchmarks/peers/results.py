@@ -15,7 +15,7 @@ from scipy.stats import t as student
 Line = dict[str, Any]
 """What one run says at one budget."""
 Row = dict[str, Any]
-"""The mean of such lines over seeds, with the half-width of its 95 % interval, and the number of runs."""
+"""The mean of such lines over seeds, with the half-width of its 95% interval, and the number of runs."""
 KEPT = Path(__file__).parents[1] / "results" / "peers.csv"
 MEASURES = ("recommended", "cumulative", "seconds")
 NAMES = ("peer", "problem", "noise", "budget")

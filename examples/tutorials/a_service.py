@@ -32,6 +32,6 @@ for _ in range(60):
     opt.tell(trial, milliseconds, constraints={"memory": megabytes})
 
 best, gain = opt.best(), opt.gain()
-print(f"{gain.percent.lower:.0f} % to {gain.percent.upper:.0f} % faster than today")
+print(f"{gain.percent.lower:.0f}% to {gain.percent.upper:.0f}% faster than today")
 print(f"gc: {best.params['gc']}, feasible: {best.feasible:.2f}")
 noregret.report(opt, "service.html")

@@ -337,7 +337,7 @@ def test_every_estimator_finds_a_good_arm_despite_spikes(estimator):
 
 
 def check_despite_spikes(features, estimator, rule):
-    """Spikes of +-1e6 in 5 % of the rewards; the best arms found are on average in the best third of -1 to 1."""
+    """Spikes of +-1e6 in 5% of the rewards; the best arms found are on average in the best third of -1 to 1."""
     f, found = np.sin(6 * GRID[:, 0]), []
     for seed in range(4):
         world = np.random.default_rng(seed)

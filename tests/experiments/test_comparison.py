@@ -58,7 +58,7 @@ def test_rows_by_hand():
         "algorithm  regret          more than quick   simple regret",
         "quick      6 [1.03, 11]    -                 0 [0, 0]",
         "slow       8 [1.43, 14.6]  2 [-0.484, 4.48]  0.3 [-0.357, 0.957]",
-        "3 seeds of 2 rounds on toy, means and 95 % intervals",
+        "3 seeds of 2 rounds on toy, means and 95% intervals",
     ]
     assert repr(comparison) == str(comparison)
 

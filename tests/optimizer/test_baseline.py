@@ -155,7 +155,7 @@ def test_percent_is_given_only_where_it_makes_sense():
     assert Gain(1.0, 0.8, 1.2, best, estimate(0.01, -0.1, 0.1), "minimize").percent is None
     assert (
         str(Gain(1.0, 0.8, 1.2, best, estimate(0.01, -0.1, 0.1), "minimize"))
-        == "1 lower than your settings (between 0.8 and 1.2, at 95 %)"
+        == "1 lower than your settings (between 0.8 and 1.2, at 95%)"
     )
     below = Gain(1.0, 0.8, 1.2, best, estimate(-2.0, -2.2, -1.8), "maximize")
     assert below.percent == pytest.approx((50, 40, 60)), "of the size of the baseline"
@@ -163,7 +163,7 @@ def test_percent_is_given_only_where_it_makes_sense():
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_nothing_positive_is_said_to_be_more_than_100_percent_lower(seed):
-    """Durations with a noise of 30 %, far shorter at best than today: percentages are those of a ratio."""
+    """Durations with a noise of 30%, far shorter at best than today: percentages are those of a ratio."""
     opt, rng = Optimizer(SQUARE, rng=seed, baseline=TODAY), np.random.default_rng(seed)
     for _ in range(30):
         trial = opt.ask()
@@ -190,16 +190,16 @@ def test_percentages_are_unknown_where_the_baseline_may_be_0():
 def test_the_headline():
     base = estimate(100.0, 95.0, 105.0)
     assert str(Gain(18.2, 12.1, 23.4, estimate(82, 80, 84), base, "minimize")) == (
-        "18 % lower than your settings (between 12 % and 23 %, at 95 %)"
+        "18% lower than your settings (between 12% and 23%, at 95%)"
     )
     assert str(Gain(2.0, -3.0, 7.0, estimate(98, 97, 99), base, "minimize")) == (
-        "2 % lower than your settings (between 3 % higher and 7 % lower, at 95 %)"
+        "2% lower than your settings (between 3% higher and 7% lower, at 95%)"
     )
     assert str(Gain(1.5, 0.2, 3.0, estimate(101, 97, 99), base, "maximize")) == (
-        "1.5 % higher than your settings (between 0.2 % and 3 %, at 95 %)"
+        "1.5% higher than your settings (between 0.2% and 3%, at 95%)"
     )
     assert str(Gain(102.0, 98.8, 105.9, estimate(-2, -6, 1), base, "minimize")) == (
-        "102 % lower than your settings (between 99 % and 106 %, at 95 %)"
+        "102% lower than your settings (between 99% and 106%, at 95%)"
     )
 
 
@@ -267,9 +267,9 @@ def test_bad_input_is_refused():
     ids=["floats", "choices", "one choice"],
 )
 def test_nothing_is_said_to_be_better_where_nothing_is(space):
-    """A constant with noise, 10 runs, read at 6 numbers of answers; "better" was said in 40 to 75 % of them before.
+    """A constant with noise, 10 runs, read at 6 numbers of answers; "better" was said in 40 to 75% of them before.
 
-    At 95 % a single look is wrong once in 20 times: more than 6 of the 60 looks here are wrong less than once in 100
+    At 95% a single look is wrong once in 20 times: more than 6 of the 60 looks here are wrong less than once in 100
     times if looks are independent, and looks at one run are not, so the bound is generous.
     """
     said = held = looks = 0

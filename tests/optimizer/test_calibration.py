@@ -454,7 +454,7 @@ def test_a_small_space_is_taken_whole():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_climbs_comes_nearly_as_high_as_one_can(seed):
-    """In ten dimensions, against forty climbs from anywhere: the best candidate has 90 % of the improvement."""
+    """In ten dimensions, against forty climbs from anywhere: the best candidate has 90% of the improvement."""
     rng, dimension = np.random.default_rng(seed), 10
     space, lengthscales = Product({f"x{i}": Float(0, 1) for i in range(dimension)}), np.full(dimension, 0.6)
     arms = rng.random((60, dimension))

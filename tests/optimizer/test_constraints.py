@@ -77,7 +77,7 @@ def test_questions_leave_alone_what_is_surely_infeasible(runs):
 
 
 def test_a_tiny_feasible_region_is_looked_for_before_anything_else():
-    """3 % of the square; 40 random questions find it in 70 % of the runs, but once."""
+    """3% of the square; 40 random questions find it in 70% of the runs, but once."""
 
     def distance(params):
         return (params["x"] - 0.75) ** 2 + (params["y"] - 0.35) ** 2

@@ -120,7 +120,7 @@ def test_a_small_space_is_filled_before_its_best_setting_is_measured_for_ever(nu
 
 
 def test_of_two_settings_the_better_one_is_found_and_both_are_measured():
-    """Noise twice the difference, 40 answers: an equal split is wrong in 6 %; 2 of 12 are allowed to be."""
+    """Noise twice the difference, 40 answers: an equal split is wrong in 6%; 2 of 12 are allowed to be."""
     wrong, rarer = 0, []
     for seed in range(12):
         world, means = np.random.default_rng(seed), dict(zip("ab", (0.0, 0.5) if seed % 2 else (0.5, 0.0), strict=True))

@@ -240,7 +240,7 @@ def test_a_gain_is_in_the_values_own_unit():
         assert gain.lower <= true <= gain.upper
         assert 0.6 * true < gain.estimate < 1.6 * true
         assert 80 < gain.percent.estimate < 100
-        assert gain.percent.upper < 100, "nothing that is positive is 100 % lower than something else"
+        assert gain.percent.upper < 100, "nothing that is positive is 100% lower than something else"
 
 
 def test_gaps_and_stopping_are_in_the_values_own_unit():

@@ -65,7 +65,7 @@ def test_without_noise_the_bounds_always_hold(keep):
 
 
 def test_without_noise_and_a_smooth_kernel_regret_stops_growing():
-    """Cor. 4.4, nu > d: less than 2 % of the regret of 3000 rounds comes in the last 2000."""
+    """Cor. 4.4, nu > d: less than 2% of the regret of 3000 rounds comes in the last 2000."""
     for seed in range(5):
         problem = rkhs(Matern(2.5, 0.2), points=500, payoff=Gaussian(0.0), rng=seed)
         reds = algorithms.reds(problem.kernel, norm=problem.norm, noise=0)

@@ -77,7 +77,7 @@ def test_a_study_from_start_to_report(tmp_path, capsys):
     assert main(["tune", str(study)]) == 0
     out = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in out[:12]] == [f"trial {i}" for i in range(12)]
-    assert re.fullmatch(r"best: \S+, probably between \S+ and \S+ \(95 %\)", out[12])
+    assert re.fullmatch(r"best: \S+, probably between \S+ and \S+ \(95%\)", out[12])
     assert out[14].split() == ["n", "1"]
     assert main(["report", str(study)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 's.html'}\n"

@@ -62,7 +62,7 @@ def test_baseline_constraints_and_what_does_not_apply(tmp_path):
         value = 1 + trial.params["x"] + 0.1 * trial.params.get("depth", 5) + 0.02 * noise.standard_normal()
         optimizer.tell(trial, value, constraints={"memory": None if i == 3 else 10 * trial.params["x"]})
     text = written(optimizer, tmp_path / "p.html")
-    assert re.search(r"[\d.]+ % lower than your settings \(between [\d.]+ % and [\d.]+ %, at 95 %\)", text)
+    assert re.search(r"[\d.]+% lower than your settings \(between [\d.]+% and [\d.]+%, at 95%\)", text)
     assert "It meets all constraints (probability" in text
     assert "a measurement that breaks a constraint" in text
     assert "10 ✗" in text
