@@ -99,7 +99,7 @@ def sliding(kernel: Stationary, rng: Any) -> Changing:
 
 
 def standing(kernel: Stationary, rng: Any) -> Changing:
-    """A function that stands still, as a world that may change."""
+    """A constant function in the form of a changing problem."""
     return problems.jump(kernel, points=15, rounds=1, payoff=Gaussian(NOISE), rng=rng)
 
 
@@ -194,7 +194,7 @@ WIDTHS = {
         EACH_ROUND | {"period": 40},
         adapt=partial(apart, remembered=40),
     ),
-    "wgp_ucb": Width("`wgp_ucb`, f stands still", algorithms.wgp_ucb, standing, EACH_ROUND | {"discount": 0.95}),
+    "wgp_ucb": Width("`wgp_ucb`, f constant in time", algorithms.wgp_ucb, standing, EACH_ROUND | {"discount": 0.95}),
     "tv_gp_ucb": Width("`tv_gp_ucb`, its own walk", algorithms.tv_gp_ucb, walking, {"rate": 0.05}),
     **{
         f"{name}_{title}": Width(f"`{name}`, {words}", getattr(algorithms, name), partial(faint, part=part), settings)
@@ -206,8 +206,8 @@ WIDTHS = {
         }.items()
         for title, part, words in (("null", 0.0, "f = 0, B = 0"), ("faint", 0.1, "f a tenth of the noise"))
     },
-    "ay_third": Width("`ay_ucb`, told a third of B and R", algorithms.ay_ucb, still, adapt=third_of),
-    "sw_alone": Width("`sw_gp_ucb`, not told V", algorithms.sw_gp_ucb, sliding, EACH_ROUND | {"window": 40}),
+    "ay_third": Width("`ay_ucb`, given a third of B and R", algorithms.ay_ucb, still, adapt=third_of),
+    "sw_alone": Width("`sw_gp_ucb`, V unknown", algorithms.sw_gp_ucb, sliding, EACH_ROUND | {"window": 40}),
 }
 CONTROLS = ("ay_third", "sw_alone")
 
