@@ -62,7 +62,7 @@ def outcome(world: str, name: str, memory: int, scale: float, seed: int, horizon
 
 
 def still(horizon: int, seed: int) -> problems.Changing:
-    """The first function of the jump, for ever."""
+    """The first function of the jump, without the jump."""
     return problems.jump(rounds=1, rng=seed)
 
 

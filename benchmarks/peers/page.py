@@ -16,9 +16,10 @@ from benchmarks.peers.results import Row
 
 INTRODUCTION = """# Against other optimisers
 
-All optimisers solve the same problems with the same noises and seeds, each with its default settings. A regret of 0 is that of the
-best setting, and 1 is that of a random one. `python -m benchmarks.peers --page docs/peers.md` makes this page and
-[the tables](reports/peers.md) from `benchmarks/results/peers.csv`. [More runs](#how-to-run-it) can be added to that file.
+All optimisers solve the same problems with the same noises and seeds, each with its default settings. A regret of 0
+is that of the best setting, and 1 is that of a random one. `python -m benchmarks.peers --page docs/peers.md` makes
+this page and [the tables](reports/peers.md) from `benchmarks/results/peers.csv`. [More runs](#how-to-run-it) can be
+added to that file.
 
 ## Rank by kind of noise
 
@@ -30,31 +31,33 @@ EVALUATIONS = """## Regret against evaluations
 
 ![Regret of the recommended point against evaluations, by kind of noise](pictures/peers_regret.svg)
 
-The curves are means over eight problems. Dots are optimisers that were run to 50 evaluations only. Random search recommends its
-luckiest measurement; under heavy tails, more measurements do not improve it.
+The curves are means over eight problems. Dots are optimisers that were run to 50 evaluations only. Random search
+recommends its luckiest measurement; under heavy tails, more measurements do not improve it.
 
 ## Regret against CPU seconds
 
 ![Regret of the recommended point against CPU seconds of the optimiser](pictures/peers_seconds.svg)
 
-The time is that of asking, telling and recommending, on one thread of a busy machine. The number at a dot is the number of
-evaluations. If a measurement takes much longer than this, the time of the optimiser does not matter.
+The time is that of asking, telling and recommending, on one thread of a busy machine. The number at a dot is the
+number of evaluations. If a measurement takes much longer than this, the time of the optimiser does not matter.
 """
 METHOD = """## What was run
 
-**Problems.** Branin, Rosenbrock (2-d), Hartmann in 4 and 6 dimensions, random functions in 1, 2 and 3 dimensions, a table of cloud
-runtimes, and two tables of network latencies. The latency tables have measured values, and names instead of features.
+**Problems.** Branin, Rosenbrock (2-d), Hartmann in 4 and 6 dimensions, random functions in 1, 2 and 3 dimensions, a
+table of cloud runtimes, and two tables of network latencies. The latency tables have measured values, and names
+instead of features.
 
-**Noise.** Gaussian: 0.1 and 0.5 standard deviations of the function over its space. Student-t: a quarter of it, with 3 and 1.5
-degrees of freedom. Pareto: the value is the mean of a Pareto distribution of shape 2. Spikes: 20 times the function's range, up or
-down, in 2% of the evaluations, on Gaussian noise of 0.1.
+**Noise.** Gaussian: 0.1 and 0.5 standard deviations of the function over its space. Student-t: a quarter of it,
+with 3 and 1.5 degrees of freedom. Pareto: the value is the mean of a Pareto distribution of shape 2. Spikes: 20
+times the function's range, up or down, in 2% of the evaluations, on Gaussian noise of 0.1.
 
-**Optimisers.** noregret: `Optimizer` with its defaults, which were chosen on other problems. BoTorch: a `SingleTaskGP` fitted before
-every trial, as in its tutorials; it recommends the largest posterior mean among the measured points. The others, with their
-defaults, recommend the luckiest measurement.
+**Optimisers.** noregret: `Optimizer` with its defaults, which were chosen on other problems. BoTorch: a
+`SingleTaskGP` fitted before every trial, as in its tutorials; it recommends the largest posterior mean among the
+measured points. The others, with their defaults, recommend the luckiest measurement.
 
-**Ranks.** Optimisers are ranked by their mean over seeds on each problem and noise, and ranks are averaged over problems. Intervals
-are a bootstrap over problems, so an optimiser that is first on all problems has an interval of length 0.
+**Ranks.** Optimisers are ranked by their mean over seeds on each problem and noise, and ranks are averaged over
+problems. Intervals are a bootstrap over problems, so an optimiser that is first on all problems has an interval of
+length 0.
 
 **Results file.** A row is the mean over seeds for an optimiser, problem, noise and budget, with the date of the run
 ([why means](decisions/0170-a-comparison-keeps-means-over-seeds.md)).
@@ -65,15 +68,15 @@ RUNNING = """## How to run it
     python -m benchmarks.peers --peers noregret optuna-tpe --seeds 10 --budgets 10 20 50 100 200
     python -m benchmarks.peers --keep
 
-The second command adds runs to `.benchmarks/peers.jsonl` and does not repeat finished ones, so remove that file when `Optimizer` has
-changed. The third adds their means to the results file. All runs of noregret, TPE and random to 200 evaluations take less than an
-hour; all runs of all optimisers take days.
+The second command adds runs to `.benchmarks/peers.jsonl` and does not repeat finished ones, so remove that file
+when `Optimizer` has changed. The third adds their means to the results file. All runs of noregret, TPE and random
+to 200 evaluations take less than an hour; all runs of all optimisers take days.
 """
 TABLES = """# Tables of the comparison with other optimisers
 
-All numbers of [the comparison](../peers.md), which explains problems, noises and measures. Mean ranks have 95% bootstrap intervals in
-brackets. Means over seeds have 95% intervals and, in brackets, the number of runs. `python -m benchmarks.peers --page docs/peers.md`
-makes this page.
+All numbers of [the comparison](../peers.md), which explains problems, noises and measures. Mean ranks have 95%
+bootstrap intervals in brackets. Means over seeds have 95% intervals and, in brackets, the number of runs. `python
+-m benchmarks.peers --page docs/peers.md` makes this page.
 """
 MEASURES = {
     "recommended": "regret of the recommended point",

@@ -41,7 +41,7 @@ READINGS, SECONDS, REGRETS = (10, 20, 50, 100, 200), (0.1, 1, 10), (0.02, 0.05, 
 
 
 def words(name: str) -> str:
-    """What an optimiser or a noise is called in print."""
+    """Display name of an optimiser or a noise."""
     return WORDS.get(name, name)
 
 
