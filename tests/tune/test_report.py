@@ -40,7 +40,7 @@ def test_an_optimizer_with_parameters_of_every_kind(tmp_path):
     optimizer = measured(space, failing=(3, 9))
     text = written(optimizer, tmp_path / "mine.html")
     assert "23 measurements, 2 failed runs" in text
-    assert "told as a failure" in text
+    assert "reported as a failure" in text
     assert "Best setting, lowest expected result" in text
     assert "mine" in text
     assert "How it was measured" not in text  # nobody has said so
