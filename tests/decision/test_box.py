@@ -159,7 +159,7 @@ def test_climbing_finds_the_tops():
 
 
 def play(policy, function, rounds, sd=0.0, seed=1):
-    """Tell whole epochs until so many rewards are in; what was in play in each epoch."""
+    """Tell whole epochs until this number of rewards is reached; return the region of each epoch."""
     world, regions, done = np.random.default_rng(seed), [], 0
     while done < rounds:
         points = policy.ask()

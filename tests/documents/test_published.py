@@ -1,4 +1,4 @@
-"""What the README and the documentation say was measured: it is in the stored results."""
+"""Measured numbers of the README and the documentation: they equal the stored results."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the package
+sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
 
 from benchmarks import quotes  # noqa: E402
 from benchmarks.peers import page, results  # noqa: E402

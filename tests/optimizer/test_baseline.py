@@ -1,4 +1,4 @@
-"""The baseline: measured first and as long as it matters, and how much better others are."""
+"""The baseline: measured first and while it matters, and the gain over it."""
 
 import copy
 import math
@@ -23,7 +23,7 @@ def bowl(params):
 
 
 def played(count, seed=0, noise=0.1, function=bowl, goal="minimize", **options):
-    """An optimizer after so many answers."""
+    """An optimizer after this number of observations."""
     opt = Optimizer(SQUARE, goal=goal, rng=seed, baseline=TODAY, **options)
     rng = np.random.default_rng(seed)
     for _ in range(count):
@@ -117,7 +117,7 @@ def test_goals_are_each_others_mirror_image(noisy):
 
 
 def test_the_interval_is_that_of_the_difference():
-    """Next to the baseline two settings share what is not known: the difference is surer than either."""
+    """Next to the baseline two settings share their uncertainty: the difference has less than either."""
     opt, rng = Optimizer({"x": Float(0, 1)}, rng=0, baseline={"x": 0.5}), np.random.default_rng(0)
     for x in np.linspace(0, 1, 15):
         opt.tell({"x": x}, 3 + 0.5 * x + 0.3 * rng.standard_normal())

@@ -1,4 +1,4 @@
-"""Contexts: what is given with a question, and how params are chosen and recommended for it."""
+"""Contexts: trials and recommendations for a given context."""
 
 import copy
 import pickle
@@ -90,7 +90,7 @@ def test_questions_are_about_the_context_asked_for():
 
 
 def test_exploring_stays_in_the_context():
-    """Every kind of question that explores, from the 20th question on."""
+    """Every kind of exploring trial, from the 20th trial on."""
     calibration = Calibration(exploring=Exploring(share=8.0, after=20))
     opt, rng = Optimizer(LINE, rng=0, context=CONTEXT, calibration=calibration), np.random.default_rng(0)
     for _ in range(50):
@@ -132,7 +132,7 @@ def test_constraints_are_met_in_each_context():
 
 
 def test_done_is_about_one_context():
-    """Where everything was measured is known what is best; where nothing was it is not."""
+    """The best setting is known in measured contexts, and not in others."""
     opt, rng = Optimizer({"k": Int(1, 5)}, rng=0, context={"load": Float(0, 1)}), np.random.default_rng(0)
     for load in (0.0, 0.05, 0.1):
         for k in (1, 2, 3, 4, 5) * 3:
@@ -188,7 +188,7 @@ def test_copies_go_on_alike():
 
 
 def test_looking_at_other_contexts_changes_nothing():
-    """The next question depends on the answers, not on who has looked at what."""
+    """The next trial depends on the observations, not on earlier calls of `best`."""
     opt, quiet = played(30), played(30)
     opt.best({"load": 70, "region": "as"})
     opt.predict({"x": 0.1}, {"load": 10, "region": "us"})
@@ -339,7 +339,7 @@ def test_a_baseline_with_constraints_drift_and_a_table():
 
 
 def test_failures_in_one_context_leave_the_others_alone():
-    """Where everything fails something is recommended all the same: for that context, and not another's point."""
+    """A context in which everything fails still gets a recommendation, for that context."""
     opt = Optimizer({"k": Int(1, 4)}, goal="maximize", rng=0, context={"on": Choice(["y", "n"])})
     for _ in range(12):
         for on in "yn":
@@ -369,7 +369,7 @@ def test_nobody_knows_a_context_before_the_first_answer():
 
 
 def test_the_more_is_known_the_fewer_candidates_a_context_has():
-    """So that a question in a new context stays cheap; the settings of the nearest contexts are among them."""
+    """So that a trial in a new context stays cheap; the settings of the nearest contexts are among them."""
     rng, space = np.random.default_rng(0), Pairs(Product(LINE), Product({"load": Float(0, 1)}))
     within, draw = Within(space.space, space.contexts, {"load": 0.3}), Calibration().candidates_within
     for count in (100, 400):

@@ -1,4 +1,4 @@
-"""Drift: what is best changes, how fast is found out, and everything is about now."""
+"""Drift: the best setting changes, the half-life is estimated, and statements are about the present."""
 
 import copy
 import math
@@ -41,7 +41,7 @@ def glides(i):
 
 
 def played(best_at, rounds, seed, **options):
-    """An optimizer after so many rounds, and how far off each question was."""
+    """An optimizer after this number of rounds, and the error of each trial."""
     opt, rng, off = Optimizer(LINE, rng=seed, calibration=QUICK, **options), np.random.default_rng(seed), []
     for i in range(rounds):
         trial = opt.ask()
@@ -65,7 +65,7 @@ def test_on_a_problem_that_stands_still_the_questions_are_the_same(seed):
 
 
 def test_after_a_jump_it_recovers_within_25_evaluations_and_without_drift_it_does_not():
-    """From 0.2 to 0.8: to recover is to recommend what is nearer to the new best, and in most runs near it."""
+    """From 0.2 to 0.8: recovered if the recommendation is nearer to the new best, and in most runs near it."""
     seeds, after = range(3), 25
     found = {
         drift: [abs(played(jumps, 50 + after, seed, drift=drift)[0].best().params["x"] - 0.8) for seed in seeds]
@@ -264,7 +264,7 @@ def test_the_newest_are_looked_at_and_some_of_the_older():
 
 
 def half_life_of(evidence):
-    """What is found after all of it, on one thread as in an optimizer: two would wait for each other."""
+    """Result after all observations, on one thread as in an optimizer."""
     with threads_for(MANY_SMALL_STEPS):
         return Pace(Calibration(), "auto").calibrated(evidence, len(evidence)).fit.half_life
 

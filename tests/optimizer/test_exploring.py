@@ -1,4 +1,4 @@
-"""Exploring: when it is time, where it looks, and that no rule can stay where its answers are refuted."""
+"""Exploring: its times and places, and that no rule stays at refuted settings."""
 
 import math
 
@@ -24,7 +24,7 @@ def two_hills(x):
 
 
 def asked(calibration, count, seed=0):
-    """Where an optimizer of `two_hills` looks, with Gaussian noise of 0.1."""
+    """Settings that an optimizer of `two_hills` evaluates, with Gaussian noise of 0.1."""
     opt, noise = Optimizer({"x": Float(0, 1)}, goal="maximize", rng=seed, calibration=calibration), []
     rng = np.random.default_rng(seed)
     for _ in range(count):
@@ -92,7 +92,7 @@ def test_a_hole_is_farthest_from_all_that_was_measured():
 
 
 def test_where_everything_was_measured_holes_are_left_to_the_rule():
-    """A question for a hole must not go to the setting that was met first, time and again."""
+    """Trials for holes must not repeat the first setting."""
 
     def share_of_the_first(seed):
         opt, rng = Optimizer({"name": Choice(list("abcdefgh"))}, goal="maximize", rng=seed), np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Problems: what a Problem promises, the test functions' optima, the papers' settings and the measured data."""
+"""Problems: the contract of Problem, optima of the test functions, settings of the papers, and measured data."""
 
 from __future__ import annotations
 

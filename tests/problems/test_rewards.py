@@ -1,4 +1,4 @@
-"""Reward models: what they draw, the moments they promise, and that all algorithms meet the same noise."""
+"""Reward models: their distributions and moments, and the same noise for all algorithms."""
 
 from __future__ import annotations
 

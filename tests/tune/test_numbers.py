@@ -1,4 +1,4 @@
-"""Numbers in and out: export, import, JSON for scripts, and when a study is over."""
+"""Numbers in and out: export, import, JSON for scripts, and the end of a study."""
 
 import csv
 import io

@@ -55,7 +55,7 @@ addEventListener("load", () => {
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """A study with noise, outliers, failures, repeats and names that are not nice."""
+    """A study with noise, outliers, failures, repeats and unusual names."""
     folder = tmp_path_factory.mktemp("pages")
     space = {"rate": Float(0.001, 1.0, log=True), "size": Int(1, 64), "mode": Choice(["fast", NASTY, "slow"])}
     found = Study(

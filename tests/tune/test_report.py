@@ -43,10 +43,10 @@ def test_an_optimizer_with_parameters_of_every_kind(tmp_path):
     assert "reported as a failure" in text
     assert "Best setting, lowest expected result" in text
     assert "mine" in text
-    assert "How it was measured" not in text  # nobody has said so
+    assert "How it was measured" not in text  # not given
     assert "<b>" in text
     assert "seconds" not in text
-    assert len(optimizer.answers) == 25  # and it was not touched
+    assert len(optimizer.answers) == 25  # and it was not changed
 
 
 def downloaded(path):

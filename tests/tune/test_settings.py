@@ -1,4 +1,4 @@
-"""Settings that do not always apply, that must stay within limits, and that are compared with today's."""
+"""Conditional parameters, constraints, and comparison with a baseline."""
 
 import json
 
