@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-TEXTS = {".py", ".md", ".toml", ".js", ".css", ".html", ".sh", ".pl", ".mjs"}
+TEXTS = {".py", ".md", ".toml", ".js", ".css", ".sh", ".pl", ".mjs"}
 FOLDERS = ("src", "docs", "benchmarks", "examples")
 PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 LEFT_OUT = (
