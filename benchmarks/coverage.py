@@ -280,7 +280,7 @@ def pages(rows: Sequence[Row]) -> str:
     head = ("band", "kernel", "covered", "95% interval", "needed, median", "most")
     claims = table(head, [_cells(row) for row in rows if row.width not in CONTROLS])
     controls = table(head, [_cells(row) for row in rows if row.width in CONTROLS])
-    return f"{claims}\nBands that claim nothing here, to show that the measurement can fail:\n\n{controls}"
+    return f"{claims}\nBands without a guarantee here, to show that the measurement can fail:\n\n{controls}"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

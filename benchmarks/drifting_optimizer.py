@@ -127,12 +127,12 @@ def cell(runs: list[Run], is_jump: bool) -> str:
 
 def table(names: list[str], seeds: int) -> None:
     """Print each problem without drift and with it."""
-    print("| world | drift=None | drift='auto' | found to change |\n|---|---|---|---|", flush=True)
+    print("| problem | drift=None | drift='auto' | change found |\n|---|---|---|---|", flush=True)
     for name in names:
         world = WORLDS[name]
         plain, auto = ([played(world, drift, seed) for seed in range(seeds)] for drift in (None, "auto"))
         is_jump, changing = world.regret is JUMP, [run.changing for run in auto if run.changing]
-        found = f"in {len(changing)} of {seeds} runs" + (f", {np.mean(changing):.0f} rounds" if changing else "")
+        found = f"in {len(changing)} of {seeds} runs" + (f", {np.mean(changing):.0f} evaluations" if changing else "")
         print(f"| {name} | {cell(plain, is_jump)} | {cell(auto, is_jump)} | {found} |", flush=True)
 
 
