@@ -161,7 +161,7 @@ def truncation(options: argparse.Namespace) -> None:
             inside = (np.abs(f - mean) <= std).mean()
             print(
                 f"  ridge {ridge:<5} {name:<8} truncation: error of the mean {np.abs(mean - f).max():.2f} at most, "
-                f"{np.sqrt(((mean - f) ** 2).mean()):.3f} rms; the band holds f on {100 * inside:.0f} % of the arms"
+                f"{np.sqrt(((mean - f) ** 2).mean()):.3f} rms; the band holds f on {100 * inside:.0f}% of the arms"
             )
             bands[ridge, name] = (mean, std)
     draw(base.arms[:, 0], f, bands, options.out / "f_truncation.png")

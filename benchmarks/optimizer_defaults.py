@@ -1,10 +1,10 @@
-"""How the defaults of `Optimizer` were chosen, on the development suite: ``python -m benchmarks.optimizer_defaults``.
+"""Choice of the defaults of `Optimizer` on the development suite: ``python -m benchmarks.optimizer_defaults``.
 
 Every variant is a `OptimizerConfig`; add one to `VARIANTS` and run
 
     python -m benchmarks.optimizer_defaults default least-squares --functions camel levy5 --noises spikes
 
-Regrets are in units of a random point's. The same noise meets every variant. A change of the code itself is judged by
+Regrets are in units of a random point's. Every variant gets the same noise. A change of the code itself is tested by
 ``python -m benchmarks.development --against``.
 """
 

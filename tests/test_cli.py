@@ -1,4 +1,4 @@
-"""The command line as a user runs it: in a process of its own where that matters, by ``main`` elsewhere."""
+"""The command line: in its own process if that matters, by ``main`` otherwise."""
 
 import os
 import re
@@ -162,7 +162,7 @@ def test_finished_trials_are_kept_and_not_run_again(capsys, tmp_path, monkeypatc
     monkeypatch.setitem(algorithms.NAMES, "random", counted)
     assert main(args) == 0
     assert capsys.readouterr().out == first  # even the times are those of the first call
-    assert len(runs) == 1  # the check before the work
+    assert len(runs) == 1  # checked before the work
     assert main([*args, "--trials", "3"]) == 0
     assert len(runs) == 3
     assert main([*args, "--seed", "1"]) == 0

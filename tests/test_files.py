@@ -1,4 +1,4 @@
-"""Atomic writing: whatever goes wrong, the earlier file stays whole and nothing is left behind."""
+"""Atomic writing: after any error the earlier file is intact and no other file is left."""
 
 import errno
 import os

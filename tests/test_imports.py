@@ -1,4 +1,4 @@
-"""What importing costs, counted in modules and not in seconds, and what `import noregret` makes known."""
+"""Cost of imports, counted in modules and not in seconds, and names after `import noregret`."""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 """The public names and their parameters, as versions promise them: tests/public_names.txt.
 
-A line that is gone or changed breaks somebody's code, so it is deprecated first (docs/versions.md). Where lines are
-only added, write the file anew: ``python -m tests.test_public_names``.
+Removing or changing a line breaks code of users, so deprecate it first (docs/versions.md). If lines are
+only added, update the file: ``python -m tests.test_public_names``.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def _parameter(parameter):
 
 
 def _broken(promised, present):
-    """The promised lines that are not kept: a name or a parameter is gone, or a new one must be given."""
+    """Public lines that are broken: a name or a parameter is gone, or a new one is required."""
     now = dict(map(_parts, present))
     return [line for line in promised if not _kept(*_parts(line), now)]
 

@@ -1,4 +1,4 @@
-"""How well `Optimizer` does on the development suite, and whether a change of it is one for the better.
+"""Results of `Optimizer` on the development suite, and their change between two source trees.
 
     python -m benchmarks.development --group hills --evaluations 1000 --noises gaussian student spikes --seeds 3
 
@@ -11,7 +11,7 @@ prints paired differences (this less other) with their standard errors over the 
 - mixed: spaces with whole numbers and choices;
 - named: choices only.
 
-Columns: ``recommended``, the regret of `best().params`; ``on the way``, the mean regret of what was measured; both are
+Columns: ``recommended``, the regret of `best().params`; ``on the way``, the mean regret of all trials; both are
 of true values, and 1 for random points. ``stuck``, the share of runs that end with a recommended regret above 0.05;
 ``held``, the share of intervals of `best()` that contain the truth; ``seconds``, CPU time of a whole run, which means
 something only when both trees ran on the same quiet machine. Finished runs are kept (``--out``) by what the source

@@ -1,4 +1,4 @@
-"""How a true value becomes a measurement. The draws are the same whatever is measured, so runs on a seed are paired."""
+"""Noises: from a true value to a measurement. Random numbers do not depend on the value, so runs are paired."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ STALLS = 0.03
 
 @dataclass(frozen=True)
 class Noise:
-    """A measurement of a regret in a problem, its mean, which an interval should contain, and which params fail.
+    """Measurement of a regret in a problem, its mean, which an interval should contain, and which params fail.
 
-    What is rarely far off, as a stall, is no part of the mean: such measurements are not trusted.
+    Rare outliers, such as stalls, are not part of the mean.
     """
 
     measured: Callable[[Problem, float, Generator], float]
@@ -32,7 +32,7 @@ def true_value(problem: Problem, regret: float) -> float:
 
 
 def additive(draw: Callable[[Generator], float]) -> Noise:
-    """Noise in units of the 5 % to 95 % range of the values."""
+    """Noise in units of the 5% to 95% range of the values."""
 
     def measured(problem: Problem, regret: float, rng: Generator) -> float:
         return true_value(problem, regret) + problem.spread * draw(rng)
@@ -55,23 +55,23 @@ def duration(problem: Problem, regret: float) -> float:
 
 
 def timed(problem: Problem, regret: float, rng: Generator) -> float:
-    """A duration to be made small: it never comes out shorter than it is, and now and then it stalls."""
+    """A duration to minimise: never measured shorter than it is, with rare stalls."""
     slower, stall, stalled = rng.exponential(), rng.exponential(), rng.random() < STALLS
     return duration(problem, regret) * (1 + 0.15 * slower + 10 * stall * stalled)
 
 
 def lost(problem: Problem, regret: float) -> float:
-    """A loss to be made small: 0 for the best params, 50 for random ones."""
+    """A loss to minimise: 0 for the best params, 50 for random ones."""
     return 50 * max(regret, 0.0)
 
 
 def lognormal(problem: Problem, regret: float, rng: Generator) -> float:
-    """A loss times e^N: the noise vanishes where it is best."""
+    """A loss times e^N: the noise vanishes at the optimum."""
     return lost(problem, regret) * math.exp(rng.standard_normal())
 
 
 def stretched(problem: Problem, regret: float, rng: Generator) -> float:
-    """A loss times anything between 0 and far more than itself, evenly spread on a logarithm: it is hardly seen."""
+    """A loss times a log-uniform factor between 0 and a large number, which almost hides it."""
     loss, less, more = lost(problem, regret) + 1e-12, rng.random(), rng.random()
     return loss * less * max(1.0, (1e9 / loss) ** more)
 

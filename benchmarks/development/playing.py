@@ -15,7 +15,7 @@ from noregret import Optimizer
 
 
 class Run(NamedTuple):
-    """Which run: on a seed the same noise meets every source tree."""
+    """Key of a run. On one seed every source tree gets the same noise."""
 
     problem: str
     noise: str
@@ -23,11 +23,11 @@ class Run(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a run has come to after some evaluations. Regrets are in units of a random point's."""
+    """State of a run after some evaluations. Regrets are in units of a random point's."""
 
     evaluations: int
     recommended: float  # regret of best().params
-    on_the_way: float  # mean regret of all that was measured
+    on_the_way: float  # mean regret of all trials
     held: bool  # whether the interval of best() contains the expected measurement
     seconds: float  # CPU time of asking, telling and recommending
 

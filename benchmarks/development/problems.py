@@ -26,12 +26,12 @@ GROUPS: dict[str, list[str]] = {
 }
 ZERO_AT_BEST = (ackley, chain, dixon, ellipsoid, griewank, levy, rastrigin, steep_griewank, waves)
 TOP_PER_DIMENSION = dict.fromkeys(ZERO_AT_BEST, 0.0) | {styblinski: 39.16616570377142, schwefel: 418.9828872724339}
-"""Maxima that are known; the others are searched for."""
+"""Known maxima; the others are computed by a search."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What to maximise over a space, its best value, its mean over random params, and its 5 % to 95 % range there."""
+    """Objective to maximise, its best value, its mean over random params, and its 5% to 95% range there."""
 
     space: dict[str, Any]
     value: Callable[[dict[str, Any]], float]
@@ -40,7 +40,7 @@ class Problem:
     spread: float
 
     def regret(self, params: dict[str, Any]) -> float:
-        """How far from the best, in units of the mean regret of random params."""
+        """Regret, in units of the mean regret of random params."""
         return (self.top - self.value(params)) / (self.top - self.mean)
 
 

@@ -89,8 +89,8 @@ class Diagnosis:
     def _powers(self) -> str:
         low, high = self.interval
         if self.index < math.inf:
-            return f"{self.index:.1f}, 95 % interval {low:.1f} to {f'{high:.1f}' if high < math.inf else 'infinity'}"
-        return "none, lighter than a power" + (f"; at least {low:.1f} (95 %)" if low < math.inf else "")
+            return f"{self.index:.1f}, 95% interval {low:.1f} to {f'{high:.1f}' if high < math.inf else 'infinity'}"
+        return "none, lighter than a power" + (f"; at least {low:.1f} (95%)" if low < math.inf else "")
 
     def _verdict(self) -> str:
         caution = f" With fewer than {UNSURE} rewards this is unsure." if self.rewards < UNSURE else ""

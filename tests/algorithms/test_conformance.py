@@ -1,4 +1,4 @@
-"""Every algorithm by its name, on small problems: it keeps the contract (and beats chance: tests/statistics)."""
+"""Every algorithm by its name, on small problems: it keeps the contract (and beats random choice: tests/statistics)."""
 
 import inspect
 import json
@@ -20,7 +20,7 @@ HORIZON = 300
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """The problems are small: more threads only get in each other's way."""
+    """The problems are small, so one thread is fastest."""
     with threadpool_limits(1):
         yield
 
@@ -40,7 +40,7 @@ class Toy:
 
     @property
     def facts(self):
-        """What is known of it, under the names that builders take it by."""
+        """Known constants of the problem, by the keywords of the builders."""
         return {
             "norm": self.norm,
             "noise": self.noise,
@@ -78,14 +78,14 @@ def table():
 PROBLEMS = {"smooth": smooth(), "table": table()}
 SPECIAL = {
     "gp-ucb": {"scale": 0.01},  # its constant of 300 leaves nothing to learn in a few hundred rounds
-    "tv-gp-ucb": {"scale": 0.2},  # nor does a width that allows for walks, which these functions do not make
+    "tv-gp-ucb": {"scale": 0.2},  # nor does a width for random walks, since these functions are constant in time
     # nor do widths that allow for heavy tails
     **{name: {"scale": 0.1} for name in ("tgp-ucb", "ata-gp-ucb", "mom-gp-ucb", "hvt-ucb")},
 }
 
 
 def build(name, problem):
-    """The algorithm of this name with those facts of the problem that its builder takes."""
+    """Algorithm of this name with the facts of the problem that its builder takes."""
     builder = NAMES[name]
     facts = problem.facts | SPECIAL.get(name, {})
     return builder(problem.kernel, **{k: v for k, v in facts.items() if k in inspect.signature(builder).parameters})

@@ -1,4 +1,4 @@
-"""Every builder refuses every bad constant: by its name, and with the value that came."""
+"""Every builder refuses every bad constant, with its name and value."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""REDS, BPE and GP-ThreDS: their formulas, and what the paper promises."""
+"""REDS, BPE and GP-ThreDS: their formulas, and the theorems of the paper."""
 
 import math
 
@@ -96,7 +96,7 @@ def test_gp_threds_width_allows_for_as_many_cells_as_rounds():
     assert tree.interval == (-1, 1)
 
 
-# What the theorems promise
+# Theorems
 
 
 # Heavy tails

@@ -1,4 +1,4 @@
-"""Functions that change: beliefs against direct solves, bounded memory, and what each algorithm is for."""
+"""Functions that change: posteriors against direct solves, bounded memory, and the purpose of each algorithm."""
 
 import math
 
@@ -160,7 +160,7 @@ def test_a_bad_reward_changes_nothing(name):
 
 
 def test_a_robust_belief_can_forget_too():
-    """A reward that is far off is distrusted while it is remembered, and gone afterwards."""
+    """An outlier is down-weighted while it is remembered, and gone afterwards."""
     belief = Recent(ConjugateGP(KERNEL, RIDGE), Window(5)).prior(ARMS)
     belief.update([0, 0, 0, 0], [1.0, 1.1, 0.9, 1e6])
     assert belief.mean[0] == pytest.approx(1.0, abs=0.2)
@@ -216,7 +216,7 @@ DRIFT = {
 
 
 def numbers_in(thing):
-    """How many numbers the arrays, lists and dicts hold that can be reached from here."""
+    """Count of numbers in all reachable arrays, lists and dicts."""
     if isinstance(thing, np.ndarray):
         return thing.size
     parts = vars(thing).values() if hasattr(thing, "__dict__") else thing
@@ -227,7 +227,7 @@ def numbers_in(thing):
 
 @pytest.mark.parametrize("name", DRIFT)
 def test_memory_stays_what_it_is_however_long_the_run(name):
-    """What a belief holds after 900 rounds is no more than after 300, but for 50 arms that may be new to it."""
+    """Memory after 900 rounds is no more than after 300, except for 50 arms that may be new."""
     algorithm = algorithms.NAMES[name](KERNEL, **DRIFT[name])
     arms, world = np.linspace(0, 1, 50)[:, None], np.random.default_rng(0)
     play = algorithm.play(arms, world)

@@ -194,7 +194,7 @@ def test_the_largest_value_is_no_bound_on_the_norm():
 @pytest.mark.parametrize("when", [0, 1, 60])
 @pytest.mark.parametrize("name", ROBUST)
 def test_robust_algorithms_survive_an_absurd_reward(name, when, size):
-    """Warnings are errors here. The run goes on, and the estimate of its best arm stays sane."""
+    """Warnings are errors here. The run continues, and the estimate of its best arm stays reasonable."""
     problem = problems.rkhs_sum(SE, points=30, rng=0)
     facts = _facts(problem) | {"constants": "experiment", "scale": 0.1}
     policy, world = Policy(NAMES[name](SE, **facts), problem.arms, rng=0), np.random.default_rng(0)
@@ -209,7 +209,7 @@ def test_robust_algorithms_survive_an_absurd_reward(name, when, size):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in (*ROBUST, "rcgp-ucb")])
 def test_least_squares_algorithms_say_what_happened(name):
-    """Refused before anything has changed: the policy goes on as if it had not been told."""
+    """Refused before any change: the policy continues as if the reward had not been reported."""
     builder = NAMES[name]
     facts = {"horizon": 100, "bounds": (0.5, 1.5)}
     keywords = {k: v for k, v in facts.items() if k in builder.__kwdefaults__}

@@ -1,4 +1,4 @@
-"""The widths by hand from an explicit kernel matrix, what the builders set, and bands that really hold."""
+"""Widths by hand from an explicit kernel matrix, settings of the builders, and coverage of the bands."""
 
 import math
 
@@ -36,7 +36,7 @@ NORM, NOISE, DELTA = 2.0, 0.3, 0.05
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """The problems are small: more threads only get in each other's way."""
+    """The problems are small, so one thread is fastest."""
     with threadpool_limits(1):
         yield
 
@@ -259,7 +259,7 @@ def test_the_rounds_of_igp_ucb_by_hand():
 
 
 def runs_covered(build, kernel, runs=20, rounds=300, noise=0.5):
-    """In how many runs the band contains f on all arms at all rounds; f = K a, so that B^2 = a'K a is known."""
+    """Number of runs in which the band contains f on all arms at all rounds; f = K a, so that B^2 = a'K a is known."""
     covered = 0
     for seed in range(runs):
         rng = np.random.default_rng(seed)

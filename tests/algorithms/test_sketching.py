@@ -1,4 +1,4 @@
-"""BKB, BBKB, mini-GP-UCB: the loops, the widths, and what the theorems promise."""
+"""BKB, BBKB, mini-GP-UCB: the loops, the widths, and the theorems."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def test_the_authors_width_has_all_of_delta(builder):
 
 @pytest.mark.parametrize("kernel", [Linear(), Tabular(np.diag([0.0, 1.0, 1.0]))], ids=str)
 def test_a_batch_ends_although_the_arm_on_top_has_nothing_to_tell(kernel):
-    """Arm 0 has std 0 or next to none and the best mean: no pull of it ever uses up what a batch may spend."""
+    """Arm 0 has a std of about 0 and the best mean: its pulls never use up the budget of a batch."""
     arms = np.array([[0.0], [1.0], [2.0]]) if isinstance(kernel, Tabular) else np.array([[1e-7], [-1.0], [-2.0]])
     for rule in (UCB(Constant(0.1)), Thompson(Constant(0.0))):
         policy = Policy(Batched(ExactGP(kernel, 0.01), rule, 2.0), arms, rng=0)

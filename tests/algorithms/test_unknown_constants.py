@@ -1,4 +1,4 @@
-"""A-GP-UCB, LB-GP-UCB and RCGP-UCB: formulas by hand, what is dropped and what never, and the regret they are for."""
+"""A-GP-UCB, LB-GP-UCB and RCGP-UCB: formulas by hand, dropped and kept rungs, and regret."""
 
 import math
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def lengthscales(rungs):
 
 
 def pulls(algorithm, problem, rounds, seed=0):
-    """What a loop asks for in each round of a run."""
+    """Arms that a loop asks for in each round of a run."""
     world, play = np.random.default_rng(seed), algorithm.play(problem.arms, np.random.default_rng(0))
     pull = next(play)
     for _ in range(rounds):
@@ -199,7 +199,7 @@ class Always:
 
 @dataclass(frozen=True)
 class Proportional:
-    """Suspected regret of so much a round."""
+    """Suspected regret of this amount a round."""
 
     rate: float
 
@@ -304,7 +304,7 @@ def test_all_data_are_refitted_under_the_present_kernel():
     assert policy.belief.information_gain == pytest.approx(direct.information_gain)
 
 
-# what they are for
+# regret
 
 
 # RCGP-UCB
@@ -416,7 +416,7 @@ def test_bad_constants_are_refused(builder, wrong, message):
 @pytest.mark.parametrize("kernel", [SquaredExponential(10.0), SquaredExponential(0.1), Matern(2.5, 0.1)])
 @pytest.mark.parametrize("builder", [a_gp_ucb, lb_gp_ucb])
 def test_arms_with_many_columns_can_be_played(builder, kernel):
-    """l^-d, (ln t)^(d + 1) and g(t)^d are beyond all numbers that a computer has, and rungs take turns."""
+    """l^-d, (ln t)^(d + 1) and g(t)^d overflow, and rungs take turns."""
     arms, world = np.random.default_rng(0).standard_normal((6, 300)), np.random.default_rng(1)
     policy = Policy(builder(kernel, **({"start": 1.01} if builder is lb_gp_ucb else {})), arms, rng=0)
     for _ in range(8):

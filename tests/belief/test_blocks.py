@@ -1,4 +1,4 @@
-"""Arms on a cluster: the same choices as NumPy's, workers that die, nothing brought here unasked, clear refusals."""
+"""Arms on a cluster: the same choices as NumPy's, workers that die, no implicit copies, clear errors."""
 
 import math
 import os
@@ -59,7 +59,7 @@ def blocks(arms=ARMS, rows=20):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """The questions that were asked of all arms."""
+    """Requests that were sent to all arms."""
     asked, ask = [], Blocks.ask
 
     def counting(self, numbers, *given):
@@ -140,7 +140,7 @@ def test_a_round_is_one_question(counted):
 
 
 def learnt(arms):
-    """A belief that has seen single pulls, repeats, a block, a plan, points that are no arms, and a refactoring."""
+    """A belief that has seen single pulls, repeats, a block, a plan, points that are not arms, and a refactoring."""
     belief, rng = ExactGP(Matern(2.5, 0.3), 0.01).prior(arms), np.random.default_rng(2)
     for arm in (3, 3, 5, 3, *rng.integers(8, size=60)):
         belief.update(arm, MEANS[arm])
@@ -294,7 +294,7 @@ def test_a_run_is_the_same():
 
 
 def test_blocks_of_any_making_will_do():
-    """Delayed blocks, columns apart, whole numbers, float32, an empty block: what counts is the rows."""
+    """Delayed blocks, separate columns, whole numbers, float32, an empty block: only the rows matter."""
     parts = [da.from_delayed(dask.delayed(ARMS[i : i + 15]), (15, 2), float) for i in range(0, 60, 15)]
     empty = da.zeros((0, 2), chunks=(1, 2))
     for arms in (da.concatenate([*parts, empty]), da.from_array(ARMS, chunks=(13, 1))):

@@ -1,4 +1,4 @@
-"""Joint draws on many arms: the law of the waves, before and after pulls, on the exact posterior and on a sketch."""
+"""Joint samples on many arms: the law of the waves, before and after pulls, on the exact posterior and on a sketch."""
 
 from __future__ import annotations
 

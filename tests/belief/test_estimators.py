@@ -1,4 +1,4 @@
-"""Estimators against the plain formulas over the whole history, and against absurd rewards."""
+"""Estimators against the plain formulas over the whole history, and against outliers."""
 
 import math
 from dataclasses import dataclass
@@ -129,7 +129,7 @@ def test_an_arm_without_features_teaches_nothing_and_breaks_nothing():
 @ALGEBRA
 @given(SEEDS, st.sampled_from(FEATURES))
 def test_no_direction_of_a_pulled_arm_is_longer_than_its_reach(seed, features):
-    """Arms whose largest reward times reach is within the level are not looked at: none of theirs may be cut."""
+    """Arms whose largest reward times reach is within the level are skipped: none of their rewards may be cut."""
     pulls, rewards, noise = data(seed)
     belief = told(LeastSquares(), features, pulls, rewards, noise)
     length = np.sqrt(np.einsum("ij,ij->j", belief.seen, np.linalg.solve(belief.gram, belief.seen)))
@@ -169,7 +169,7 @@ def test_the_roots_are_two_estimators():
 
 
 def test_a_reward_exactly_at_the_level_is_kept():
-    """However the product u y rounds: the cut is looked up by division, and must agree with |u y| <= b."""
+    """For any rounding of u y: the cut is looked up by division, and must agree with |u y| <= b."""
     rng = np.random.default_rng(0)
     for weight, reward in zip(rng.random(3000), rng.standard_t(2, 3000), strict=True):
         memory = SortedRewards()
@@ -317,7 +317,7 @@ def test_one_pass_estimators_keep_no_history_and_the_others_only_the_arms_own_re
 
 @dataclass(frozen=True)
 class Winsorised(Estimator):
-    """Rewards beyond the level count as the level: what a new estimator looks like."""
+    """Rewards beyond the level count as the level: an example of a new estimator."""
 
     level: float
     one_by_one: ClassVar[bool] = True
@@ -330,7 +330,7 @@ ANY = [*ROBUST[:4], ClippedResiduals(Constant(1.0), 0.3), Winsorised(2.0)]
 
 
 def check_despite_spikes(features, estimator, rule):
-    """Spikes of +-1e6 in 5 % of the rewards; the best arms found are on average in the best third of -1 to 1."""
+    """Spikes of +-1e6 in 5% of the rewards; the best arms found are on average in the best third of -1 to 1."""
     f, found = np.sin(6 * GRID[:, 0]), []
     for seed in range(4):
         world = np.random.default_rng(seed)

@@ -30,13 +30,13 @@ GRID = np.linspace(0, 1, 100)[:, None]
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """The reference solves are small: more threads only get in each other's way."""
+    """The reference solves are small, so one thread is fastest."""
     with threadpool_limits(1):
         yield
 
 
 class Direct:
-    """The textbook formulas, solved afresh: K + diag(ridges) over every single observation."""
+    """The textbook formulas, solved directly: K + diag(ridges) over every single observation."""
 
     def __init__(self, kernel, arms, pulls, rewards, ridges):
         points = arms[pulls]
@@ -165,7 +165,7 @@ def test_predict_anywhere_equals_a_direct_solve(seed, kernel, ridge, rounds):
 @ALGEBRA
 @given(SEEDS, KERNELS, RIDGES, st.integers(0, 80), st.integers(1, 60))
 def test_moving_to_other_arms_keeps_what_was_learnt(seed, kernel, ridge, rounds, more):
-    """Some arms stay, some go, some are new, some are there twice; and learning goes on from there."""
+    """Some arms stay, some go, some are new, some are duplicated; and learning continues."""
     arms, pulls, rewards, noise, rng = history(seed, rounds)
     arms[-1] = arms[0]
     belief = in_blocks(ExactGP(kernel, ridge).prior(arms), rng, pulls, rewards, noise)
@@ -188,7 +188,7 @@ def test_moving_to_other_arms_keeps_what_was_learnt(seed, kernel, ridge, rounds,
 @ALGEBRA
 @given(SEEDS, KERNELS, RIDGES, st.integers(0, 80), st.integers(1, 60))
 def test_more_arms_behind_the_others_are_other_arms(seed, kernel, ridge, rounds, more):
-    """Half of what was learnt is about points that are no arms at first; one of them is an arm later."""
+    """Half of the observations are at points that are not arms at first; one of them is an arm later."""
     points, pulls, rewards, noise, rng = history(seed, rounds)
     half = len(points) // 2
     belief = ExactGP(kernel, ridge).prior(points[:half])
@@ -260,7 +260,7 @@ def test_family_members_have_their_own_ridges():
 
 
 def kept(level, *blocks):
-    """What the rewards told in these blocks, each on an arm of its own, counted as."""
+    """Values that the rewards of these blocks, each on its own arm, counted as."""
     n = sum(len(block) for block in blocks)
     belief = ExactGP(Tabular(np.eye(n)), 1.0, level).prior(np.arange(n)[:, None])
     start = 0
@@ -276,7 +276,7 @@ def test_truncation_drops_what_is_above_the_level_on_arrival():
 
 @pytest.mark.parametrize("blocks", [([1.5, 1.5, 1.5, 3.0, 5.5],), ([1.5], [1.5, 1.5], [3.0, 5.5])])
 def test_a_reward_meets_the_level_of_its_own_number(blocks):
-    """Level b_t = t: 1.5 is dropped as the first reward and kept as the second, in whatever block it comes."""
+    """Level b_t = t: 1.5 is dropped as the first reward and kept as the second, in any block."""
     assert kept(lambda belief: belief.rounds, *blocks) == [0.0, 1.5, 1.5, 3.0, 0.0]
 
 
@@ -428,7 +428,7 @@ def test_what_lies_in_several_blocks_and_slabs_is_the_same(monkeypatch):
 
 
 class Counting:
-    """A kernel that notes how many numbers it was asked for at once."""
+    """A kernel that records the size of each request."""
 
     def __init__(self):
         self.sizes = []
@@ -490,7 +490,7 @@ def test_points_that_are_no_arms_teach_as_much(seed, kernel, ridge, rounds, more
         belief.learn(arms[pulls[block]], rewards[block], noise[block])
         known = np.flatnonzero((belief.arms[:, None] == arms[pulls[start]]).all(axis=2).any(axis=1))
         if known.size:
-            belief.update(known[0], rewards[start], noise=1e9)  # next to nothing
+            belief.update(known[0], rewards[start], noise=1e9)  # almost no information
         start = block.stop
     direct = Direct(kernel, np.concatenate([belief.arms, arms]), pulls + len(belief.arms), rewards, ridge * noise)
     assert_knows(belief, direct, 1e-5, shown=len(belief.arms))
@@ -507,7 +507,7 @@ def test_points_of_another_width_are_refused():
 
 
 def largest_array(thing):
-    """Numbers in the largest array that it or one of its parts holds."""
+    """Size of the largest array in an object and its parts."""
     if isinstance(thing, np.ndarray):
         return thing.size
     parts = thing if isinstance(thing, list) else getattr(thing, "__dict__", {}).values()
@@ -611,7 +611,7 @@ def test_a_ridge_that_is_refused_has_changed_nothing(size):
 
 
 def test_a_point_that_is_no_arm_learnt_again_and_again_is_as_good_as_an_arm():
-    """Pulls in a row are pooled into one row, and points that come back get another, until the factor is made anew."""
+    """Pulls in a row are pooled into one row, and points that return get another, until the factor is recomputed."""
     arms, rng = np.random.default_rng(0).random((30, 2)), np.random.default_rng(1)
     points, model = rng.random((4, 2)), ExactGP(Matern(2.5, 0.3), 0.01)
     whole, part = model.prior(np.vstack([arms, points])), model.prior(arms)
@@ -652,7 +652,7 @@ def test_the_largest_numbers_come_in_falling_order_the_first_on_ties():
 
 
 def test_points_that_were_looked_at_become_arms_without_being_computed_again():
-    """What is looked at once is not looked at again, and everything is as if the belief had been moved anew."""
+    """Points are predicted once, and the result equals that of a new move."""
     rng, looked = np.random.default_rng(0), []
 
     def counted(first, second):

@@ -1,4 +1,4 @@
-"""Features against the kernels they stand for."""
+"""Features against the kernels they approximate."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Kernels: against scikit-learn's, their algebra, and what they say when misused."""
+"""Kernels: against scikit-learn's, their algebra, and their errors."""
 
 import math
 import pickle

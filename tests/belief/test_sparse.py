@@ -196,7 +196,7 @@ def test_kept_coins_are_tossed_once_and_an_eighth_of_the_dictionary_may_linger(s
 
 @pytest.mark.slow
 def test_a_sketch_with_kept_coins_makes_few_features_anew():
-    """Of 600 rounds, those in which all features are new; with fresh coins it is nearly every round."""
+    """Rounds, of 600, in which all features are new; with fresh coins it is nearly every round."""
     arms, rng = np.random.default_rng(0).random((300, 2)), np.random.default_rng(1)
     afresh = {}
     for coins in ("fresh", "kept"):
@@ -213,7 +213,7 @@ def test_a_sketch_with_kept_coins_makes_few_features_anew():
 
 @pytest.mark.parametrize("root", ["symmetric", "cholesky"])
 def test_coins_go_with_their_arms(root):
-    """Pulled on by the same numbers, a belief moved to the same arms in another order keeps the same dictionary."""
+    """With the same random numbers, a posterior moved to the same arms in another order keeps the same dictionary."""
     features, order = Nystrom(SE, 1.5, root=root, coins="kept"), np.random.default_rng(0).permutation(40)
     belief = told(features, 0.1, *data(5)[:2])
     moved, place = belief.at(GRID[order]), np.argsort(order)

@@ -1,4 +1,4 @@
-"""Arms that are a torch tensor: the same choices as NumPy's, nothing copied to the host unasked, clear refusals."""
+"""Arms that are a torch tensor: the same choices as NumPy's, no implicit copies to the host, clear errors."""
 
 import math
 
@@ -40,7 +40,7 @@ ON_NYSTROM = {"ata-gp-ucb", "mom-gp-ucb", "hvt-ucb", "bkb", "bbkb", "mini-bkb"}
 
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch):
-    """CPU tensors that are as far from NumPy as those of another device: nothing turns them into an array unasked."""
+    """CPU tensors that behave like those of another device: no implicit conversion to an array."""
 
     def refuse(self, *given):
         raise TypeError("a tensor was copied to the host unasked")
@@ -142,7 +142,7 @@ def test_kernels_that_need_numpy_say_so_before_the_first_round(kernel):
 
 
 def learnt(arms):
-    """A belief that has seen single pulls, repeats, a block, a plan, points that are no arms, and a refactoring."""
+    """A belief that has seen single pulls, repeats, a block, a plan, points that are not arms, and a refactoring."""
     belief, rng = ExactGP(Matern(2.5, 0.3), 0.01).prior(arms), np.random.default_rng(2)
     for arm in (3, 3, 5, 3, *rng.integers(8, size=60)):
         belief.update(arm, MEANS[arm])
@@ -237,7 +237,7 @@ def test_bad_tensors_are_refused_before_the_first_round(tensor, message, mended)
 
 
 class OutOfMemoryError(RuntimeError):
-    """What torch raises, by its name."""
+    """Errors of torch, by name."""
 
 
 def test_a_device_without_room_says_how_many_arms_fit(monkeypatch):

@@ -62,7 +62,7 @@ def test_two_threads_are_not_worth_it_below_a_billion():
     ids=["gp_ts", "ay_ucb", "bkb", "ata"],
 )
 def test_no_round_of_100_to_2000_arms_uses_a_second_thread(algorithm, count, monkeypatch):
-    """Whatever is long enough for BLAS to wake a second thread: the setting is looked at inside every product."""
+    """Products that are large enough for BLAS to use a second thread: the setting is read inside every product."""
     seen = []
 
     def watch(owner, name):
@@ -119,7 +119,7 @@ def test_nesting_gives_it_back_at_the_outermost_end():
 
 
 def test_overlapping_blocks_of_two_threads():
-    """The first leaves while the second is still inside, so neither nesting nor order saves the day."""
+    """The first leaves while the second is still inside, so nesting and order do not help."""
     second_is_in, first_is_out = threading.Event(), threading.Event()
     seen = []
 

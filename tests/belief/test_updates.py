@@ -1,4 +1,4 @@
-"""What every posterior's update refuses, and that a refused update has changed nothing."""
+"""Updates that every posterior refuses; a refused update changes nothing."""
 
 import math
 import re
@@ -47,7 +47,7 @@ def told(model):
 
 
 def knowledge(belief):
-    """All that can be asked of it, as numbers."""
+    """All properties of a posterior, as numbers."""
     parts = [belief.mean, belief.std, belief.pulled, *belief.predict(0.9 * ARMS)]
     numbers = [belief.rounds, belief.ridge, belief.information_gain, belief.effective_dimension, belief.rank]
     numbers += [belief.claimed_gain, belief.misfit]
@@ -142,7 +142,7 @@ class Failing:
 
 
 def check_recovers(model, part, errors, arms):
-    """Told while ``part`` is broken, it has learnt nothing, and goes on as if nobody had."""
+    """An update while ``part`` is broken changes nothing, and later updates work as if it had not been called."""
     belief, twin = told(model), told(model)
     part.broken = True
     with pytest.raises(errors):

@@ -1,4 +1,4 @@
-"""Arms asked for by number: new ones while others are out, answers in any order, some of them lost."""
+"""Arms asked for by number: new ones while others are pending, rewards in any order, some of them lost."""
 
 import math
 import tempfile
@@ -61,7 +61,7 @@ def reloaded(policy):
 
 @dataclass
 class Model:
-    """A policy in a few lines: all rewards in order, the arms that are out, and nothing kept of the choices."""
+    """A policy in a few lines: all rewards in order and the pending arms, without stored choices."""
 
     told: list
     out: Counter
@@ -152,7 +152,7 @@ def test_a_policy_that_is_saved_and_loaded_at_every_step_goes_on_the_same(name, 
 
 
 def check_saved_and_loaded(name, steps):
-    """Raise AssertionError unless a policy goes on the same after it was saved and loaded at every step."""
+    """Raise AssertionError unless a policy continues identically after it was saved and loaded at every step."""
     policy, twin = (Policy(LOOPS[name], GRID, rng=4) for _ in range(2))
     for step, count, random in steps:
         out = sorted(policy._waiting.elements())
@@ -225,7 +225,7 @@ def test_what_is_no_number_of_arms(n):
     assert not policy._waiting
 
 
-# --- what is promised ---
+# --- guarantees ---
 
 
 @pytest.mark.parametrize("told", [0, 10, 40])
@@ -262,7 +262,7 @@ def test_a_lost_arm_is_as_if_it_had_never_been_asked_for():
     policy.forget(lost)
     assert policy.ask(2).tolist() == plain.ask(2).tolist() == lost.tolist()
     policy.forget(lost[0])
-    policy.tell(lost[0], 0.4)  # it came after all
+    policy.tell(lost[0], 0.4)  # it arrived late
     assert policy.belief.rounds == 1
 
 
@@ -282,7 +282,7 @@ def test_what_is_not_out_cannot_be_forgotten(arms):
 
 @dataclass(frozen=True)
 class Batches:
-    """Asks for given batches in turn, whatever comes back."""
+    """Asks for given batches in turn, for any rewards."""
 
     batches: tuple[tuple[int, ...], ...]
 
@@ -351,7 +351,7 @@ def test_a_loop_of_ones_own_hands_out_its_plan():
 
 @pytest.mark.parametrize("name", algorithms.NAMES)
 def test_every_algorithm_can_be_asked_by_number(name):
-    """Ask for three, tell two of them the last first, lose one, go on; the same when saved and loaded on the way."""
+    """Ask for three, tell two in reverse order, lose one, continue; the same when saved and loaded in between."""
     policy = Policy(algorithms.NAMES[name](KERNEL, **({"horizon": 300} if "bkb" in name else {})), ARMS, rng=0)
     told, twin = 0, policy
     for _ in range(12):
@@ -379,7 +379,7 @@ def test_every_algorithm_can_be_asked_by_number(name):
 
 
 class Trouble:
-    """A width that fails when there are so many rewards."""
+    """A width that fails at this number of rewards."""
 
     def __init__(self, rounds):
         self.rounds = rounds

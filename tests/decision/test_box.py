@@ -90,7 +90,7 @@ def test_the_grid_of_many_dimensions_is_counted_in_logarithms():
         (disc([0.5] * 5, 0.2), [0.5] * 5, Box([[0, 1]] * 5)),
         (lambda p: np.abs(p[:, 0] - 0.5) < 1e-3, [0.5, 0.5], SQUARE),
     ],
-    ids=["large", "0.03 % of the square", "in 5 dimensions", "a strip"],
+    ids=["large", "0.03% of the square", "in 5 dimensions", "a strip"],
 )
 def test_points_are_uniform_on_a_region(test, witness, box):
     """Every point passes, and each half of the region gets half of 2000 points, to 5 standard deviations."""
@@ -159,7 +159,7 @@ def test_climbing_finds_the_tops():
 
 
 def play(policy, function, rounds, sd=0.0, seed=1):
-    """Tell whole epochs until so many rewards are in; what was in play in each epoch."""
+    """Tell whole epochs until this number of rewards is reached; return the region of each epoch."""
     world, regions, done = np.random.default_rng(seed), [], 0
     while done < rounds:
         points = policy.ask()

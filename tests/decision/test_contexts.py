@@ -29,7 +29,7 @@ def played(algorithm, problem, rounds, seed=0):
 
 
 def test_it_is_ay_ucb_on_the_joined_rows():
-    """On all (context, arm) rows at once, with the choice left to those of the context, both believe the same."""
+    """A policy on all (context, arm) rows that chooses among those of the context has the same posterior."""
     policy, arms = played(algorithms.cgp_ucb(PRODUCT, norm=PROBLEM.norm), PROBLEM, 60)
     rows = np.vstack([PROBLEM.at(t).arms for t in range(60)])
     whole = algorithms.ay_ucb(PRODUCT, norm=PROBLEM.norm)

@@ -1,4 +1,4 @@
-"""What the rewards say against norm and noise: a warning, once, and only where it is true."""
+"""Rewards that contradict norm and noise: one warning, and only if it is true."""
 
 import re
 import warnings
@@ -31,7 +31,7 @@ CONTRADICTION = r"^(no function fits the rewards: )?the rewards contradict norm=
 
 
 def told(name, f, sd, count=200, seed=0, **constants):
-    """A policy that was told the rewards of arms taken at random."""
+    """A policy with rewards of random arms."""
     policy, world = Policy(algorithms.NAMES[name](KERNEL, **constants), ARMS, rng=0), np.random.default_rng(seed)
     arms = world.integers(len(ARMS), size=count)
     policy.tell(arms, f[arms] + sd * world.standard_normal(count))

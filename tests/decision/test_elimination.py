@@ -1,4 +1,4 @@
-"""Elimination: its epochs and designs, and what is told without being asked for."""
+"""Elimination: its epochs and designs, and rewards that were not asked for."""
 
 import math
 from dataclasses import replace
@@ -146,7 +146,7 @@ def test_nothing_is_planned_or_asked_for_beyond_the_horizon(space, build, horizo
         told += len(asked)
         policy.tell(asked, world.standard_normal(len(asked)))
     assert told == horizon
-    assert len(policy.ask()) > 0, "whoever goes on finishes the epoch"
+    assert len(policy.ask()) > 0, "the epoch can be finished"
 
 
 def test_the_pieces_of_a_box_share_what_is_left_before_the_horizon():
@@ -200,7 +200,7 @@ def test_random_design_is_uniform_with_replacement():
     assert np.abs(np.bincount(plan, minlength=10) - 2000).max() < 5 * math.sqrt(2000)
 
 
-# What was told and not asked for
+# Rewards that were not asked for
 
 
 @pytest.mark.parametrize("name", ["reds", "bpe"])

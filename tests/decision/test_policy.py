@@ -31,7 +31,7 @@ BATCHES = ((4, 1, 1, 7), (3,), (2, 2))
 
 @dataclass(frozen=True)
 class Batches:
-    """Asks for given batches in turn, whatever comes back."""
+    """Asks for given batches in turn, for any rewards."""
 
     batches: tuple[tuple[int, ...], ...] = BATCHES
 
@@ -51,7 +51,7 @@ def batches(rng=0):
 
 
 def saved(policy, tmp_path):
-    """Everything that a file holds of a policy: algorithm, seed, history, held pieces, whether it was asked."""
+    """Content of a saved policy: algorithm, seed, history, held pieces, whether it was asked."""
     policy.save(tmp_path / "state.npz")
     with np.load(tmp_path / "state.npz") as file:
         return {name: file[name].tolist() for name in file}

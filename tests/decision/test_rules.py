@@ -1,4 +1,4 @@
-"""Rules: closed forms, Monte Carlo, and who the incumbent is."""
+"""Rules: closed forms, Monte Carlo, and the incumbent."""
 
 import math
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Runs that survive the process, and arms that change on the way."""
+"""Runs that are saved and continued, and arms that change."""
 
 import errno
 import json
@@ -35,7 +35,7 @@ BATCHES = ((4, 1, 1, 7), (3,), (2, 2))
 
 @dataclass(frozen=True)
 class Batches:
-    """Asks for given batches in turn, whatever comes back."""
+    """Asks for given batches in turn, for any rewards."""
 
     batches: tuple[tuple[int, ...], ...] = BATCHES
 
@@ -52,7 +52,7 @@ class Batches:
 
 @dataclass(frozen=True)
 class Renamed:
-    """Stands for a class whose fields have changed since a policy was saved with it."""
+    """A class whose fields have changed since a policy was saved with it."""
 
     other: int = 0
 
@@ -67,7 +67,7 @@ def batches(rng=0):
 
 
 def saved(policy, tmp_path):
-    """Everything that a file holds of a policy: algorithm, seed, history, held pieces, whether it was asked."""
+    """Content of a saved policy: algorithm, seed, history, held pieces, whether it was asked."""
     policy.save(tmp_path / "state.npz")
     with np.load(tmp_path / "state.npz") as file:
         return {name: file[name].tolist() for name in file}
@@ -124,7 +124,7 @@ def test_a_round_under_way_is_saved_too(told, tmp_path):
 
 
 def test_whether_it_was_asked_is_saved_too(tmp_path):
-    """Before ask() a reward is taken in at once, after it with the round."""
+    """Before ask() a reward is used immediately, after it with the round."""
     for asked, rounds in ((False, 1), (True, 0)):
         policy = batches()
         if asked:
@@ -354,7 +354,7 @@ def test_a_file_of_the_second_format_goes_on_as_it_would_have(tmp_path):
         policy.save(tmp_path / "again.npz")
         assert policy.ask().tolist() == [0]
         assert policy.belief.rounds == 10
-    # what 0.1.0 itself went on with
+    # the continuation by 0.1.0 itself
     assert play(policy, 20) == [0, 2, 7, 0, 6, 4, 6, 4, 9, 5, 2, 4, 3, 6, 6, 0, 5, 0, 8, 6]
 
 
@@ -377,8 +377,8 @@ def test_a_class_that_has_moved_within_the_library_is_found(tmp_path):
     [
         "not.imported:Thing",
         "os:system",
-        "noregret.decision.saving:re.Pattern",  # within reach of a module of ours, and no class of ours
-        "noregret.decision.policy:Policy",  # no dataclass
+        "noregret.decision.saving:re.Pattern",  # imported by a module of noregret, but not one of its classes
+        "noregret.decision.policy:Policy",  # not a dataclass
         "inspect:Parameter",
     ],
 )
@@ -394,7 +394,7 @@ def test_a_class_that_is_neither_noregrets_nor_trusted_is_refused(name, tmp_path
 
 @dataclass(frozen=True)
 class Recorder:
-    """A dataclass of an imported module that is not noregret's; notes that one was built."""
+    """A dataclass of an imported module that is not noregret's; records that one was created."""
 
     width: object = None
 
@@ -503,7 +503,7 @@ def test_damage_anywhere_is_found_or_harmless(tmp_path):
 
 
 class Bomb:
-    """Does harm when unpickled."""
+    """Runs code when unpickled."""
 
     def __reduce__(self):
         return os.mkdir, ("exploded",)

@@ -93,7 +93,7 @@ def test_greedy_gain_is_above_the_true_maximum_and_below_it_over_one_minus_one_o
 
 
 def test_greedy_gain_is_above_the_maximum_where_greedy_itself_is_not():
-    """The arm with the largest variance lies between two others that together tell more."""
+    """The arm with the largest variance lies between two others that together are more informative."""
     features = np.array([[0.8, 0.8], [1.1, 0.0], [0.0, 1.1]])
     model = ExactGP(Tabular(features @ features.T), 0.1)
     belief = model.prior(model.kernel.arms)
@@ -114,7 +114,7 @@ def test_greedy_gain_is_the_same_whatever_the_run_pulls():
 
 @pytest.mark.parametrize("narrow", [0.5, 0.0])
 def test_greedy_gain_counts_what_was_learnt_at_arms_that_are_gone(narrow):
-    """On arms that look alike hardly anything can be gained; what was gained before they came stays in the width."""
+    """On similar arms there is hardly any gain; earlier gain stays in the width."""
     policy = Policy(Sequential(MODEL, UCB(GreedyGain(MODEL))), ARMS, rng=0)
     policy.tell(np.arange(len(ARMS)), np.zeros(len(ARMS)))
     gained = policy.belief.information_gain

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the package
+sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
 
 from benchmarks.conditional import PROBLEMS, page, run  # noqa: E402
 from benchmarks.development.noises import NOISES, named  # noqa: E402
@@ -55,7 +55,7 @@ def test_measurements_have_the_expected_mean(noise):
 
 
 def test_timings_have_the_expected_mean_without_the_stalls():
-    """One in two hundred is a stall that is too short to be told from the others: it adds half a percent."""
+    """One in two hundred is a stall that is too short to be separated from the others: it adds half a percent."""
     place, rng = problem("waves3"), np.random.default_rng(0)
     values = np.array([NOISES["timings"].measured(place, 0.3, rng) for _ in range(20_000)])
     usual = values[values < 3 * 0.55]

@@ -1,4 +1,4 @@
-"""The documentation: it builds without a warning and without the network, and what it shows was really run."""
+"""The documentation: it builds without a warning and without the network, and its examples were run."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ import noregret.names
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-WARNINGS = ("-W", "error", "-W", "ignore::DeprecationWarning")  # old versions of others do what newer ones deprecate
+WARNINGS = ("-W", "error", "-W", "ignore::DeprecationWarning")  # of old versions of other packages
 EXAMPLES = {
     "optimizer_drift": ["optimizer_drift.svg"],
     "first_steps": ["first_steps.svg"],
@@ -28,7 +28,7 @@ EXAMPLES = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The site, built strictly; proxies that lead nowhere make sure that nothing is fetched."""
+    """The site, built strictly; invalid proxies make sure that nothing is fetched."""
     folder = tmp_path_factory.mktemp("site")
     nowhere = {f"{kind}_proxy": "http://127.0.0.1:9" for kind in ("http", "https", "all")}
     done = subprocess.run(
@@ -106,7 +106,7 @@ def test_every_public_name_is_in_the_reference(site):
         "NoRegretSampler",
         "Posterior",
         "Share",
-    }  # what they return and take
+    }  # types of results and arguments
     assert {name for name in names if not re.search(rf'id="noregret\.[\w.]*\b{name}"', reference)} == set()
     assert all((site / "api" / f"{module}.html").exists() for module in modules)
     front = (site / "api" / "index.html").read_text()
@@ -146,7 +146,7 @@ def test_examples_run_and_their_pictures_are_in_the_docs(name, tmp_path):
 
 
 def test_code_fits_the_width_of_the_page():
-    """Lines of at most 88 characters, but for what programs print."""
+    """Lines have at most 88 characters, except for output."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     fence = re.compile(r"^ *```([^\n]*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
     found = [(page.name, *block) for page in pages for block in fence.findall(page.read_text())]

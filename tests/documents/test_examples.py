@@ -1,4 +1,4 @@
-"""The examples do what they say."""
+"""The examples work as described."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def test_higher_levels_and_larger_blocks_compress_more():
 
 
 def smallest(study, params):
-    """The size of what is compressed with a setting, in percent: the smaller one of two runs."""
+    """Compressed size with a setting, in percent: the smaller one of two runs."""
     runs = [
         subprocess.run(study.arguments(params), cwd=study.folder, capture_output=True, check=True) for _ in range(2)
     ]

@@ -27,7 +27,7 @@ def test_every_figure_runs_is_judged_and_drawn(run, name):
 
 
 class Page(HTMLParser):
-    """What a reader would see: images, links, ids; and what a page from a file must not have."""
+    """Parser of a page: images, links, ids, and references to other hosts."""
 
     def __init__(self, text):
         super().__init__()

@@ -1,4 +1,4 @@
-"""docs/migrating.md: every block of it runs, those of other packages where these are installed."""
+"""docs/migrating.md: every block runs, those of other packages if these are installed."""
 
 import ast
 import importlib.util

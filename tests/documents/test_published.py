@@ -1,4 +1,4 @@
-"""What the README and the documentation say was measured: it is in the stored results."""
+"""Measured numbers of the README and the documentation: they equal the stored results."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the package
+sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
 
 from benchmarks import quotes  # noqa: E402
 from benchmarks.peers import page, results  # noqa: E402
@@ -24,6 +24,7 @@ def _lines(peer, regrets, problem="hill", noise="spikes"):
 
 def test_the_comparison_is_what_its_results_give():
     assert (ROOT / "docs" / "peers.md").read_text(encoding="utf-8") == page.text(ROWS)
+    assert (ROOT / "docs" / "reports" / "peers.md").read_text(encoding="utf-8") == page.all_tables(ROWS)
     for name in (*page.RANKED.values(), "peers_regret.svg", "peers_seconds.svg"):
         assert f"](pictures/{name})" in page.text(ROWS)
         assert (ROOT / "docs" / "pictures" / name).stat().st_size > 10_000
@@ -39,6 +40,7 @@ def test_the_comparison_changes_with_its_results():
 def test_pictures_are_drawn_beside_the_page(tmp_path):
     page.write(ROWS, tmp_path / "peers.md")
     assert {path.name for path in (tmp_path / "pictures").iterdir()} >= set(page.RANKED.values())
+    assert (tmp_path / "reports" / "peers.md").read_text(encoding="utf-8") == page.all_tables(ROWS)
 
 
 def test_results_are_means_over_seeds_with_their_intervals():

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorials.md").read_text(encoding="utf-8")
 SHOWN = dict(re.findall(r"<!-- tutorial: (\w+) -->\n```text\n(.*?)```", PAGE, re.DOTALL))
-WARNINGS = ("-W", "error", "-W", "ignore::DeprecationWarning")  # old versions of others do what newer ones deprecate
+WARNINGS = ("-W", "error", "-W", "ignore::DeprecationWarning")  # of old versions of other packages
 
 
 def _script(name):
@@ -22,7 +22,7 @@ def _script(name):
 
 
 def _words(text):
-    """A text with its numbers left out: they differ a little among versions and machines."""
+    """A text without its numbers, which differ a little among versions and machines."""
     return re.sub(r"-?[\d.,]+", "#", text)
 
 

@@ -1,4 +1,4 @@
-"""Intervals against their definition, and which side of the bound they decide for."""
+"""Intervals against their definition, and their verdicts."""
 
 import math
 

@@ -58,13 +58,13 @@ def test_rows_by_hand():
         "algorithm  regret          more than quick   simple regret",
         "quick      6 [1.03, 11]    -                 0 [0, 0]",
         "slow       8 [1.43, 14.6]  2 [-0.484, 4.48]  0.3 [-0.357, 0.957]",
-        "3 seeds of 2 rounds on toy, means and 95 % intervals",
+        "3 seeds of 2 rounds on toy, means and 95% intervals",
     ]
     assert repr(comparison) == str(comparison)
 
 
 def test_a_pair_of_close_algorithms_is_told_apart_by_pairing():
-    """Where a seed's luck of +-100 is shared, a difference of 1 +- 0.1 stands out."""
+    """If a seed's effect of +-100 is shared, a difference of 1 +- 0.1 is significant."""
     luck, rng = np.random.default_rng(0).normal(0, 100, 20), np.random.default_rng(1)
     rows = Comparison(
         {"a": [trace([x]) for x in luck], "b": [trace([x + 1 + 0.1 * rng.standard_normal()]) for x in luck]}

@@ -1,4 +1,4 @@
-"""What runs watch, and the pictures of it; rates, legends and limits."""
+"""Watched properties of runs and their pictures; rates, legends and limits."""
 
 import math
 import subprocess
@@ -82,7 +82,7 @@ def test_logarithmic_axes_follow_the_lines_and_cut_the_bands():
     low, high = ax.get_ylim()
     assert low == pytest.approx(0.25, rel=0.01)
     assert high == pytest.approx(50.0, rel=0.01)
-    plot.regret({"a": [made([0.0] * 5)]}, log=True)  # nothing above 0 to go by
+    plot.regret({"a": [made([0.0] * 5)]}, log=True)  # no value above 0
 
 
 @pytest.mark.parametrize("name", ["short", "a name that is really rather long"])

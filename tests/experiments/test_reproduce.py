@@ -1,4 +1,4 @@
-"""Reproducing a toy figure: what is run, kept, found again, judged and written."""
+"""Reproducing a toy figure: trials run, stored and found again, verdicts and files."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def toy(name="toy/fig1", panels=(PANEL,), claims=None, **changes):
 
 @pytest.fixture
 def known(monkeypatch):
-    """Let the page know of toy figures."""
+    """Register toy figures with the page."""
 
     def tell(*toys):
         monkeypatch.setattr(figures, "FIGURES", {figure.name: figure for figure in toys})
@@ -181,7 +181,7 @@ def test_an_error_in_a_trial_stops_its_figure_only(tmp_path, known):
     assert "ZeroDivisionError: no such world" in reports["toy/bad"].failure
     assert reports["toy/fig1"].verdicts[0].outcome == "as the paper says"
     assert "no such world" in (tmp_path / "index.html").read_text()
-    again = run(known(toy("toy/bad")), tmp_path)  # mended
+    again = run(known(toy("toy/bad")), tmp_path)  # fixed
     assert not again[0].failure
 
 

@@ -16,7 +16,7 @@ MEANS = np.array([0.0, 1.0, 0.25])
 
 @dataclass(frozen=True)
 class Cycle:
-    """Pulls arms 0, 1, 2, 0, ... in batches and notes what it is sent."""
+    """Pulls arms 0, 1, 2, 0, ... in batches and records what it is sent."""
 
     size: int = 1
     sent: list = field(default_factory=list, repr=False)

@@ -45,14 +45,14 @@ def test_a_failed_save_leaves_no_pair_and_no_rubbish(tmp_path):
     with pytest.raises(TypeError):
         make(seed={"entropy": object()}).save(tmp_path / "a")
     assert len(Trace.load(tmp_path / "a").arms) == 40
-    (tmp_path / "b.npz").mkdir()  # what cannot be replaced
+    (tmp_path / "b.npz").mkdir()  # files that cannot be replaced
     with pytest.raises(OSError, match=r"b\.npz"):
         make().save(tmp_path / "b")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "a.npz", "b.npz"]
 
 
 def test_the_record_comes_last(tmp_path, monkeypatch):
-    """Stopped between the two files, nothing that looks complete is left: not even an older record."""
+    """A stop between the two files leaves nothing that looks complete, not even an older record."""
     make(40).save(tmp_path / "a")
     from noregret.experiments import trace as module
 

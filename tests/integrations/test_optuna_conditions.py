@@ -1,4 +1,4 @@
-"""NoRegretSampler where the objective suggests parameters in some trials only."""
+"""NoRegretSampler with objectives that suggest parameters in some trials only."""
 
 import copy
 import pickle
@@ -17,7 +17,7 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def study_of(objective, count, seed=0):
-    """A study of an objective, and the sampler with what it drew at random as an error."""
+    """A study of an objective; random suggestions of the sampler are errors."""
     study = optuna.create_study(sampler=NoRegretSampler(seed=seed))
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "parameter .* is drawn at random")
@@ -26,7 +26,7 @@ def study_of(objective, count, seed=0):
 
 
 def structure_of(objective, count=30, seed=0):
-    """What trials that are drawn at random show."""
+    """Inference from random trials."""
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
     study.optimize(objective, n_trials=count)
     return Structure()(study.trials), study
@@ -127,7 +127,7 @@ def test_numbers_between_those_seen_are_as_their_neighbours():
 
 @pytest.mark.parametrize("objective", [layers, nested, both])
 def test_suggestions_and_recommendations_are_as_the_objective_asks(objective):
-    """Whatever is suggested at random is a parameter that no completed trial has had."""
+    """Only parameters that no completed trial has had are suggested at random."""
     study = study_of(objective, 30)
     best = study.sampler.best(study)
     complete = optuna.trial.FixedTrial(best.params)

@@ -1,4 +1,4 @@
-"""NoRegretSampler: Optuna's own conformance tests, and what it promises beyond them."""
+"""NoRegretSampler: Optuna's own conformance tests, and further guarantees."""
 
 import numpy as np
 import optuna
@@ -44,7 +44,7 @@ def test_all_kinds_of_parameters_in_both_directions(direction):
 
 @pytest.mark.slow
 def test_suggestions_depend_on_the_trials_and_the_seed_alone(tmp_path):
-    """A study in memory, and one in a file that is opened anew for each trial."""
+    """A study in memory, and one in a file that is opened again for each trial."""
     url = f"sqlite:///{tmp_path / 's.db'}"
     whole = optuna.create_study(sampler=NoRegretSampler(seed=3))
     for _ in range(10):
@@ -151,7 +151,7 @@ def test_thousands_of_choices_are_drawn_at_random():
 
 
 def test_a_parameter_that_one_trial_lacks_is_drawn_at_random_with_a_warning():
-    """And the advice is good: a study of the trials that have it learns it."""
+    """And the advice works: a study of the trials that have the parameter learns it."""
     study = optuna.create_study(sampler=NoRegretSampler(seed=0))
     space = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
 
@@ -194,7 +194,7 @@ CONSTRAINTS_FUNC_IS_OLD = pytest.mark.filterwarnings("ignore:.*constraints_func.
 
 
 def constrained(sampler, count, excess=lambda x, y: x + y - 1):
-    """A study of a bowl whose best place, (0.7, 0.7), violates x + y <= 1."""
+    """A study of a bowl whose minimum, (0.7, 0.7), violates x + y <= 1."""
     study, rng = optuna.create_study(sampler=sampler), np.random.default_rng(0)
 
     def objective(trial):

@@ -1,4 +1,4 @@
-"""The kernel of what parameters do one by one is the average of Matern kernels, however it is computed."""
+"""The additive kernel is the average of Matern kernels, in every implementation."""
 
 import numpy as np
 import pytest

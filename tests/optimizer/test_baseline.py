@@ -1,4 +1,4 @@
-"""The baseline: measured first and as long as it matters, and how much better others are."""
+"""The baseline: measured first and while it matters, and the gain over it."""
 
 import copy
 import math
@@ -23,7 +23,7 @@ def bowl(params):
 
 
 def played(count, seed=0, noise=0.1, function=bowl, goal="minimize", **options):
-    """An optimizer after so many answers."""
+    """An optimizer after this number of observations."""
     opt = Optimizer(SQUARE, goal=goal, rng=seed, baseline=TODAY, **options)
     rng = np.random.default_rng(seed)
     for _ in range(count):
@@ -117,7 +117,7 @@ def test_goals_are_each_others_mirror_image(noisy):
 
 
 def test_the_interval_is_that_of_the_difference():
-    """Next to the baseline two settings share what is not known: the difference is surer than either."""
+    """Next to the baseline two settings share their uncertainty: the difference has less than either."""
     opt, rng = Optimizer({"x": Float(0, 1)}, rng=0, baseline={"x": 0.5}), np.random.default_rng(0)
     for x in np.linspace(0, 1, 15):
         opt.tell({"x": x}, 3 + 0.5 * x + 0.3 * rng.standard_normal())
@@ -155,7 +155,7 @@ def test_percent_is_given_only_where_it_makes_sense():
     assert Gain(1.0, 0.8, 1.2, best, estimate(0.01, -0.1, 0.1), "minimize").percent is None
     assert (
         str(Gain(1.0, 0.8, 1.2, best, estimate(0.01, -0.1, 0.1), "minimize"))
-        == "1 lower than your settings (between 0.8 and 1.2, at 95 %)"
+        == "1 lower than your settings (between 0.8 and 1.2, at 95%)"
     )
     below = Gain(1.0, 0.8, 1.2, best, estimate(-2.0, -2.2, -1.8), "maximize")
     assert below.percent == pytest.approx((50, 40, 60)), "of the size of the baseline"
@@ -163,7 +163,7 @@ def test_percent_is_given_only_where_it_makes_sense():
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_nothing_positive_is_said_to_be_more_than_100_percent_lower(seed):
-    """Durations with a noise of 30 %, far shorter at best than today: percentages are those of a ratio."""
+    """Durations with a noise of 30%, far shorter at best than today: percentages are those of a ratio."""
     opt, rng = Optimizer(SQUARE, rng=seed, baseline=TODAY), np.random.default_rng(seed)
     for _ in range(30):
         trial = opt.ask()
@@ -190,16 +190,16 @@ def test_percentages_are_unknown_where_the_baseline_may_be_0():
 def test_the_headline():
     base = estimate(100.0, 95.0, 105.0)
     assert str(Gain(18.2, 12.1, 23.4, estimate(82, 80, 84), base, "minimize")) == (
-        "18 % lower than your settings (between 12 % and 23 %, at 95 %)"
+        "18% lower than your settings (between 12% and 23%, at 95%)"
     )
     assert str(Gain(2.0, -3.0, 7.0, estimate(98, 97, 99), base, "minimize")) == (
-        "2 % lower than your settings (between 3 % higher and 7 % lower, at 95 %)"
+        "2% lower than your settings (between 3% higher and 7% lower, at 95%)"
     )
     assert str(Gain(1.5, 0.2, 3.0, estimate(101, 97, 99), base, "maximize")) == (
-        "1.5 % higher than your settings (between 0.2 % and 3 %, at 95 %)"
+        "1.5% higher than your settings (between 0.2% and 3%, at 95%)"
     )
     assert str(Gain(102.0, 98.8, 105.9, estimate(-2, -6, 1), base, "minimize")) == (
-        "102 % lower than your settings (between 99 % and 106 %, at 95 %)"
+        "102% lower than your settings (between 99% and 106%, at 95%)"
     )
 
 

@@ -1,4 +1,4 @@
-"""The steps from measurements to a belief, each by itself."""
+"""The steps from observations to a posterior, one by one."""
 
 import math
 from dataclasses import replace
@@ -29,7 +29,7 @@ from noregret.optimizer.spaces.space import Product
 
 
 def evidence(points=30, measurements=45, dimension=3, seed=0, told=False, noise=None):
-    """Measurements of a smooth function, some points measured again, some with a noise that was told."""
+    """Observations of a smooth function, some points repeated, some with known noise."""
     rng = np.random.default_rng(seed)
     X = rng.random((points, dimension))
     where = np.concatenate([np.arange(points), rng.integers(points, size=measurements - points)])
@@ -276,7 +276,7 @@ def test_absurd_measurements_are_not_trusted():
 
 @pytest.mark.parametrize("residual", [0.0, 0.5, 3.0, 50.0])
 def test_trust_on_arrival_is_the_trust_of_weighing(residual):
-    """One measurement of a point that nothing else tells about."""
+    """One observation of an isolated point."""
     fit, weighing = Fit((0.5,), 1.0, 0.2), StudentT(4.0, iterations=60)
     data = Evidence(np.full((1, 1), 0.5), np.zeros(1, int), np.array([residual]), np.full(1, np.nan), np.zeros(1, int))
     assert weighing.arriving(residual, 1.0, 0.2) == pytest.approx(float(weighing.trust(data, fit)[0]), rel=0.02)
@@ -296,7 +296,7 @@ def test_repeats_move_the_estimate_to_the_mean():
 
 
 def test_measurements_that_agree_are_trusted_however_far_from_the_others():
-    """Noise does not repeat itself: one absurd value is ignored, two that differ are, two that agree are not."""
+    """Noise does not repeat itself: one outlier is ignored, two that differ are, two that agree are not."""
     points = np.random.default_rng(0).random((61, 2))
 
     def trust(*odd):
@@ -310,7 +310,7 @@ def test_measurements_that_agree_are_trusted_however_far_from_the_others():
 
 
 def test_values_that_many_share_are_trusted():
-    """0 and 1: the rarer one is no accident. An absurd value is one, however many there are of it."""
+    """0 and 1: the rarer one is not an outlier. An extreme value is one, also if repeated."""
     rng = np.random.default_rng(0)
     points, outcomes = rng.random((60, 1)), (rng.random(60) < 0.15).astype(float)
     fit = Fit((0.5,), 0.3, 0.1)
@@ -358,7 +358,7 @@ def test_one_spike_is_enough(size):
 
 @pytest.mark.parametrize(("noise", "is_fitted"), [(None, False), (lambda rng, size: rng.standard_t(2, size), True)])
 def test_heavier_tails_are_fitted_unless_they_are_hopeless(noise, is_fitted):
-    """If they are not, the fit without them stands for theirs, in case that tails get heavier before the next one."""
+    """If they are not, the fit without them is used for theirs, in case that tails get heavier before the next one."""
     data = evidence(points=200, measurements=200, noise=noise)
     views = OptimizerConfig().views(RobustScale()(data).standardised(data))
     fits = {view.weighing: view.fit for _, view in views}
@@ -375,7 +375,7 @@ def test_heavy_tails_are_found_in_time():
 
 
 def known(counts, means, noise=0.5):
-    """A belief about arms that have nothing to do with each other, each measured so often with this average."""
+    """A posterior of independent arms, each measured this often with this average."""
     belief = ExactGP(Matern(2.5, 1e-3), noise**2).prior(np.arange(float(len(counts)))[:, None])
     for arm, (count, mean) in enumerate(zip(counts, means, strict=True)):
         belief.update([arm] * count, [mean] * count)
@@ -436,7 +436,7 @@ def test_a_small_space_is_taken_whole():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_climbs_comes_nearly_as_high_as_one_can(seed):
-    """In ten dimensions, against forty climbs from anywhere: the best candidate has 90 % of the improvement."""
+    """In ten dimensions, against forty random climbs: the best candidate has 90% of the improvement."""
     rng, dimension = np.random.default_rng(seed), 10
     space, lengthscales = Product({f"x{i}": Float(0, 1) for i in range(dimension)}), np.full(dimension, 0.6)
     arms = rng.random((60, dimension))

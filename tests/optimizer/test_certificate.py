@@ -1,4 +1,4 @@
-"""The certificate: how far off an estimate may be, how much better another setting may be, and when to stop."""
+"""The certificate: intervals of estimates, bounds on better settings, and stopping."""
 
 import copy
 import math
@@ -26,7 +26,7 @@ def bowl(x):
 
 
 def told(count, function=bowl, noise=0.01, seed=0, goal="minimize"):
-    """An optimizer after so many measurements, evenly spaced, in random order."""
+    """An optimizer after this number of observations, evenly spaced, in random order."""
     opt, rng = Optimizer(LINE, goal=goal, rng=seed), np.random.default_rng(seed)
     for x in rng.permutation(np.linspace(0, 1, count)).tolist():
         opt.tell({"x": x}, function(x) + noise * rng.standard_normal())
@@ -196,7 +196,7 @@ def test_there_are_models_whatever_was_measured():
 
 
 def test_what_one_fit_excludes_another_leaves_open():
-    """A hill fits between measurements that a short lengthscale explains nearly as well as a long one does."""
+    """A hill fits between observations that a short lengthscale explains nearly as well as a long one does."""
     points, values = np.linspace(0, 1, 6)[:, None], np.array([0.0, 0.1, 0.0, -0.1, 0.0, 0.1])
     found = certificate_of(points, values, Fit((1.0,), 1.0, 0.1), 0.1, np.linspace(0, 1, 200)[:, None])
     gaps = [
@@ -363,7 +363,7 @@ def test_intervals_and_stops_keep_their_level():
 
 
 def test_before_the_first_fit_the_gap_is_infinite():
-    """Two answers, one for each of two settings, tell nothing about the noise."""
+    """Two observations, one for each of two settings, say nothing about the noise."""
     opt = Optimizer({"k": Choice(["a", "b"])}, goal="minimize", rng=0)
     for value in (1.0, 1.2, 0.9, 1.1, 1.0, 1.1, 0.8, 1.2, 1.1):
         assert not opt.answers or opt.best().gap == math.inf

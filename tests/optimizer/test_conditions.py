@@ -173,7 +173,7 @@ def test_points_of_the_cube_become_legal_params_and_come_back():
 def test_what_does_not_apply_makes_no_two_points_look_different():
     space = Product(NESTED)
     cube = np.random.default_rng(0).random((300, len(space.groups)))
-    cube[:, [1, 2, 3]], cube[:, -1] = [1.0, 0.0, 0.0], 0.3  # the line, at one rate: coordinates of others are anything
+    cube[:, [1, 2, 3]], cube[:, -1] = [1.0, 0.0, 0.0], 0.3  # the line, at one rate: other coordinates are arbitrary
     assert len(np.unique(space.snap(cube), axis=0)) == 1
 
 
@@ -207,7 +207,7 @@ def test_what_a_move_makes_apply_may_be_anywhere():
 
 @pytest.mark.parametrize("space", [NESTED, SMALL])
 def test_questions_and_recommendations_are_legal(space):
-    """Also with trials out, failures, and what was measured in the past."""
+    """Also with pending trials, failures, and earlier observations."""
     optimizer, rng = Optimizer(space, rng=0), np.random.default_rng(0)
     its = Product(space)
     for turn in range(12):

@@ -1,4 +1,4 @@
-"""Constraints of the Optimizer: what is recommended meets them, and what cannot is left alone."""
+"""Constraints of the Optimizer: recommendations meet them, and hopeless settings are avoided."""
 
 import copy
 import pickle
@@ -23,7 +23,7 @@ def total(params):
 
 
 def played(count, seed=0, noise=0.02, constraints=SUM, told=total, **options):
-    """An optimizer after so many answers."""
+    """An optimizer after this number of observations."""
     opt = Optimizer(SQUARE, goal="minimize", rng=seed, constraints=constraints, **options)
     rng = np.random.default_rng(seed)
     for _ in range(count):
@@ -35,7 +35,7 @@ def played(count, seed=0, noise=0.02, constraints=SUM, told=total, **options):
 
 @pytest.fixture(scope="module")
 def runs():
-    """Optimizers after 35 answers, to be copied before anything is told."""
+    """Optimizers after 35 observations, to be copied before use."""
     return [played(35, seed) for seed in range(4)]
 
 
@@ -77,7 +77,7 @@ def test_questions_leave_alone_what_is_surely_infeasible(runs):
 
 
 def hopeless(seed):
-    """An optimizer whose constraint c >= 5 nobody meets: c = x up to noise."""
+    """An optimizer whose constraint c >= 5 cannot be met: c = x up to noise."""
     opt, rng = Optimizer({"x": Float(0, 1)}, rng=seed, constraints={"c": (">=", 5)}), np.random.default_rng(seed)
     for _ in range(15):
         trial = opt.ask()
@@ -111,7 +111,7 @@ def test_two_constraints_multiply():
 
 
 def test_the_stated_probability_is_that_of_the_true_constraint():
-    """Measured near the bound with much noise: the truth is on either side about as often as is said."""
+    """Measured near the bound with much noise: the stated probabilities are about right."""
     said, true = [], []
     for seed in range(20):
         rng = np.random.default_rng(seed)

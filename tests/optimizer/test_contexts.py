@@ -1,4 +1,4 @@
-"""Contexts: what is given with a question, and how params are chosen and recommended for it."""
+"""Contexts: trials and recommendations for a given context."""
 
 import copy
 import pickle
@@ -110,7 +110,7 @@ def test_few_settings_are_all_asked_for_in_each_context():
 
 
 def test_done_is_about_one_context():
-    """Where everything was measured is known what is best; where nothing was it is not."""
+    """The best setting is known in measured contexts, and not in others."""
     opt, rng = Optimizer({"k": Int(1, 5)}, rng=0, context={"load": Float(0, 1)}), np.random.default_rng(0)
     for load in (0.0, 0.05, 0.1):
         for k in (1, 2, 3, 4, 5) * 3:
@@ -296,7 +296,7 @@ def test_a_baseline_with_constraints_drift_and_a_table():
 
 
 def test_failures_in_one_context_leave_the_others_alone():
-    """Where everything fails something is recommended all the same: for that context, and not another's point."""
+    """A context in which everything fails still gets a recommendation, for that context."""
     opt = Optimizer({"k": Int(1, 4)}, goal="maximize", rng=0, context={"on": Choice(["y", "n"])})
     for _ in range(12):
         for on in "yn":
@@ -326,7 +326,7 @@ def test_nobody_knows_a_context_before_the_first_answer():
 
 
 def test_the_more_is_known_the_fewer_candidates_a_context_has():
-    """So that a question in a new context stays cheap; the settings of the nearest contexts are among them."""
+    """So that a trial in a new context stays cheap; the settings of the nearest contexts are among them."""
     rng, space = np.random.default_rng(0), Pairs(Product(LINE), Product({"load": Float(0, 1)}))
     within, draw = Within(space.space, space.contexts, {"load": 0.3}), OptimizerConfig().candidates_within
     for count in (100, 400):

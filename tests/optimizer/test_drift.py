@@ -1,4 +1,4 @@
-"""Drift: what is best changes, how fast is found out, and everything is about now."""
+"""Drift: the best setting changes, the half-life is estimated, and statements are about the present."""
 
 import copy
 import math
@@ -41,7 +41,7 @@ def glides(i):
 
 
 def played(best_at, rounds, seed, **options):
-    """An optimizer after so many rounds, and how far off each question was."""
+    """An optimizer after this number of rounds, and the error of each trial."""
     opt, rng, off = Optimizer(LINE, rng=seed, calibration=QUICK, **options), np.random.default_rng(seed), []
     for i in range(rounds):
         trial = opt.ask()
@@ -244,7 +244,7 @@ def test_the_newest_are_looked_at_and_some_of_the_older():
 
 
 def half_life_of(evidence):
-    """What is found after all of it, on one thread as in an optimizer: two would wait for each other."""
+    """Result after all observations, on one thread as in an optimizer."""
     with threads_for(MANY_SMALL_STEPS):
         return Pace(OptimizerConfig(), "auto").calibrated(evidence, len(evidence)).fit.half_life
 

@@ -1,4 +1,4 @@
-"""Exploring: when it is time, where it looks, and that no rule can stay where its answers are refuted."""
+"""Exploring: its times and places, and that no rule stays at refuted settings."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def two_hills(x):
 
 
 def asked(calibration, count, seed=0):
-    """Where an optimizer of `two_hills` looks, with Gaussian noise of 0.1."""
+    """Settings that an optimizer of `two_hills` evaluates, with Gaussian noise of 0.1."""
     opt, noise = Optimizer({"x": Float(0, 1)}, goal="maximize", rng=seed, calibration=calibration), []
     rng = np.random.default_rng(seed)
     for _ in range(count):

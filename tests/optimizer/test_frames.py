@@ -1,4 +1,4 @@
-"""Measurements in and out as frames, and where an optimizer stands in words."""
+"""Observations in and out as frames, and the state of an optimizer in words."""
 
 import math
 import subprocess

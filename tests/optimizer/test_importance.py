@@ -1,4 +1,4 @@
-"""How much each parameter matters."""
+"""Importance of parameters."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from noregret import Choice, Float, Int, Optimizer
 
 
 def learnt(seed, f, parameters, rounds=40):
-    """An optimizer that was told noisy values at settings drawn at random."""
+    """An optimizer with noisy values at random settings."""
     optimizer, rng = Optimizer(parameters, rng=seed), np.random.default_rng(seed)
     for params in optimizer.space.decode(rng.uniform(size=(rounds, len(optimizer.space.groups)))):
         optimizer.tell(params, f(params) + 0.05 * rng.standard_normal())

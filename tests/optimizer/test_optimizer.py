@@ -1,4 +1,4 @@
-"""The optimizer as its users meet it: answers in any order, failures, nonsense, and results."""
+"""The public interface of the optimizer: observations in any order, failures, bad input, and results."""
 
 import copy
 import math
@@ -111,7 +111,7 @@ def test_the_same_seed_gives_the_same_run():
 @pytest.mark.slow
 @pytest.mark.parametrize("rounds", [2, 7, 20, 33])
 def test_a_history_told_anew_leads_to_the_same_question(rounds):
-    """After a crash: the answers in their order, then the trials that are out."""
+    """After a crash: the observations in their order, then the pending trials."""
     lived = Optimizer(SQUARE, rng=5)
     trials = played(lived, rounds, noise=spikes)
     out = lived.ask(2)
@@ -203,7 +203,7 @@ def test_what_is_left_out_is_trusted_as_far_as_it_agrees():
 
 
 def test_no_row_of_a_short_table_is_left_out():
-    """Nothing else may be known about a name than what was measured there."""
+    """Observations of other names say nothing about a name."""
     opt = Optimizer([{"name": str(i)} for i in range(100)], goal="maximize", rng=0, calibration=FEW)
     for i in range(100):
         opt.tell({"name": str(i)}, float(i))
@@ -224,7 +224,7 @@ def test_trials_that_are_out_are_taken_into_account():
 
 @pytest.mark.slow
 def test_answers_in_any_order():
-    """Six workers, answers shuffled, one in ten trials lost."""
+    """Six workers, observations in random order, one in ten trials lost."""
     regrets = []
     for seed in range(2):
         opt, rng, out = Optimizer(SQUARE, rng=seed), np.random.default_rng(seed), []
@@ -240,7 +240,7 @@ def test_answers_in_any_order():
 
 
 def test_a_trial_that_never_comes_back_is_forgotten():
-    """Of two arms, the better is out for ever: it must be asked for again."""
+    """Of two arms, the better is lost: it must be asked for again."""
     opt = Optimizer([{"i": 0}, {"i": 1}], goal="maximize", rng=0)
     for value in (0.0, 0.1, -0.1, 0.05):
         opt.tell({"i": 0}, value)
@@ -261,7 +261,7 @@ def test_a_whole_design_can_be_out_before_the_first_answer():
     assert bowl(opt.best().params) < 0.1
 
 
-# --- repeats, the past, told noise -------------------------------------------------------------------------------
+# --- repeats, the past, given noise -----------------------------------------------------------------------------
 
 
 def test_repeated_measurements_are_pooled():
@@ -510,7 +510,7 @@ def test_a_trial_of_another_optimizer_is_refused():
 
 
 def test_a_trial_may_travel():
-    """To a process that measures it and back; and a copy of the optimizer knows the trials that were out."""
+    """To a process that evaluates it and back; and a copy of the optimizer knows the pending trials."""
     opt = Optimizer(SQUARE, rng=0)
     trial = opt.ask()
     twin = pickle.loads(pickle.dumps(opt))
@@ -525,7 +525,7 @@ def test_a_trial_may_travel():
 
 @pytest.mark.slow
 def test_threads_may_share_an_optimizer():
-    """With calls in the midst of others, points had two numbers, arms were missing, and values were lost."""
+    """With concurrent calls, points had two numbers, arms were missing, and values were lost."""
     opt, failures, usual = Optimizer(SQUARE, rng=0), [], sys.getswitchinterval()
 
     def work():
@@ -587,7 +587,7 @@ def test_one_absurd_value_does_not_destroy_it(absurd):
 
 
 def check_absurd(absurd):
-    """Raise AssertionError if one absurd value keeps an optimizer from finding the bottom of a bowl."""
+    """Raise AssertionError if one outlier keeps an optimizer from finding the minimum of a bowl."""
     regrets = []
     for seed in range(2):
         opt, rng = Optimizer(SQUARE, rng=seed), np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Replay: going on from the last history is the same as starting afresh, but for the time it takes."""
+"""Replay: continuing from the last history gives the same as a new start, in less time."""
 
 import copy
 import pickle
@@ -24,7 +24,7 @@ def history(count, seed=0):
 
 @pytest.fixture
 def begun(monkeypatch):
-    """A list that gets longer with every optimizer that is made."""
+    """A list with an entry for every optimizer that is created."""
     made, optimizer = [], replay.Optimizer
 
     def counted(*args, **kwargs):
@@ -44,7 +44,7 @@ def test_going_on_is_starting_afresh(begun):
         fresh = Replay(SPACE, "minimize", 0)(answers, pending).ask().params
         assert params == pytest.approx(fresh, abs=1e-6)
         answers = [*answers, (params, (params["x"] - 0.3) ** 2 + params["y"])]
-    assert len(begun) == 1 + 15, "the one that goes on was begun once"
+    assert len(begun) == 1 + 15, "the continued one was started once"
 
 
 def test_another_history_is_begun_afresh(begun):
@@ -112,7 +112,7 @@ def test_fits_of_constraints_are_made_once_too(monkeypatch):
 
 
 def test_trials_out_do_not_make_a_belief_begin_again(monkeypatch):
-    """Points that were chosen before candidates were last drawn get arms of their own, beside the others."""
+    """Points that were chosen before the last candidates get their own arms."""
     calls = Counter()
     for name in ("_draw", "_build"):
         original = getattr(Tracker, name)

@@ -1,4 +1,4 @@
-"""Logarithmic scales: what they are, when they are chosen, and that they do no harm."""
+"""Logarithmic scales: their values, their choice, and that they do no harm."""
 
 import math
 from pathlib import Path
@@ -23,7 +23,7 @@ def bowl(points):
 
 
 def evidence(values_at, size=40, seed=0, noise=None):
-    """Values to be made small, so signed, at random points of the square."""
+    """Values to minimise, so signed, at random points of the square."""
     rng = np.random.default_rng(seed)
     points = rng.random((size, 2))
     known = np.full(size, math.nan if noise is None else noise)
@@ -117,7 +117,7 @@ def test_absurd_values_do_not_undo_the_choice(absurd):
 
 
 def test_equal_best_values_do_not_draw_the_ceiling_closer():
-    """Without noise the best point gives the same value again: the ceiling is close to it because it was put there."""
+    """Without noise the best point returns the same value again: the ceiling is close to it by construction."""
     data = evidence(added, size=30)
     best = int(np.argmax(data.values))
     where = np.append(data.where, [best] * 30)
@@ -192,7 +192,7 @@ def test_an_absurd_value_after_the_fit_does_no_harm(absurd):
     assert abs(after.estimate - before.estimate) < 1
 
 
-# --- what is said about it ---------------------------------------------------------------------------------------
+# --- statements about it ------------------------------------------------------------------------------------------
 
 
 def duration(params):
@@ -201,7 +201,7 @@ def duration(params):
 
 
 def learnt(seed=0, size=60, unit=1.0, spread=0.2, **options):
-    """An optimizer that was told durations, each multiplied by a factor whose logarithm has this spread."""
+    """An optimizer with durations, each multiplied by a factor whose logarithm has this spread."""
     space = {name: Float(0, 1) for name in ("x", "y", "z")}
     opt, rng = Optimizer(space, rng=seed, **options), np.random.default_rng(seed)
     for params in [*([opt.baseline] * 3 if opt.baseline else []), *opt.space.decode(rng.random((size, 3)))]:
@@ -219,7 +219,7 @@ def test_a_gain_is_in_the_values_own_unit():
         assert gain.lower <= true <= gain.upper
         assert 0.6 * true < gain.estimate < 1.6 * true
         assert 80 < gain.percent.estimate < 100
-        assert gain.percent.upper < 100, "nothing that is positive is 100 % lower than something else"
+        assert gain.percent.upper < 100, "nothing that is positive is 100% lower than something else"
 
 
 def test_gaps_and_stopping_are_in_the_values_own_unit():
@@ -256,7 +256,7 @@ def test_the_page_tells_the_noise_near_the_best_setting():
 
 
 def test_constraints_have_no_logarithm():
-    """Values with added noise and a constraint with multiplied noise: the questions are those without logarithms."""
+    """Values with added noise and a constraint with multiplied noise: the trials are those without logarithms."""
     asked = []
     for calibration in (None, PLAIN):
         opt = Optimizer({"x": Float(0, 1)}, rng=0, constraints={"time": ("<=", 1.0)}, calibration=calibration)

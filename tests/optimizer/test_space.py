@@ -205,7 +205,7 @@ ROWS = [{"vm": "small", "nodes": 4}, {"vm": "large", "nodes": 10}, {"vm": "huge"
 
 
 class Frame:
-    """What is asked of a DataFrame, without pandas."""
+    """The interface of a DataFrame, without pandas."""
 
     columns = ("vm", "nodes")
     iloc = None
@@ -267,7 +267,7 @@ def test_a_column_that_never_changes_is_harmless():
 @pytest.mark.parametrize("one", [1, 1.0, np.int64(1)])
 @pytest.mark.parametrize("yes", [True, np.True_])
 def test_one_is_not_true_in_a_table(one, yes):
-    """They are equal in Python, and a row that is taken for another is never asked for."""
+    """They are equal in Python, and a row that is confused with another is never asked for."""
     rows = [{"a": one}, {"a": yes}, {"a": "text"}, {"a": one}]
     table = Table(rows)
     assert table.count == 3

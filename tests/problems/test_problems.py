@@ -1,4 +1,4 @@
-"""Problems: what a Problem promises, the test functions' optima, the papers' settings and the measured data."""
+"""Problems: the contract of Problem, optima of the test functions, settings of the papers, and measured data."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_functions_refuse_other_dimensions(function, dimension: int, maximum: fl
     ("function", "gap"), [(problems.branin, 0.0004), (problems.hartmann4, 0.06), (problems.hartmann6, 0.25)]
 )
 def test_best_arm_falls_short_of_the_box(function, gap: float) -> None:
-    """The mean gap over 20 draws of the arms, within 40 %: regret against the best arm and the box's maximum differ."""
+    """The mean gap over 20 draws of the arms, within 40%: regret against the best arm and the box's maximum differ."""
     gaps = [problems.MAXIMA[function] - problems.standard(function, rng=seed).means.max() for seed in range(20)]
     assert min(gaps) > 0
     assert np.mean(gaps) == pytest.approx(gap, rel=0.4)
@@ -154,7 +154,7 @@ def test_best_arm_falls_short_of_the_box(function, gap: float) -> None:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("kernel", [SE, MATERN], ids=repr)
 def test_rkhs(kernel, seed: int) -> None:
-    """B is the norm of f, which is not the printed sqrt(f'K f); the noise variance is 1 % of the range."""
+    """B is the norm of f, which is not the printed sqrt(f'K f); the noise variance is 1% of the range."""
     problem = problems.rkhs(kernel, rng=seed)
     matrix = kernel(problem.arms, problem.arms)
     assert problem.arms.shape == (100, 1)

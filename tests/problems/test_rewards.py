@@ -1,4 +1,4 @@
-"""Reward models: what they draw, the moments they promise, and that all algorithms meet the same noise."""
+"""Reward models: their distributions and moments, and the same noise for all algorithms."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_deviation_of_pareto_rewards_is_that_of_scipy(shape):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("model", [Gaussian(0.5), Spikes(0.2, 0.1, 5.0), Glitch(1, 10.0), TwoPoint(4.0), MODELS[-1]])
 def test_mean_and_deviation(model: Payoff, seed: int) -> None:
-    """Within 5 standard errors, and for the deviation within 5 %, on 40000 draws of the noisiest arm."""
+    """Within 5 standard errors, and for the deviation within 5%, on 40000 draws of the noisiest arm."""
     means, n = means_of(model), 40_000
     y = model.draw(means, np.full(n, 1), np.random.default_rng(seed))
     deviation = model.deviation(means)
@@ -109,7 +109,7 @@ def test_stable_moment_by_its_characteristic_function() -> None:
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
 @pytest.mark.parametrize("model", [Spikes(0.2, 0.1, 5.0), Glitch(1, 10.0), TwoPoint(4.0), Pareto(5), MODELS[-1]])
 def test_moment_bounds_by_simulation(model: Payoff, alpha: float, seed: int) -> None:
-    """Mean of |y|^(1 + alpha) on the worst arm, 40000 draws: at most 10 % above the bound, at least 60 % of it."""
+    """Mean of |y|^(1 + alpha) on the worst arm, 40000 draws: at most 10% above the bound, at least 60% of it."""
     y = model.draw(means_of(model), np.full(40_000, 1), np.random.default_rng(seed))
     bound = model.moment(means_of(model), alpha)
     assert 0.6 * bound < (np.abs(y) ** (1 + alpha)).mean() < 1.1 * bound

@@ -1,4 +1,4 @@
-"""Every study that ``tune`` can make has a page, whatever was measured."""
+"""Every study that ``tune`` can make has a page, for any results."""
 
 from dataclasses import replace
 from pathlib import Path

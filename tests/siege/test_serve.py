@@ -124,13 +124,13 @@ def test_a_trial_of_which_nothing_is_heard_goes_to_another_client(tmp_path):
         deadline, taken = time.monotonic() + 60, None
         while taken is None and time.monotonic() < deadline:
             time.sleep(0.5)
-            assert study.ask(1, client="lives")[0].id == kept.id  # a sign of life
+            assert study.ask(1, client="lives")[0].id == kept.id  # a heartbeat
             (found,) = study.ask(1, client="third")
             taken = found if found.id == lost.id else None
             if taken is None:
                 study.tell(found, 1.0)
         assert taken.params == lost.params
-        study.tell(lost, 2.0)  # it was only slow, and the first answer stands
+        study.tell(lost, 2.0)  # it was slow, and the first answer stays
         with pytest.raises(ValueError, match="this stands"):
             study.tell(taken, 3.0)
 

@@ -54,7 +54,7 @@ def test_every_call_waits_for_a_server_that_restarts(study, postgresql, call):
 
 @pytest.fixture
 def hanging(postgresql):
-    """Stops every process of the server, which then neither answers nor closes anything."""
+    """Stop every process of the server, which then neither answers nor closes connections."""
     stopped = []
 
     def hang():

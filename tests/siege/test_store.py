@@ -47,7 +47,7 @@ def test_several_threads_and_stores_neither_lose_nor_duplicate(study):
 
 
 def test_acknowledged_results_survive_kill_9_right_after_the_acknowledgement(study):
-    """The process is gone before anything but the commit itself can have happened."""
+    """The process ends right after the commit."""
     for i in range(3):
         child = os.fork()
         if not child:
@@ -78,7 +78,7 @@ def test_a_process_killed_while_it_makes_the_study_leaves_one_that_works(study):
 
 
 def test_a_full_disk_is_reported_and_what_was_told_stays(filled, in_child):
-    """A limit on file sizes stands for the full disk: writes fail in the same way, for this child alone."""
+    """A limit on file sizes simulates a full disk: writes fail in the same way, for this child only."""
 
     def fill():
         told = []

@@ -1,4 +1,4 @@
-"""Answers in any order: bands hold, and many more sequences of steps than `make test` tries."""
+"""Rewards in any order: coverage of bands, and more sequences of steps than in `make test`."""
 
 import numpy as np
 import pytest

@@ -10,7 +10,7 @@ from noregret import Choice, Float, Optimizer
 
 
 def test_the_interval_of_the_gain_holds():
-    """Stated at 95 %; 4 functions, 3 noises and 2 seeds: at least 20 of 24, which 95 % misses once in 100 times."""
+    """Stated at 95%; 4 functions, 3 noises and 2 seeds: at least 20 of 24, which 95% misses once in 100 times."""
     functions = [
         bowl,
         lambda p: 5 + math.sin(6 * p["x"]) + p["y"],

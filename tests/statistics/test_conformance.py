@@ -1,4 +1,4 @@
-"""Every algorithm on every small problem: it keeps the contract and beats chance."""
+"""Every algorithm on every small problem: it keeps the contract and beats random choice."""
 
 import pytest
 from tests.algorithms import test_conformance
@@ -31,5 +31,5 @@ def test_an_algorithm_keeps_the_contract_on_a_table(name, problem):
 
 @pytest.mark.parametrize(("name", "problem"), [pair for pair in PAIRS if pair.values[0] != "random"])
 def test_an_algorithm_beats_chance(name, problem):
-    """Mean regret over 5 seeds below 0.3 (0.6 on the table) of what arms at random get."""
+    """Mean regret over 5 seeds below 0.3 (0.6 on the table) of that of random arms."""
     check_beats_random(build(name, PROBLEMS[problem]), PROBLEMS[problem], HORIZON, 5, MARGINS[problem])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the package
+sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
 
 from benchmarks import coverage  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""REDS, BPE and GP-ThreDS over many seeds: bands that hold, and regret against chance."""
+"""REDS, BPE and GP-ThreDS over many seeds: coverage of bands, and regret against random choice."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_the_best_arm_is_never_eliminated(name, kernel):
 
 
 def test_a_width_that_is_no_confidence_width_loses_the_best_arm():
-    """So that the test above could have failed: a twentieth of a standard deviation is not enough."""
+    """The test above can fail: a twentieth of a standard deviation is not enough."""
     lost = 0
     for seed in range(20):
         problem = rkhs(KERNEL, rng=seed)
@@ -65,7 +65,7 @@ def test_without_noise_the_bounds_always_hold(keep):
 
 
 def test_without_noise_and_a_smooth_kernel_regret_stops_growing():
-    """Cor. 4.4, nu > d: less than 2 % of the regret of 3000 rounds comes in the last 2000."""
+    """Cor. 4.4, nu > d: less than 2% of the regret of 3000 rounds comes in the last 2000."""
     for seed in range(5):
         problem = rkhs(Matern(2.5, 0.2), points=500, payoff=Gaussian(0.0), rng=seed)
         reds = algorithms.reds(problem.kernel, norm=problem.norm, noise=0)
@@ -75,7 +75,7 @@ def test_without_noise_and_a_smooth_kernel_regret_stops_growing():
 
 @pytest.mark.parametrize(("name", "margin"), [("reds", 0.35), ("bpe", 0.4), ("gp-threds", 0.3)])
 def test_regret_on_branin(name, margin):
-    """1000 rounds on 500 points, below this part of what arms at random get, over 5 seeds."""
+    """1000 rounds on 500 points, below this part of the regret of random arms, over 5 seeds."""
     extra = {"gp-threds": {"bounds": (0.5, 1.2), "points_per_cell": 100}, "bpe": {"first_epoch": 50}}.get(name, {})
     parts = []
     for seed in range(5):

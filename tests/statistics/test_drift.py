@@ -8,7 +8,7 @@ from noregret import Policy, algorithms, problems, run
 
 
 def holds(algorithm, problem, rounds, seed):
-    """Whether the band has all arms' means in it in every round of a run."""
+    """Test whether the band contains all arms' means in every round of a run."""
     policy, world = Policy(algorithm, problem.arms, rng=seed), np.random.default_rng(seed)
     for t in range(rounds):
         lower, upper = algorithm.bounds(policy.belief)
@@ -30,7 +30,7 @@ def test_the_band_of_a_window_with_its_drift_term_holds():
 
 
 def test_the_bands_of_a_walk_and_of_weights_hold():
-    """1 - delta: TV-GP-UCB on its own walk, WGP-UCB on a function that stands still; at least 9 of 10 runs each."""
+    """1 - delta: TV-GP-UCB on its own walk, WGP-UCB on a constant function; at least 9 of 10 runs each."""
     walks = [problems.walk(points=15, rounds=150, rate=0.05, rng=seed) for seed in range(10)]
     walking = algorithms.tv_gp_ucb(KERNEL, rate=0.05, noise=0.1)
     assert sum(holds(walking, walk, 150, seed) for seed, walk in enumerate(walks)) >= 9
@@ -43,7 +43,7 @@ def test_the_bands_of_a_walk_and_of_weights_hold():
 
 @pytest.mark.parametrize("name", DRIFT)
 def test_after_a_jump_those_that_forget_recover(name):
-    """Of the last 100 of 400 rounds, after a jump at 200: at most a third of the regret of one who remembers all.
+    """Of the last 100 of 400 rounds, after a jump at 200: at most a third of the regret with all rewards remembered.
 
     The jump makes the best arm the worst: f turns into -f. Mean of 5 seeds.
     """

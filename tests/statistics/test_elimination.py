@@ -15,7 +15,7 @@ from noregret import (
 
 @pytest.mark.parametrize(("nu", "d"), [(1.5, 1), (2.5, 2)])
 def test_random_points_explore_at_the_rate_of_the_theorem(nu, d):
-    """Noise-free worst variance like n^(-2 nu / d): slopes of both designs within 35 % of it, over 32 to 256 points."""
+    """Noise-free worst variance like n^(-2 nu / d): slopes of both designs within 35% of it, over 32 to 256 points."""
     model, sites = ExactGP(Matern(nu, 0.2 if d == 1 else 0.7), 0.0), np.random.default_rng(1).random((1500, d))
     sizes = np.array([32, 64, 128, 256])
 

@@ -13,12 +13,12 @@ from noregret.optimizer.choosing.exploring import Exploring
 
 
 def near_the_lower_hill(posterior, rng):
-    """A rule that wants nothing but the top of the lower hill."""
+    """A rule that always chooses the top of the lower hill."""
     return -np.abs(posterior.arms[:, 0] - 0.2)
 
 
 def test_noise_that_hides_f_does_not_drive_questions_to_the_edges():
-    """Where nothing is known the std is largest at the edges, so expected improvement alone asks for little else."""
+    """Without observations the std is largest at the edges, so expected improvement alone chooses mostly edges."""
 
     def on_edges(seed, exploring):
         space = {name: Float(0, 1) for name in "xy"}
@@ -35,7 +35,7 @@ def test_noise_that_hides_f_does_not_drive_questions_to_the_edges():
 
 
 def test_a_narrow_hill_far_from_a_broad_one_is_found():
-    """In at least 1 of 2 runs of 600 questions; without exploring, in none. The best is 0.1 wide, of 1 by 1."""
+    """In at least 1 of 2 runs of 600 trials; without exploring, in none. The best is 0.1 wide, of 1 by 1."""
 
     def value(x, y):
         narrow = 1.6 * np.exp(-0.5 * ((x - 0.2) ** 2 + (y - 0.8) ** 2) / 0.07**2)
@@ -55,7 +55,7 @@ def test_a_narrow_hill_far_from_a_broad_one_is_found():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_part_of_the_space_is_left_out_for_ever(seed):
-    """With more exploring than by default, so that a test sees it; the rule wants nothing but one hill's top."""
+    """With more exploring than by default, so that a test can measure it; the rule always chooses one hill's top."""
 
     def widest_gap(exploring):
         questions = asked(OptimizerConfig(exploring=exploring, rule=near_the_lower_hill), 150, seed)
@@ -66,7 +66,7 @@ def test_no_part_of_the_space_is_left_out_for_ever(seed):
 
 
 def test_a_rule_that_stays_at_a_bad_setting_is_overruled(monkeypatch):
-    """Mean regret of questions 512 to 1,023 on 21 settings, with a rule that wants one whose regret is 0.6."""
+    """Mean regret of trials 512 to 1,023 on 21 settings, with a rule that always chooses one whose regret is 0.6."""
 
     def regret(seed):
         rng, regrets = np.random.default_rng(seed), []

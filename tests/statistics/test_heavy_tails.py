@@ -28,7 +28,7 @@ COVERAGE = {
 
 
 def _covered(algorithm, problem, seed, rounds=150):
-    """Whether the band holds f on all arms at all rounds."""
+    """Test whether the band contains f on all arms at all rounds."""
     play, world = algorithm.play(problem.arms, np.random.default_rng(seed)), np.random.default_rng(seed + 1000)
     pull = next(play)
     for _ in range(rounds):

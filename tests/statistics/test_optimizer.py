@@ -104,7 +104,7 @@ def test_a_region_that_fails_is_left():
 def test_failures_at_random_cost_little():
     """Three runs in ten fail. Seven tenths of the evaluations, without failures, have a regret of 0.002.
 
-    It was 0.019 when everything that failed counted as bad.
+    It was 0.019 when every failure counted as a bad setting.
     """
     regrets = []
     for seed in range(5):

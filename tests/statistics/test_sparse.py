@@ -16,7 +16,7 @@ one_thread = test_sparse.one_thread
 
 
 def test_twenty_thousand_rank_one_changes_lose_nothing():
-    """At a ridge so small that V^-1 would drift by 6e-8 if it were not made afresh now and then."""
+    """At a ridge so small that V^-1 would drift by 6e-8 without periodic recomputation."""
     rng = np.random.default_rng(0)
     belief = SparseGP(EXACT[0], 1e-4).prior(GRID)
     pulls, rewards = rng.integers(40, size=20_000), rng.standard_normal(20_000)

@@ -1,4 +1,4 @@
-"""Regret where the constants are wrong or the noise has spikes, against GP-UCB."""
+"""Regret with wrong constants or spikes, against GP-UCB."""
 
 import numpy as np
 from tests.algorithms.test_unknown_constants import ARMS, hill

@@ -1,4 +1,4 @@
-"""Choosers: a process of its own gives what the server itself would, and nothing depends on its life."""
+"""Choosers: a separate process gives the same as the server itself, and may die at any time."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def answer(params):
 
 
 def asked(led, rounds, turn=lambda number, answers: None):
-    """What is asked for, three trials out; ``turn`` may change the answers before each question."""
+    """Trials asked for, with three pending; ``turn`` may change the results before each."""
     answers, out, found = [], [], []
     for number in range(rounds):
         turn(number, answers)

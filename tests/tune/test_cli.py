@@ -77,7 +77,7 @@ def test_a_study_from_start_to_report(tmp_path, capsys):
     assert main(["tune", str(study)]) == 0
     out = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in out[:12]] == [f"trial {i}" for i in range(12)]
-    assert re.fullmatch(r"best: \S+, probably between \S+ and \S+ \(95 %\)", out[12])
+    assert re.fullmatch(r"best: \S+, probably between \S+ and \S+ \(95%\)", out[12])
     assert out[14].split() == ["n", "1"]
     assert main(["report", str(study)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 's.html'}\n"
@@ -200,7 +200,7 @@ def test_two_processes_share_a_study(tmp_path):
 
 
 def on_a_terminal(*args):
-    """Run a command whose output goes to a terminal; its exit code and all that the terminal got."""
+    """Run a command whose output goes to a terminal; return its exit code and output."""
     main_end, their_end = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
     command = [sys.executable, "-m", "noregret", *args]
@@ -241,7 +241,7 @@ ORDERS = r"printf '\033]52;c;b3duZWQ=\007\033[31m\r\b[/y]' >&2; "
 
 
 def harmless(text):
-    """No order to the terminal but the colours and cursor moves that the display itself makes."""
+    """No escape codes except for the colours and cursor moves of the display itself."""
     return not re.search(r"\x1b[^\[]|[\x00-\x08\x0e-\x1a\x80-\x9f\u202e]", text)
 
 
@@ -331,7 +331,7 @@ def open_folder():
 
 
 def as_nobody(*args):
-    """Run a command as a user for whom permissions mean something; its exit code and what it says."""
+    """Run a command as a user without root permissions; return its exit code and output."""
     if os.geteuid() == 0:
         os.setgid(65534)
         os.setuid(65534)
@@ -343,9 +343,7 @@ def as_nobody(*args):
 
 @pytest.mark.slow
 def test_what_cannot_be_written_is_refused_and_can_still_be_read(open_folder, in_child, tmp_path):
-    other = written(
-        tmp_path, budget="rounds = 1"
-    )  # all that it takes is imported now, which nobody may be unable to do
+    other = written(tmp_path, budget="rounds = 1")  # everything is imported now, without permission errors
     assert main(["tune", str(other)]) == main(["report", str(other)]) == 0
     study = written(open_folder, budget="rounds = 4")
     open_folder.chmod(0o555)

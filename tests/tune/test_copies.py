@@ -1,4 +1,4 @@
-"""Copies of a database, logs that belong to another file, and damage: nothing is destroyed, everything is said."""
+"""Copies of a database, logs that belong to another file, and damage: nothing is destroyed, all is reported."""
 
 import os
 import re
@@ -74,7 +74,7 @@ def example(tmp_path_factory):
 
 @pytest.fixture
 def study(example, tmp_path):
-    """A study of ten results, closed, so that it has a copy, of this moment: an old one would have to be renewed."""
+    """A study of ten results, closed, so that it has a recent copy."""
     shutil.copytree(example, tmp_path, dirs_exist_ok=True)
     for file in tmp_path.rglob("*"):
         os.utime(file)
@@ -87,7 +87,7 @@ def db(study):
 
 
 def advised(text):
-    """The command that a message names, carried out."""
+    """Run the command that a message names."""
     return shlex.split(re.search(r"'noregret (restore [^\n]*?\.toml)'", text)[1])
 
 
@@ -404,7 +404,7 @@ def test_who_always_fails_starts_anew_under_another_name(study, capsys):
 
 
 def test_damage_that_cannot_even_be_quoted_is_damage():
-    """What SQLite says about a damaged index quotes its name, which may be no text any more."""
+    """SQLite's message about a damaged index quotes its name, which may not be text any more."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE studies (name TEXT)")
         examine(connection)

@@ -1,4 +1,4 @@
-"""Workers that are killed at any moment: nothing acknowledged is lost, nothing counts twice, and the study goes on."""
+"""Workers that are killed at any time: nothing acknowledged is lost, nothing counts twice, and the study continues."""
 
 import subprocess
 import sys
@@ -55,7 +55,7 @@ def records_of(study):
 
 
 def finish(study, folder, command, storage="sqlite:///s.db"):
-    """Finish what was begun, and begin nothing new."""
+    """Finish running trials without starting new ones."""
     rounds = len(records_of(study))
     written(folder, command, rounds, storage)
     assert main(["tune", str(study)]) == 0
@@ -63,7 +63,7 @@ def finish(study, folder, command, storage="sqlite:///s.db"):
 
 
 def suggested_again(study, records, number):
-    """What was suggested as a trial, computed once more from what the store says was known then."""
+    """Suggestion of a trial, computed again from the records that were known then."""
     earlier = [record for record in records if record.number < number]
     told = [trial for record in [*earlier, records[number]] for trial in record.told]
     return informed(study, earlier, told).ask().params

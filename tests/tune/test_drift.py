@@ -1,4 +1,4 @@
-"""Drift in `tune`: the study file asks for it, and displays and pages say when there is one."""
+"""Drift in `tune`: set in the study file, and reported by displays and pages."""
 
 import math
 
@@ -24,7 +24,7 @@ def study_with(tmp_path, drift):
 
 
 def records(count):
-    """Trials of a world that has jumped in the middle; each one's number is its time."""
+    """Trials of a problem that jumps in the middle; the number of a trial is its time."""
     rng = np.random.default_rng(0)
     for number, x in enumerate(rng.random(count)):
         best = 0.2 if number < count // 2 else 0.8

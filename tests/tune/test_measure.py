@@ -1,4 +1,4 @@
-"""One measurement: whatever the command does, its answer is read, it ends, and nothing of it is left behind."""
+"""One measurement: for any command, its output is read, it ends, and no process is left."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ def outcome(keeper, folder, *command, **options):
 
 
 def alive(pid):
-    """Whether a process runs; one that has ended and waits to be reaped does not."""
+    """Test whether a process runs; zombies do not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -184,7 +184,7 @@ def test_reading_a_result_has_a_time_limit(keeper, tmp_path, monkeypatch, option
     over.set()
     assert found.value is None
     assert found.failure == f"the regular expression '{SLOW}' takes longer than 1 s on this output: simplify it"
-    assert len(ticks) > 5  # nobody else was stopped meanwhile
+    assert len(ticks) > 5  # no other process was stopped
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A study file that has changed: what carries over, what does not, and what to do about it."""
+"""A changed study file: results that carry over, results that do not, and the advice."""
 
 import json
 from dataclasses import replace
@@ -101,7 +101,7 @@ def test_a_parameter_is_added_with_the_value_it_had_so_far(study):
         )
     next_trial(told, {"x": 0.5, "n": 1, "mode": "a", "depth": 4})
     for later in (told, replace(told, defaults={"depth": 3}), replace(told, defaults={})):
-        with Store(later) as store:  # what it was is a fact of the past, whatever the file says now
+        with Store(later) as store:  # the earlier value stays, for any later file
             assert [record.params["depth"] for record in store.records()] == [1] * 10 + [4]
 
 

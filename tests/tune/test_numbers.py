@@ -1,4 +1,4 @@
-"""Numbers in and out: export, import, JSON for scripts, and when a study is over."""
+"""Numbers in and out: export, import, JSON for scripts, and the end of a study."""
 
 import csv
 import io
@@ -273,7 +273,7 @@ def test_a_study_stops_when_it_is_precise_enough_and_goes_on_when_more_is_wanted
     first = said(capsys, "tune", path).out
     rounds = first.count("trial ")
     assert rounds < 20
-    assert "Precise enough: no other setting is better by more than 0.5 (90 %). Lower within, or leave" in first
+    assert "Precise enough: no other setting is better by more than 0.5 (90%). Lower within, or leave" in first
     assert json.loads(said(capsys, "report", "--json", path).out)["stopped"] == "within"
     again = said(capsys, "tune", path).out
     assert "trial " not in again

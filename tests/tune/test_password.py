@@ -1,4 +1,4 @@
-"""The database's password is shown nowhere, whatever goes wrong and however the URL is written."""
+"""The database's password is never shown, for any error and any form of the URL."""
 
 import http.client
 import re
@@ -59,7 +59,7 @@ def test_urls_are_shown_without_their_password(url, shown):
 @pytest.mark.parametrize(
     "storage",
     [
-        f"postgresql://me:{SECRET}@127.0.0.1:1/db",  # nobody listens there
+        f"postgresql://me:{SECRET}@127.0.0.1:1/db",  # no server
         f"postgresql://me:x@{SECRET}@127.0.0.1:1/db",  # an @ that should be %40
         f"postgresql://me:{SECRET}/db",
         f"postgresql:/me:{SECRET}@127.0.0.1:1/db",

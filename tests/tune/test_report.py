@@ -40,13 +40,13 @@ def test_an_optimizer_with_parameters_of_every_kind(tmp_path):
     optimizer = measured(space, failing=(3, 9))
     text = written(optimizer, tmp_path / "mine.html")
     assert "23 measurements, 2 failed runs" in text
-    assert "told as a failure" in text
+    assert "reported as a failure" in text
     assert "Best setting, lowest expected result" in text
     assert "mine" in text
-    assert "How it was measured" not in text  # nobody has said so
+    assert "How it was measured" not in text  # not given
     assert "<b>" in text
     assert "seconds" not in text
-    assert len(optimizer.answers) == 25  # and it was not touched
+    assert len(optimizer.answers) == 25  # and it was not changed
 
 
 def downloaded(path):
@@ -62,7 +62,7 @@ def test_baseline_constraints_and_what_does_not_apply(tmp_path):
         value = 1 + trial.params["x"] + 0.1 * trial.params.get("depth", 5) + 0.02 * noise.standard_normal()
         optimizer.tell(trial, value, constraints={"memory": None if i == 3 else 10 * trial.params["x"]})
     text = written(optimizer, tmp_path / "p.html")
-    assert re.search(r"[\d.]+ % lower than your settings \(between [\d.]+ % and [\d.]+ %, at 95 %\)", text)
+    assert re.search(r"[\d.]+% lower than your settings \(between [\d.]+% and [\d.]+%, at 95%\)", text)
     assert "It meets all constraints (probability" in text
     assert "a measurement that breaks a constraint" in text
     assert "10 ✗" in text

@@ -1,4 +1,4 @@
-"""``noregret serve`` as a process: what it refuses, who it outlives, and several of them on one database."""
+"""``noregret serve`` as a process: refused requests, killed helpers, and several servers on one database."""
 
 import os
 import re
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def server(folder, *options, token=None, files=None):
-    """A server's address and process, with so many file descriptors; it is killed at the end, if it still runs."""
+    """A server's address and process, with this number of file descriptors; killed at the end, if it still runs."""
     command = [sys.executable, "-m", "noregret", "serve", "--port", "0", *options]
     environment = os.environ | ({"NOREGRET_TOKEN": token} if token else {})
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

@@ -1,4 +1,4 @@
-"""Trouble between a study and its workers: lost locks, restarts, servers that hang, trials that change hands."""
+"""Failures between a study and its workers: lost locks, restarts, hanging servers, trials taken over."""
 
 import os
 import subprocess
@@ -154,7 +154,7 @@ def test_who_could_not_look_has_learned_nothing(monkeypatch):
 
 
 def taken_over(number, study):
-    """Another worker takes a trial over, as if nothing had been heard of its holder for long."""
+    """Another worker takes a trial over, as if its holder had sent no heartbeat for long."""
     with Store(study) as other:
         other._leases.abandoned = lambda holders: list(holders)
         assert other.claim(suggest).trial.number == number

@@ -1,4 +1,4 @@
-"""The service's requests and answers, as DESIGN of the API has them, on an application without a server."""
+"""Requests and answers of the service, on an application without a server."""
 
 import json
 import re
@@ -303,7 +303,7 @@ def test_paths_cannot_lead_anywhere(client, path):
 def test_the_field_at_fault_is_named(client, change, place):
     body = {"name": "faulty", "space": X, **change}
     assert [["body", *place]] == places(client.post("/studies", json=body))
-    assert client.get("/studies/faulty/best").status_code == 404  # nothing was made
+    assert client.get("/studies/faulty/best").status_code == 404  # nothing was created
 
 
 @pytest.mark.parametrize("value", ["", "NaN", "1e999", str(10**400), "true", "null", '"1"', "[]"])
@@ -492,7 +492,7 @@ def test_requests_that_wait_are_worked_on_together_and_each_gets_its_own_answer(
         while not lots:
             pass
         waiting = [desk.submit(number) for number in (2, 3, 4)]
-        waiting[1].cancel()  # who has gone is not waited for
+        waiting[1].cancel()  # closed connections are not waited for
         go_on.set()
         assert (first.result(30), waiting[0].result(30), waiting[2].result(30)) == (10, 20, 40)
         assert desk.submit(5).result(30) == 50

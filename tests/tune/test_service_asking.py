@@ -1,4 +1,4 @@
-"""Requests that come at the same time: one client key, several servers, and a request that cannot be granted."""
+"""Concurrent requests: one client key, several servers, and a request that cannot be served."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -20,7 +20,7 @@ from noregret.tune.store import rows
 
 FORM = StudyForm.model_validate({"name": "s", "space": {"x": {"type": "float", "low": 0, "high": 1}}})
 SECONDS = 60.0
-"""How long to wait for an answer before a test fails."""
+"""Seconds to wait for an answer before a test fails."""
 
 
 def opened(folder, url="sqlite:///s.db"):
@@ -99,7 +99,7 @@ def test_keys_are_per_context(tmp_path):
 
 
 def several(folder, url, servers=3, rounds=4):
-    """Let several servers be asked by two keys at once, each key at all servers, and tell what they got."""
+    """Ask several servers with two keys simultaneously, each key at all servers, and tell the results."""
     with ExitStack() as ending:
         lives = [ending.enter_context(closing(opened(folder, url)))["s"] for _ in range(servers)]
         pool = ending.enter_context(ThreadPoolExecutor(4 * servers))
@@ -179,7 +179,7 @@ def test_an_answer_that_cannot_be_written_fails_alone(studies, monkeypatch):
 
 @contextmanager
 def blocked(studies, live):
-    """What is asked for inside is one lot."""
+    """Requests inside are one batch."""
     ready = Event()
     for _ in range(ASKING):
         studies._askers.submit(ready.wait, SECONDS)

@@ -47,7 +47,7 @@ def work(live, trials):
 
 
 def recomputed(live):
-    """What each trial should be, from nothing but what is stored."""
+    """Expected trials, computed from the stored records only."""
     replay, known = replay_of(live.study), []
     entries = live.entries()
     for entry in entries:
@@ -84,7 +84,7 @@ def test_suggestions_that_know_of_less_can_be_computed_again(tmp_path, processes
 
 
 class Stopped(Executor):
-    """Takes on work and does it when it is told to."""
+    """Accepts jobs and runs them on request."""
 
     def __init__(self):
         self.waiting = []
@@ -117,7 +117,7 @@ def test_no_ask_waits_for_a_fit_that_takes_long(tmp_path, monkeypatch):
 
 
 def test_a_client_that_is_alone_is_asked_what_an_optimizer_would(tmp_path, processes, monkeypatch):
-    monkeypatch.setattr(fitting, "WAIT_SECONDS", SECONDS)  # however busy the machine is
+    monkeypatch.setattr(fitting, "WAIT_SECONDS", SECONDS)  # on a busy machine too
     with closing(opened(tmp_path, *processes)) as studies:
         live = studies["s"]
         optimizer = Optimizer(live.study.space, goal="minimize", rng=0)

@@ -1,4 +1,4 @@
-"""The storage of the service in trouble: commits of others while it is read, a cut connection, a file that is gone."""
+"""Failures of the storage of the service: concurrent commits, a cut connection, a missing file."""
 
 import os
 import shutil

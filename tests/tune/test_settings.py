@@ -1,4 +1,4 @@
-"""Settings that do not always apply, that must stay within limits, and that are compared with today's."""
+"""Conditional parameters, constraints, and comparison with a baseline."""
 
 import json
 
@@ -126,8 +126,8 @@ def test_the_headline_compares_with_the_settings_of_today(tmp_path, capsys):
     out = said(capsys, "tune", path).out.splitlines()
     assert out[0] == "trial 0: 3 (model=forest, depth=8)"
     headline = out[14]
-    assert headline.startswith("67 % lower than your settings (between ")
-    assert headline.endswith(", at 95 %)")
+    assert headline.startswith("67% lower than your settings (between ")
+    assert headline.endswith(", at 95%)")
     baseline = json.loads(said(capsys, "report", "--json", path).out)["baseline"]
     assert baseline["params"] == {"model": "forest", "depth": 8}
     gain = baseline["gain"]

@@ -61,7 +61,7 @@ def test_true_is_another_choice_than_1(file_study):
             store.tell(claimed.number, done(1.0))
         records = store.records()
     assert [repr(record.params["mode"]) for record in records] == ["True", "True", "2.5"]
-    assert Findings(study, records, believed(study, records)).gain is None  # of the baseline nothing is known
+    assert Findings(study, records, believed(study, records)).gain is None  # the baseline is unknown
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_a_trial_goes_to_another_worker_after_its_lease_and_not_before(study):
             time.sleep(0.2)
         assert found.params == trial.params
         assert other.tell(trial.number, done(1.0))
-        assert not dead.tell(trial.number, done(2.0))  # it was only slow; its answer comes too late
+        assert not dead.tell(trial.number, done(2.0))  # it was slow; its answer comes too late
 
 
 @pytest.mark.slow
@@ -349,7 +349,7 @@ def test_the_database_of_another_program_is_refused(file_study):
 
 @pytest.mark.slow
 def test_a_torn_log_costs_only_what_was_never_acknowledged(filled):
-    """What SQLite had not finished writing when the power failed is not there; everything before is."""
+    """After a power failure the unfinished write is missing; everything before it is stored."""
     store = Store(filled)
     store.tell(store.claim(suggest).trial.number, done(30.0))
     log = filled.folder / "s.db-wal"
@@ -382,7 +382,7 @@ def test_whoever_leaves_takes_nothing_away_from_who_stays(file_study, meanwhile)
 
 @pytest.mark.parametrize("readonly", [False, True])
 def test_half_a_write_of_a_killed_process_is_undone_by_whoever_opens_the_study(file_study, example, readonly):
-    """As when it was killed while it told SQLite to keep a log: what it had begun is in ``s.db-journal``."""
+    """As if killed while SQLite switched to a log: the unfinished write is in ``s.db-journal``."""
     found, left = file_study.folder / "found", file_study.folder / "left"
     shutil.copytree(example, found)
     with closing(sqlite3.connect(found / "s.db", isolation_level=None)) as writer:
@@ -417,7 +417,7 @@ CONDITIONAL = {
 
 
 def test_a_trial_has_the_parameters_that_apply(file_study):
-    """And is read back with these, by Optuna's tools too; one that lacks a parameter is none of the study's."""
+    """And is read back with these, by Optuna's tools too; one that lacks a parameter is not part of the study."""
     study = replace(file_study, space=CONDITIONAL)
     suggester = Suggester(study)
     with Store(study) as store:

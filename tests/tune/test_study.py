@@ -1,4 +1,4 @@
-"""Study files: what they say is read, and what is wrong in them is named with its line and key."""
+"""Study files: their content, and errors with line and key."""
 
 import re
 from pathlib import Path

@@ -209,7 +209,7 @@ class ShrinkingBox:
       1000 uniform points, down to steps of 1e-4 of the box's sides. A search that misses the maximum gives too low a
       threshold, which keeps too much: it never drops the best point;
     - the connected pieces of X_r, each of which gets its own N_r points, as Lemma 4.6 requires. They are identified by
-      those 1000 points, so a piece with less than 2 % of the volume counts with its neighbour. The upper bound of a
+      those 1000 points, so a piece with less than 2% of the volume counts with its neighbour. The upper bound of a
       rough kernel has a bulge between any two points, and so very many pieces: ``separate=False`` samples them
       together.
 

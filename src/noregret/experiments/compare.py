@@ -71,7 +71,7 @@ class Comparison:
         cells[0] = (*cells[0][:2], "-", cells[0][3])
         widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
         lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in (header, *cells)]
-        note = f"{len(first)} seeds of {len(first[0].regret)} rounds on {first[0].problem}, means and 95 % intervals"
+        note = f"{len(first)} seeds of {len(first[0].regret)} rounds on {first[0].problem}, means and 95% intervals"
         return "\n".join([*lines, note])
 
     def __repr__(self) -> str:
@@ -118,7 +118,7 @@ def compare(
     amm-ucb    12.3 [11, 13.7]    -                     0.00239 [-0.00217, 0.00695]
     gp-ei      13.1 [12.8, 13.4]  0.752 [-0.346, 1.85]  0.000627 [-0.000439, 0.00169]
     random     222 [211, 233]     209 [199, 220]        0.00529 [-0.000706, 0.0113]
-    5 seeds of 200 rounds on rkhs, means and 95 % intervals
+    5 seeds of 200 rounds on rkhs, means and 95% intervals
     """
     chosen = _named(algorithms, problem, horizon)
     given = list(range(seeds)) if isinstance(seeds, int | np.integer) else list(seeds)

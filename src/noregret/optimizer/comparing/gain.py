@@ -13,7 +13,7 @@ from noregret.optimizer.estimate import Estimate, chance_in_words
 WIDTH = 2.5
 """The interval of a gain is the mean +- so many standard deviations, under every model that is not refuted.
 
-It is more than the 2 that a Gaussian would need for 95 %, since what is recommended was chosen for looking good.
+It is more than the 2 that a Gaussian would need for 95%, since what is recommended was chosen for looking good.
 """
 
 
@@ -56,8 +56,8 @@ class Gain:
     def percent(self) -> Percent | None:
         """In percent of the size of the baseline; None if the baseline may be 0, or of either sign.
 
-        Its ends are those of a ratio. So 84 % lower is never "between 61 % and 120 %": nothing that is positive
-        can be 120 % lower than something else.
+        Its ends are those of a ratio. So 84% lower is never "between 61% and 120%": nothing that is positive
+        can be 120% lower than something else.
         """
         if self.baseline.lower <= 0 <= self.baseline.upper:
             return None
@@ -69,15 +69,15 @@ class Gain:
         return Percent(100 * estimate, 100 * min(lower, estimate), 100 * max(upper, estimate))
 
     def __str__(self) -> str:
-        """As ``18 % lower than your settings (between 12 % and 23 %, at 95 %)``."""
+        """As ``18% lower than your settings (between 12% and 23%, at 95%)``."""
         if self.best.params is self.baseline.params:
             return "your settings are the best that is known"
         words = ("lower", "higher") if self.goal == "minimize" else ("higher", "lower")
-        percent, unit = (self.percent, " %") if self.percent else (self, "")
+        percent, unit = (self.percent, "%") if self.percent else (self, "")
         both = percent.lower < 0 < percent.upper
         ends = [_number(end, unit, words if both else None) for end in sorted((percent.lower, percent.upper), key=abs)]
         middle = _number(percent.estimate, unit, words)
-        said = f"{middle} than your settings (between {ends[0]} and {ends[1]}, at {100 * self.level:g} %)"
+        said = f"{middle} than your settings (between {ends[0]} and {ends[1]}, at {100 * self.level:g}%)"
         return said + self._about_baseline()
 
     def _about_baseline(self) -> str:

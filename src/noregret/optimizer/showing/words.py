@@ -72,7 +72,7 @@ def _interval(estimate: Estimate) -> str:
         return _shown(estimate.estimate)
     digits = digits_apart(estimate.lower, estimate.upper)
     middle, lower, upper = (f"{each:.{digits}g}" for each in (estimate.estimate, estimate.lower, estimate.upper))
-    return f"{middle} (between {lower} and {upper}, at {100 * estimate.level:g} %)"
+    return f"{middle} (between {lower} and {upper}, at {100 * estimate.level:g}%)"
 
 
 def digits_apart(lower: float, upper: float) -> int:

@@ -150,7 +150,7 @@ def importance(findings: Findings) -> Iterator[str]:
     if not any(share.lower for share in shares):
         yield "Noise alone may explain all results so far: the settings may not differ at all."
     if sum(share.estimate for share in shares) > 1:
-        yield "Shares may add up to more than 100 %: joint effects of two parameters count for both."
+        yield "Shares may add up to more than 100%: joint effects of two parameters count for both."
 
 
 def left_out(count: int, shown: int) -> Iterator[str]:
@@ -190,7 +190,7 @@ def noise(findings: Findings) -> Iterator[str]:
         yield "There are too few measurements to say."
         return
     share = (
-        f" ({words.number(100 * findings.noise_std / abs(best.estimate), 2)} % of the best result)"
+        f" ({words.number(100 * findings.noise_std / abs(best.estimate), 2)}% of the best result)"
         if findings.noise_std < abs(best.estimate)
         else ""
     )
@@ -227,7 +227,7 @@ def outliers(findings: Findings) -> str:
     share = 100 * len(findings.outliers) / len(findings.done)
     verb = "disagrees" if len(findings.outliers) == 1 else "disagree"
     return (
-        f"{_count(len(findings.outliers), 'measurement')} ({share:.2g} %) {verb} with all others. None is "
+        f"{_count(len(findings.outliers), 'measurement')} ({share:.2g}%) {verb} with all others. None is "
         "discarded: each counts with the weight given here."
     )
 

@@ -81,7 +81,7 @@ def _record(number: int, answer: Observation) -> Record:
 
 def _outcome(value: float | None) -> tuple[State, float | None, str]:
     """State, value and failure of an answer."""
-    return ("failed", None, "told as a failure") if value is None else ("done", value, "")
+    return ("failed", None, "reported as a failure") if value is None else ("done", value, "")
 
 
 def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Observation]) -> Optimizer:

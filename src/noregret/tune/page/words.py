@@ -45,7 +45,7 @@ def likely(estimate: Estimate, unit: str = "") -> str:
     """The interval in which a value probably lies, in words.
 
     >>> likely(Estimate({}, 1.2, 1.0, 2.0), " s")
-    'probably between 1 and 2 s (95 %)'
+    'probably between 1 and 2 s (95%)'
     """
     if not math.isfinite(estimate.upper - estimate.lower):
         return "too few results for an interval"
@@ -57,9 +57,9 @@ def percent(share: float) -> str:
     """A share in percent, whole but for small ones.
 
     >>> percent(0.95), percent(0.123), percent(0.004), percent(1e-5), percent(1.0)
-    ('95 %', '12 %', '0.4 %', '0 %', '100 %')
+    ('95%', '12%', '0.4%', '0%', '100%')
     """
-    return f"{100 * share:.0f} %" if share >= 0.01 or share < 0.0005 else f"{100 * share:.1f} %"
+    return f"{100 * share:.0f}%" if share >= 0.01 or share < 0.0005 else f"{100 * share:.1f}%"
 
 
 def _read(written: str) -> float:

@@ -20,7 +20,7 @@ from noregret.tune.service.live import AskRequest, LiveStudy
 from noregret.tune.service.studies import Studies
 from noregret.tune.store.rows import Entry
 
-FAILED = "told as a failure"
+FAILED = "reported as a failure"
 """Reason of a failure that a client reports."""
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
