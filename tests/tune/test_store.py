@@ -180,7 +180,7 @@ def test_optuna_reads_the_study(study):
         for value in (3.0, 1.0, 2.0):
             store.tell(store.claim(suggest).trial.number, done(value))
         store.tell(store.claim(suggest).trial.number, FAILED)
-        url = store._rdb.url
+        url = store._storage._rdb.url
     storage = optuna.storages.RDBStorage(url)
     found = optuna.load_study(study_name=study.name, storage=storage)
     assert (found.best_value, found.best_trial.number) == (1.0, 1)
@@ -228,7 +228,7 @@ def test_a_newer_format_is_refused(study, monkeypatch):
 
 
 def test_tables_of_a_newer_optuna_are_refused(study):
-    with Store(study) as store, store._rdb.engine.begin() as connection:
+    with Store(study) as store, store._storage.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'v99.0.a'")
     with pytest.raises(StudyError, match=r"its tables were made by another version of Optuna"):
         Store(study)
@@ -236,7 +236,7 @@ def test_tables_of_a_newer_optuna_are_refused(study):
 
 def test_an_optuna_study_that_is_not_ours_is_refused(study):
     with Store(study) as store:
-        url = store._rdb.url
+        url = store._storage._rdb.url
     storage = optuna.storages.RDBStorage(url)
     theirs = optuna.create_study(study_name="theirs", storage=storage)
     theirs.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
