@@ -31,7 +31,6 @@ def test_several_threads_and_stores_neither_lose_nor_duplicate(study):
             while not (claim := store.claim(suggest)).over:
                 if claim.trial and store.tell(claim.trial.number, done(float(claim.trial.number))):
                     told.append(claim.trial.number)
-            store.forget_thread()
 
     threads = [Thread(target=work) for _ in range(4)]
     for thread in threads:
