@@ -44,8 +44,7 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
 
 def replay_of(study: Study) -> Replay:
     """Replay of the history of a study."""
-    bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
-    options = {"baseline": study.baseline, "constraints": bounds, "context": study.context, "drift": study.drift}
+    options = {"baseline": study.baseline, "constraints": study.bounds, "context": study.context, "drift": study.drift}
     return Replay(study.space, study.goal, study.seed, **options)
 
 

@@ -17,7 +17,6 @@ from noregret.integrations.structure import Columns, Structure, params_of
 from noregret.optimizer.checking import Goal
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.trials import Answer
 from noregret.tune.store.records import Record, State
 
 
@@ -34,18 +33,13 @@ def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str
     found = [(trial, params) for trial in trials if (params := _params(columns, trial)) is not None]
     records = [_record(trial, optimizer.space.checked(params)) for trial, params in found]
     _warn(trials, columns, len(records))
-    tell_all(optimizer, (_answer(optimizer, record) for record in records if record.finished))
+    tell_all(optimizer, (record.answer(optimizer.constraints) for record in records if record.finished))
     return space, optimizer, records, study.study_name
 
 
 def _optimizer(study: Study, space: dict[str, Any], constraints: Iterable[str]) -> Optimizer:
     goal: Goal = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
     return Optimizer(space, goal=goal, rng=0, constraints=dict.fromkeys(constraints, ("<=", 0.0)))
-
-
-def _answer(optimizer: Optimizer, record: Record) -> Answer:
-    numbers = {name: record.constraints.get(name) for name in optimizer.constraints}
-    return Answer(record.params, record.value, None, numbers)
 
 
 def _constraints(trial: FrozenTrial) -> dict[str, float]:

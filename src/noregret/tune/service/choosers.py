@@ -29,7 +29,7 @@ from noregret.integrations.replay import Fits, Remembering, Replay
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.trials import Answer
 from noregret.tune.learning.suggest import replay_of
-from noregret.tune.service.served import ServiceStudy
+from noregret.tune.service.models import ServiceStudy
 from noregret.tune.study.study import Params
 
 LOG = logging.getLogger("uvicorn.error")

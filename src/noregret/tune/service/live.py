@@ -27,7 +27,7 @@ from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.measuring import Outcome
 from noregret.tune.service.choosers import Chooser, Fitting, ModelClient, chosen, itself
-from noregret.tune.service.served import ServiceStudy
+from noregret.tune.service.models import ServiceStudy
 from noregret.tune.store import trials
 from noregret.tune.store.faults import Unavailable
 from noregret.tune.store.leases import LeaseMonitor
@@ -218,8 +218,7 @@ class LiveStudy:
         fitting: Fitting,
     ) -> None:
         self.study = study
-        bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
-        self.constraints = checked_constraints(bounds)
+        self.constraints = checked_constraints(study.bounds)
         self._storage, self._ledger = storage, Ledger(storage, number, study)
         self._model = ModelClient(replay_of(study), chooser)
         self._leases, self._lock, self._fitting = LeaseMonitor(lease), Lock(), fitting

@@ -15,8 +15,7 @@ from typing import Any
 from noregret.tune.measuring import Outcome
 from noregret.tune.service.choosers import Chooser, Fitting
 from noregret.tune.service.live import BatchQueue, LiveStudy, Told
-from noregret.tune.service.models import StudyForm
-from noregret.tune.service.served import SERVICE, ServiceStudy, service_study
+from noregret.tune.service.models import SERVICE, ServiceStudy, StudyForm
 from noregret.tune.store import trials
 from noregret.tune.store.faults import OPENING_SECONDS, TROUBLE, Unavailable, explained
 from noregret.tune.store.storage import BACKUP_SECONDS, Found, Storage
@@ -72,7 +71,7 @@ class Studies:
 
     def create(self, form: StudyForm) -> bool:
         """Create a study; False if it exists, AnotherStudy if another one of its name exists."""
-        study = service_study(form, self._storage.url)
+        study = form.study(self._storage.url)
         is_new = self._found(form.name) is None
         if is_new:
             self._storage.patiently(lambda: self._storage.study_id(study))
@@ -120,7 +119,7 @@ class Studies:
         found = self._found(name)
         if found is None or SERVICE not in found.identity:
             raise NoStudy(f"there is no study {name!r}: POST /studies makes one")
-        study = service_study(StudyForm.model_validate(found.identity[SERVICE]), self._storage.url)
+        study = StudyForm.model_validate(found.identity[SERVICE]).study(self._storage.url)
         fitting = Fitting(study, self._fitter, self._fitters)
         return LiveStudy(
             self._storage, found.id, study, self._lease, self._askers, self._telling, next(self._choosers), fitting
