@@ -347,10 +347,11 @@ class LiveStudy:
         granted: list[Assignment] = []
         with self._storage.transaction() as connection:
             check_newest(connection, study, self._ledger.newest)
+            taken = [(record, plan.request) for plan in plans for record in plan.running]
+            for record, request in sorted(taken, key=lambda pair: pair[0].number):  # as outcomes are: no deadlocks
+                if not trials.take(connection, record.id, record.holder, _holder(request)):
+                    raise Overtaken
             for plan in plans:
-                for record in plan.running:
-                    if not trials.take(connection, record.id, record.holder, _holder(plan.request)):
-                        raise Overtaken
                 new = [(next(numbers), suggestion) for suggestion in plan.suggestions]
                 for number, suggestion in new:
                     trials.add(connection, study, number, suggestion, _holder(plan.request), self._ledger.distributions)
