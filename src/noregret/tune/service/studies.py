@@ -127,13 +127,14 @@ class Studies:
 
     def _told(self, answers: Sequence[Told]) -> list[Outcome | None]:
         """Store outcomes, of any studies, in one transaction; return the ones that are stored."""
-        return self._storage.patiently(lambda: self._written(answers))
-
-    def _written(self, answers: Sequence[Told]) -> list[Outcome | None]:
         # in one order, so that servers that write the same trials at once do not deadlock
         order = sorted(range(len(answers)), key=lambda place: answers[place][:2])
-        with self._storage.transaction() as connection:
-            stands = {place: _stored(connection, answers[place]) for place in order}
+
+        def store() -> dict[int, Outcome | None]:
+            with self._storage.transaction() as connection:
+                return {place: _stored(connection, answers[place]) for place in order}
+
+        stands = self._storage.patiently(store)
         return [stands[place] for place in range(len(answers))]
 
     def _keep_house(self) -> None:
