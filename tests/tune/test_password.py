@@ -9,7 +9,7 @@ import sqlalchemy
 
 from noregret.cli import main
 from noregret.tune.page.watch import server
-from noregret.tune.store import store as opened
+from noregret.tune.store import storage as opened
 from noregret.tune.store.databases.database import database
 from noregret.tune.store.faults import explained
 from noregret.tune.store.store import Store

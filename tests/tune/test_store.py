@@ -6,19 +6,20 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from threading import Event, Thread
 
 import optuna
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from noregret.optimizer.spaces.parameters import Choice, Float, Int
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import Suggester, believed
 from noregret.tune.measuring import Outcome
 from noregret.tune.store import identity
-from noregret.tune.store import store as opened
+from noregret.tune.store import storage as opened
 from noregret.tune.store.databases.connections import Interrupted
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
@@ -143,6 +144,39 @@ def test_given_back_is_taken_at_once_with_the_same_params(study):
         store.tell(again.number, done(1.0))
         store.give_back(again.number)  # too late: nothing happens
         assert store.records()[0].state == "done"
+
+
+def lose_an_answer(store):
+    """Lose the connection once, just after the next commit."""
+    transaction, lost = store._storage.transaction, []
+
+    @contextmanager
+    def losing():
+        with transaction() as connection:
+            yield connection
+        if not lost:
+            lost.append(True)
+            raise OperationalError("COMMIT", {}, Exception("lost"), connection_invalidated=True)
+
+    store._storage.transaction = losing
+    return lost
+
+
+def test_a_commit_whose_answer_is_lost_is_recognised(study):
+    with Store(study) as store:
+        number = store.claim(suggest).trial.number
+        lost = lose_an_answer(store)
+        assert store.heartbeat([number]) == []
+        assert lost
+        lost = lose_an_answer(store)
+        assert store.tell(number, done(1.0))
+        assert lost
+        trial = store.claim(suggest).trial
+        lost = lose_an_answer(store)
+        store.give_back(trial.number)
+        assert lost
+        assert store.claim(suggest).trial.number == trial.number
+        assert [record.value for record in store.records()] == [1.0, None]
 
 
 def test_the_budget_is_kept_and_waits_for_what_is_out(study):
