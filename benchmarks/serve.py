@@ -38,10 +38,9 @@ from noregret import cli
 from noregret.tune.measuring import Outcome
 from noregret.tune.service.live import AskRequest
 from noregret.tune.service.models import StudyForm
-from noregret.tune.service.storage import Storage
 from noregret.tune.service.studies import Studies
-from noregret.tune.store import rows
 from noregret.tune.store.records import Suggestion
+from noregret.tune.store.storage import Storage
 
 SPACE = {
     "x": {"type": "float", "low": 0, "high": 1},
@@ -287,8 +286,8 @@ def fill(place: Path, studies: dict[str, int]) -> None:
                     params = {"x": rng.random(), "y": rng.random(), "k": rng.choice("ab")}
                     suggestion = Suggestion(params, range(max(number - 1, 0), number))
                     study = live._ledger
-                    trial = rows.add(connection, study.study, number, suggestion, {}, study.distributions)
-                    rows.finish(connection, trial, Outcome(measured(params, rng)))
+                    trial = trials.add(connection, study.study, number, suggestion, {}, study.distributions)
+                    trials.finish(connection, trial, Outcome(measured(params, rng)))
     all_studies.close()
 
 

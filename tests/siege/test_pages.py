@@ -38,7 +38,7 @@ addEventListener("load", () => {
 
 
 def test_the_table_of_trials_sorts_and_filters(browser, page, tmp_path, monkeypatch):
-    monkeypatch.setitem(globals(), "PROBE", USE)
+    monkeypatch.setattr(test_pages, "PROBE", USE)
     found = probed(browser, tmp_path / "r.html", page, 1200)
     numbers = [float(cell) for cell in found["ascending"] if cell != "failed"]
     assert len(numbers) == 42
@@ -78,7 +78,7 @@ def test_a_browser_sees_results_arrive(live, browser, tmp_path, monkeypatch):
     assert "CONSOLE" not in shown.stderr, shown.stderr
     assert "<td>0.1235</td>" in shown.stdout
     assert shown.stdout.count("<title>trial ") > before
-    assert 'id="live" role="status" class="">live, looked at' in shown.stdout
+    assert 'id="live" role="status" class="">live, updated' in shown.stdout
 
 
 def connected(found):

@@ -130,8 +130,8 @@ def test_a_trial_of_which_nothing_is_heard_goes_to_another_client(tmp_path):
             if taken is None:
                 study.tell(found, 1.0)
         assert taken.params == lost.params
-        study.tell(lost, 2.0)  # it was slow, and the first answer stays
-        with pytest.raises(ValueError, match="this stands"):
+        study.tell(lost, 2.0)  # it was only slow, and the first answer stands
+        with pytest.raises(ValueError, match="which stays"):
             study.tell(taken, 3.0)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from noregret.optimizer.fitting.evidence import Evidence
+from noregret.optimizer import Evidence
 from noregret.optimizer.fitting.matern import FitMatern
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from tests.optimizer.test_scaling import PLAIN, bowl, duration, learnt, multiplied, run
 
-from noregret.optimizer.calibration import OptimizerConfig
+from noregret.optimizer import OptimizerConfig
 from noregret.optimizer.fitting.scaling import Logarithms
 
 

@@ -1,6 +1,7 @@
 """A changed study file: results that carry over, results that do not, and the advice."""
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from noregret.optimizer import Choice, Float, Int
 from noregret.tune.measuring import Outcome
 from noregret.tune.store.identity import SELF
 from noregret.tune.store.records import Suggestion, arrived
+from noregret.tune.store.storage import Storage
 from noregret.tune.store.store import Store
 from noregret.tune.study.results import LastNumber, WallTime
 from noregret.tune.study.study import Budget, Constraint, Study, StudyError
@@ -191,8 +193,7 @@ def test_a_study_of_an_earlier_version_is_known_by_what_it_wrote(study):
     with Store(study) as store:
         old = {**study.identity(), "parameters.x": "Float(low=0.0, high=1.0, log=False)"}
         old |= {"parameters.n": "Int(low=1, high=8, log=False)", "parameters.mode": "Choice(options=('a', 'b'))"}
-        store._rdb.set_study_user_attr(store._id, SELF, old)
-        store._rdb.set_study_user_attr(store._id, "noregret:format", 2)
+        store._storage.set_attributes(store._id, {SELF: old, "noregret:format": 2})
     assert len(values(study)) == 10
     with pytest.raises(StudyError, match=r"parameters.x was float from 0 to 1, now it is float from 0 to 2"):
         Store(with_space(study, x=Float(0.0, 2.0)))
@@ -201,11 +202,15 @@ def test_a_study_of_an_earlier_version_is_known_by_what_it_wrote(study):
 def test_a_migration_that_is_cut_off_has_not_happened(study, monkeypatch):
     changed = replace(with_space(study, depth=Int(1, 4)), command=(*COMMAND, "{depth}"), defaults={"depth": 1})
 
-    def cut_off(self, attributes):
-        self._rdb.set_study_user_attr(self._id, *next(iter(attributes.items())))
-        raise KeyboardInterrupt
+    transaction = Storage.transaction
 
-    monkeypatch.setattr(Store, "_note", cut_off)
+    @contextmanager
+    def cut_off(self):
+        with transaction(self) as connection:
+            yield connection
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Storage, "transaction", cut_off)
     with pytest.raises(KeyboardInterrupt):
         Store(changed, migrate=True)
     monkeypatch.undo()

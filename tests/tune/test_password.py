@@ -9,7 +9,7 @@ import sqlalchemy
 
 from noregret.cli import main
 from noregret.tune.page.watch import server
-from noregret.tune.store import store as opened
+from noregret.tune.store import storage as opened
 from noregret.tune.store.databases.database import database
 from noregret.tune.store.faults import explained
 from noregret.tune.store.store import Store
@@ -113,7 +113,7 @@ def test_a_server_with_another_study_and_its_live_page(postgresql, tmp_path, cap
         thread = Thread(target=found.serve_forever, args=(0.05,))
         thread.start()
         with Store(load(path)) as store:
-            store._storage.set_study_user_attr(store._id, "noregret:format", 99)
+            store._storage.set_attributes(store._id, {"noregret:format": 99})
         connection = http.client.HTTPConnection(*found.server_address, timeout=30)
         connection.request("GET", "/content")
         answer = connection.getresponse()

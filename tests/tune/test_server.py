@@ -11,7 +11,7 @@ import pytest
 
 from noregret.optimizer import Float
 from noregret.tune.measuring import Keeper, Outcome
-from noregret.tune.store import leases
+from noregret.tune.store import leases, trials
 from noregret.tune.store.leases import LeaseMonitor
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
@@ -68,16 +68,23 @@ def test_who_lost_the_lock_writes_nothing(study, postgresql):
 
 
 @pytest.mark.slow
-def test_a_lock_that_is_lost_in_the_middle_of_writing_is_claimed_again(study, postgresql):
+@pytest.mark.parametrize("others", [False, True])
+def test_a_connection_that_is_lost_in_the_middle_of_writing_is_replaced(study, postgresql, monkeypatch, others):
+    """That of the lock, and that of the transaction too."""
     with Store(study) as store:
-        create, lost = store._rdb.create_new_trial, []
+        add, lost = trials.add, []
 
         def interrupted(*arguments):
+            found = add(*arguments)
             if not lost:
                 lost.append(holders_killed(postgresql))
-            return create(*arguments)
+                if others:
+                    postgresql.execute(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+                    )
+            return found
 
-        store._rdb.create_new_trial = interrupted
+        monkeypatch.setattr(trials, "add", interrupted)
         assert store.claim(suggest).trial.number == 0
         assert [record.number for record in store.records()] == [0]
 
@@ -88,7 +95,7 @@ def test_an_answer_that_two_suggestions_took_for_new_counts_once():
 
 
 def test_connections_notice_when_nobody_answers(study):
-    with Store(study) as store, store._rdb.engine.connect() as connection:
+    with Store(study) as store, store._storage.engine.connect() as connection:
         for name, value in (("statement_timeout", "20s"), ("idle_in_transaction_session_timeout", "1min")):
             assert connection.exec_driver_sql(f"SHOW {name}").scalar() == value
         parameters = connection.connection.driver_connection.info.get_parameters()
@@ -122,7 +129,7 @@ def test_a_clock_that_jumps_hands_no_trial_to_another(tmp_path, request, url):
     url = "sqlite:///s.db" if url == "sqlite" else request.getfixturevalue("postgresql").new_database()
     with Store(written(tmp_path, url)) as store, Store(written(tmp_path, url)) as other:
         number = store.claim(suggest).trial.number
-        with store._rdb.engine.begin() as connection:  # as if all times so far were of another day
+        with store._storage.engine.begin() as connection:  # as if all times so far were of another day
             connection.exec_driver_sql("UPDATE trial_heartbeats SET heartbeat = '2001-01-01 00:00:00'")
             connection.exec_driver_sql("UPDATE trials SET datetime_start = '2001-01-01 00:00:00'")
         assert other.claim(suggest).trial.number != number
@@ -175,7 +182,7 @@ def test_who_lost_a_trial_learns_it_and_cannot_give_it_back(anywhere):
 
 @pytest.mark.slow
 def test_threads_of_one_store_do_not_wait_for_each_other(anywhere):
-    """One holds Optuna's cache and waits for the database, the others the database: none may wait for the cache."""
+    """One holds what was read and waits for the database, the others the database: none may wait for the former."""
     errors, until = [], time.monotonic() + 3.0
     with Store(replace(anywhere, budget=Budget(rounds=10**6))) as store:
 
@@ -256,7 +263,7 @@ time.sleep(60)
 def test_a_flipped_digit_on_a_server_is_reported_and_another_name_starts_anew(study):
     with Store(study) as store:
         store.tell(store.claim(suggest).trial.number, done(4.5))
-        with store._rdb.engine.begin() as connection:
+        with store._storage.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE trial_values SET value = 4.25")
     with pytest.raises(StudyError, match=r"checksum of trial 0 does not fit its result.* give the study another name"):
         Store(study)

@@ -22,8 +22,8 @@ from noregret.tune.service.http.connections import configuration
 from noregret.tune.service.http.security import LARGEST, Rate
 from noregret.tune.service.live import BatchQueue
 from noregret.tune.service.models import FloatForm, StudyForm
-from noregret.tune.service.storage import Storage
 from noregret.tune.service.studies import AnotherStudy, Studies
+from noregret.tune.store.storage import Storage
 
 ROOT = Path(__file__).parents[2]
 X = {"x": {"type": "float", "low": 0, "high": 1}}

@@ -12,11 +12,12 @@ from tests.tune.test_service import serving
 
 from noregret.tune.measuring import Outcome
 from noregret.tune.service.http.app import application
-from noregret.tune.service.live import ATTEMPTS, AskRequest, BatchQueue, Overtaken
+from noregret.tune.service.live import AskRequest, BatchQueue
 from noregret.tune.service.models import StudyForm
-from noregret.tune.service.storage import Storage
 from noregret.tune.service.studies import ASKING, Studies
-from noregret.tune.store import rows
+from noregret.tune.store import trials
+from noregret.tune.store.storage import Storage
+from noregret.tune.store.trials import ATTEMPTS, Overtaken
 
 FORM = StudyForm.model_validate({"name": "s", "space": {"x": {"type": "float", "low": 0, "high": 1}}})
 SECONDS = 60.0
@@ -42,14 +43,14 @@ def asked(live, *requests):
 
 
 def counted(monkeypatch, name):
-    """The calls of a function of `rows`."""
-    calls, function = [], getattr(rows, name)
+    """The calls of a function of the trial table."""
+    calls, function = [], getattr(trials, name)
 
     def counting(*arguments):
         calls.append(arguments)
         return function(*arguments)
 
-    monkeypatch.setattr(rows, name, counting)
+    monkeypatch.setattr(trials, name, counting)
     return calls
 
 
@@ -70,7 +71,7 @@ def test_wishes_of_one_key_get_the_same_trials_with_one_hand_over(
     studies, monkeypatch, requests, first, again, hand_overs
 ):
     live, lot = studies["s"], [AskRequest(count, client) for client, count in requests]
-    calls = counted(monkeypatch, "hand_over")
+    calls = counted(monkeypatch, "take")
     assert numbers(live._granted(lot)) == first
     assert not calls
     assert numbers(live._granted(lot)) == (again or first)
@@ -81,7 +82,7 @@ def test_six_asks_at_once_of_a_client_with_a_pending_trial_all_get_it(studies):
     live = studies["s"]
     assert asked(live, AskRequest(1, "a")) == [[0]]
     assert asked(live, *[AskRequest(1, "a")] * 6) == [[0]] * 6
-    assert [entry.record.number for entry in live.entries()] == [0]
+    assert [record.number for record in live.records()] == [0]
 
 
 def test_six_first_asks_at_once_of_a_client_get_one_trial(studies):
@@ -113,7 +114,7 @@ def several(folder, url, servers=3, rounds=4):
             for number in (one, other):
                 answer = Outcome(0.5 + number)
                 assert lives[turn % servers].tell(number, answer).result(SECONDS) == answer
-        assert [entry.record.value for entry in lives[0].entries()] == [0.5 + number for number in range(2 * rounds)]
+        assert [record.value for record in lives[0].records()] == [0.5 + number for number in range(2 * rounds)]
 
 
 def test_several_servers_give_a_key_one_trial_sqlite(tmp_path):
@@ -126,7 +127,7 @@ def test_several_servers_give_a_key_one_trial_postgresql(tmp_path, postgresql):
 
 def test_a_request_is_not_tried_again_for_ever(studies, monkeypatch):
     live = studies["s"]
-    monkeypatch.setattr(rows, "newest", lambda connection, study: 1000)
+    monkeypatch.setattr(trials, "newest", lambda connection, study: 1000)
     calls = counted(monkeypatch, "newest")
     with pytest.raises(Overtaken):
         live.ask(AskRequest(1)).result(SECONDS)
@@ -140,13 +141,13 @@ def test_a_request_is_not_tried_again_for_ever(studies, monkeypatch):
 
 
 def test_a_request_that_cannot_be_granted_fails_alone(studies, monkeypatch):
-    live, hand_over = studies["s"], rows.hand_over
+    live, take = studies["s"], trials.take
     assert numbers(live._granted([AskRequest(1, "good"), AskRequest(1, "bad")])) == [[0], [1]]
 
     def refusing(connection, trial, old, new):
-        return new["client"] != "bad" and hand_over(connection, trial, old, new)
+        return new["client"] != "bad" and take(connection, trial, old, new)
 
-    monkeypatch.setattr(rows, "hand_over", refusing)
+    monkeypatch.setattr(trials, "take", refusing)
     with blocked(studies, live):
         good, bad, new = live.ask(AskRequest(1, "good")), live.ask(AskRequest(1, "bad")), live.ask(AskRequest(1))
     assert [number for number, _ in good.result(SECONDS)] == [0]
@@ -156,7 +157,7 @@ def test_a_request_that_cannot_be_granted_fails_alone(studies, monkeypatch):
 
 
 def test_an_answer_that_cannot_be_written_fails_alone(studies, monkeypatch):
-    live, finish = studies["s"], rows.finish
+    live, finish = studies["s"], trials.finish
     live.ask(AskRequest(3)).result(SECONDS)
 
     def failing(connection, trial, outcome):
@@ -164,7 +165,7 @@ def test_an_answer_that_cannot_be_written_fails_alone(studies, monkeypatch):
             raise KeyError("unlucky")
         return finish(connection, trial, outcome)
 
-    monkeypatch.setattr(rows, "finish", failing)
+    monkeypatch.setattr(trials, "finish", failing)
     answers = [Outcome(value) for value in (11.0, 13.0, 17.0)]
     ready = Event()
     studies._writer.submit(ready.wait, SECONDS)
@@ -174,7 +175,7 @@ def test_an_answer_that_cannot_be_written_fails_alone(studies, monkeypatch):
     assert told[2].result(SECONDS) == answers[2]
     with pytest.raises(KeyError):
         told[1].result(SECONDS)
-    assert [entry.record.value for entry in live.entries()] == [11.0, None, 17.0]
+    assert [record.value for record in live.records()] == [11.0, None, 17.0]
 
 
 @contextmanager

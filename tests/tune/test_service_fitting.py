@@ -16,8 +16,8 @@ from noregret.tune.measuring import Outcome
 from noregret.tune.service import choosers as fitting
 from noregret.tune.service.choosers import Chooser, chosen
 from noregret.tune.service.live import AskRequest
-from noregret.tune.service.storage import Storage
 from noregret.tune.service.studies import Studies
+from noregret.tune.store.storage import Storage
 
 
 def opened(folder, *processes):
@@ -49,13 +49,11 @@ def work(live, trials):
 def recomputed(live):
     """Expected trials, computed from the stored records only."""
     replay, known = replay_of(live.study), []
-    entries = live.entries()
-    for entry in entries:
-        known += entry.record.told
+    records = live.records()
+    for record in records:
+        known += record.told
         answers = live._ledger.answers(known)
-        pending = [
-            (its.record.params, None) for its in entries[: entry.record.number] if its.record.number not in known
-        ]
+        pending = [(its.params, None) for its in records[: record.number] if its.number not in known]
         yield chosen(pending, [None], replay(answers))[0]
 
 
@@ -76,9 +74,9 @@ def test_suggestions_that_know_of_less_can_be_computed_again(tmp_path, processes
             for each in [pool.submit(work, live, 15) for _ in range(3)]:
                 each.result(SECONDS)
         assert sum(behind) > 3
-        for entry, params in zip(live.entries(), recomputed(live), strict=True):
-            assert entry.record.params == pytest.approx(params, abs=1e-6)
-        known = [number for entry in live.entries() for number in entry.record.told]
+        for record, params in zip(live.records(), recomputed(live), strict=True):
+            assert record.params == pytest.approx(params, abs=1e-6)
+        known = [number for record in live.records() for number in record.told]
         assert len(known) == len(set(known)), "each answer becomes known once"
         assert len(known) >= 45 - 3 - 2 * fitting.BEHIND, "and before too many others have come"
 
@@ -109,11 +107,11 @@ def test_no_ask_waits_for_a_fit_that_takes_long(tmp_path, monkeypatch):
         monkeypatch.setattr(fitting, "WAIT_SECONDS", 0.0)
         work(live, 5)
         assert len(pool.waiting) == 1
-        assert [entry.record.told for entry in live.entries()[-5:]] == [()] * 5, "what came since is not known"
+        assert [record.told for record in live.records()[-5:]] == [()] * 5, "what came since is not known"
         assert len(live._ledger.told) == 11
         pool.go_on()
         work(live, 1)
-        assert live.entries()[-1].record.told == (11,), "what the fit took in is known"
+        assert live.records()[-1].told == (11,), "what the fit took in is known"
 
 
 def test_a_client_that_is_alone_is_asked_what_an_optimizer_would(tmp_path, processes, monkeypatch):

@@ -23,7 +23,7 @@ from noregret.tune.study.study import StudyError
 
 def once(live, moment, start, then):
     """Call a function once, before or after the next statement of a server that begins like this."""
-    engine, called = live._storage._rdb.engine, []
+    engine, called = live._storage.engine, []
 
     def listen(connection, cursor, statement, *rest):
         if statement.startswith(start) and not called:
@@ -44,9 +44,9 @@ def test_what_is_read_is_of_one_moment(tmp_path, postgresql):
             other["s"].tell(0, Outcome(0.5)).result(SECONDS)
 
         called = once(one["s"], "after", "SELECT trial_id, number", commits)
-        assert [entry.record.state for entry in one["s"].entries()] == ["running"] * 2
+        assert [record.state for record in one["s"].records()] == ["running"] * 2
         assert called
-        assert [entry.record.state for entry in one["s"].entries()] == ["done", *["running"] * 3]
+        assert [record.state for record in one["s"].records()] == ["done", *["running"] * 3]
         assert asked(one["s"], AskRequest(1)) == [[4]], "the connection is one for writing again"
 
 
@@ -56,7 +56,7 @@ def test_a_serialization_failure_is_tried_again(tmp_path, postgresql):
 
     with closing(opened(tmp_path, postgresql.new_database())) as studies:
         called = once(studies["s"], "after", "SELECT trial_id, number", fails)
-        assert studies["s"].entries() == []
+        assert studies["s"].records() == []
         assert called
 
 
@@ -76,7 +76,7 @@ def test_a_cut_connection_is_replaced_and_said_in_one_line(tmp_path, postgresql,
         called = once(live, "before", "INSERT INTO trial_user_attributes", cut)
         assert asked(live, AskRequest(2, "a")) == [[0, 1]]
         assert called
-        assert [entry.record.number for entry in live.entries()] == [0, 1]
+        assert [record.number for record in live.records()] == [0, 1]
     said = caplog.text + "".join(capfd.readouterr())
     assert "Traceback" not in said
     assert "INSERT" not in said
@@ -126,4 +126,4 @@ def test_a_file_that_was_put_back_is_used_again(tmp_path):
         path.with_name("moved.db").rename(path)
         assert studies["s"].tell(0, Outcome(2.0)).result(SECONDS) == Outcome(2.0)
     with closing(opened(tmp_path)) as studies:
-        assert [entry.record.value for entry in studies["s"].entries()] == [2.0]
+        assert [record.value for record in studies["s"].records()] == [2.0]

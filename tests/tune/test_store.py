@@ -6,19 +6,20 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from threading import Event, Thread
 
 import optuna
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from noregret.optimizer import Choice, Float, Int
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import Suggester, believed
 from noregret.tune.measuring import Outcome
 from noregret.tune.store import identity
-from noregret.tune.store import store as opened
+from noregret.tune.store import storage as opened
 from noregret.tune.store.databases.connections import Interrupted
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
@@ -145,6 +146,39 @@ def test_given_back_is_taken_at_once_with_the_same_params(study):
         assert store.records()[0].state == "done"
 
 
+def lose_an_answer(store):
+    """Lose the connection once, just after the next commit."""
+    transaction, lost = store._storage.transaction, []
+
+    @contextmanager
+    def losing():
+        with transaction() as connection:
+            yield connection
+        if not lost:
+            lost.append(True)
+            raise OperationalError("COMMIT", {}, Exception("lost"), connection_invalidated=True)
+
+    store._storage.transaction = losing
+    return lost
+
+
+def test_a_commit_whose_answer_is_lost_is_recognised(study):
+    with Store(study) as store:
+        number = store.claim(suggest).trial.number
+        lost = lose_an_answer(store)
+        assert store.heartbeat([number]) == []
+        assert lost
+        lost = lose_an_answer(store)
+        assert store.tell(number, done(1.0))
+        assert lost
+        trial = store.claim(suggest).trial
+        lost = lose_an_answer(store)
+        store.give_back(trial.number)
+        assert lost
+        assert store.claim(suggest).trial.number == trial.number
+        assert [record.value for record in store.records()] == [1.0, None]
+
+
 def test_the_budget_is_kept_and_waits_for_what_is_out(study):
     with Store(replace(study, budget=Budget(rounds=2))) as store:
         first, second = store.claim(suggest), store.claim(suggest)
@@ -180,7 +214,7 @@ def test_optuna_reads_the_study(study):
         for value in (3.0, 1.0, 2.0):
             store.tell(store.claim(suggest).trial.number, done(value))
         store.tell(store.claim(suggest).trial.number, FAILED)
-        url = store._rdb.url
+        url = store._storage._rdb.url
     storage = optuna.storages.RDBStorage(url)
     found = optuna.load_study(study_name=study.name, storage=storage)
     assert (found.best_value, found.best_trial.number) == (1.0, 1)
@@ -228,7 +262,7 @@ def test_a_newer_format_is_refused(study, monkeypatch):
 
 
 def test_tables_of_a_newer_optuna_are_refused(study):
-    with Store(study) as store, store._rdb.engine.begin() as connection:
+    with Store(study) as store, store._storage.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'v99.0.a'")
     with pytest.raises(StudyError, match=r"its tables were made by another version of Optuna"):
         Store(study)
@@ -236,7 +270,7 @@ def test_tables_of_a_newer_optuna_are_refused(study):
 
 def test_an_optuna_study_that_is_not_ours_is_refused(study):
     with Store(study) as store:
-        url = store._rdb.url
+        url = store._storage._rdb.url
     storage = optuna.storages.RDBStorage(url)
     theirs = optuna.create_study(study_name="theirs", storage=storage)
     theirs.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)

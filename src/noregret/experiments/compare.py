@@ -20,6 +20,7 @@ from noregret.experiments.summary import Interval, mean_interval, summarise
 from noregret.experiments.trace import Trace
 from noregret.experiments.trials import build
 from noregret.extra import extra
+from noregret.formatting import number
 from noregret.problems.problem import Continuous
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def _text(interval: Interval) -> str:
     """Format an interval: without its ends for one seed, a dash for nan."""
     if math.isnan(interval.value):
         return "-"
-    return str(interval) if math.isfinite(interval.high) else f"{interval.value:.3g}"
+    return str(interval) if math.isfinite(interval.high) else number(interval.value, 3)
 
 
 def _labels(names: Iterable[str]) -> dict[str, str]:

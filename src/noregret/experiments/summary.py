@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv, stdtrit
 
 from noregret.experiments.trace import Trace
+from noregret.formatting import number
 
 
 class Row(NamedTuple):
@@ -34,7 +35,7 @@ class Interval(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        return f"{number(self.value, 3)} [{number(self.low, 3)}, {number(self.high, 3)}]"
 
 
 def mean_interval(values: ArrayLike) -> Interval:

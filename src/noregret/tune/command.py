@@ -14,7 +14,7 @@ from typing import Any
 from noregret.extra import extra
 from noregret.files import write_atomically
 from noregret.terminal import complain, printable, say, show
-from noregret.tune.service.command import add_serve
+from noregret.tune.service.command import add_serve, port
 from noregret.tune.study.study import Study, StudyError
 
 PORT = 8765
@@ -36,7 +36,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     report.add_argument("--json", action="store_true", help="print it as JSON")
     _add_out(report, "an .html or .json file (default: an .html file beside the study)")
     watch = _command(commands, "watch", _watch, "show the report live, to this machine's browser only")
-    watch.add_argument("--port", type=_port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
+    watch.add_argument("--port", type=port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
     export = _command(commands, "export", _export, "write all trials of a study as a table")
     formats = export.add_mutually_exclusive_group()
     for name in ("csv", "json", "parquet"):
@@ -61,12 +61,6 @@ def _command(commands: Any, name: str, carry_out: Callable[[Any], int | None], h
 
 def _add_out(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--out", dest="target", type=Path, metavar="FILE", help=help)
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, got {text!r}")
-    return int(text)
 
 
 def _init(args: argparse.Namespace) -> None:

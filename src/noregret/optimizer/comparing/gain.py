@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from noregret.formatting import number
 from noregret.optimizer.certifying.certificate import LEVEL
 from noregret.optimizer.checking import Goal
 from noregret.optimizer.estimate import Estimate, chance_in_words
@@ -75,8 +76,8 @@ class Gain:
         words = ("lower", "higher") if self.goal == "minimize" else ("higher", "lower")
         percent, unit = (self.percent, "%") if self.percent else (self, "")
         both = percent.lower < 0 < percent.upper
-        ends = [_number(end, unit, words if both else None) for end in sorted((percent.lower, percent.upper), key=abs)]
-        middle = _number(percent.estimate, unit, words)
+        ends = [_said(end, unit, words if both else None) for end in sorted((percent.lower, percent.upper), key=abs)]
+        middle = _said(percent.estimate, unit, words)
         said = f"{middle} than your settings (between {ends[0]} and {ends[1]}, at {100 * self.level:g}%)"
         return said + self._about_baseline()
 
@@ -87,8 +88,8 @@ class Gain:
         return said if chance < 0.5 else ""
 
 
-def _number(number: float, unit: str, words: tuple[str, str] | None) -> str:
+def _said(value: float, unit: str, words: tuple[str, str] | None) -> str:
     """The size of a number with its unit, whole or to two digits, and which of the words it deserves."""
-    word = "" if words is None else f" {words[number < 0]}"
-    size = round(abs(number)) if abs(number) >= 10 else float(f"{abs(number):.2g}")
-    return f"{size:g}{unit}{word}"
+    word = "" if words is None else f" {words[value < 0]}"
+    size = number(round(abs(value)), 9) if 10 <= abs(value) < math.inf else number(abs(value), 2)
+    return f"{size}{unit}{word}"

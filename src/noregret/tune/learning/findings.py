@@ -275,16 +275,14 @@ class Findings:
         first = {_key(point.params): point.records[0].number for point in self.points}
         last = first.get(_key(best.params), self.done[-1].number)
         for trial, its in zip(first.values(), self.estimates, strict=True):
-            if trial < last and self._is_eligible(its) and (not steps or self._is_better(its, steps[-1].estimate)):
+            is_better = not steps or self._promise(its) > self._promise(steps[-1].estimate)
+            if trial < last and is_better and self._is_eligible(its):
                 steps.append(Step(trial, its))
         return [*steps, Step(last, best)]
 
     def _is_eligible(self, its: Estimate) -> bool:
         """Return True if it likely meets the constraints, or as likely as the best does."""
         return its.feasible >= min(LIKELY, self.best.feasible if self.best else 1.0)
-
-    def _is_better(self, one: Estimate, other: Estimate) -> bool:
-        return self._promise(one) > self._promise(other)
 
     def _promise(self, its: Estimate) -> float:
         """Worst-case estimate; the larger the better."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from noregret.integrations.replay import Replay
-from noregret.optimizer import Choice, Float, Int, Observation, Optimizer, axis_of, unexplored_from
+from noregret.optimizer import Choice, Float, Int, Optimizer, axis_of, unexplored_from
 from noregret.tune.learning.findings import Findings
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.study.study import Study
@@ -35,21 +35,15 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
     """Optimizer that knows the outcomes of these trials in this order, with the others pending."""
     by_number = {record.number: record for record in records}
     known = set(order)
-    answers = [_answer(study, by_number[number]) for number in order]
+    answers = [by_number[number].answer(study.constraints) for number in order]
     pending = [record.params for record in records if record.number not in known]
     return (replay or replay_of(study))(answers, pending)
 
 
 def replay_of(study: Study) -> Replay:
     """Replay of the history of a study."""
-    bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
-    options = {"baseline": study.baseline, "constraints": bounds, "context": study.context, "drift": study.drift}
+    options = {"baseline": study.baseline, "constraints": study.bounds, "context": study.context, "drift": study.drift}
     return Replay(study.space, study.goal, study.seed, **options)
-
-
-def _answer(study: Study, record: Record) -> Observation:
-    measured = {name: record.constraints.get(name) for name in study.constraints}
-    return Observation(record.params, record.value, record.noise, measured)
 
 
 def believed(study: Study, records: Sequence[Record], replay: Replay | None = None) -> Optimizer:

@@ -14,7 +14,7 @@ from noregret.integrations.distributions import Parameter, parameter
 from noregret.integrations.optuna import constraints_of
 from noregret.integrations.replay import tell_all
 from noregret.integrations.structure import Columns, Structure, params_of
-from noregret.optimizer import Choice, Float, Goal, Int, Observation, Optimizer
+from noregret.optimizer import Choice, Float, Goal, Int, Optimizer
 from noregret.tune.store.records import Record, State
 
 
@@ -31,18 +31,13 @@ def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str
     found = [(trial, params) for trial in trials if (params := _params(columns, trial)) is not None]
     records = [_record(trial, optimizer.space.checked(params)) for trial, params in found]
     _warn(trials, columns, len(records))
-    tell_all(optimizer, (_answer(optimizer, record) for record in records if record.finished))
+    tell_all(optimizer, (record.answer(optimizer.constraints) for record in records if record.finished))
     return space, optimizer, records, study.study_name
 
 
 def _optimizer(study: Study, space: dict[str, Any], constraints: Iterable[str]) -> Optimizer:
     goal: Goal = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
     return Optimizer(space, goal=goal, rng=0, constraints=dict.fromkeys(constraints, ("<=", 0.0)))
-
-
-def _answer(optimizer: Optimizer, record: Record) -> Observation:
-    numbers = {name: record.constraints.get(name) for name in optimizer.constraints}
-    return Observation(record.params, record.value, None, numbers)
 
 
 def _constraints(trial: FrozenTrial) -> dict[str, float]:

@@ -7,38 +7,11 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+from noregret.formatting import between as between
+from noregret.formatting import number as number
 from noregret.optimizer import Estimate
 from noregret.terminal import printable
 from noregret.tune.study.study import text
-
-
-def number(value: float, digits: int = 4) -> str:
-    """Number with ``digits`` significant digits.
-
-    >>> number(1234567.0), number(0.000123456), number(12.0), number(1e-12)
-    ('1,235,000', '0.0001235', '12', '1e-12')
-    """
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    size = math.floor(math.log10(abs(value)))
-    if not -5 <= size < 9:
-        return f"{value:.{digits}g}"
-    decimals = digits - 1 - size
-    written = f"{round(value, decimals):,.{max(decimals, 0)}f}"
-    return written.rstrip("0").rstrip(".") if decimals > 0 else written
-
-
-def between(lower: float, upper: float, digits: int = 3) -> tuple[str, str]:
-    """Two ends of an interval, with decimals enough to tell them apart.
-
-    >>> between(12.3456, 12.3466)
-    ('12.3456', '12.3466')
-    """
-    for more in range(digits, 18):
-        low, high = number(lower, more), number(upper, more)
-        if low != high and abs(_read(low) - lower) + abs(_read(high) - upper) < 0.05 * (upper - lower):
-            break
-    return low, high
 
 
 def likely(estimate: Estimate, unit: str = "") -> str:
@@ -60,10 +33,6 @@ def percent(share: float) -> str:
     ('95%', '12%', '0.4%', '0%', '100%')
     """
     return f"{100 * share:.0f}%" if share >= 0.01 or share < 0.0005 else f"{100 * share:.1f}%"
-
-
-def _read(written: str) -> float:
-    return float(written.replace(",", ""))
 
 
 def params(values: Mapping[str, Any], separator: str = ", ") -> str:

@@ -28,7 +28,7 @@ from noregret.belief.numerics.threads import one_thread
 from noregret.integrations.replay import Fits, Remembering, Replay
 from noregret.optimizer import Observation, Optimizer
 from noregret.tune.learning.suggest import replay_of
-from noregret.tune.service.served import ServiceStudy
+from noregret.tune.service.models import ServiceStudy
 from noregret.tune.study.study import Params
 
 LOG = logging.getLogger("uvicorn.error")

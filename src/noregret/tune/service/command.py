@@ -27,7 +27,7 @@ def add_serve(commands: Any) -> None:
     parser.add_argument(
         "--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1); any other needs a token"
     )
-    parser.add_argument("--port", type=_port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
+    parser.add_argument("--port", type=port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
     parser.add_argument(
         "--token-file",
         type=Path,
@@ -46,7 +46,8 @@ def add_serve(commands: Any) -> None:
     )
 
 
-def _port(text: str) -> int:
+def port(text: str) -> int:
+    """Port that a command line names; 0 for any free one."""
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, got {text!r}")
     return int(text)

@@ -8,37 +8,31 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from secrets import token_hex
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from noregret.optimizer import LEVEL, Estimate, Gain, Optimizer, checked_constraints
+from noregret.optimizer import LEVEL, Estimate, Gain, Observation, Optimizer, checked_constraints
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.measuring import Outcome
 from noregret.tune.service.choosers import Chooser, Fitting, ModelClient, chosen, itself
-from noregret.tune.service.served import ServiceStudy
-from noregret.tune.service.storage import Ledger, Storage
-from noregret.tune.store import rows
+from noregret.tune.service.models import ServiceStudy
+from noregret.tune.store import trials
 from noregret.tune.store.faults import Unavailable
 from noregret.tune.store.leases import LeaseMonitor
-from noregret.tune.store.records import Suggestion
-from noregret.tune.store.rows import Entry, Made, Told
+from noregret.tune.store.records import Record, Suggestion, distributions
+from noregret.tune.store.storage import Storage
+from noregret.tune.store.trials import Overtaken, TrialTable, check_newest, unless_overtaken
 from noregret.tune.study.study import Params
 
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
-
-
-ATTEMPTS = 50
-"""Number of attempts when other servers are faster. With three equally fast servers, one in 10^9 requests fails after
-that many."""
 
 
 class BatchQueue(Generic[Asked, Answered]):
@@ -101,17 +95,62 @@ class BatchQueue(Generic[Asked, Answered]):
                 answer.set_result(its)
 
 
+class Told(NamedTuple):
+    """Outcome of a trial of a study; ``record`` is None if the trial has not been read yet."""
+
+    study: int
+    number: int
+    record: Record | None
+    outcome: Outcome
+
+
+class Ledger(TrialTable):
+    """All trials of a study, and the order in which suggestions knew of their answers.
+
+    Parameters
+    ----------
+    storage, number
+        As `TrialTable` takes them.
+    study : ServiceStudy
+    """
+
+    def __init__(self, storage: Storage, number: int, study: ServiceStudy) -> None:
+        super().__init__(storage, number)
+        self.distributions = distributions(study.space)
+        self._constraints = list(study.constraints)
+        self.fresh: set[int] = set()
+        """Finished trials that no suggestion knew of."""
+        self.told: list[Observation] = []
+        """Answers that suggestions knew of, in the order in which they did."""
+        self._order: set[int] = set()
+
+    def answers(self, numbers: Iterable[int]) -> list[Observation]:
+        """The answers of these trials."""
+        return [self.records[number].answer(self._constraints) for number in numbers]
+
+    def unknown(self, known: Iterable[int]) -> list[Record]:
+        """Trials that are pending for a suggestion that knows of these fresh ones, by number."""
+        missing = self.pending.keys() | self.fresh.difference(known)
+        return [self.records[number] for number in sorted(missing)]
+
+    def _enter(self, record: Record) -> None:
+        super()._enter(record)
+        if record.finished and record.number not in self._order:
+            self.fresh.add(record.number)
+        for number in record.told:
+            if number not in self._order:
+                self._order.add(number)
+                self.fresh.discard(number)
+                self.told += self.answers([number])
+
+
 class Known(NamedTuple):
     """State of a study: its trials, the number of outcomes, and an optimizer that has them."""
 
-    entries: list[Entry]
+    records: list[Record]
     answers: int
     has_value: bool
     optimizer: Optimizer
-
-
-class Overtaken(Exception):
-    """Another server has changed the trials that new ones were chosen from."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +164,6 @@ class AskRequest:
 
 Assignment = list[tuple[int, Params]]
 """Assigned trials: ids and params."""
-Telling = BatchQueue[Told, Outcome | None]
-"""Queue of outcomes to store."""
 
 
 @dataclass
@@ -134,7 +171,7 @@ class Plan:
     """Plan for a request: trials that exist, and new suggestions."""
 
     request: AskRequest
-    running: list[Entry]
+    running: list[Record]
     suggestions: list[Suggestion] = field(default_factory=list)
 
     @property
@@ -171,18 +208,14 @@ class LiveStudy:
         study: ServiceStudy,
         lease: float,
         pool: Executor,
-        telling: Telling,
+        telling: BatchQueue[Told, Outcome | None],
         chooser: Chooser | None,
         fitting: Fitting,
     ) -> None:
         self.study = study
-        bounds = {name: constraint.bound for name, constraint in study.constraints.items()}
-        self.constraints = checked_constraints(bounds)
-        self._storage, self._ledger, self._model = (
-            storage,
-            Ledger(number, study),
-            ModelClient(replay_of(study), chooser),
-        )
+        self.constraints = checked_constraints(study.bounds)
+        self._storage, self._ledger = storage, Ledger(storage, number, study)
+        self._model = ModelClient(replay_of(study), chooser)
         self._leases, self._lock, self._fitting = LeaseMonitor(lease), Lock(), fitting
         self._latest: Known | None = None
         self._asking, self._telling = BatchQueue(pool, self._granted, Unavailable), telling
@@ -197,15 +230,12 @@ class LiveStudy:
 
     def tell(self, number: int, outcome: Outcome) -> Future[Outcome | None]:
         """Store the outcome of a trial; return the first one, which stays; None if there is no such trial."""
-        entry = self._ledger.entries.get(number)
-        made = None if entry is None else Made(entry.id, entry.record.started)
-        return self._telling.submit(Told(self._ledger.study, number, made, outcome))
+        return self._telling.submit(Told(self._ledger.study, number, self._ledger.records.get(number), outcome))
 
-    def entries(self) -> list[Entry]:
+    def records(self) -> list[Record]:
         """All trials, by number."""
         with self._lock:
-            self._storage.patiently(self._read_on)
-            return list(self._ledger.entries.values())
+            return self._storage.patiently(self._ledger.refresh)
 
     def best(self, context: Params | None) -> tuple[Estimate, float] | None:
         """Recommended params and the half-life of observations, None before the first value."""
@@ -231,36 +261,27 @@ class LiveStudy:
         return known.optimizer.done(within, confidence, context), best.gap, best.level
 
     def findings(self) -> Findings:
-        """Findings for the page."""
+        """Findings for the page, without the times from ask to answer: they are not durations of commands."""
         known = self._known()
-        return Findings(self.study, [entry.record for entry in known.entries], known.optimizer)
+        return Findings(self.study, [replace(record, seconds=0.0) for record in known.records], known.optimizer)
 
     def look(self) -> None:
         """Read the holders of all trials, so that expired leases are noticed."""
         with self._lock:
-            self._storage.patiently(self._read_on)
+            self._storage.patiently(self._ledger.refresh)
             self._abandoned()
 
     def _known(self) -> Known:
         """Present state of the study."""
         with self._lock:
-            self._storage.patiently(self._read_on)
-            told = self._ledger.told
+            records, told = self._storage.patiently(self._ledger.refresh), self._ledger.told
             answers = told + self._ledger.answers(sorted(self._ledger.fresh))
-            entries = list(self._ledger.entries.values())
-            if (
-                self._latest is None
-                or self._latest.answers != len(answers)
-                or len(self._latest.entries) != len(entries)
-            ):
+            latest = self._latest
+            if latest is None or (latest.answers, len(latest.records)) != (len(answers), len(records)):
                 optimizer = self._model(answers, itself, settled=len(told))
                 has_value = any(value is not None for _, value, *_ in answers)
-                self._latest = Known(entries, len(answers), has_value, optimizer)
-            return self._latest
-
-    def _read_on(self) -> None:
-        with self._storage.snapshot() as connection:
-            self._ledger.read_on(connection)
+                latest = self._latest = Known(records, len(answers), has_value, optimizer)
+            return latest
 
     def _granted(self, requests: Sequence[AskRequest]) -> list[Assignment]:
         keys = [_key(request, place) for place, request in enumerate(requests)]
@@ -268,41 +289,38 @@ class LiveStudy:
         for key, request in zip(keys, requests, strict=True):
             largest[key] = max(largest.get(key, request), request, key=lambda its: its.count)
         with self._lock:
-            found = self._storage.patiently(lambda: self._grant(list(largest.values())))
+            asked = list(largest.values())
+            found = self._storage.patiently(lambda: unless_overtaken(lambda: self._grant(asked)))
         granted = dict(zip(largest, found, strict=True))
         return [granted[key][: request.count] for key, request in zip(keys, requests, strict=True)]
 
     def _grant(self, requests: Sequence[AskRequest]) -> list[Assignment]:
         """Grant requests of which no two are of one client in one context."""
-        for _ in range(ATTEMPTS):
-            self._read_on()
-            plans = [Plan(request, self._own(request)) for request in requests]
-            self._share_out_lost(plans)
-            self._propose(plans)
-            with suppress(Overtaken):
-                return self._write(plans)
-        raise Overtaken("other servers keep changing this study: ask again")
+        self._ledger.refresh()
+        plans = [Plan(request, self._own(request)) for request in requests]
+        self._share_out_lost(plans)
+        self._propose(plans)
+        return self._write(plans)
 
-    def _own(self, request: AskRequest) -> list[Entry]:
+    def _own(self, request: AskRequest) -> list[Record]:
         """Pending trials of a client, the first ones, as many as it asks for."""
         if request.client is None:
             return []
-        is_own: Callable[[Entry], bool] = lambda entry: (  # noqa: E731
-            entry.holder.get("client") == request.client and entry.record.context == request.context
-        )
-        return list(filter(is_own, self._ledger.outstanding()))[: request.count]
+        pending = (self._ledger.pending[number] for number in sorted(self._ledger.pending))
+        own = (its for its in pending if (its.holder.get("client"), its.context) == (request.client, request.context))
+        return list(islice(own, request.count))
 
     def _abandoned(self) -> list[int]:
-        return self._leases.abandoned({number: entry.holder for number, entry in self._ledger.running.items()})
+        return self._leases.abandoned({number: record.holder for number, record in self._ledger.pending.items()})
 
     def _share_out_lost(self, plans: Sequence[Plan]) -> None:
         """Assign trials with expired leases to requests that need more."""
-        taken = {entry.record.number for plan in plans for entry in plan.running}
+        taken = {record.number for plan in plans for record in plan.running}
         for number in sorted(set(self._abandoned()) - taken):
-            entry = self._ledger.running[number]
-            plan = next((its for its in plans if its.missing > 0 and its.request.context == entry.record.context), None)
+            record = self._ledger.pending[number]
+            plan = next((its for its in plans if its.missing > 0 and its.request.context == record.context), None)
             if plan:
-                plan.running.append(entry)
+                plan.running.append(record)
 
     def _propose(self, plans: Sequence[Plan]) -> None:
         """Choose the missing trials."""
@@ -310,7 +328,7 @@ class LiveStudy:
             return
         told, fresh = self._ledger.told, sorted(self._ledger.fresh)
         fresh, fits = self._fitting.ready(told, fresh, self._ledger.answers(fresh))
-        pending = [(entry.record.params, entry.record.context) for entry in self._ledger.unknown(fresh)]
+        pending = [(record.params, record.context) for record in self._ledger.unknown(fresh)]
         contexts = [plan.request.context for plan in plans for _ in range(plan.missing)]
         found = iter(self._model(told + self._ledger.answers(fresh), partial(chosen, pending, contexts), fits=fits))
         for plan in plans:
@@ -323,16 +341,16 @@ class LiveStudy:
         study, numbers = self._ledger.study, count(self._ledger.newest + 1)
         granted: list[Assignment] = []
         with self._storage.transaction() as connection:
-            if rows.newest(connection, study) != self._ledger.newest:
-                raise Overtaken
+            check_newest(connection, study, self._ledger.newest)
+            taken = [(record, plan.request) for plan in plans for record in plan.running]
+            for record, request in sorted(taken, key=lambda pair: pair[0].number):  # as outcomes are: no deadlocks
+                if not trials.take(connection, record.id, record.holder, _holder(request)):
+                    raise Overtaken
             for plan in plans:
-                for entry in plan.running:
-                    if not rows.hand_over(connection, entry.id, entry.holder, _holder(plan.request)):
-                        raise Overtaken
                 new = [(next(numbers), suggestion) for suggestion in plan.suggestions]
                 for number, suggestion in new:
-                    rows.add(connection, study, number, suggestion, _holder(plan.request), self._ledger.distributions)
-                old = [(entry.record.number, entry.record.params) for entry in plan.running]
+                    trials.add(connection, study, number, suggestion, _holder(plan.request), self._ledger.distributions)
+                old = [(record.number, record.params) for record in plan.running]
                 granted.append(old + [(number, suggestion.params) for number, suggestion in new])
         return granted
 

@@ -1,7 +1,11 @@
-"""JSON forms of requests and answers."""
+"""JSON forms of requests and answers, and the study that a request describes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,12 +19,25 @@ from pydantic import (
     model_validator,
 )
 
-from noregret.optimizer import LONGEST, Choice, Float, Int, as_space, checked_baseline, checked_drift, checked_when
+from noregret.optimizer import (
+    LONGEST,
+    Choice,
+    Contexts,
+    Float,
+    Int,
+    as_space,
+    checked_baseline,
+    checked_contexts,
+    checked_drift,
+    checked_when,
+)
 from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber
-from noregret.tune.study.study import Constraint
+from noregret.tune.study.study import Budget, Constraint, Study
 
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"
+SERVICE = "service"
+"""The part of a study's identity that describes one of the service."""
 MANY = 1000
 """Largest number of trials of one request, of options of a choice, and of parameters."""
 
@@ -97,10 +114,6 @@ class Bound(Form):
             raise ValueError("a constraint must have max or min, and not both")
         return self
 
-    def constraint(self) -> Constraint:
-        """Constraint for a study."""
-        return Constraint(LastNumber(), self.max, self.min)
-
 
 class StudyForm(Form):
     """A study: goal, parameters, contexts, constraints and baseline."""
@@ -113,50 +126,56 @@ class StudyForm(Form):
     baseline: Params | None = None
     drift: Annotated[HalfLife | Literal["auto"] | None, BeforeValidator(checked_drift)] = None
 
-    @property
-    def description(self) -> dict[str, Any]:
-        """Identity of the study, as JSON; without drift there is no such key, as in older studies."""
-        return self.model_dump(mode="json", exclude={"drift"} if self.drift is None else None)
+    def study(self, storage: str) -> ServiceStudy:
+        """The study, in the storage with this URL."""
+        return ServiceStudy(
+            path=Path(self.name),
+            command=(),
+            space=_parameters(self.space),
+            name=self.name,
+            goal=self.goal,
+            storage=storage,
+            budget=Budget(),
+            baseline=self.baseline,
+            constraints={name: Constraint(LastNumber(), its.max, its.min) for name, its in self.constraints.items()},
+            description=self.model_dump(mode="json", exclude={"drift"} if self.drift is None else None),
+            context=None if self.context is None else _parameters(self.context),
+            drift=self.drift,
+        )
 
-    @property
-    def parameters(self) -> dict[str, Float | Int | Choice]:
-        """The space for the Optimizer."""
-        return {name: form.parameter() for name, form in self.space.items()}
-
-    @property
-    def contexts(self) -> dict[str, Float | Int | Choice] | None:
-        """The contexts for the Optimizer."""
-        return _parameters(self.context)
-
-    @property
-    def limits(self) -> dict[str, Constraint]:
-        """The constraints for a study."""
-        return {name: bound.constraint() for name, bound in self.constraints.items()}
-
-    @field_validator("space")
+    @field_validator("space", "context")
     @classmethod
-    def _is_space(cls, space: SpaceForm) -> SpaceForm:
-        as_space({name: form.parameter() for name, form in space.items()})
+    def _is_space(cls, space: SpaceForm | None) -> SpaceForm | None:
+        if space is not None:
+            as_space(_parameters(space))
         return space
-
-    @field_validator("context")
-    @classmethod
-    def _is_context(cls, context: SpaceForm | None) -> SpaceForm | None:
-        if context is not None:
-            as_space({name: form.parameter() for name, form in context.items()})
-        return context
 
     @field_validator("baseline")
     @classmethod
     def _is_baseline(cls, baseline: Params | None, info: ValidationInfo) -> Params | None:
         if baseline is None or "space" not in info.data:
             return baseline
-        space = as_space({name: form.parameter() for name, form in info.data["space"].items()})
-        return dict(checked_baseline(space, baseline))
+        return dict(checked_baseline(as_space(_parameters(info.data["space"])), baseline))
 
 
-def _parameters(space: dict[str, Any] | None) -> dict[str, Float | Int | Choice] | None:
-    return None if space is None else {name: form.parameter() for name, form in space.items()}
+def _parameters(space: dict[str, Any]) -> dict[str, Float | Int | Choice]:
+    return {name: form.parameter() for name, form in space.items()}
+
+
+@dataclass(frozen=True)
+class ServiceStudy(Study):
+    """A study whose trials are measured by clients: like one of a file, but without a command."""
+
+    description: Mapping[str, Any] = field(default_factory=dict)
+    """The request that created it; without drift there is no such key, as in older studies."""
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Params and contexts as an Optimizer has them."""
+        return checked_contexts(self.settings, self.context)
+
+    def identity(self) -> dict[str, Any]:
+        return {SERVICE: dict(self.description)}
 
 
 class AskForm(Form):

@@ -43,7 +43,8 @@ def broken_seals(execute: Execute, study: str = "SELECT study_id FROM studies") 
 
 def _broken_among(execute: Execute, trials: str) -> list[int]:
     """The numbers of the trials whose rows do not fit their checksum; ``trials`` selects their ids."""
-    sums = _sums(execute, trials)  # first: a trial with a checksum is finished, and its rows no longer change
+    # First: a trial with a checksum is finished, and its rows no longer change.
+    sums = {trial: value for trial, _, value in _attributes(execute, f"key = '{SUM}'", trials)}
     params, kept = _params(execute, trials), _kept(execute, trials)
     values: dict[int, list[float]] = defaultdict(list)
     for trial, value in execute(f"SELECT trial_id, value FROM trial_values WHERE trial_id IN ({trials})"):
@@ -83,10 +84,6 @@ def _kept(execute: Execute, trials: str) -> dict[int, list[Any]]:
     for trial, key, value in _attributes(execute, f"key NOT IN ('{SUM}', '{HOLDER}')", trials):
         found[trial].append([key, value])
     return found
-
-
-def _sums(execute: Execute, trials: str) -> dict[int, str]:
-    return {trial: value for trial, _, value in _attributes(execute, f"key = '{SUM}'", trials)}
 
 
 def _attributes(execute: Execute, which: str, trials: str) -> Iterable[Any]:

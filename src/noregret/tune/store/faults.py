@@ -11,9 +11,8 @@ from time import monotonic
 from typing import TypeVar
 
 import sqlalchemy
-from optuna.exceptions import OptunaError, UpdateFinishedTrialError
+from optuna.exceptions import OptunaError
 
-from noregret.tune.store.databases.connections import ConnectionLost
 from noregret.tune.store.databases.database import Database
 from noregret.tune.store.databases.postgresql import PostgreSQL
 from noregret.tune.store.databases.sqlite import SQLite
@@ -69,7 +68,7 @@ def _may_pass(cause: BaseException) -> bool:
     said = str(cause)
     if isinstance(cause, sqlite3.OperationalError):
         return "locked" in said
-    if isinstance(cause, ConnectionLost) or getattr(cause, "connection_invalidated", False):
+    if getattr(cause, "connection_invalidated", False):
         return True
     kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(cause).__mro__}
     return "psycopg.OperationalError" in kinds and not any(word in said for word in LASTING)
@@ -139,7 +138,7 @@ def patiently(call: Callable[[], T], where: Database, stop: Event, seconds: floa
     while True:
         try:
             return call()
-        except (UpdateFinishedTrialError, StudyError):
+        except StudyError:
             raise
         except TROUBLE as error:
             explanation = explained(error, where)

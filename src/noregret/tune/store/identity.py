@@ -33,7 +33,8 @@ def study_id(storage: Any, study: Study, readonly: bool) -> int:
         if readonly:
             others = f": it has {', '.join(map(repr, known))}" if known else ""
             raise NotYet(f"storage {without_password(study.storage)} has no study {study.name!r} yet{others}")
-        return _named(storage, storage.create_new_study([_direction(study)], study.name), study)
+        direction = StudyDirection.MINIMIZE if study.goal == "minimize" else StudyDirection.MAXIMIZE
+        return _named(storage, storage.create_new_study([direction], study.name), study)
     number, attributes = storage.get_study_id_from_name(study.name), known[study.name].user_attrs
     if FORM not in attributes and not readonly and not storage.get_all_trials(number, deepcopy=False):
         return _named(storage, number, study)  # its maker was killed in between
@@ -49,10 +50,6 @@ def _named(storage: Any, number: int, study: Study) -> int:
     storage.set_study_user_attr(number, SELF, study.identity())
     storage.set_study_user_attr(number, FORM, FORMAT)
     return number
-
-
-def _direction(study: Study) -> StudyDirection:
-    return StudyDirection.MINIMIZE if study.goal == "minimize" else StudyDirection.MAXIMIZE
 
 
 def _place(study: Study) -> str:
@@ -195,10 +192,7 @@ def _in_words(key: str, was: dict[str, Any], now: dict[str, Any], added: Params)
     if name in added:
         return f"{name}: new, {in_words(now[key])}; it was {text(added[name])} so far"
     if key == "command":
-        return f"command: {f'has words for {_listed(added)} now' if added else 'has other groups of words now'}"
+        words = f"words for {' and '.join(added)}" if added else "other groups of words"
+        return f"command: has {words} now"
     before, after = (in_words(identity.get(key, "absent")) for identity in (was, now))
     return f"{name}: {before}, now {after}"
-
-
-def _listed(added: Params) -> str:
-    return " and ".join(added)

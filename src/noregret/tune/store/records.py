@@ -1,30 +1,37 @@
-"""Stored form of a trial, and its conversion to and from Optuna's tables."""
+"""Stored form of a trial."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
-from noregret.optimizer import Choice, Float, Int
+from noregret.optimizer import Choice, Float, Int, Observation
 from noregret.tune.measuring import Outcome
 from noregret.tune.study.importing import ImportedRow
 from noregret.tune.study.study import Params
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
-    from optuna.trial import FrozenTrial
 
 TOLD, RUN, IMPORTED = "noregret:told", "noregret:run", "noregret:import"
 """Attributes of a trial: the results that were new when it was suggested, details of its run, its imported row."""
+CONTEXT = "noregret:context"
+"""Attribute of a trial that holds its context."""
 
-State = Literal["waiting", "running", "done", "failed"]
-STATES: dict[str, State] = {"WAITING": "waiting", "RUNNING": "running", "COMPLETE": "done", "FAIL": "failed"}
-"""Our names for Optuna's states."""
+State = Literal["waiting", "running", "done", "failed", "pruned"]
+STATES: dict[str, State] = {
+    "WAITING": "waiting",
+    "RUNNING": "running",
+    "COMPLETE": "done",
+    "FAIL": "failed",
+    "PRUNED": "pruned",
+}
+"""Our names for Optuna's states. Pruned trials are of other programs."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +62,17 @@ class Record:
     """Further numbers of the same run, by the name of the constraint on each."""
     context: Params | None = None
     """Context of the trial, None where there are no contexts."""
-    imported: bool = False
-    """True if it was measured elsewhere; such trials do not count against the budget."""
+    mark: str = ""
+    """Fingerprint of the row that it was imported from; empty if it was measured here."""
+    id: int = field(default=-1, compare=False)
+    """Id in Optuna's tables."""
+    holder: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """Holder of the trial, see `noregret.tune.store.leases`."""
+
+    @property
+    def imported(self) -> bool:
+        """True if it was measured elsewhere; such trials do not count against the budget."""
+        return bool(self.mark)
 
     @property
     def started_text(self) -> str:
@@ -66,13 +82,18 @@ class Record:
     @property
     def finished(self) -> bool:
         """True if the trial has an outcome, a failure included."""
-        return self.state in ("done", "failed")
+        return self.state not in ("waiting", "running")
 
     @property
     def outcome(self) -> Outcome | None:
         """Outcome of the trial, None while it is pending."""
         said = self.value, self.failure, self.seconds, self.stderr, self.constraints, self.noise
         return Outcome(*said) if self.finished else None
+
+    def answer(self, constraints: Iterable[str]) -> Observation:
+        """Outcome as an optimizer with these constraints takes it."""
+        numbers = {name: self.constraints.get(name) for name in constraints}
+        return Observation(self.params, self.value, self.noise, numbers, self.context)
 
 
 def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
@@ -87,27 +108,6 @@ def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
     known = [number for number in told if number in here]
     old = set(known)
     return known, tuple(record.number for record in records if record.finished and record.number not in old)
-
-
-def record(trial: FrozenTrial) -> Record:
-    """Record of a trial in Optuna's tables."""
-    run, state = trial.user_attrs.get(RUN, {}), STATES[trial.state.name]
-    elsewhere = trial.user_attrs.get(IMPORTED)
-    return Record(
-        number=trial.number,
-        params=dict(trial.params),
-        state=state,
-        value=trial.value if state == "done" else None,
-        failure=run.get("failure", "") if state == "failed" else "",
-        seconds=run.get("seconds", 0.0),
-        stderr=run.get("stderr", ""),
-        told=tuple(trial.user_attrs.get(TOLD, ())),
-        started=None if elsewhere else trial.datetime_start,
-        ended=trial.datetime_complete,
-        noise=elsewhere["noise"] if elsewhere else run.get("noise"),
-        constraints=run.get("constraints", {}),
-        imported=elsewhere is not None,
-    )
 
 
 def fingerprint(row: ImportedRow) -> str:

@@ -16,10 +16,9 @@ from noregret.tune.study.parameters import form
 from noregret.tune.study.results import LastNumber, Result
 
 if TYPE_CHECKING:
-    from noregret.optimizer import Space
+    from noregret.optimizer import Goal, Space
 
 Params = dict[str, Any]
-Goal = Literal["minimize", "maximize"]
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 """``{name}``, or a doubled brace, which stands for itself."""
@@ -131,6 +130,11 @@ class Study:
     def names(self) -> list[str]:
         """The names of the parameters."""
         return list(self.space) if isinstance(self.space, Mapping) else list(self.space[0])
+
+    @property
+    def bounds(self) -> dict[str, tuple[str, float]]:
+        """The constraints as an Optimizer takes them."""
+        return {name: constraint.bound for name, constraint in self.constraints.items()}
 
     @cached_property
     def settings(self) -> Space:

@@ -106,7 +106,6 @@ class Crew:
             self._error = self._error or error
             self._stop()
         finally:
-            self.store.forget_thread()
             ended.set()
 
     def _stop(self) -> None:
@@ -153,7 +152,6 @@ class Crew:
                 for number in self.store.heartbeat(list(self._running)):
                     if number in self._running:
                         self._running[number].set()
-        self.store.forget_thread()
 
 
 @contextmanager

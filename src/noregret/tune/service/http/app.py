@@ -25,9 +25,9 @@ from noregret.tune.service.http import routes
 from noregret.tune.service.http.connections import Server, configuration
 from noregret.tune.service.http.routes import BadField, Contradiction, Unknown
 from noregret.tune.service.http.security import Guard, is_loopback
-from noregret.tune.service.live import Overtaken
-from noregret.tune.service.storage import Storage
 from noregret.tune.service.studies import AnotherStudy, NoStudy, Studies
+from noregret.tune.store.storage import Storage
+from noregret.tune.store.trials import Overtaken
 from noregret.tune.study.study import StudyError, without_password
 
 LOG = logging.getLogger("uvicorn.error")

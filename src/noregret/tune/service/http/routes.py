@@ -18,7 +18,7 @@ from noregret.tune.page.page import page
 from noregret.tune.service import models
 from noregret.tune.service.live import AskRequest, LiveStudy
 from noregret.tune.service.studies import Studies
-from noregret.tune.store.rows import Entry
+from noregret.tune.store.records import Record
 
 FAILED = "reported as a failure"
 """Reason of a failure that a client reports."""
@@ -131,7 +131,7 @@ async def _told(study: LiveStudy, id: int, outcome: Outcome) -> None:
 @router.get("/studies/{name}/trials", tags=["trials"], responses=NO_STUDY)
 def trials(study: Live) -> models.RecordsForm:
     """Return all trials."""
-    return models.RecordsForm(trials=[_record(entry) for entry in study.entries()])
+    return models.RecordsForm(trials=[_record(record) for record in study.records()])
 
 
 @router.get("/studies/{name}/best", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
@@ -218,8 +218,7 @@ def _estimate(found: Estimate) -> dict[str, Any]:
     }
 
 
-def _record(entry: Entry) -> models.RecordForm:
-    record = entry.record
+def _record(record: Record) -> models.RecordForm:
     return models.RecordForm(
         id=record.number,
         params=record.params,

@@ -67,10 +67,6 @@ class Interrupted(Exception):
     """The wait for a lock ended because the program stops."""
 
 
-class ConnectionLost(OSError):
-    """A connection was lost while it held a lock."""
-
-
 @contextmanager
 def file_lock(path: Path, stop: Event | None = None, shared: bool = False) -> Iterator[None]:
     """Hold the lock that goes with a file, alone or with others who share it; the file itself stays empty."""
@@ -83,21 +79,15 @@ def file_lock(path: Path, stop: Event | None = None, shared: bool = False) -> It
 
 
 @contextmanager
-def server_lock(engine: Any, name: str, stop: Event | None = None) -> Iterator[Any]:
-    """Hold a lock of a PostgreSQL server, and give the connection that holds it.
-
-    The server frees the lock when that connection ends. Everything written through the connection is therefore written
-    under the lock or not at all: a lost connection is not replaced, it raises ConnectionLost.
-    """
+def server_lock(engine: Any, name: str, stop: Event | None = None) -> Iterator[None]:
+    """Hold a lock of a PostgreSQL server, which frees it when the connection ends."""
     key = {"key": zlib.crc32(name.encode()) - 2**31}
     with engine.connect() as connection:
         _poll(lambda: bool(_asked(connection, TAKE, key)), stop)
-        sqlalchemy.event.listen(engine, "do_connect", _refuse, insert=True)
         try:
-            yield connection
+            yield
         finally:
-            with suppress(sqlalchemy.exc.SQLAlchemyError, ConnectionLost):
-                connection.rollback()
+            with suppress(sqlalchemy.exc.SQLAlchemyError):
                 _asked(connection, FREE, key)
 
 
@@ -105,10 +95,6 @@ def _asked(connection: Any, question: Any, key: dict[str, int]) -> Any:
     answer = connection.execute(question, key).scalar()
     connection.commit()
     return answer
-
-
-def _refuse(*connecting: object) -> None:
-    raise ConnectionLost("the connection that held the lock was lost")
 
 
 def _try_file(descriptor: int, kind: int) -> bool:

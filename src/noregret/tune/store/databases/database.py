@@ -6,7 +6,7 @@ import shlex
 from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import Event
-from typing import Any, Protocol
+from typing import Protocol
 
 import sqlalchemy
 from optuna.storages import RDBStorage
@@ -32,10 +32,10 @@ class Database(Protocol):
         """Keep other processes from replacing the database while it is written to."""
         ...
 
-    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[Any]:
+    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[None]:
         """Hold a lock against all other processes; a killed process releases it.
 
-        Yields the connection that holds the lock, which raises once the lock is lost; None where a lock cannot be lost.
+        On a server a lock is lost with its connection. So nothing may depend on it but the work that it saves.
         """
         ...
 
@@ -50,7 +50,12 @@ class Database(Protocol):
 
 def database(study: Study) -> Database:
     """The database of a study; relative paths start from its folder."""
-    return database_at(study.storage, study.folder, shlex.join(["noregret", "restore", str(study.path)]))
+    return database_at(study.storage, study.folder, restoring_command(study))
+
+
+def restoring_command(study: Study) -> str:
+    """The command that lists the copies of a study's database."""
+    return shlex.join(["noregret", "restore", str(study.path)])
 
 
 def database_at(url: str, folder: Path, restoring: str) -> Database:

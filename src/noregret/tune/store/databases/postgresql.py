@@ -64,7 +64,7 @@ class PostgreSQL:
     def use(self, stop: Event) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[Any]:
+    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[None]:
         return server_lock(self._engine(poolclass=NullPool), name, stop)
 
     def check(self, readonly: bool) -> None:

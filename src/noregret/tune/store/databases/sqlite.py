@@ -91,7 +91,7 @@ class SQLite:
     def use(self, stop: Event) -> AbstractContextManager[None]:
         return file_lock(self._users, stop, shared=True)
 
-    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[Any]:
+    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[None]:
         return file_lock(self.path.with_name(f"{self.path.name}.lock"), stop)
 
     def check(self, readonly: bool) -> None:
