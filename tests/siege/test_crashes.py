@@ -2,8 +2,10 @@
 
 import json
 
-from tests.tune.test_crashes import finish, kill, suggested_again, written
+import pytest
+from tests.tune.test_crashes import FORMULA, finish, kill, records_of, suggested_again, written
 
+from noregret.cli import main
 from noregret.tune.store.records import arrived
 from noregret.tune.study.reading import load
 
@@ -43,3 +45,12 @@ def test_two_workers_on_a_server_killed_lose_nothing(tmp_path, postgresql):
     study = written(tmp_path, CLOCK, 10**6, url)
     lines = kill(study, workers=2, kills=15, seed=1)
     check_everything(study, lines, finish(study, tmp_path, CLOCK, url))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_every_suggestion_follows_from_what_the_store_says_was_known(tmp_path, workers):
+    study = written(tmp_path, FORMULA, 25)
+    assert main(["tune", str(study), "--workers", str(workers)]) == 0
+    records = records_of(study)
+    assert all(suggested_again(load(study), records, record.number) == record.params for record in records)
+    assert len({record.value for record in records}) > 5

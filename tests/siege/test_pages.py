@@ -5,6 +5,7 @@ import struct
 import time
 from threading import Thread
 
+import pytest
 from tests.tune import test_pages
 from tests.tune.test_pages import PROBE, ask, probed
 
@@ -14,7 +15,9 @@ from noregret.tune.page import watch
 from noregret.tune.page.watch import CONNECTIONS, server
 from noregret.tune.store.records import Suggestion, arrived
 from noregret.tune.store.store import Store
+from noregret.tune.study.results import WallTime
 from noregret.tune.study.study import Study
+from noregret.tune.work.running import report
 
 live = test_pages.live
 page = test_pages.page
@@ -118,3 +121,17 @@ def test_a_live_page_waits_for_a_study_on_a_server(postgresql, tmp_path):
         Store(Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, name="another", storage=storage)).close()
         assert found.watch.findings().records == []
         assert "has no study 'study' yet: it has 'another'" in found.watch.waiting
+
+
+@pytest.mark.slow
+def test_reports_of_studies_that_have_hardly_begun(tmp_path):
+    study = Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, storage="sqlite:///s.db", result=WallTime())
+    with Store(study) as store:
+        assert "Nothing has been measured yet" in report(study)
+        for i in range(8):
+            trial = store.claim(lambda records: Suggestion({"x": len(records) / 10}, arrived(records)[1])).trial
+            assert "<h1>study</h1>" in report(study)
+            store.tell(trial.number, Outcome(1.5, "", 0.1))
+            found = report(study)
+            assert ">1.5 s<" in found
+            assert ("too few results for an interval" in found) == (i < 2)

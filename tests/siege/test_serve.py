@@ -18,7 +18,7 @@ from tests.tune import test_serve
 from tests.tune.test_serve import ROOT, server
 
 import noregret
-from noregret import Float
+from noregret import Choice, Float
 from noregret.tune.service.client import ServerError
 
 pytest.importorskip("fastapi")
@@ -166,3 +166,49 @@ def test_several_servers_on_postgresql(postgresql, tmp_path):
         with suppress(ValueError):
             there.fail(trials[0])
         assert there.best().params["x"] < 0.5
+
+
+def test_a_server_says_what_an_optimizer_would(served):
+    space, baseline = {"x": Float(0, 1)}, {"x": 0.9}
+    study = noregret.connect(served, "s", space=space, baseline=baseline)
+    for ask in (study.gain, lambda: study.predict({"x": 0.5})):
+        with pytest.raises(ValueError, match="tell"):
+            ask()
+    for _ in range(14):
+        trial = study.ask()
+        study.tell(trial, 1 + abs(trial.params["x"] - 0.3))
+    gain, best = study.gain(), study.best()
+    assert gain.best.params == best.params
+    assert gain.baseline.params == baseline
+    assert gain.lower <= gain.estimate <= gain.upper
+    assert gain.estimate == pytest.approx(study.predict(baseline).estimate - best.estimate)
+    assert "lower than your settings" in str(gain)
+    assert gain.percent.estimate == pytest.approx(100 * gain.estimate / gain.baseline.estimate)
+    with pytest.raises(ValueError, match=r"params: .*x must"):
+        study.predict({"x": 2})
+    with pytest.raises(ValueError, match="make a study with a baseline"):
+        noregret.connect(served, "t", space=space).gain()
+
+
+def test_a_server_knows_contexts(served):
+    study = noregret.connect(served, "s", space={"x": Float(0, 1)}, context={"region": Choice(["east", "west"])})
+    for number in range(16):
+        trial = study.ask(context={"region": ("east", "west")[number % 2]})
+        assert trial.context == {"region": ("east", "west")[number % 2]}
+        study.tell(trial, abs(trial.params["x"] - 0.3 - 0.4 * (number % 2)))
+    assert study.best({"region": "east"}).params["x"] < study.best({"region": "west"}).params["x"]
+    assert study.done(1e-9, context={"region": "east"}) is False
+
+
+def test_a_server_knows_drift(served):
+    study = noregret.connect(served, "s", space={"x": Float(0, 1)}, drift=5)
+    for best in [0.1] * 10 + [0.9] * 14:
+        trial = study.ask()
+        study.tell(trial, abs(trial.params["x"] - best))
+    found = study.best()
+    assert found.params["x"] > 0.6
+    assert found.half_life == pytest.approx(5)
+    with pytest.raises(ValueError, match="drift differs"):
+        noregret.connect(served, "s", space={"x": Float(0, 1)})
+    with pytest.raises(ValueError, match="drift must be 'auto' or a half-life"):
+        noregret.connect(served, "t", space={"x": Float(0, 1)}, drift=0)

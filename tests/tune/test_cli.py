@@ -142,29 +142,6 @@ def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("script", "failure"),
-    [
-        ("true", "no number on standard output"),
-        ("echo nan", "got nan"),
-        ("echo 1e300", "got 1e300"),
-        ("kill -9 $$", "killed by SIGKILL"),
-        ("yes", "printed more than 64 MiB"),
-        ("sleep 60", "still running after 0.2 s (timeout)"),
-        ("exit 1", "exit code 1"),
-    ],
-)
-def test_whatever_a_command_does_now_and_then_the_study_goes_on(tmp_path, script, failure):
-    once = f"if mkdir once 2>/dev/null; then {script}; else echo $0; fi"
-    study = written(tmp_path, ["sh", "-c", once, "{x}", "{n}"], budget="rounds = 3", name="t.toml")
-    study.write_text(study.read_text().replace("timeout = 20", "timeout = " + ("0.2" if "60" in script else "20")))
-    assert main(["tune", str(study)]) == 0
-    first, *others = records_of(study)
-    assert failure in first.failure
-    assert [record.state for record in others] == ["done", "done"]
-
-
-@pytest.mark.slow
 def test_retries_turn_flaky_runs_into_results(tmp_path):
     flaky = ["sh", "-c", "if mkdir once 2>/dev/null; then exit 1; else rmdir once; echo {x} {n}; fi"]
     study = written(tmp_path, flaky, budget="rounds = 4")
@@ -289,27 +266,6 @@ def test_a_reader_that_has_gone_ends_the_study_without_a_word(tmp_path):
     assert len(states) < 20
 
 
-@pytest.mark.slow
-def test_a_full_output_is_an_error_and_loses_nothing(tmp_path):
-    study = written(tmp_path, budget="rounds = 3")
-    run = ["run", "random", "--problem", "branin", "--rounds", "5", "--trials", "1", "--jobs", "1"]
-    reading = (["report", study], ["report", study, "--json"], ["export", study, "--csv"], ["restore", study])
-    for args in (
-        ["tune", study],
-        *reading,
-        ["tune", study, "--dry-run"],
-        ["init", tmp_path / "new.toml"],
-        ["list"],
-        run,
-    ):
-        with open("/dev/full", "w") as full:
-            command = [sys.executable, "-m", "noregret", *map(str, args)]
-            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=600)
-        assert done.stderr == "noregret: standard output cannot be written: No space left on device\n"
-        assert done.returncode == 2
-    assert [record.state for record in records_of(study)] == ["done"]
-
-
 def test_ctrl_c_while_packages_are_imported(tmp_path):
     (tmp_path / "optuna.py").write_text("raise KeyboardInterrupt")
     (tmp_path / "argparse.py").write_text("raise KeyboardInterrupt")
@@ -364,23 +320,6 @@ def test_what_cannot_be_written_is_refused_and_can_still_be_read(open_folder, in
         assert in_child(lambda: as_nobody("report", study, "--out", page)) == [0, f"{page}\n"]
         assert "4 measurements of 5 planned" in page.read_text()
     assert len(records_of(study)) == 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["a b", "a#b", "a%20b", "a{b}", "a:b", "ünï", "a\nb", "a&b=c", "'\"$x", "x?y/a", "x#%y/a"]
-)
-def test_odd_file_names_work(tmp_path, capsys, name):
-    path = tmp_path / f"{name}.toml"
-    path.parent.mkdir(exist_ok=True)
-    assert main(["init", str(path)]) == 0
-    load(path)
-    written(path.parent, name=path.name, budget="rounds = 2")
-    assert main(["tune", str(path)]) == 0
-    assert main(["report", str(path)]) == 0
-    assert path.with_suffix(".html").exists()
-    assert len(list(path.parent.glob("*.db"))) == 1
-    assert len(records_of(path)) == 2
 
 
 @pytest.mark.parametrize(

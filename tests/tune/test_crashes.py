@@ -79,12 +79,3 @@ def test_a_killed_study_makes_the_suggestions_of_one_that_was_not(tmp_path):
     assert main(["tune", str(written(tmp_path / "whole", FORMULA, len(records)))]) == 0
     whole = records_of(tmp_path / "whole" / "s.toml")
     assert [(record.params, record.value) for record in records] == [(record.params, record.value) for record in whole]
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_every_suggestion_follows_from_what_the_store_says_was_known(tmp_path, workers):
-    study = written(tmp_path, FORMULA, 25)
-    assert main(["tune", str(study), "--workers", str(workers)]) == 0
-    records = records_of(study)
-    assert all(suggested_again(load(study), records, record.number) == record.params for record in records)
-    assert len({record.value for record in records}) > 5

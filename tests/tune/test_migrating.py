@@ -26,10 +26,15 @@ def suggest(records):
     return Suggestion(params, arrived(records)[1])
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
-def study(request, tmp_path):
+@pytest.fixture
+def url():
+    """The storage; tests/siege runs all of these on PostgreSQL."""
+    return "sqlite:///s.db"
+
+
+@pytest.fixture
+def study(url, tmp_path):
     """A study with ten results."""
-    url = "sqlite:///s.db" if request.param == "sqlite" else request.getfixturevalue("postgresql").new_database()
     study = Study(tmp_path / "s.toml", COMMAND, SPACE, storage=url, budget=Budget(rounds=100))
     with Store(study) as store:
         for i in range(10):

@@ -30,7 +30,7 @@ from noregret.tune.page.watch import server
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
-from noregret.tune.study.results import LastNumber, WallTime
+from noregret.tune.study.results import LastNumber
 from noregret.tune.study.study import Budget, Constraint, Study
 from noregret.tune.work.running import findings, report
 
@@ -205,20 +205,6 @@ def test_a_long_study_has_a_page_of_bounded_size(monkeypatch):
     assert 50 < re.search('id="trials".*?</section>', text)[0].count("<tr") <= 101
     values = [record.value for record in records]
     assert f"<td>{words.number(min(values))}</td>" in text
-
-
-@pytest.mark.slow
-def test_reports_of_studies_that_have_hardly_begun(tmp_path):
-    study = Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, storage="sqlite:///s.db", result=WallTime())
-    with Store(study) as store:
-        assert "Nothing has been measured yet" in report(study)
-        for i in range(8):
-            trial = store.claim(lambda records: Suggestion({"x": len(records) / 10}, arrived(records)[1])).trial
-            assert "<h1>study</h1>" in report(study)
-            store.tell(trial.number, Outcome(1.5, "", 0.1))
-            found = report(study)
-            assert ">1.5 s<" in found
-            assert ("too few results for an interval" in found) == (i < 2)
 
 
 def test_a_table_of_candidates_is_ranked(tmp_path):

@@ -30,9 +30,14 @@ from noregret.tune.study.study import Budget, Study, StudyError
 SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 1000, log=True), "mode": Choice(["a", 2, False])}
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
-def study(request, tmp_path):
-    url = "sqlite:///s.db" if request.param == "sqlite" else request.getfixturevalue("postgresql").new_database()
+@pytest.fixture
+def url():
+    """The storage; tests/siege runs all of these on PostgreSQL."""
+    return "sqlite:///s.db"
+
+
+@pytest.fixture
+def study(url, tmp_path):
     return Study(tmp_path / "s.toml", ("m",), SPACE, storage=url, lease=1, budget=Budget(rounds=100))
 
 
