@@ -3,11 +3,11 @@
     python -m benchmarks.development.simulated_best SAN-1 MM1-1
 
 prints the numbers of `benchmarks.development.simulated.DEFINITIONS`: the best setting found, its value and the mean
-value of random settings. The search is the cross-entropy method. It starts from 200 random settings per dimension.
-Each of 15 generations then draws 20 settings per dimension from normal distributions, fitted to the best settings of
-the previous one: four per dimension. A setting is ranked by the mean of 50 replications, with the same random numbers
-for all of a generation. The result is the best of 11 settings by the mean of 500 new replications: the ten best of the
-last generation and the centre of its best.
+value of 500 random settings. The search is the cross-entropy method. It starts from 200 random settings per dimension,
+with 10 replications each. Every generation then draws 12 settings per dimension from normal distributions, fitted to
+the best settings of the previous one: three per dimension. They are ranked by the mean of 25 replications, with the same
+random numbers for all. The number of generations is five, and two for each dimension. The result is the best of five
+settings by the mean of 500 new replications: the best four of the last generation and the centre of its best.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def main() -> None:
         best = searched(place)
         value = place.replications(best, TRUTH, 0, REPLICATIONS)
         random = [
-            place.replications(tuple(params.values()), TRUTH, 0, 10).mean()
-            for params in random_params(place.space, 1000, np.random.default_rng(1))
+            place.replications(tuple(params.values()), TRUTH, 0, 5).mean()
+            for params in random_params(place.space, 500, np.random.default_rng(1))
         ]
         errors = [np.std(sample) / np.sqrt(len(sample)) for sample in (value, random)]
         print(
@@ -56,17 +56,14 @@ def searched(place: Simulation) -> tuple[float, ...]:
         return points[np.argsort(-sign * np.array(values))]
 
     points = np.array([list(p.values()) for p in random_params(place.space, 200 * dimension, rng)])
-    for generation in range(16):
-        points = ranked(points, SEARCH, 50 * generation, 50)
-        elite = points[: max(4, 4 * dimension)]
-        if generation < 15:
-            spread = 1.1 * elite.std(axis=0) + 1e-4 * (high - low) + 0.4 * is_whole
-            points = np.vstack(
-                [elite.mean(axis=0), rng.normal(elite.mean(axis=0), spread, (20 * dimension, dimension))]
-            )
-    finalists = np.vstack([points[:10], elite.mean(axis=0)])
-    digits = 6
-    return settings(np.round(ranked(finalists, COMPARISON, 0, 500)[:1], digits))[0]
+    points = ranked(points, SEARCH, 0, 10)
+    for generation in range(1, 6 + 2 * dimension):
+        elite = points[: 3 * dimension + 1]
+        centre, spread = elite.mean(axis=0), elite.std(axis=0) + 1e-4 * (high - low) + 0.4 * is_whole
+        points = np.vstack([centre, rng.normal(centre, spread, (12 * dimension, dimension))])
+        points = ranked(points, SEARCH, 25 * generation, 25)
+    finalists = np.vstack([points[:4], points[: 3 * dimension + 1].mean(axis=0)])
+    return settings(np.round(ranked(finalists, COMPARISON, 0, 500)[:1], 6))[0]
 
 
 if __name__ == "__main__":
