@@ -9,7 +9,8 @@ SimOpt leaves most variables without an upper bound, so every problem has a fini
 - IRONORECONT-1, prices at which to start and stop production and to sell: 0 to 200, the range of prices;
 - MM1-1, a service rate: 0.5 to 10 (default 5; the queue grows without end below 1.5);
 - DYNAMNEWS-1, stocks of ten products: whole numbers from 0 to 10, the range of SimOpt's random solutions (default 3).
-  A fraction of a product would be sold as a whole one.
+  A fraction of a product would be sold as a whole one. Each of the 30 customers buys whatever is left, so that the
+  profit depends on the sum of the stocks only, is largest at 30, and has no noise.
 """
 
 from __future__ import annotations
@@ -107,23 +108,41 @@ class Simulation(Task):
 
 DEFINITIONS = {
     "SAN-1": Definition(
-        "san", "SANLongestPath", {f"mean{i}": Float(0.01, 10) for i in range(1, 14)}, (1.0,) * 13, 0.0, 1.0
+        "san",
+        "SANLongestPath",
+        {f"mean{i}": Float(0.01, 10) for i in range(1, 14)},
+        (
+            *(1.080549, 2.186318, 2.185444, 1.248081, 2.373953, 1.573996, 1.336129),
+            *(1.544721, 1.671128, 1.657068, 1.263906, 1.584923, 1.285586),
+        ),
+        18.322,
+        42.4777,
     ),
-    "CNTNEWS-1": Definition("cntnv", "CntNVMaxProfit", {"quantity": Float(0, 1)}, (0.2,), 0.0, 1.0),
+    "CNTNEWS-1": Definition("cntnv", "CntNVMaxProfit", {"quantity": Float(0, 1)}, (0.193891,), 0.510139, -0.941617),
     "SSCONT-1": Definition(
-        "sscont", "SSContMinCost", {"threshold": Float(0, 2000), "more": Float(0, 2000)}, (600, 600), 0.0, 1.0
+        "sscont",
+        "SSContMinCost",
+        {"threshold": Float(0, 2000), "more": Float(0, 2000)},
+        (583.592575, 150.857328),
+        519.194,
+        1190.42,
     ),
     "IRONORECONT-1": Definition(
         "ironore",
         "IronOreMaxRevCnt",
         {"start": Float(0, 200), "stop": Float(0, 200), "sell": Float(0, 200)},
-        (80, 40, 100),
-        0.0,
-        1.0,
+        (99.996386, 100.003832, 63.128147),
+        241078,
+        -537950,
     ),
-    "MM1-1": Definition("mm1queue", "MM1MinMeanSojournTime", {"rate": Float(0.5, 10)}, (3.0,), 0.0, 1.0),
+    "MM1-1": Definition("mm1queue", "MM1MinMeanSojournTime", {"rate": Float(0.5, 10)}, (2.806476,), 1.55246, 10.2906),
     "DYNAMNEWS-1": Definition(
-        "dynamnews", "DynamNewsMaxProfit", {f"stock{i}": Int(0, 10) for i in range(1, 11)}, (3,) * 10, 0.0, 1.0
+        "dynamnews",
+        "DynamNewsMaxProfit",
+        {f"stock{i}": Int(0, 10) for i in range(1, 11)},
+        (0, 0, 0, 0, 0, 0, 0, 10, 10, 10),
+        120,
+        20.264,
     ),
 }
 
