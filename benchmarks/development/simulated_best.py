@@ -3,8 +3,8 @@
     python -m benchmarks.development.simulated_best SAN-1 MM1-1
 
 prints the numbers of `benchmarks.development.simulated.DEFINITIONS`: the best setting found, its value and the mean
-value of 500 random settings. The search is the cross-entropy method. It starts from 200 random settings per dimension,
-with 10 replications each. Every generation then draws 12 settings per dimension from normal distributions that are
+measurement of 2,000 random settings. The search is the cross-entropy method. It starts from 200 random settings per
+dimension, with 10 replications each. Every generation then draws 12 settings per dimension from normal distributions that are
 fitted to the best settings of the previous one, three per dimension. They are ranked by the mean of 25 replications,
 with the same random numbers for all. The number of generations is five, and two for each dimension. The result is the
 best of five settings by the mean of 500 new replications: four of the last generation and the mean of its best ones.
@@ -21,7 +21,7 @@ from benchmarks.development.simulated import DEFINITIONS, REPLICATIONS, TRUTH, S
 from noregret import Int
 
 SEARCH, COMPARISON = 2, 3
-"""Streams of random numbers of the search and of its last comparison."""
+"""Streams of random numbers of the search and of its last comparison, none of those of the problems."""
 
 
 def main() -> None:
@@ -29,10 +29,8 @@ def main() -> None:
         place = simulation(name)
         best = searched(place)
         value = place.replications(best, TRUTH, 0, REPLICATIONS)
-        random = [
-            place.replications(tuple(params.values()), TRUTH, 0, 5).mean()
-            for params in random_params(place.space, 500, np.random.default_rng(1))
-        ]
+        rng = np.random.default_rng(1)
+        random = [place.measured(params, rng) for params in random_params(place.space, 2000, rng)]
         errors = [np.std(sample) / np.sqrt(len(sample)) for sample in (value, random)]
         print(
             f"{name}: best {best}, value {value.mean():.6g} ± {errors[0]:.2g}, "

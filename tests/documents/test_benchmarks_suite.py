@@ -118,7 +118,6 @@ def test_a_simulated_problem_has_the_values_that_normalise_its_regrets(name):
     assert place.regret(best) == 0
     some = random_params(place.space, 25, np.random.default_rng(5))
     regrets = np.array([place.trial_regret(params) for params in some])
-    assert regrets.min() > -0.05
     assert abs(regrets.mean() - 1) < 4 * regrets.std() / np.sqrt(25)
 
 
