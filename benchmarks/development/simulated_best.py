@@ -4,10 +4,11 @@
 
 prints the numbers of `benchmarks.development.simulated.DEFINITIONS`: the best setting found, its value and the mean
 measurement of 2,000 random settings. The search is the cross-entropy method. It starts from 200 random settings per
-dimension, with 10 replications each. Every generation then draws 12 settings per dimension from normal distributions that are
-fitted to the best settings of the previous one, three per dimension. They are ranked by the mean of 25 replications,
-with the same random numbers for all. The number of generations is five, and two for each dimension. The result is the
-best of five settings by the mean of 500 new replications: four of the last generation and the mean of its best ones.
+dimension, with 10 replications each. Every generation then draws 12 settings per dimension from normal distributions
+that are fitted to the best settings of the previous one, three per dimension. They are ranked by the mean of 25
+replications, with the same random numbers for all. The number of generations is five, and two for each dimension. The
+result is the best of five settings by the mean of 500 new replications: four of the last generation and the mean of its
+best ones.
 """
 
 from __future__ import annotations
