@@ -4,20 +4,30 @@ PYTHON ?= python3
 JOBS ?= 4
 BIN := .venv/bin
 READY := .venv/.ready
+TUNE := .venv/.tune
+# What `make test` leaves to `make nightly`: many seeds, whole documents, kills and browsers.
+FOLDERS := tests/statistics tests/documents tests/siege
+NIGHTLY ?= $(FOLDERS) docs README.md CONTRIBUTING.md
 # Tests and commands start many processes: let each use what the first has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 # They share the cores: on more than one thread each, BLAS would wait for itself.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
 
-.PHONY: demo compare test quick check format bench wheel versions
+.PHONY: demo compare test quick nightly check format bench wheel versions
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[all]"
-	touch $(READY)
+	touch $(READY) $(TUNE)
+
+# `make demo` needs a tenth of what the tests need.
+$(TUNE): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[tune]"
+	touch $(TUNE)
 
 # Tune a compression on this machine, in about a minute; the result is the page demo/study.html.
-demo: $(READY)
+demo: $(TUNE)
 	rm -rf demo && cp -r examples/tune_compression demo
 	$(BIN)/noregret tune demo/study.toml
 	$(BIN)/noregret report demo/study.toml
@@ -26,14 +36,18 @@ demo: $(READY)
 compare: $(READY)
 	$(BIN)/noregret run igp-ucb amm-ucb gp-ts gp-ei random --problem rkhs-se --rounds 1000 --trials 10 --plot demo.png
 
-# Every test, in 11 to 13 minutes on two cores.
+# The tests of what src does, and the examples in its docstrings, in five minutes on two cores.
 test: $(READY)
-	$(PYTEST)
+	$(PYTEST) $(FOLDERS:%=--ignore=%) tests src
 
-# The tests that one wants every few minutes, in at most one.
+# Those of them that take less than a second each, in a minute.
 quick: JOBS = 2
 quick: $(READY)
-	$(PYTEST) -m "not slow"
+	$(PYTEST) $(FOLDERS:%=--ignore=%) -m "not slow" tests src
+
+# All other tests. A part of them: make nightly NIGHTLY=tests/siege
+nightly: $(READY)
+	$(PYTEST) $(NIGHTLY)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -1,10 +1,10 @@
-"""A campaign against ``noregret tune`` and ``noregret serve``: what can go wrong does, and what is lost is counted.
+"""Fault injection for ``noregret tune`` and ``noregret serve``, with a count of lost results.
 
 ``python -m benchmarks.chaos --kills 1000 --seconds 900`` kills workers, commands and keepers at random, on SQLite and
 on PostgreSQL (if it is installed), restarts, kills and stops the database server, fills the disk, steps the clock, and
 cuts, flips, deletes and replaces files. It kills three servers on one storage while clients send each request several
 times at once, beside hundreds of idle connections and requests from pages of another origin. It ends by itself, after
-so many kills or seconds, uses loopback only, and prints a table: how often each thing was done, how many results were
+these kills or seconds, uses loopback only, and prints a table: how often each fault occurred, how many results were
 acknowledged, how many of these were lost or count twice.
 """
 
@@ -60,14 +60,14 @@ high = 7
 KILLS_PER_STUDY = 25
 WORKERS = 2
 SERVERS, KEYS, SENT, IDLE = 3, 2, 4, 200
-"""Servers on one storage; client keys; how often each request is sent at once; idle connections to each server."""
+"""Servers on one storage; client keys; simultaneous copies of each request; idle connections to each server."""
 FOREIGN = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
-"""The headers by which a browser says that a page of another origin sends a request."""
+"""Headers of a browser request from a page of another origin."""
 
 
 @dataclass
 class Tally:
-    """What was tried, and what came of it."""
+    """Counts of faults, and of results acknowledged, lost and duplicated."""
 
     tried: Counter[str] = field(default_factory=Counter)
     acknowledged: int = 0
@@ -77,7 +77,7 @@ class Tally:
     unsaid: list[str] = field(default_factory=list)
 
     def table(self) -> str:
-        """All of it, as lines."""
+        """Return the counts as lines."""
         rows = [f"{what:<44}{count:>6}" for what, count in sorted(self.tried.items())]
         found = ("lost", self.lost), ("counted twice", self.twice), ("tracebacks and silent damage", self.unsaid)
         rows += ["", *(f"{f'workers that gave up, {what}':<44}{count:>6}" for what, count in self.gave_up.items())]
@@ -87,7 +87,7 @@ class Tally:
 
 
 class Workers:
-    """Processes that tune one study, each with an output of its own."""
+    """Processes that tune one study, each with its own output."""
 
     def __init__(self, folder: Path, storage: str) -> None:
         self.folder, self.storage = folder, storage
@@ -101,7 +101,7 @@ class Workers:
         self.path.write_text(STUDY.format(storage=self.storage, rounds=rounds))
 
     def start(self, room: int | None = None, clock: float = 0.0) -> int:
-        """Start a worker, perhaps with little room for its files or another clock."""
+        """Start a worker, optionally with a small file size limit or another clock."""
         self.started += 1
         child = os.fork()
         if not child:
@@ -119,7 +119,7 @@ class Workers:
         return cli.main(["tune", "--json", str(self.path)])
 
     def reap(self) -> None:
-        """Forget those that have ended."""
+        """Remove ended workers from the list."""
         for child in list(self.alive):
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
@@ -127,7 +127,7 @@ class Workers:
                 del self.alive[child]
 
     def fill(self) -> None:
-        """Replace those that have ended."""
+        """Replace ended workers."""
         self.reap()
         while len(self.alive) < WORKERS:
             self.start()
@@ -144,30 +144,30 @@ class Workers:
             del self.alive[child]
 
     def kill_all(self) -> None:
-        """Kill everybody."""
+        """Kill all workers."""
         for child in self.alive:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
         self.alive.clear()
 
     def lines(self, name: str = "out") -> list[str]:
-        """Everything that was printed."""
+        """Return everything that was printed."""
         return [line for path in sorted(self.folder.glob(f"{name}*")) for line in path.read_text().splitlines()]
 
     def await_answers(self, count: int, seconds: float) -> None:
-        """Wait until so many more answers are acknowledged, but not for ever."""
+        """Wait until ``count`` more answers are acknowledged, or a time limit."""
         deadline, lines = time.monotonic() + seconds, len(self.lines()) + count
         while len(self.lines()) < lines and time.monotonic() < deadline:
             time.sleep(0.01)
             self.fill()
 
     def records(self) -> list[Record]:
-        """What is in the store."""
+        """Return the records of the store."""
         with Store(load(self.path), readonly=True) as store:
             return store.records()
 
     def finish(self) -> list[Record]:
-        """Finish what was begun, and begin nothing new."""
+        """Finish running trials without starting new ones."""
         self.kill_all()
         self.write(max(len(self.records()), 1))
         self.await_end(self.start(), 60.0)
@@ -175,7 +175,7 @@ class Workers:
 
 
 def children(parent: int) -> Iterator[tuple[int, bool]]:
-    """The processes that a worker has started, and whether each is its keeper."""
+    """Processes that a worker has started, and whether each is its keeper."""
     with suppress(OSError):
         for task in Path(f"/proc/{parent}/task").iterdir():
             for pid in (task / "children").read_text().split():
@@ -184,7 +184,7 @@ def children(parent: int) -> Iterator[tuple[int, bool]]:
 
 
 def kill_something(workers: Workers, rng: random.Random) -> str:
-    """Kill a worker, or the keeper or the command of one; what it was."""
+    """Kill a worker, or its keeper or command; return which."""
     victim = rng.choice(list(workers.alive))
     what = rng.choices(["worker", "keeper", "command"], [6, 1, 2])[0]
     found: list[int] = []
@@ -199,7 +199,7 @@ def kill_something(workers: Workers, rng: random.Random) -> str:
 
 
 def server_event(server: Server, rng: random.Random) -> str:
-    """Let something happen to the server; what it was."""
+    """Inject a fault into the database server; return which."""
     what = rng.choice(["server restarted", "server stopped for a while (SIGSTOP)", "server killed (SIGKILL)"])
     if "SIGSTOP" in what:
         pids = [server.process.pid, *(pid for pid, _ in children(server.process.pid))]
@@ -213,7 +213,7 @@ def server_event(server: Server, rng: random.Random) -> str:
     server.process.wait()
     time.sleep(rng.uniform(0.0, 1.0))
     for _ in range(50):
-        with suppress(AssertionError):  # what is left of the old one is still there
+        with suppress(AssertionError):  # processes of the old server are still running
             server.start()
             return what
         time.sleep(0.2)
@@ -221,7 +221,7 @@ def server_event(server: Server, rng: random.Random) -> str:
 
 
 def file_event(workers: Workers, rng: random.Random) -> str:
-    """Let a worker run out of room, or live on another day; what it was."""
+    """Start a worker with a full disk or a shifted clock; return which."""
     if rng.random() < 0.5:
         days = rng.choice([-400, -1, 1, 400])
         workers.start(clock=86400.0 * days)
@@ -232,7 +232,7 @@ def file_event(workers: Workers, rng: random.Random) -> str:
 
 
 def acknowledged(line: str) -> dict[str, Any] | None:
-    """The answer that a line is about; None if it is none, or was cut off when its writer was killed."""
+    """Parse an acknowledged answer; None for other lines and for lines cut off by a kill."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -241,7 +241,7 @@ def acknowledged(line: str) -> dict[str, Any] | None:
 
 
 def judge(workers: Workers, records: list[Record], tally: Tally) -> None:
-    """Compare what was acknowledged with what is in the store."""
+    """Compare the acknowledged results with the store."""
     kept = {record.number: record for record in records}
     told = [answer for line in workers.lines() if (answer := acknowledged(line))]
     place = workers.storage
@@ -259,7 +259,7 @@ def judge(workers: Workers, records: list[Record], tally: Tally) -> None:
 
 
 def damage(workers: Workers, rng: random.Random, tally: Tally) -> None:
-    """Damage the files of a finished study in every way, and see that it is said and can be undone."""
+    """Damage the files of a finished study in every way, and check that it is reported and can be undone."""
     where = database(load(workers.path))
     assert isinstance(where, SQLite)
     good, expected = where.path.read_bytes(), workers.records()
@@ -301,7 +301,7 @@ def _results(records: list[Record]) -> list[tuple[object, ...]]:
 
 
 class Servers:
-    """Several servers on one storage, and clients that send every request to several of them at once."""
+    """Several servers on one storage, with clients that send every request to several of them simultaneously."""
 
     def __init__(self, folder: Path, storage: str, tally: Tally, ending: ExitStack) -> None:
         self.folder, self.storage, self.tally = folder, storage, tally
@@ -316,12 +316,12 @@ class Servers:
         self.sent("POST", "/studies/quiet/ask", {})
 
     def sent(self, method: str, path: str, body: Any = None) -> Any:
-        """The content of the answer of the first server that gives one."""
+        """Content of the first answer of any server."""
         found = [content for status, content in self._answers([(method, path, body)] * SERVERS) if status < 300]
         return found[0] if found else None
 
     def _answers(self, requests: Sequence[tuple[str, str, Any]]) -> list[tuple[int, Any]]:
-        """Status and content of each answer; a connection that breaks gives none."""
+        """Status and content of each answer, without broken connections."""
         place = self.folder.name
 
         def call(number: int) -> tuple[int, Any] | None:
@@ -339,7 +339,7 @@ class Servers:
         return [answer for answer in self.pool.map(call, range(len(requests))) if answer]
 
     def work(self, key: str, is_over: Event) -> None:
-        """Ask with one key and tell, every request sent several times at once, until it is over."""
+        """Ask with one key and tell until the end, with every request sent several times simultaneously."""
         while not is_over.is_set():
             asked = self._answers([("POST", "/studies/shared/ask", {"client": key})] * SENT)
             trials = {content["trials"][0]["id"] for status, content in asked if status == 200}
@@ -347,13 +347,13 @@ class Servers:
                 self.tally.twice.append(f"{self.folder.name}: {key} got trials {sorted(trials)} at once")
             self.tally.tried["asks of one key at once"] += 1
             for number in trials:
-                value = random.Random(number).random()  # the same one if it is told again
+                value = random.Random(number).random()  # a repeated tell returns the same value
                 body = ("POST", f"/studies/shared/trials/{number}/tell", {"value": value})
                 if any(status == 200 for status, _ in self._answers([body] * SENT)):
                     self.told[number] = value
 
     def foreign(self) -> None:
-        """Requests of a page of another origin are refused and change nothing."""
+        """Check that requests from a page of another origin are refused and change nothing."""
         before = self.sent("GET", "/studies/quiet/trials")
         for path in ("ask", "trials/0/fail", "trials/0/tell"):
             client = Client(lambda: self.running[0].port)
@@ -378,7 +378,7 @@ class Servers:
                     self.tally.tried["idle connections"] += 1
 
     def judge(self) -> None:
-        """Compare what was acknowledged with what is stored."""
+        """Compare the acknowledged results with the stored ones."""
         place, trials = self.folder.name, self.sent("GET", "/studies/shared/trials")["trials"]
         kept = {trial["id"]: trial["value"] for trial in trials}
         if sorted(kept) != list(range(len(trials))):
@@ -390,7 +390,7 @@ class Servers:
 
 
 def storm(folder: Path, storage: str, kills: int, rng: random.Random, tally: Tally) -> None:
-    """Kill servers that work on one storage, with everything else beside it."""
+    """Kill servers on one storage, together with all other faults."""
     is_over, name = Event(), "PostgreSQL" if storage.startswith("postgresql") else "SQLite"
     with ExitStack() as ending:
         servers = Servers(folder, storage, tally, ending)
@@ -419,7 +419,7 @@ def storm(folder: Path, storage: str, kills: int, rng: random.Random, tally: Tal
 
 
 def campaign(kills: int, seconds: float, seed: int) -> Tally:
-    """Harm studies until there were so many kills, or the time is up."""
+    """Inject faults until the number of kills or the time limit is reached."""
     rng, tally, deadline = random.Random(seed), Tally(), time.monotonic() + seconds
     server = Server() if program("initdb") else None
     folder = Path(tempfile.mkdtemp(prefix="noregret-chaos-"))

@@ -1,8 +1,8 @@
 """Parameters that apply only when others have certain values: ``python -m benchmarks.conditional --seeds 10``.
 
 Eight problems with branches, noregret's `Optimizer` and sampler against Optuna's TPE, plain and with
-``multivariate=True, group=True``, and random search. The objective is define-by-run for Optuna; the Optimizer is told
-the conditions. Read after 50 and 100 evaluations: the regret of what is recommended, without noise, and whether it is
+``multivariate=True, group=True``, and random search. The objective is define-by-run for Optuna; the Optimizer is given
+the conditions. Reported after 50 and 100 evaluations: the true regret of the recommendation, and whether it is
 in the right branch. noregret recommends `best()`, and Optuna's samplers the best measurement, ``study.best_params``.
 The best value of every problem is 0. A recommendation that lacks a parameter would end the program.
 
@@ -37,7 +37,7 @@ Space = dict[str, Float | Int | Choice]
 
 @dataclass(frozen=True)
 class Problem:
-    """What to minimise, the noise of a measurement, and which params are in the branch of the best ones."""
+    """Objective to minimise, noise of a measurement, and test for the branch of the best params."""
 
     space: Space
     value: Callable[[Params], Any]
@@ -194,7 +194,7 @@ PROBLEMS = {its.__name__: its for its in (machine, kernels, layers, training, fe
 
 
 def suggested(trial: optuna.Trial, space: Space) -> dict[str, Any]:
-    """Params as an objective would ask for them, those that apply one after another."""
+    """Params in the order in which an objective suggests them, without those that do not apply."""
     params: dict[str, Any] = {}
     for name, its in space.items():
         if all(params.get(above) in values for above, values in (its.when or {}).items()):
@@ -208,7 +208,7 @@ def suggested(trial: optuna.Trial, space: Space) -> dict[str, Any]:
 
 
 def with_optimizer(problem: Problem, seed: int) -> Iterable[Params]:
-    """What the Optimizer recommends at the readings."""
+    """Recommendations of the Optimizer at the readings."""
     optimizer, noise = Optimizer(problem.space, rng=seed), np.random.default_rng([seed, 1])
     for number in range(1, max(READ_AT) + 1):
         trial = optimizer.ask()
@@ -218,7 +218,7 @@ def with_optimizer(problem: Problem, seed: int) -> Iterable[Params]:
 
 
 def with_optuna(problem: Problem, seed: int, make: Callable[[int], optuna.samplers.BaseSampler]) -> Iterable[Params]:
-    """What a sampler of Optuna's, or the study, recommends at the readings."""
+    """Recommendations of a sampler or of the study at the readings."""
     study, noise = optuna.create_study(sampler=make(seed)), np.random.default_rng([seed, 1])
     for number in range(1, max(READ_AT) + 1):
         trial = study.ask()
@@ -242,7 +242,7 @@ METHODS: dict[str, Callable[[Problem, int], Iterable[Params]]] = {
 
 
 def run(name: str, method: str, seed: int) -> dict[str, Any]:
-    """One run, as it is kept: the regret of each recommendation, and whether it is in the right branch."""
+    """One run: the regret of each recommendation, and whether it is in the right branch."""
     problem = PROBLEMS[name]()
     found = list(METHODS[method](problem, seed))
     regret = [float(problem.value(params)) for params in found]
@@ -256,7 +256,7 @@ def run(name: str, method: str, seed: int) -> dict[str, Any]:
 
 
 def page(runs: list[dict[str, Any]]) -> str:
-    """Mean regret and the share of runs in the right branch, for each problem and in all, after each number."""
+    """Mean regret and share of runs in the right branch, per problem and in all, after each number of evaluations."""
     methods = [method for method in METHODS if any(found["method"] == method for found in runs)]
 
     def cell(mine: list[dict[str, Any]]) -> str:

@@ -34,17 +34,18 @@ from threadpoolctl import threadpool_limits
 from benchmarks import markdown
 from benchmarks.development.problems import random_params
 from noregret import Choice, Float, Int, Optimizer, problems
+from noregret.optimizer import axis_of
 
 Params = dict[str, Any]
 Function = Callable[[Params], float]
 BUDGETS = (50, 100)
 WHOLE = 20_000
-"""Random params that a problem is looked at with."""
+"""Number of random params used to normalise a problem."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What to minimise over a space, constraints that are met at 0 or less, and the noise: Gaussian, or Student-t."""
+    """Objective to minimise, constraints that are met at 0 or less, and noise: Gaussian or Student-t."""
 
     space: Params
     value: Function
@@ -80,14 +81,14 @@ def vessel(p: Params) -> float:
 
 
 def latency(p: Params) -> float:
-    """Of a service: more threads and cache help, the codec trades work for size."""
+    """Latency of a service: more threads and cache help, the codec trades work for size."""
     work = {"none": 1.0, "fast": 0.8, "dense": 1.3}[p["codec"]]
     misses = 4 / math.sqrt(p["cache"]) + 0.5 * abs(math.log10(p["batch"] / 30))
     return work * (10 / p["threads"] + 0.15 * p["threads"]) + misses
 
 
 def memory(p: Params) -> float:
-    """Of the same service, against 512 MB."""
+    """Memory of the same service, minus 512 MB."""
     size = {"none": 1.0, "fast": 0.6, "dense": 0.35}[p["codec"]]
     return p["threads"] * 14 + p["cache"] * size * 1.5 + p["batch"] * 0.4 - 512
 
@@ -121,7 +122,7 @@ PLACES: dict[str, Place] = {
             lambda p: p["x"] ** 2 + p["y"] ** 2 - 1.5,
         ),
     ),
-    # one of Branin's three best places is inside the disc; heavy tails
+    # one of Branin's three optima is inside the disc; heavy tails
     "branin, t(2)": Place(UNIT, branin, (lambda p: (p["x"] - 0.55) ** 2 + (p["y"] - 0.2) ** 2 - 0.04,), dof=2.0),
     "vessel": Place(VESSEL, vessel, VESSEL_LIMITS),
     "service, t(2)": Place(SERVICE, latency, (memory,), dof=2.0),
@@ -134,7 +135,7 @@ PLACES: dict[str, Place] = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What normalises a problem: its best feasible value, the mean feasible one, and 5 % to 95 % ranges as units."""
+    """Normalisation of a problem: best and mean feasible value, and 5% to 95% ranges as units."""
 
     best: float
     mean: float
@@ -161,7 +162,7 @@ def _range(numbers: list[float]) -> float:
 
 
 def _climbed(place: Place, params: Params, rng: np.random.Generator) -> float:
-    """The best feasible value that random steps of shrinking size lead to."""
+    """Best feasible value found by random steps of shrinking size."""
     best = place.value(params)
     for radius in np.repeat([0.1, 0.03, 0.01, 0.003, 0.001], 300):
         near = {name: _stepped(its, params[name], radius, rng) for name, its in place.space.items()}
@@ -173,8 +174,8 @@ def _climbed(place: Place, params: Params, rng: np.random.Generator) -> float:
 def _stepped(parameter: Any, value: Any, radius: float, rng: np.random.Generator) -> Any:
     if isinstance(parameter, Choice):
         return parameter.options[rng.integers(len(parameter.options))] if rng.random() < 0.1 else value
-    point = parameter.encode([value]) + radius * rng.standard_normal() * (rng.random() < 0.7)
-    return parameter.decode(np.clip(point, 0.0, 1.0))[0]
+    point = axis_of(parameter).encode([value]) + radius * rng.standard_normal() * (rng.random() < 0.7)
+    return axis_of(parameter).decode(np.clip(point, 0.0, 1.0))[0]
 
 
 def noregret_run(name: str, seed: int, measure: Callable[[Params], tuple[float, list[float]]]) -> Iterator[Params]:
@@ -194,7 +195,7 @@ def optuna_run(
     seed: int,
     measure: Callable[[Params], tuple[float, list[float]]],
 ) -> Iterator[Callable[[], Params]]:
-    """What gives the recommended params, after each evaluation."""
+    """Generator of the recommended params after each evaluation."""
     options = (
         {} if sampler is optuna.samplers.RandomSampler else {"constraints_func": lambda t: t.user_attrs["numbers"]}
     )
@@ -231,7 +232,7 @@ PLAYERS = {
 
 
 def play(player: str, name: str, seed: int) -> list[tuple[float, bool, float]]:
-    """Regret and feasibility of what is recommended, and the share of infeasible evaluations, at each budget."""
+    """Regret and feasibility of the recommendation, and the share of infeasible evaluations, at each budget."""
     place, known, rng = PLACES[name], facts(name), np.random.default_rng([seed, 3])
     infeasible, readings = 0, []
 
@@ -252,11 +253,11 @@ def play(player: str, name: str, seed: int) -> list[tuple[float, bool, float]]:
             readings.append((regret, place.is_feasible(params), infeasible / evaluation))
         if evaluation == max(BUDGETS):
             return readings
-    raise AssertionError("runs go on for ever")
+    raise AssertionError("runs have no end")
 
 
 def finished(runs: Iterable[tuple[str, str, int]], out: Path) -> Iterator[tuple[tuple[str, str, int], Any]]:
-    """What came of each run, from the file or now."""
+    """Results of each run, from the file or computed now."""
     out.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     known = {tuple(line["run"]): line["readings"] for line in lines}

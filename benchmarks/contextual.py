@@ -1,10 +1,10 @@
-"""Settings whose best depends on a context: ``python -m benchmarks.contextual --seeds 5``.
+"""Problems whose best setting depends on a context: ``python -m benchmarks.contextual --seeds 5``.
 
-Each question comes with a context, drawn at random, and is answered by a noisy value of what is asked for in it. Three
+Each trial has a random context and returns a noisy value of its params in that context. Three
 ways to use the `Optimizer`: with the context, without it, and one optimizer without a context for each bin, which is an
-option of a choice and a fourth of a range. All problems are to be minimised. Printed in Markdown, in units of the
-regret of random params: the average regret of the questions, against the best params for each context, and the regret
-of what is recommended after the last one, over contexts that are drawn anew.
+option of a choice and a quarter of a range. All problems are to be minimised. Printed in Markdown, in units of the
+regret of random params: the average regret of the trials, against the best params for each context, and the regret
+of the final recommendation, over new random contexts.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from noregret import Choice, Float, Int, Optimizer, problems
 Params = dict[str, Any]
 BINS = 4
 LOOKED_AT = 30
-"""Contexts for which it is asked what is recommended."""
+"""Number of contexts for the final recommendation."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """How far params are above the best of their context, and the noise: Gaussian, or Student-t."""
+    """Regret of params in their context, and noise: Gaussian or Student-t."""
 
     space: Params
     context: Params
@@ -56,7 +56,7 @@ def regions(p: Params, c: Params) -> float:
 
 @cache
 def highest(y: float) -> float:
-    """The highest of Branin where its second argument is this."""
+    """Maximum of Branin for a fixed second argument."""
     return float(problems.branin(np.column_stack([np.linspace(0, 1, 2001), np.full(2001, y)])).max())
 
 
@@ -66,7 +66,7 @@ def branin(p: Params, c: Params) -> float:
 
 
 def threads(p: Params, c: Params) -> float:
-    """A service that wants more threads and larger batches the more load there is, whatever the day."""
+    """A service that needs more threads and larger batches under more load, on every day."""
     return (math.log2(p["threads"]) - 5 * c["load"]) ** 2 / 10 + abs(math.log10(p["batch"]) - 3 * c["load"]) / 3
 
 
@@ -94,7 +94,7 @@ PLACES = {
 
 @dataclass
 class Ours:
-    """One optimizer that is told the context."""
+    """One optimizer that uses the context."""
 
     place: Place
     seed: int
@@ -114,7 +114,7 @@ class Ours:
 
 @dataclass
 class Binned:
-    """An optimizer for each bin of the contexts, each of them without a context."""
+    """One optimizer without a context for each bin of the contexts."""
 
     place: Place
     seed: int
@@ -163,7 +163,7 @@ def scale(name: str) -> float:
 
 
 def played(name: str, way: str, seed: int, rounds: int) -> tuple[float, float]:
-    """Average regret of the questions, and of what is recommended in the end."""
+    """Average regret of the trials and of the final recommendation."""
     place, rng = PLACES[name], np.random.default_rng([seed, 1])
     player, regrets = WAYS[way](place, seed), []
     for context in random_params(place.context, rounds, np.random.default_rng([seed, 2])):

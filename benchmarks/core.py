@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def driver(rounds: int = 20_000) -> None:
-    """`noregret.run` with an algorithm and a world that do nothing: what every round costs at the least."""
+    """`noregret.run` with an algorithm and a problem that do nothing: the overhead of a round."""
 
     class Nothing:
         def play(self, arms: Floats, rng: Rng) -> Play:
@@ -92,7 +92,7 @@ def many_arms(arms: int = 2_000, rounds: int = 1_000) -> None:
 
 
 def arms_out(arms: int = 200_000, counts: tuple[int, ...] = (1, 16, 80)) -> None:
-    """200,000 arms in 4-d: a new arm while others are out, against a round of asking and telling."""
+    """200,000 arms in 4-d: a new arm while others are pending, against a round of asking and telling."""
     points = np.random.default_rng(0).random((arms, 4))
     means = np.sin(5 * points[:, 0]) + points[:, 1]
     loop = Sequential(ExactGP(SquaredExponential(0.3), 0.05), UCB(Constant(2.0)))
@@ -116,7 +116,7 @@ def arms_out(arms: int = 200_000, counts: tuple[int, ...] = (1, 16, 80)) -> None
 
 
 def draws(arms: int = 1_000_000, rows: int = 20) -> None:
-    """A joint draw on a million arms: against the same sum of waves by NumPy's own cosine."""
+    """A joint sample on a million arms: against the same sum of waves by NumPy's cosine."""
     points, rng = np.random.default_rng(0).random((arms, 4)), np.random.default_rng(1)
     belief = ExactGP(KERNEL, NOISE**2).prior(points)
     belief.update(np.arange(rows), np.zeros(rows))
@@ -135,7 +135,7 @@ def bare_waves(points: Floats, rng: Rng, count: int = 128, block: int = 256) -> 
 
 
 def memory(arms: int = 20_000, rounds: int = 1_000) -> None:
-    """20,000 arms in 6-d, 1,000 rounds: peak memory of a process of its own, and its growth."""
+    """20,000 arms in 6-d, 1,000 rounds: peak memory of a separate process, and its growth."""
     script = f"""
         import resource
         import numpy as np

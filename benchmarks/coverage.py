@@ -1,12 +1,12 @@
-"""How often bands hold: ``python -m benchmarks.coverage`` for every width that claims 1 - delta, in ten minutes.
+"""Coverage of the bands: ``python -m benchmarks.coverage`` for every width that claims 1 - delta, in ten minutes.
 
 A run is covered if f lies within the band at all arms and in all its rounds. The theorems promise that in at least 1 -
-delta of the runs, here 0.9. Every row is 200 runs on functions whose norm is exactly the B that the algorithm is told,
-with noise that just meets the assumption; the interval is Clopper and Pearson's, 95 %. *Needed* is the largest share of
+delta of the runs, here 0.9. Every row is 200 runs on functions whose norm is exactly the B of the algorithm,
+with noise that just meets the assumption; the interval is Clopper and Pearson's, 95%. *Needed* is the largest share of
 the half-width that any arm needed in a run: a band of that share of the width would have held too.
 
 Rows are kept in ``coverage.json`` beside this file, and a row that is there is not run again: name rows to run them
-anew. The tables are written into docs/reports/coverage.md between their two marks.
+again. The tables are written into docs/reports/coverage.md between their two marks.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from benchmarks.markdown import table
 from noregret import Columns, Matern, Policy, SquaredExponential, algorithms, problems
 from noregret.belief.posterior import Floats, Rng
 from noregret.decision.loops import Algorithm
-from noregret.experiments.running.summary import fraction_interval
-from noregret.experiments.running.trials import build, children
+from noregret.experiments.summary import fraction_interval
+from noregret.experiments.trials import build, children
 from noregret.problems import Changing, Gaussian, Problem, Spikes, StudentT
 
 Stationary = SquaredExponential | Matern
@@ -43,7 +43,7 @@ MARKS = "<!-- coverage: begin -->\n", "<!-- coverage: end -->\n"
 
 @dataclass(frozen=True)
 class Width:
-    """A row of the table: who claims what, and in which world."""
+    """A row of the table: algorithm, problem and settings."""
 
     title: str
     builder: Callable[..., Algorithm]
@@ -54,13 +54,13 @@ class Width:
     """Settings that depend on the problem of the run."""
 
     def algorithm(self, problem: Any) -> Algorithm:
-        """What plays on a problem."""
+        """Build the algorithm for a problem."""
         return build(self.builder, problem, ROUNDS, {"delta": DELTA} | self.settings | self.adapt(problem))
 
 
 @dataclass(frozen=True)
 class Row:
-    """What came out for one width on one kernel."""
+    """Results for one width on one kernel."""
 
     width: str
     kernel: str
@@ -99,7 +99,7 @@ def sliding(kernel: Stationary, rng: Any) -> Changing:
 
 
 def standing(kernel: Stationary, rng: Any) -> Changing:
-    """A function that stands still, as a world that may change."""
+    """A constant function in the form of a changing problem."""
     return problems.jump(kernel, points=15, rounds=1, payoff=Gaussian(NOISE), rng=rng)
 
 
@@ -109,7 +109,7 @@ def walking(kernel: Stationary, rng: Any) -> Changing:
 
 
 def faint(kernel: Stationary, rng: Any, part: float = 0.1) -> Problem:
-    """The still world with an f whose standard deviation over the arms is this part of the noise; 0 is no f at all."""
+    """The constant problem with an f whose standard deviation over the arms is this part of the noise; 0 for f = 0."""
     problem = still(kernel, rng)
     factor = part * NOISE / float(problem.means.std())
     norm = max(factor * (problem.norm or 1.0), 1e-9)  # a Problem has no norm of 0
@@ -117,7 +117,7 @@ def faint(kernel: Stationary, rng: Any, part: float = 0.1) -> Problem:
 
 
 def longer(kernel: Stationary, rng: Any) -> Problem:
-    """The still world, for an algorithm that is told a lengthscale four times too long."""
+    """The constant problem, for an algorithm with a lengthscale four times too long."""
     problem = still(kernel, rng)
     stretched = replace(kernel, lengthscale=4 * kernel.lengthscale)
     return Problem(problem.name, problem.arms, problem.means, stretched, problem.payoff, problem.norm)
@@ -129,7 +129,7 @@ def explained(problem: Problem, share: float = 1.0) -> dict[str, Any]:
 
 
 def apart(problem: Changing, remembered: int) -> dict[str, Any]:
-    """V: how far the functions of the last rounds are from the present one, at most."""
+    """V: largest distance of the functions of the last rounds from the present one."""
     means = problem.means
     gaps = [np.abs(means[t] - means[max(t - remembered, 0) : t]).max() for t in range(1, len(means))]
     return {"variation": float(max(gaps))}
@@ -194,7 +194,7 @@ WIDTHS = {
         EACH_ROUND | {"period": 40},
         adapt=partial(apart, remembered=40),
     ),
-    "wgp_ucb": Width("`wgp_ucb`, f stands still", algorithms.wgp_ucb, standing, EACH_ROUND | {"discount": 0.95}),
+    "wgp_ucb": Width("`wgp_ucb`, f constant in time", algorithms.wgp_ucb, standing, EACH_ROUND | {"discount": 0.95}),
     "tv_gp_ucb": Width("`tv_gp_ucb`, its own walk", algorithms.tv_gp_ucb, walking, {"rate": 0.05}),
     **{
         f"{name}_{title}": Width(f"`{name}`, {words}", getattr(algorithms, name), partial(faint, part=part), settings)
@@ -206,8 +206,8 @@ WIDTHS = {
         }.items()
         for title, part, words in (("null", 0.0, "f = 0, B = 0"), ("faint", 0.1, "f a tenth of the noise"))
     },
-    "ay_third": Width("`ay_ucb`, told a third of B and R", algorithms.ay_ucb, still, adapt=third_of),
-    "sw_alone": Width("`sw_gp_ucb`, not told V", algorithms.sw_gp_ucb, sliding, EACH_ROUND | {"window": 40}),
+    "ay_third": Width("`ay_ucb`, given a third of B and R", algorithms.ay_ucb, still, adapt=third_of),
+    "sw_alone": Width("`sw_gp_ucb`, V unknown", algorithms.sw_gp_ucb, sliding, EACH_ROUND | {"window": 40}),
 }
 CONTROLS = ("ay_third", "sw_alone")
 
@@ -224,7 +224,7 @@ def needed(width: Width, kernel: str, seed: int) -> float:
 
 
 def _share(lower: Floats, upper: Floats, truth: Floats) -> float:
-    """How far from the middle of the band f is at most, in half-widths; infinite where the band is empty."""
+    """Largest distance of f from the middle of the band, in half-widths; infinite for an empty band."""
     half_width, distance = (upper - lower) / 2, np.abs(truth - (upper + lower) / 2)
     shares = np.full(len(truth), math.inf)
     np.divide(distance, half_width, out=shares, where=half_width > 0)
@@ -276,11 +276,11 @@ def keep(rows: Sequence[Row]) -> None:
 
 
 def pages(rows: Sequence[Row]) -> str:
-    """The two tables, in Markdown: the widths that claim, and what shows that the measurement can fail."""
-    head = ("band", "kernel", "covered", "95 % interval", "needed, median", "most")
+    """The two tables in Markdown: widths with a claim, and widths that show that the measurement can fail."""
+    head = ("band", "kernel", "covered", "95% interval", "needed, median", "most")
     claims = table(head, [_cells(row) for row in rows if row.width not in CONTROLS])
     controls = table(head, [_cells(row) for row in rows if row.width in CONTROLS])
-    return f"{claims}\nBands that claim nothing here, to show that the measurement can fail:\n\n{controls}"
+    return f"{claims}\nBands without a guarantee here, to show that the measurement can fail:\n\n{controls}"
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -300,7 +300,7 @@ def write_page(rows: Sequence[Row]) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the rows that are missing or named, then write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("widths", nargs="*", metavar="WIDTH", help=f"to run anew, of {', '.join(WIDTHS)}")
+    parser.add_argument("widths", nargs="*", metavar="WIDTH", help=f"to run again, of {', '.join(WIDTHS)}")
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args(argv)

@@ -82,7 +82,7 @@ def one(function: Any, name: str, seed: int) -> tuple[float, float]:
 
 
 def references(runs: int) -> None:
-    """The same plans and posteriors in a few plain lines, and BPE that starts afresh at every step."""
+    """The same plans and posteriors in a few plain lines, and BPE that recomputes everything at every step."""
     print("against plain references in the same process, one BLAS thread (best of runs)")
     for function, (_, first, *_) in PAPER.items():
         problem = standard(function, rng=0)
@@ -104,7 +104,7 @@ Design = Callable[[SquaredExponential, Floats, int, Rng], Ints]
 
 
 def plain(problem: Problem, first: int, width: float, design: Design) -> Ints:
-    """Elimination with fresh posteriors, as one writes it down at first."""
+    """Elimination with fresh posteriors, in a plain implementation."""
     rng, kernel = np.random.default_rng(0), problem.kernel
     active, length, done = np.arange(len(problem.arms)), first, 0
     while done < HORIZON:

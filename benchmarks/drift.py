@@ -7,7 +7,7 @@ the algorithms know, as they know noise and norm.
 - motion: the function slides past the arms, by the whole range in all rounds.
 - jump: another function from the middle on.
 - day and night: from one function to another and back, every 200 rounds.
-- walk: a random walk as large as the function itself, 1 % of the variance new in every round.
+- walk: a random walk as large as the function itself, 1% of the variance new in every round.
 
 ``--memory M`` sets how long those that forget remember: window and period M, rate 2 / M, discount 1 - 2 / M. The runs
 of all rows meet the same functions and noise.
@@ -62,7 +62,7 @@ def outcome(world: str, name: str, memory: int, scale: float, seed: int, horizon
 
 
 def still(horizon: int, seed: int) -> problems.Changing:
-    """The first function of the jump, for ever."""
+    """The first function of the jump, without the jump."""
     return problems.jump(rounds=1, rng=seed)
 
 

@@ -1,10 +1,10 @@
-"""What `Optimizer(drift="auto")` costs and gains: ``python -m benchmarks.drifting_optimizer --seeds 5``.
+"""Cost and gain of `Optimizer(drift="auto")`: ``python -m benchmarks.drifting_optimizer --seeds 5``.
 
 Settings are points of the unit square, a value is the squared distance from the best one plus noise, and the best one
-stays, jumps half way, or moves. "branin" stands still and is no bowl. The noise is Gaussian, Student-t, or that of
+stays, jumps half way, or moves. "branin" is constant and not a bowl. The noise is Gaussian, Student-t, or that of
 timings, which are longer than they should be by a part with a Pareto tail of exponent 1.5: it has no variance. Printed
-in Markdown, each with drift=None and with drift="auto": the mean regret of all questions; the mean regret of the last
-quarter; after how many evaluations `best` is nearer to the new best than to the old one for good (jump only, - if
+in Markdown, each with drift=None and with drift="auto": the mean regret of all trials; the mean regret of the last
+quarter; the number of evaluations until `best` stays nearer to the new best than to the old one (jump only, - if
 never); CPU seconds; and in how many runs with drift="auto" f was found to change, for how many rounds on average.
 
 ``python -m benchmarks.drifting_optimizer long`` prints CPU milliseconds a round and the memory of the process, every
@@ -31,7 +31,7 @@ SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
 BEFORE, AFTER = np.array([0.2, 0.3]), np.array([0.8, 0.7])
 EVERY = 5000
 CIRCLE = 1000
-"""After so many rounds the best setting is where it was."""
+"""Rounds after which the best setting is back where it started."""
 
 
 def gaussian(regret: float, rng: np.random.Generator) -> float:
@@ -43,13 +43,13 @@ def student(dof: float) -> Callable[[float, np.random.Generator], float]:
 
 
 def timing(regret: float, rng: np.random.Generator) -> float:
-    """A duration of 0.25 for the best setting, never measured shorter than it is and now and then much longer."""
+    """A duration of 0.25 for the best setting, never measured shorter than it is and sometimes much longer."""
     return (0.25 + regret) * (1 + 0.15 * float(rng.pareto(1.5)))
 
 
 @dataclass(frozen=True)
 class World:
-    """How far a point is above the best one in a round, and what is measured then."""
+    """Regret of a point in a round, and its measurement."""
 
     regret: Callable[[np.ndarray, int], float]
     measured: Callable[[float, np.random.Generator], float] = gaussian
@@ -91,7 +91,7 @@ WORLDS = {
 
 
 class Run(NamedTuple):
-    """What a run cost, and in how many rounds f was found to change."""
+    """Results of a run, and the number of rounds in which change was found."""
 
     regret: float
     late: float
@@ -118,7 +118,7 @@ def played(world: World, drift: str | None, seed: int) -> Run:
 
 
 def cell(runs: list[Run], is_jump: bool) -> str:
-    """The runs of one world in words."""
+    """Cell of the table for the runs of one problem."""
     after = sorted(run.recovered for run in runs)
     shown = ", ".join("-" if math.isinf(each) else f"{each:.0f}" for each in after) if is_jump else ""
     means = np.mean([run[:2] for run in runs], axis=0)
@@ -126,13 +126,13 @@ def cell(runs: list[Run], is_jump: bool) -> str:
 
 
 def table(names: list[str], seeds: int) -> None:
-    """Each world without drift and with it."""
-    print("| world | drift=None | drift='auto' | found to change |\n|---|---|---|---|", flush=True)
+    """Print each problem without drift and with it."""
+    print("| problem | drift=None | drift='auto' | change found |\n|---|---|---|---|", flush=True)
     for name in names:
         world = WORLDS[name]
         plain, auto = ([played(world, drift, seed) for seed in range(seeds)] for drift in (None, "auto"))
         is_jump, changing = world.regret is JUMP, [run.changing for run in auto if run.changing]
-        found = f"in {len(changing)} of {seeds} runs" + (f", {np.mean(changing):.0f} rounds" if changing else "")
+        found = f"in {len(changing)} of {seeds} runs" + (f", {np.mean(changing):.0f} evaluations" if changing else "")
         print(f"| {name} | {cell(plain, is_jump)} | {cell(auto, is_jump)} | {found} |", flush=True)
 
 

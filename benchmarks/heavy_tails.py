@@ -1,6 +1,6 @@
 """Speed of the heavy-tailed methods, on one core: ``python -m benchmarks.heavy_tails``.
 
-ATA-GP-UCB truncates its whole history anew in every round. Here that is looked up; a plain implementation adds it up,
+ATA-GP-UCB truncates its whole history again in every round. Here that is looked up; a plain implementation adds it up,
 and is timed beside it. The study of regret, coverage and truncation is ``python -m benchmarks.heavy_tails_study``.
 """
 

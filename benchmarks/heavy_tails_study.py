@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from noregret import UCB, ExactGP, Kernel, Matern, Sequential, SquaredExponential, Trace, algorithms, plot, problems
 from noregret.belief.posterior import Floats, Posterior
 from noregret.decision.loops import Algorithm
-from noregret.experiments.running.trials import Trial, children, play_all
+from noregret.experiments.trials import Trial, children, play_all
 from noregret.problems import Payoff, Problem
 
 SE, MATERN = SquaredExponential(0.2), Matern(2.5, 0.2)
@@ -161,7 +161,7 @@ def truncation(options: argparse.Namespace) -> None:
             inside = (np.abs(f - mean) <= std).mean()
             print(
                 f"  ridge {ridge:<5} {name:<8} truncation: error of the mean {np.abs(mean - f).max():.2f} at most, "
-                f"{np.sqrt(((mean - f) ** 2).mean()):.3f} rms; the band holds f on {100 * inside:.0f} % of the arms"
+                f"{np.sqrt(((mean - f) ** 2).mean()):.3f} rms; the band holds f on {100 * inside:.0f}% of the arms"
             )
             bands[ridge, name] = (mean, std)
     draw(base.arms[:, 0], f, bands, options.out / "f_truncation.png")

@@ -1,13 +1,13 @@
-"""What a suggestion costs after a long history: ``python -m benchmarks.long_history [measurements ...]``.
+"""Cost of a suggestion after a long history: ``python -m benchmarks.long_history [measurements ...]``.
 
-Every row is a process of its own that is told so many different measurements of a function of six parameters with
+Every row is a separate process with this number of different observations of a function of six parameters with
 heavy-tailed noise, in one of three ways: `Optimizer`, what `noregret tune` suggests with, and the sampler on a study in
 memory. Seconds are CPU seconds: of the first suggestion, with all that a new process must do for it but imports, and of
 the slowest and the mean of those that follow, each with one more result. The memory is the most that the process had.
 
 ``python -m benchmarks.long_history --tells [measurements ...]`` is about frames of a hundred thousand rows and more of
 four parameters, at random settings and on a grid of 10,000: CPU seconds of `tell_many` and of the first suggestion, and
-the peak of the process's memory (ru_maxrss) less its peak before the first was told.
+the peak of the process's memory (ru_maxrss) less its peak before the first observation.
 """
 
 from __future__ import annotations

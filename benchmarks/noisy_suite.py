@@ -6,7 +6,7 @@ Install what is needed with ``pip install 'noregret[peers,lab]'``, and
 
 Every run to 100 evaluations per dimension is read on the way, so one run serves all budgets. Runs are kept in
 benchmarks/results/noisy.csv and not repeated; stop the program and start it again as you like, and delete the lines of
-runs that are to be made anew. noregret, CMA-ES, TPE and random search are run on everything, which takes two hours on
+runs to repeat. noregret, CMA-ES, TPE and random search are run on everything, which takes two hours on
 two cores; BoTorch and Optuna's Gaussian process, when named, on 2 dimensions to 50 and on 5 dimensions to 10
 evaluations per dimension. ``--table docs/noisy_suite.md`` writes the page with the tables, and the pictures beside it,
 from all runs that are there. ``--check`` compares the true values and the noise with those of the suite.

@@ -1,10 +1,10 @@
-"""How the defaults of `Optimizer` were chosen, on the development suite: ``python -m benchmarks.optimizer_defaults``.
+"""Choice of the defaults of `Optimizer` on the development suite: ``python -m benchmarks.optimizer_defaults``.
 
-Every variant is a `Calibration`; add one to `VARIANTS` and run
+Every variant is a `OptimizerConfig`; add one to `VARIANTS` and run
 
     python -m benchmarks.optimizer_defaults default least-squares --functions camel levy5 --noises spikes
 
-Regrets are in units of a random point's. The same noise meets every variant. A change of the code itself is judged by
+Regrets are in units of a random point's. Every variant gets the same noise. A change of the code itself is tested by
 ``python -m benchmarks.development --against``.
 """
 
@@ -24,30 +24,29 @@ from benchmarks.development.noises import NOISES  # noqa: E402
 from benchmarks.development.playing import Run, play  # noqa: E402
 from benchmarks.development.problems import CUBES, GROUPS, SPACES  # noqa: E402
 from noregret import UCB, Constant, ExpectedImprovement  # noqa: E402
-from noregret.optimizer.calibration import Calibration  # noqa: E402
-from noregret.optimizer.choosing.improvement import SaturatedImprovement  # noqa: E402
-from noregret.optimizer.choosing.widths import FittedWidth  # noqa: E402
+from noregret.optimizer import OptimizerConfig  # noqa: E402
+from noregret.optimizer.choosing.rules import FittedWidth, SaturatedImprovement  # noqa: E402
 from noregret.optimizer.fitting.matern import FitMatern  # noqa: E402
 from noregret.optimizer.fitting.scaling import RobustScale  # noqa: E402
 from noregret.optimizer.fitting.weights import Equal, StudentT  # noqa: E402
 
 VARIANTS = {
-    "default": Calibration(),
-    "least-squares": Calibration(weighings=(Equal(),)),
-    "always-student": Calibration(weighings=(StudentT(4.0),)),
-    "ucb-1": Calibration(rule=UCB(Constant(1.0))),
-    "ucb-2": Calibration(rule=UCB(Constant(2.0))),
-    "fitted-width": Calibration(rule=UCB(FittedWidth(0.15))),
-    "improvement": Calibration(rule=ExpectedImprovement()),
-    "saturated-5": Calibration(rule=SaturatedImprovement(early=0.0)),
-    "long-lengthscales": Calibration(fit=FitMatern(lengthscale=0.5, lengthscale_spread=0.8)),
-    "no-bend": Calibration(scale=RobustScale(math.inf)),
-    "initial-3": Calibration(initial=3),
-    "initial-5": Calibration(initial=5),
-    "initial-12": Calibration(initial=12),
-    "exact-50": Calibration(exact=50),
-    "exact-100": Calibration(exact=100),
-    "unbounded": Calibration(exact=10**9),
+    "default": OptimizerConfig(),
+    "least-squares": OptimizerConfig(weighings=(Equal(),)),
+    "always-student": OptimizerConfig(weighings=(StudentT(4.0),)),
+    "ucb-1": OptimizerConfig(rule=UCB(Constant(1.0))),
+    "ucb-2": OptimizerConfig(rule=UCB(Constant(2.0))),
+    "fitted-width": OptimizerConfig(rule=UCB(FittedWidth(0.15))),
+    "improvement": OptimizerConfig(rule=ExpectedImprovement()),
+    "saturated-5": OptimizerConfig(rule=SaturatedImprovement(early=0.0)),
+    "long-lengthscales": OptimizerConfig(fit=FitMatern(lengthscale=0.5, lengthscale_spread=0.8)),
+    "no-bend": OptimizerConfig(scale=RobustScale(math.inf)),
+    "initial-3": OptimizerConfig(initial=3),
+    "initial-5": OptimizerConfig(initial=5),
+    "initial-12": OptimizerConfig(initial=12),
+    "exact-50": OptimizerConfig(exact=50),
+    "exact-100": OptimizerConfig(exact=100),
+    "unbounded": OptimizerConfig(exact=10**9),
 }
 FIRST_NOISES = ["gaussian-0.02", "gaussian-0.15", "student-3", "student-1.5", "spikes"]
 

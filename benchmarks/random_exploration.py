@@ -76,7 +76,7 @@ def grid(d: int) -> Floats:
 
 
 def worst_at_random(nu: float, d: int, ridge: float, sizes: Any, seed: int) -> Floats:
-    """Largest variance on the grid after so many uniform points."""
+    """Largest variance on the grid after these numbers of uniform points."""
     points, sites = np.random.default_rng(seed).random((sizes[-1], d)), grid(d)
     belief = ExactGP(Matern(nu, LENGTHSCALE[d]), ridge).prior(np.vstack([sites, points]))
     worst, done = [], 0
@@ -88,7 +88,7 @@ def worst_at_random(nu: float, d: int, ridge: float, sizes: Any, seed: int) -> F
 
 
 def worst_of_greedy(nu: float, d: int, ridge: float, sizes: Any) -> Floats:
-    """Largest variance on the grid after so many of its points, each of the largest variance."""
+    """Largest variance on the grid after these numbers of its points, each of the largest variance."""
     sites, model = grid(d), ExactGP(Matern(nu, LENGTHSCALE[d]), ridge)
     plan = MaxVarianceDesign()(model, sites, int(sizes[-1]), np.random.default_rng(0))
     belief, worst, done = model.prior(sites), [], 0

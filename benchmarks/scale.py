@@ -71,7 +71,7 @@ def exact(count: int, device: str, rounds: int = 100) -> None:
 
 
 def same_arms(device: str, count: int = 100_000, rounds: int = 100) -> None:
-    """Whether the arms that are chosen are those that NumPy chooses."""
+    """Compare the chosen arms with those that NumPy chooses."""
     arms = tensor(count, device)
     _, there = played(arms, rounds)
     _, here = played(numpy_of(arms), rounds)
@@ -144,7 +144,7 @@ def contexts(rounds: int = 400, arms: int = 50) -> None:
         seconds, plain = min(changing(rounds, arms) for _ in range(3)), min(afresh(rounds, arms) for _ in range(3))
     print(
         f"{rounds} rounds of {arms} fresh arms: {seconds:.2f} s (at most 0.5 alone on a core), {seconds / plain:.2f} x "
-        "a plain loop that factors anew",
+        "a plain loop that factors again",
         flush=True,
     )
 
@@ -176,7 +176,7 @@ def afresh(rounds: int, arms: int) -> float:
 
 
 def cluster(count: int = 2_000_000, rounds: int = 40) -> None:
-    """Two local workers of one thread each against one such process, and what a round costs beside its work."""
+    """Two local workers of one thread each against one such process, and the overhead of a round."""
     from dask.array import from_array  # here and below, so that the others run without it
 
     arms, few = (np.random.default_rng(0).random((size, 4)) for size in (count, 1000))
@@ -195,7 +195,7 @@ def cluster(count: int = 2_000_000, rounds: int = 40) -> None:
 
 
 def killed(count: int = 100_000, rounds: int = 100, kills: int = 20) -> None:
-    """Four local workers, killed at random in a run: which arms are chosen."""
+    """Four local workers, killed at random in a run: compare the chosen arms."""
     from dask.array import from_array
 
     arms, rng = np.random.default_rng(0).random((count, 4)), np.random.default_rng(2)
@@ -238,10 +238,10 @@ def uniform(count: int, seed: int, device: str) -> torch.Tensor:
 
 @contextmanager
 def workers(count: int) -> Iterator[Any]:
-    """So many local processes of one thread, with a client at hand.
+    """Local processes of one thread each, with a client.
 
-    One that is killed has time to start again, and each keeps memory that it has freed, as any process does: dask gives
-    it back to the system at once, and a good part of a round is spent on getting it again.
+    A killed process has time to start again, and each keeps freed memory, as any process does: dask returns
+    it to the system immediately, and a large part of a round is spent on allocating it again.
     """
     import dask
     from distributed import Client, LocalCluster

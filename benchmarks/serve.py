@@ -1,4 +1,4 @@
-"""How many ask-and-tell round trips a second ``noregret serve`` takes, and what it loses when it is killed.
+"""Round trips of ask and tell per second of ``noregret serve``, and results lost when it is killed.
 
 ``python -m benchmarks.serve load`` runs 50 clients on 10 studies up to 200 trials each: round trips a second, and the
 time of one, half of them and 99 of 100 below it; with ``--pace 100``, at that many a second; with ``--pause 0.3``, each
@@ -35,11 +35,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret import cli
-from noregret.tune.service.choosing.live import Wish
-from noregret.tune.service.choosing.studies import Studies
+from noregret.tune.measuring import Outcome
+from noregret.tune.service.live import AskRequest
 from noregret.tune.service.models import StudyForm
-from noregret.tune.service.storing import rows
-from noregret.tune.service.storing.storage import Storage
+from noregret.tune.service.studies import Studies
+from noregret.tune.store.records import Suggestion
+from noregret.tune.store.storage import Storage
 
 SPACE = {
     "x": {"type": "float", "low": 0, "high": 1},
@@ -49,9 +50,9 @@ SPACE = {
 
 
 class Served:
-    """A server as a process of its own, which can be killed and started again on the same port.
+    """A server in its own process, which can be killed and started again on the same port.
 
-    It is forked off a process that has imported everything already, so that a start takes no longer than it must.
+    It is forked from a process that has imported everything already, so that a start is fast.
 
     Parameters
     ----------
@@ -98,26 +99,26 @@ class Served:
             time.sleep(0.002)
 
     def close(self) -> None:
-        """End it in order, and whoever starts it."""
+        """End it regularly, together with the process that starts it."""
         self.kill(signal.SIGTERM)
         self._launcher.communicate()
 
     def processes(self) -> list[int]:
-        """Its own and those that it has started."""
+        """Its own process and those that it has started."""
         return [self.pid, *map(int, Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split())]
 
     def memory(self) -> float:
-        """The memory in MiB of all its processes, what several of them share counted once."""
+        """Memory in MiB of all its processes, with shared memory counted once."""
         rollups = [Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in self.processes()]
         return sum(int(re.search(r"^Pss: +(\d+)", text, re.MULTILINE)[1]) for text in rollups) / 1024
 
     def cpu(self) -> float:
-        """The processor's seconds that it has used: what it costs, however busy the machine is."""
+        """CPU seconds that it has used, independent of the load of the machine."""
         stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self.processes()]
         return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
     def descriptors(self) -> int:
-        """How many files and connections it has open."""
+        """Number of its open files and connections."""
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
 
@@ -167,7 +168,7 @@ def measured(params: dict[str, Any], rng: random.Random) -> float:
 
 
 class Trip(NamedTuple):
-    """The seconds that a client waited for the answer to an ask, and to a tell."""
+    """Seconds that a client waited for the answer to an ask, and to a tell."""
 
     ask: float
     tell: float
@@ -193,7 +194,7 @@ def round_trip(client: Client, study: str, rng: random.Random, pause: float = 0.
 
 
 def together(work: Callable[[int], None], count: int) -> float:
-    """Let so many threads work; the seconds it took."""
+    """Run some threads; return the seconds."""
     threads = [Thread(target=work, args=(number,)) for number in range(count)]
     begun = time.perf_counter()
     for thread in threads:
@@ -215,7 +216,7 @@ def figures(trips: list[Trip], seconds: float, cpu: float = 0.0) -> str:
 def worked(
     server: Served, studies: list[str], clients: int, trials: int, pace: float = math.inf, pause: float = 0.0
 ) -> tuple[list[Trip], float, float]:
-    """Each round trip, the seconds of all, and those of the server's processor, for so many trials in each study.
+    """Each round trip, the seconds of all, and CPU seconds of the server, for some trials in each study.
 
     All clients together begin at most ``pace`` round trips a second; without a pace, each begins one after the other.
     """
@@ -262,7 +263,7 @@ def growth(args: argparse.Namespace) -> None:
                 print(
                     f"{study:>6}: the first round trip after a start took {round_trip(client, study, rng).both:.2f} s"
                 )
-            for _ in range(args.rounds):  # in turn, so that both meet the same machine
+            for _ in range(args.rounds):  # in turn, so that both have the same machine
                 for study, its in times.items():
                     its.append(round_trip(client, study, rng))
             client.close()
@@ -274,7 +275,7 @@ def growth(args: argparse.Namespace) -> None:
 
 
 def fill(place: Path, studies: dict[str, int]) -> None:
-    """Make studies with so many answers, without a server: trials at random, each told before the next is made."""
+    """Create studies with results, without a server: random trials, each with its result before the next."""
     rng, all_studies = random.Random(1), Studies(Storage("sqlite:///studies.db", place), 3600.0)
     for name, trials in studies.items():
         all_studies.create(StudyForm.model_validate({"name": name, "space": SPACE}))
@@ -283,10 +284,10 @@ def fill(place: Path, studies: dict[str, int]) -> None:
             with live._storage.transaction() as connection:
                 for number in range(first, min(first + 500, trials)):
                     params = {"x": rng.random(), "y": rng.random(), "k": rng.choice("ab")}
-                    proposal = rows.Proposal(params, range(max(number - 1, 0), number), {})
+                    suggestion = Suggestion(params, range(max(number - 1, 0), number))
                     study = live._ledger
-                    trial = rows.add(connection, study.study, number, proposal, study.distributions)
-                    rows.finish(connection, trial, rows.Answer(measured(params, rng)), 0.0)
+                    trial = trials.add(connection, study.study, number, suggestion, {}, study.distributions)
+                    trials.finish(connection, trial, Outcome(measured(params, rng)))
     all_studies.close()
 
 
@@ -306,13 +307,13 @@ def soak(args: argparse.Namespace) -> None:
 
 @dataclass
 class Tally:
-    """What was acknowledged, by study and trial, and what went wrong."""
+    """Acknowledged results by study and trial, and errors."""
 
     acknowledged: dict[tuple[str, int], float] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     studies: set[str] = field(default_factory=set)
     answers: Counter[int] = field(default_factory=Counter)
-    """How many trials each group of clients has had acknowledged."""
+    """Number of acknowledged trials of each group of clients."""
     lock: Lock = field(default_factory=Lock)
     broken: int = 0
     kills: int = 0
@@ -368,9 +369,9 @@ def kills(args: argparse.Namespace) -> None:
 
 
 def _kill(server: Served, number: int, args: argparse.Namespace, tally: Tally) -> None:
-    """Kill a server at random moments, and start it at once, until all have been killed often enough.
+    """Kill a server at random times and start it again, until all have been killed often enough.
 
-    It lives as long as it takes to get some trials acknowledged: the same on a busy machine as on one that is not.
+    It lives until some trials are acknowledged, so the load of the machine does not matter.
     """
     rng, deadline = random.Random(f"{args.seed} {number}"), time.monotonic() + args.seconds
     while tally.kills < args.kills and time.monotonic() < deadline:
@@ -399,7 +400,7 @@ def _one_trial(client: Client, study: str, key: str, rng: random.Random, tally: 
         tally.faults.append(f"{study}: asking gave {status}: {asked}")
         return
     (trial,) = asked["trials"]
-    value = random.Random(f"{study} {trial['id']}").random()  # the same one if it is told again
+    value = random.Random(f"{study} {trial['id']}").random()  # a repeated tell returns the same value
     for _ in range(rng.choice([1, 1, 2])):
         status, told = client.call("POST", f"/studies/{study}/trials/{trial['id']}/tell", {"value": value})
         if status != 200:
@@ -422,13 +423,13 @@ def _judge(server: Served, tally: Tally) -> None:
 
 def launch(args: argparse.Namespace) -> None:
     """Fork a server for each line with a port and a storage, and print the number of its process."""
-    import_module("noregret.tune.service.running")
-    with folder() as place:  # whoever has used a study has imported everything
+    import_module("noregret.tune.service.http.app")
+    with folder() as place:  # using a study imports everything
         studies = Studies(Storage("sqlite:///studies.db", place), 3600.0)
         studies.create(StudyForm.model_validate({"name": "any", "space": SPACE}))
-        studies["any"].ask(Wish(30)).result()
+        studies["any"].ask(AskRequest(30)).result()
         studies.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what has ended is gone
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # remove ended processes
     for line in sys.stdin:
         child = os.fork()
         if not child:

@@ -1,6 +1,6 @@
 """Regret of REDS, BPE and GP-ThreDS: ``python -m benchmarks.shrinking_regret --folder pictures``.
 
-1. Figure 1 of the REDS paper, with IGP-UCB and AMM-UCB as yardsticks. Regret is against the best of the arms, not the
+1. Figure 1 of the REDS paper, with IGP-UCB and AMM-UCB as baselines. Regret is against the best of the arms, not the
    maximum over the cube, which lies about 0.001, 0.06 and 0.25 higher.
 2. How often the best arm has been eliminated at the end, with the theory's widths and with the experiments'.
 3. REDS with truncated rewards against plain REDS under Student-t noise, on the same problems and noise.
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def contenders(function: Any, problem: Problem) -> dict[str, Algorithm]:
-    """The paper's three, GP-ThreDS also with a width that its thresholds can be met with, and two yardsticks."""
+    """The three algorithms of the paper, GP-ThreDS also with a width of 4, and two baselines."""
     _, _, bounds, points, _ = PAPER[function]
     wide = algorithms.gp_threds(
         problem.kernel, bounds=bounds, points_per_cell=points, constants="experiment", scale=4.0, horizon=HORIZON
@@ -101,7 +101,7 @@ def survival(runs: int, jobs: int) -> None:
 
 
 def theory() -> dict[str, Callable[..., Algorithm]]:
-    """What is tried on functions of known norm, all at delta = 0.1."""
+    """Algorithms for functions of known norm, all at delta = 0.1."""
     return {
         "REDS, theory's width": lambda **facts: algorithms.reds(KERNEL, horizon=HORIZON, **facts),
         "REDS, theory's without slack": lambda **facts: algorithms.reds(KERNEL, horizon=HORIZON, slack=0.0, **facts),
@@ -121,7 +121,7 @@ def rkhs_end(build: Callable[..., Algorithm], seed: int) -> tuple[bool, int]:
 
 
 def end(algorithm: Algorithm, problem: Problem, seed: int) -> tuple[bool, int]:
-    """Whether the best arm is gone after the last whole epoch, and how many arms are left."""
+    """Test whether the best arm is gone after the last whole epoch, and number of arms left."""
     active = list(actives(algorithm, problem, seed))[-1]
     return int(np.argmax(problem.means)) not in active, len(active)
 

@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=["speed", "accuracy", "regret", "curves"])
     parser.add_argument("--folder", type=Path, default=Path("."), help="where the picture goes")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--one", help=argparse.SUPPRESS)  # one measurement, in a process of its own
+    parser.add_argument("--one", help=argparse.SUPPRESS)  # one measurement, in a separate process
     options = parser.parse_args()
     if options.one:
         print(json.dumps(measure(**json.loads(options.one))))
@@ -83,7 +83,7 @@ class Watched:
 
 
 def measure(name: str, arms: int, rounds: int, dimension: int, lengthscale: float, **settings: Any) -> dict[str, Any]:
-    """Seconds, memory, pulls and regret of one run, and how much dearer its second half of rounds was."""
+    """Seconds, memory, pulls and regret of one run, and the relative cost of its second half of rounds."""
     world = problem(arms, dimension, lengthscale)
     before = _megabytes("VmRSS")
     watched = Watched(build(name, world, **settings))
@@ -102,7 +102,7 @@ def measure(name: str, arms: int, rounds: int, dimension: int, lengthscale: floa
 
 
 def alone(threads: int | None = None, **settings: Any) -> dict[str, Any]:
-    """The same in a process of its own, with the default threads or a given number."""
+    """The same in a separate process, with the default threads or a given number."""
     command = [sys.executable, "-m", "benchmarks.sketching", "--one", json.dumps(settings)]
     limit = {} if threads is None else {"OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | limit)
@@ -240,10 +240,10 @@ def _ratio(name: str, settings: dict[str, Any], seed: int) -> float:
 
 
 def curves(options: argparse.Namespace) -> None:
-    """Cost against rounds and against arms, each run in a process of its own; a picture of both."""
+    """Cost against rounds and against arms, each run in a separate process; a picture of both."""
     import matplotlib.pyplot as plt
 
-    from noregret.experiments.drawing.styles import style
+    from noregret.experiments.plot import style
 
     names = ("exact", "bkb", "bbkb", "mini-gp-ucb")
     most = {"exact": 1e8, "bkb": 3e6, "bbkb": 1e8, "mini-gp-ucb": 1e12}  # rounds times arms that a minute allows

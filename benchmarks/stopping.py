@@ -1,17 +1,17 @@
-"""Whether `Optimizer.done` and `best` keep what they promise: ``python -m benchmarks.stopping``.
+"""Reliability of `Optimizer.done` and of the intervals of `best`: ``python -m benchmarks.stopping``.
 
 The functions are none of those on which the numbers of the certificate were chosen (``--developed`` runs those). Every
-few answers each run asks whether no setting is better by more than a tenth, and a fifth, of what the best is better
-than a random point. Printed, in Markdown:
+few observations each run calls `done` with a tenth, and a fifth, of the difference between the best and
+a random point. Printed, in Markdown:
 
-- stopped: runs that were told to stop before the budget was spent;
+- stopped: runs in which `done` was true before the budget was spent;
 - right: of these, those whose recommended setting was as good as promised, with Clopper and Pearson's interval;
 - evaluations: the median at the stop, over the runs that stopped;
-- never: the share of the runs that were not told to stop;
+- never: the share of the runs in which it never was;
 - held: how often the interval of `best` contained the true value, and, where the gap was finite, how often no setting
   was better by more than that.
 
-``--null`` is about the first looks: 2 to 60 answers, with little or nothing to find. f is constant, or its standard
+``--null`` is about the first 2 to 60 observations, with little or no difference to find. f is constant, or its standard
 deviation is a tenth of the noise, the noise or three times the noise, in spaces on which nothing was chosen (those of
 ``--null --developed`` are where the numbers come from). Printed for each number of answers:
 
@@ -20,7 +20,7 @@ deviation is a tenth of the noise, the noise or three times the noise, in spaces
 - best, gain: how often the intervals of `best` and `gain` contained the truth.
 
 Finished runs are kept in a file (``--out``), to which further runs are added. The numbers of the certificate were
-chosen with the seeds 1 and 3, after looks at what came of 0, 2, 4 and 6.
+chosen with the seeds 1 and 3, after inspection of the results of 0, 2, 4 and 6.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from benchmarks.development.hills import bumps, peaks
 from benchmarks.development.noises import NOISES
 from benchmarks.development.problems import Problem, on_the_cube, problem
 from noregret import Choice, Float, Int, Optimizer, problems
+from noregret.optimizer import axis_of
 
 NEW = {
     "random1-short": (random_function(101, 1, 0.08), 1),
@@ -110,7 +111,7 @@ def main() -> None:
 def finished(
     runs: Iterable[tuple[Any, ...]], out: Path, play: Callable[..., dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """What came of each run, from the file or now."""
+    """Results of each run, from the file or computed now."""
     out.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     known = {tuple(line["run"]): line for line in lines}
@@ -124,7 +125,7 @@ def finished(
 
 
 def play(seed: int, name: str, noise_name: str, budget: int, every: int) -> dict[str, Any]:
-    """When one run was told to stop and its regret there, for each part; its last regret; and what `best` held."""
+    """Stopping time of one run and its regret there, for each tolerance; its last regret; coverage of `best`."""
     place, noise = place_of(name), NOISES[noise_name]
     rng, opt = np.random.default_rng([seed, 7]), Optimizer(place.space, goal=noise.goal, rng=seed)
     stops: dict[str, tuple[int, float]] = {}
@@ -141,7 +142,7 @@ def play(seed: int, name: str, noise_name: str, budget: int, every: int) -> dict
 
 
 def reading(opt: Optimizer, place: Problem, expected: Any) -> tuple[bool, bool | None, float]:
-    """Whether the interval and the gap hold, None for an infinite gap, and the width of the interval."""
+    """Coverage of the interval and of the gap, None for an infinite gap, and the width of the interval."""
     best, unit = opt.best(), place.top - place.mean
     regret = place.regret(best.params)
     within = None if math.isinf(best.gap) else regret * unit <= best.gap
@@ -149,7 +150,7 @@ def reading(opt: Optimizer, place: Problem, expected: Any) -> tuple[bool, bool |
 
 
 def play_null(seed: int, name: str, size: float, noise: str) -> dict[str, Any]:
-    """For each number of answers: is "better" said, is it true, and are best and gain within their intervals."""
+    """For each number of observations: is "better" reported, is it true, are best and gain within their intervals."""
     space = (NULL | NULL_DEVELOPED)[name]
     place = (*NULL, *NULL_DEVELOPED).index(name), SIZES.index(size), list(NULL_NOISES).index(noise)
     world, rng = np.random.default_rng([seed, 11, *place]), np.random.default_rng([seed, 12, *place])
@@ -177,10 +178,10 @@ def play_null(seed: int, name: str, size: float, noise: str) -> dict[str, Any]:
 
 
 def _effect(numbers: np.ndarray, parameter: Any, value: Any) -> float:
-    """What one value of a parameter adds to f: a number for each option, or a smooth function of a number."""
+    """Effect of one value of a parameter on f: a number for each option, or a smooth function of a number."""
     if isinstance(parameter, Choice):
         return float(numbers[parameter.options.index(value)])
-    place = float(np.ravel(parameter.encode([value]))[0])
+    place = float(np.ravel(axis_of(parameter).encode([value]))[0])
     return float(numbers[0] * np.sin(2 + 6 * numbers[1] + (2 + 3 * abs(numbers[2])) * place))
 
 
@@ -231,7 +232,7 @@ def is_wrong(run: dict[str, Any], part: float) -> bool:
 
 
 def share(yes: int, n: int) -> str:
-    """So many of n, and Clopper and Pearson's 95 % interval for their share."""
+    """Count of n, and Clopper and Pearson's 95% interval for the share."""
     low = float(betaincinv(yes, n - yes + 1, 0.025)) if yes else 0.0
     high = float(betaincinv(yes + 1, n - yes, 0.975)) if yes < n else 1.0
     return f"{yes} of {n} ({low:.2f} to {high:.2f})" if n else "-"

@@ -1,8 +1,8 @@
 """The default environment against one BLAS thread: ``python -m benchmarks.threads [--quick]``.
 
-With nothing set by the user, no algorithm may be slower than with ``OPENBLAS_NUM_THREADS=1`` by more than 10 %, on a
+With nothing set by the user, no algorithm may be slower than with ``OPENBLAS_NUM_THREADS=1`` by more than 10%, on a
 quiet machine and beside one and two busy processes. Every figure is a ratio of the fastest of up to 25
-processes, which take turns for a minute, so that whatever else the machine does falls on both.
+processes, which take turns for a minute, so that other load affects both.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def compare(name: str, quick: bool) -> None:
 
 
 def measured(name: str, quick: bool, environment: dict[str, str]) -> float:
-    """Seconds a round, in a process of its own."""
+    """Seconds a round, in a separate process."""
     command = [sys.executable, "-m", "benchmarks.threads", "--measure", name, *(["--quick"] if quick else [])]
     plain = {key: value for key, value in os.environ.items() if key not in ONE}
     result = subprocess.run(command, env=plain | environment, capture_output=True, text=True, check=True)
@@ -61,7 +61,7 @@ def measured(name: str, quick: bool, environment: dict[str, str]) -> float:
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """So many processes that do nothing but compute, meanwhile."""
+    """Run busy processes in the background."""
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -84,7 +84,7 @@ def rounds_of(algorithm, arms: int, dimension: int, rounds: int) -> Callable[[in
 
 
 def asking(fraction: int) -> float:
-    """Seconds that an Optimizer takes for a suggestion, its answer included."""
+    """Seconds that an Optimizer takes for a suggestion, with its observation."""
     optimizer = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, goal="maximize", rng=0)
     rng, count, start = np.random.default_rng(0), 60 // fraction, 0.0
     for t in range(20 + count):

@@ -7,7 +7,7 @@
 
 The oracle knows lengthscale and norm. The ladders start from a lengthscale four times too long, and from a norm that
 gives the right rung the oracle's; with norms, from a quarter of that norm. A run is stuck if its last 200 rounds have a
-mean regret above 0.2, half of what the broad hill is lower. The runs of all rows meet the same functions and noise.
+mean regret above 0.2, half the difference of the hills. The runs of all rows have the same functions and noise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from noregret import SquaredExponential, algorithms, run
 from noregret.belief.posterior import Floats, Rng
 from noregret.decision.loops import Algorithm
-from noregret.experiments.figures.beyond.unknown import valley
+from noregret.experiments.figures.beyond import valley
 from noregret.problems import Gaussian, Problem
 from noregret.problems.problem import rkhs_norm
 
@@ -118,7 +118,7 @@ def facts(problem: Problem, scale: float, share: float = 1.0) -> dict[str, float
 
 
 def igp(factor: float) -> Callable[[Problem, float], Algorithm]:
-    """IGP-UCB with ridge R^2, the width of the rungs, and a lengthscale so many times too long."""
+    """IGP-UCB with ridge R^2, the width of the rungs, and a lengthscale ``factor`` times too long."""
 
     def build(problem: Problem, scale: float) -> Algorithm:
         known = facts(problem, scale)

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from noregret.experiments.figure import OUTCOMES, Table, Verdict
 from noregret.experiments.figures import FIGURES, PAPERS
-from noregret.experiments.judging.figure import OUTCOMES, Table, Verdict
-from noregret.experiments.page.report import Report, counted, duration, found_in, runs_in
+from noregret.experiments.page import Report, counted, duration, found_in, runs_in
 
 DOCS = Path(__file__).parent
 MARKS = {outcome: f"**{outcome}**" if outcome == "against the paper" else outcome for outcome in OUTCOMES}
 
 
 class Page(NamedTuple):
-    """A page of the gallery: its file, its title, what it says first, and the papers on it."""
+    """A page of the gallery: its file, title, introduction and papers."""
 
     file: str
     title: str
@@ -28,23 +28,23 @@ PAGES = (
     Page(
         "gallery.md",
         "Gallery",
-        "The figures and tables of the four papers from `noregret reproduce`. Claims of later papers are "
-        "[on another page](beyond.md). Of the four only the REDS paper prints numbers of its experiments, the times of "
-        "its Tables 1 and 2, and they stand beside ours. The others show curves, and say in words what is to be seen.",
+        "The figures and tables of the four papers, made by `noregret reproduce`. Claims of later papers are "
+        "[on another page](beyond.md). Only the REDS paper prints numbers of its experiments, the times of its Tables "
+        "1 and 2; they are shown beside ours. The other papers show curves and describe them in words.",
         [paper for paper in PAPERS if paper != "beyond"],
     ),
     Page(
         "beyond.md",
         "Beyond the four papers",
-        "Claims of the later papers whose methods are here too, from `noregret reproduce beyond`. The claims are those "
-        "of the abstracts, or our reading of a theorem where it says so; the experiments are ours.",
+        "Claims of later papers whose methods are implemented here, tested by `noregret reproduce beyond`. The claims "
+        "are those of the abstracts, or our reading of a theorem where stated; the experiments are ours.",
         ["beyond"],
     ),
 )
 
 
 def main(folder: Path) -> None:
-    """Write each page that there are reports for, and the pictures beside it."""
+    """Write each page that has reports, and copy its pictures."""
     reports, runs = found_in(folder, list(FIGURES)), times(folder)
     for page in PAGES:
         if shown := [report for report in reports if report.paper in page.papers]:
@@ -56,7 +56,7 @@ def main(folder: Path) -> None:
 
 
 def introduction(page: Page, reports: Sequence[Report]) -> str:
-    """What was run, and how it came out."""
+    """Introduction of a page, with its outcomes."""
     total = sum((report.outcomes for report in reports), Counter[str]())
     scale = "at a small scale" if any(report.small for report in reports) else "in full"
     counts = f"{total.total()} claims, run {scale}: {counted(total)}."
@@ -64,7 +64,7 @@ def introduction(page: Page, reports: Sequence[Report]) -> str:
 
 
 def times(folder: Path) -> str:
-    """When the trials were run, and how long that took."""
+    """List of the runs with their dates and times."""
     return "".join(
         f"- {run['finished']}: {run['run']:,} trials in {duration(run['seconds'])} on {run['engine']}\n"
         for run in runs_in(folder)
@@ -73,7 +73,7 @@ def times(folder: Path) -> str:
 
 
 def section(report: Report, folder: Path) -> str:
-    """A figure: claim, pictures, verdicts."""
+    """Section of a figure: statement, pictures, verdicts, tables."""
     target = DOCS / "gallery" / report.name.replace("/", "-")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
@@ -88,13 +88,13 @@ def section(report: Report, folder: Path) -> str:
 
 
 def line(verdict: Verdict) -> str:
-    """A verdict as an item of a list."""
+    """List item of a verdict."""
     claim, outcome, numbers, reason = verdict
     return f"- {claim}: {MARKS[outcome]}. {numbers}{f' ({reason})' if reason else ''}"
 
 
 def written(table: Table) -> str:
-    """A table in Markdown, under its title."""
+    """Markdown of a table, with its title."""
     rows = [table.header, ["---"] * len(table.header), *table.rows]
     return "\n".join([f"{table.title}:\n", *("| " + " | ".join(cells) + " |" for cells in rows), ""])
 

@@ -40,7 +40,7 @@ def converted(text: str) -> str:
 
 
 def _add(rows: list[list[str]], cells: list[str]) -> None:
-    """Add a row, or go on with the last one if the first cell is empty."""
+    """Add a row, or continue the last one if the first cell is empty."""
     if cells[0] or not rows:
         rows.append(cells)
     else:

@@ -1,8 +1,7 @@
 """Ask and tell: tune anything that Python can measure, without a study file.
 
-Here: how many numbers to sort at a time, and with which key, so that it takes the least
-time. Timings are noisy, and one in a while is far off because the machine was busy with
-something else.
+The example minimises the time of sorting, over the number of items to sort at a time
+and the key. Timings are noisy, with outliers when the machine is busy.
 
 Run: python examples/ask_tell.py
 """
@@ -25,7 +24,7 @@ def nanoseconds_per_number(chunk: int, key: str) -> float:
 
 
 def main() -> None:
-    """Measure forty times, and say what was found."""
+    """Run forty evaluations, and print the best setting."""
     optimizer = Optimizer(
         {"chunk": Int(1, 20_000, log=True), "key": Choice(list(KEYS))},
         goal="minimize",

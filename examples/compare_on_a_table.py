@@ -1,8 +1,8 @@
 """Comparing algorithms on your own table: a column per option, a row per measurement.
 
 Run it as ``python examples/compare_on_a_table.py [FOLDER] [TABLE.csv]``; the picture
-goes to the folder. Without a table it makes one up: response times of 12 servers, lower
-is better, with a spike now and then.
+goes to the folder. Without a table it generates one: response times of 12 servers,
+lower is better, with occasional spikes.
 """
 
 import sys
@@ -23,8 +23,8 @@ else:
     table = load * np.linspace(1.0, 2.0, 12) * world.gamma(8, 1 / 8, (400, 12))
     table[world.random(table.shape) < 0.01] += 10
 
-# A pull of an option returns its value in a random row. Options whose columns move
-# together are taken to be alike.
+# A pull of an option returns its value in a random row. The similarity of two options
+# is the correlation of their columns.
 payoff = Resampled(-table)
 kernel = noregret.Tabular(np.corrcoef(table, rowvar=False))
 problem = Problem("my table", kernel.arms, payoff.means, kernel, payoff)

@@ -1,4 +1,4 @@
-"""A context that is shown before every round, and a function that changes unseen.
+"""A context that is observed before every round, and a function that drifts.
 
 Run: python examples/contexts_and_drift.py [FOLDER]; the pictures go to the folder.
 """
@@ -26,14 +26,14 @@ def played(build, make_problem):
 
 
 def known(build, **settings):
-    """A builder that is told the norm of the problem, and the facts of the moment."""
+    """A builder that gets the norm of the problem, and the current facts."""
     return lambda p: build(p.kernel, norm=p.norm, **facts, **settings)
 
 
 # The best arm depends on a context: rows are (context, arm), and the kernel is a
 # product of one on each.
 def without_context(**settings):
-    """The same problem for those to whom the context is not shown."""
+    """The same problem without the context."""
     full = problems.contextual(**settings)
     kernel, payoff = full.kernel.right.kernel, full.payoff
     return problems.Changing("blind", full.arms, full.means, kernel, payoff, full.norm)
@@ -50,7 +50,7 @@ for name, those in traces.items():
     regret = np.mean([trace.regret.sum() for trace in those])
     print(f"contexts, {name:>9}: regret {regret:.0f}")
 
-# A function that walks at random: who remembers all is misled by what was true before.
+# A random walk: algorithms that remember all rewards are misled by old ones.
 facts = {"noise": 0.1, "scale": 0.2}
 builders = {
     "ay-ucb": known(algorithms.ay_ucb),

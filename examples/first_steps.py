@@ -1,4 +1,4 @@
-"""First steps: find the best of 200 settings of a knob, and say how sure that is.
+"""First steps: find the best of 200 settings of a knob, with an interval.
 
 Run it as ``python examples/first_steps.py [FOLDER]``; the picture goes to the folder.
 """
@@ -16,7 +16,7 @@ world = np.random.default_rng(1)
 
 
 def truth(knob):
-    """What nobody knows: the best knob is 0.7."""
+    """The unknown function: the best knob is 0.7."""
     return np.exp(-20 * (knob - 0.7) ** 2) + 0.6 * np.exp(-60 * (knob - 0.2) ** 2)
 
 
@@ -39,9 +39,9 @@ for _ in range(300):
 best = policy.best()
 print(
     f"best knob {knobs[best.arm, 0]:.2f}: {best.mean:.2f}, "
-    f"with 95 % confidence {best.lower:.2f} to {best.upper:.2f}"
+    f"with 95% confidence {best.lower:.2f} to {best.upper:.2f}"
 )
-print(f"{policy.belief.rank} of {len(knobs)} settings were measured at all")
+print(f"{policy.belief.rank} of {len(knobs)} settings were measured")
 
 noregret.plot.band(
     policy.belief, knobs, truth=truth(knobs[:, 0]), path=folder / "first_steps.svg"

@@ -1,4 +1,4 @@
-"""Heavy tails: where measurements are now and then wildly off, truncation helps.
+"""Heavy tails: truncation helps if measurements have large outliers.
 
 Run it as ``python examples/heavy_tails.py [FOLDER]``; the picture goes to the folder.
 """
@@ -15,14 +15,13 @@ folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 folder.mkdir(parents=True, exist_ok=True)
 kernel, rounds, seeds = noregret.SquaredExponential(0.2), 1500, range(8)
 
-# Stable noise of index 1.4: infinite variance, and averages that settle very slowly.
+# Stable noise of index 1.4: infinite variance, and averages that converge slowly.
 problems = [rkhs_sum(kernel, payoff=Stable(1.4, 0.3), rng=seed) for seed in seeds]
 draws = problems[0].rewards(np.full(5000, 10), np.random.default_rng(0))
 print(noregret.diagnose([draws]))
 
-# alpha and moment are what is known of the tails: E|y|^(1 + alpha) <= moment. The
-# widths are scaled down, as everybody does in practice: at their full size the
-# theorems' widths learn nothing in so few rounds.
+# alpha and moment describe the tails: E|y|^(1 + alpha) <= moment. The widths are scaled
+# down, as usual in practice: the theorems' widths learn nothing in 1,500 rounds.
 facts = problems[0].facts
 tail = {"moment": facts["moment"], "alpha": facts["alpha"]}
 algorithms = {

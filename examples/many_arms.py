@@ -14,15 +14,15 @@ folder.mkdir(parents=True, exist_ok=True)
 kernel = noregret.SquaredExponential(0.5)
 problem = standard(branin, points=20_000, kernel=kernel, rng=0)
 
-# mini-GP-UCB repeats a choice until it has learnt something from it: a few hundred
-# choices for 200,000 rounds.
+# mini-GP-UCB repeats a choice until its variance has shrunk: a few hundred choices for
+# 200,000 rounds.
 mini = noregret.algorithms.mini_gp_ucb(kernel, norm=3, noise=0.2)
 trace = noregret.run(mini, problem, 200_000, rng=0, watch=["rank"])
 rank = trace.watched["rank"][-1]
 print(f"200,000 rounds in {trace.seconds:.1f} s on {rank:.0f} distinct options")
 
 # REDS measures whole epochs of random options and drops those that cannot be the best:
-# three answers to wait for.
+# three epochs here.
 reds = noregret.algorithms.reds(
     kernel, norm=3, noise=0.2, horizon=2000, constants="experiment"
 )

@@ -1,4 +1,4 @@
-"""Contexts: how many threads a service wants depends on its load, which nobody chooses.
+"""Contexts: the best number of threads of a service depends on its load.
 
 Run: python examples/optimizer_contexts.py [FOLDER]; the picture goes to the folder.
 """
@@ -17,7 +17,7 @@ world = np.random.default_rng(1)
 
 
 def ideal(load):
-    """What nobody knows: the best number of threads."""
+    """The unknown best number of threads."""
     return 4 + 20 * load**2
 
 
@@ -52,5 +52,5 @@ axes.plot(loads, ideal(loads), color="0.5", linestyle="--", label="best")
 axes.step(loads, threads, where="mid", color="tab:red", label="recommended")
 axes.set(xlabel="load", ylabel="threads")
 axes.legend(loc="upper left", frameon=False)
-fig.colorbar(points, label="question")
+fig.colorbar(points, label="trial")
 fig.savefig(folder / "optimizer_contexts.svg")

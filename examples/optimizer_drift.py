@@ -1,4 +1,4 @@
-"""Drift: the best number of threads changes while it is tuned, and nobody says so.
+"""Drift: the best number of threads changes during tuning, without notice.
 
 Run it as ``python examples/optimizer_drift.py [FOLDER]``; the picture goes there.
 """
@@ -17,14 +17,14 @@ ROUNDS = np.arange(200)
 
 
 def ideal(minute):
-    """What nobody knows: the best number of threads."""
+    """The unknown best number of threads."""
     return np.where(
         minute < 80, 10.0, np.where(minute < 120, 40.0, 40.0 - 0.25 * (minute - 120))
     )
 
 
 def played(drift):
-    """Threads asked for and recommended in each round, and the half-life found."""
+    """Threads asked for and recommended, and the half-life, by evaluation."""
     world, opt = (
         np.random.default_rng(1),
         Optimizer({"threads": Int(1, 64)}, goal="minimize", rng=0, drift=drift),
@@ -47,7 +47,7 @@ for axes, drift in zip(panels, (None, "auto"), strict=True):
     print(f"drift={drift!r}: off by {off:.1f} threads after the jump", end="")
     found = np.flatnonzero(np.isfinite(half_life))
     print(
-        f"; noticed after {found[0] - 80} rounds, half-life {half_life[-1]:.0f}"
+        f"; noticed after {found[0] - 80} evaluations, half-life {half_life[-1]:.0f}"
         if found.size
         else ""
     )

@@ -10,7 +10,7 @@ from noregret.integrations.optuna import NoRegretSampler
 
 
 def main() -> None:
-    """Minimise a loss; Optuna's best value is luck, the sampler's own is not."""
+    """Minimise a loss; print the luckiest value and the recommendation."""
     noise = np.random.default_rng(0)
 
     def objective(trial: optuna.Trial) -> float:

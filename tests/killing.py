@@ -28,9 +28,9 @@ def start(study: str, acknowledged: str) -> int:
 
 
 def run(study: str, acknowledged: str, workers: int, kills: int, seed: int) -> None:
-    """Kill workers until it is enough, and replace each; in the end the last ones too.
+    """Kill workers and replace each, for a number of kills; at the end kill the last ones too.
 
-    Between two kills nothing, or an answer or two, is acknowledged, so that the study goes on however slow the machine.
+    Between two kills up to two answers are acknowledged, so that the study continues on a machine of any speed.
     """
     rng = random.Random(seed)
     alive = [start(study, acknowledged) for _ in range(workers)]
@@ -47,7 +47,7 @@ def run(study: str, acknowledged: str, workers: int, kills: int, seed: int) -> N
 
 
 def _wait(acknowledged: str, answers: int, seconds: float) -> None:
-    """Wait until so many more answers are acknowledged, but not for ever."""
+    """Wait until this number of further answers is acknowledged, or a time limit."""
     deadline, lines = time.monotonic() + seconds, _lines(acknowledged) + answers
     while _lines(acknowledged) < lines and time.monotonic() < deadline:
         time.sleep(0.005)

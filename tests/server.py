@@ -1,4 +1,4 @@
-"""A throw-away PostgreSQL server on loopback, for tests and for benchmarks."""
+"""A temporary PostgreSQL server on loopback, for tests and for benchmarks."""
 
 import os
 import shutil
@@ -13,12 +13,12 @@ from typing import Any
 
 
 def program(name: str) -> str:
-    """Where a program of PostgreSQL is, empty if it is not installed."""
+    """Path of a program of PostgreSQL, empty if it is not installed."""
     return shutil.which(name) or max(glob(f"/usr/lib/postgresql/*/bin/{name}"), default="")
 
 
 class Server:
-    """A PostgreSQL server in a folder of its own, on loopback. It refuses to run as root, who runs it as postgres."""
+    """A PostgreSQL server in its own folder, on loopback. It cannot run as root, which starts it as postgres."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="noregret-postgresql-"))

@@ -1,4 +1,4 @@
-"""The command line as a user runs it: in a process of its own where that matters, by ``main`` elsewhere."""
+"""The command line: in its own process if that matters, by ``main`` otherwise."""
 
 import os
 import re
@@ -50,15 +50,6 @@ def test_run_compares_algorithms_and_draws_the_picture(tmp_path):
     assert list(rows) == ["igp-ucb", "random"]  # sorted by regret
     assert rows["igp-ucb"][0] < 0.5 * rows["random"][0]
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_table_on_any_number_of_processes(capsys):
-    tables = []
-    for seed, jobs in ((3, 1), (3, 2), (4, 1)):
-        assert main(["run", "gp-ts", *SMALL, "--seed", str(seed), "--jobs", str(jobs)]) == 0
-        tables.append(table(capsys.readouterr().out)["gp-ts"][:2])
-    assert tables[0] == tables[1] != tables[2]
 
 
 def test_list_shows_every_name_with_what_it_is(capsys):
@@ -171,7 +162,7 @@ def test_finished_trials_are_kept_and_not_run_again(capsys, tmp_path, monkeypatc
     monkeypatch.setitem(algorithms.NAMES, "random", counted)
     assert main(args) == 0
     assert capsys.readouterr().out == first  # even the times are those of the first call
-    assert len(runs) == 1  # the check before the work
+    assert len(runs) == 1  # checked before the work
     assert main([*args, "--trials", "3"]) == 0
     assert len(runs) == 3
     assert main([*args, "--seed", "1"]) == 0

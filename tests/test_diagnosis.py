@@ -87,7 +87,7 @@ def test_alpha_stays_below_the_tail_index(dof, alpha):
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
 def test_the_moment_is_that_of_the_rewards_themselves(scale):
-    """E y^2 = f^2 + the variance, at the arm with |f| = 1: within 35 % for Student-t 3, where it is estimated low."""
+    """E y^2 = f^2 + the variance, at the arm with |f| = 1: within 35% for Student-t 3, where it is estimated low."""
     for draw, variance in ((lambda rng, size: rng.standard_normal(size), 1.0),
                            (lambda rng, size: rng.standard_t(3, size), 3.0)):  # fmt: skip
         verdicts = found(lambda rng, size, draw=draw: scale * draw(rng, size), rewards=500)

@@ -1,4 +1,4 @@
-"""Atomic writing: whatever goes wrong, the earlier file stays whole and nothing is left behind."""
+"""Atomic writing: after any error the earlier file is intact and no other file is left."""
 
 import errno
 import os
@@ -148,6 +148,6 @@ def test_a_link_is_written_through(tmp_path):
 def test_what_is_no_file_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "."):
-        with pytest.raises(FileExistsError, match="no file that can be written anew: write elsewhere"):
+        with pytest.raises(FileExistsError, match="not a regular file, so it cannot be replaced: write elsewhere"):
             write_atomically(tmp_path / name, lambda file: file.write(b"new"))
     assert (tmp_path / "pipe").is_fifo()

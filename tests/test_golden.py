@@ -1,4 +1,4 @@
-"""The Optimizer and the algorithms ask what they asked before, see `tests.golden.runs`."""
+"""The Optimizer and the algorithms choose the same as before, see `tests.golden.runs`."""
 
 import json
 import math

@@ -1,10 +1,9 @@
-"""What importing costs, counted in modules and not in seconds, and what `import noregret` makes known."""
+"""Cost of imports, counted in modules and not in seconds, and names after `import noregret`."""
 
 import subprocess
 import sys
 
 import pytest
-from tests.conftest import needs
 
 import noregret
 from noregret import names
@@ -41,18 +40,6 @@ def test_the_public_names_come_without_scipy_stats(part):
     modules = imported_by(f"import noregret; noregret.{part}")
     assert "noregret.names" in modules
     assert not {"scipy.stats", "matplotlib", "rich", "optuna"} & modules
-
-
-@pytest.mark.slow
-def test_torch_is_imported_by_nobody_but_the_user():
-    play = "import numpy, noregret; kernel = noregret.SquaredExponential(0.2); "
-    play += (
-        "policy = noregret.Policy(noregret.algorithms.igp_ucb(kernel), numpy.eye(3)); policy.tell(policy.ask(), 1.0)"
-    )
-    assert not {"torch", "array_api_compat"} & imported_by(play)
-    needs("torch")
-    tensor = play.replace("import numpy", "import numpy, torch").replace("numpy.eye(3)", "torch.eye(3)")
-    assert {"torch", "array_api_compat"} <= imported_by(tensor)
 
 
 def test_every_public_name_is_an_attribute_and_listed():

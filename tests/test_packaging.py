@@ -1,4 +1,4 @@
-"""What a stranger meets: the one line about what the machine lacks, and bounds that `make versions` can read."""
+"""Packaging: the line about missing programs, and bounds that `make versions` can read."""
 
 import os
 import re

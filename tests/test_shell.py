@@ -1,4 +1,4 @@
-"""What the command line says to shells and logs."""
+"""Completion scripts and logs of the command line."""
 
 import logging
 import subprocess
@@ -12,7 +12,7 @@ from noregret.cli import main
 
 @pytest.fixture
 def quiet():
-    """The library's logger, as it was before afterwards."""
+    """The library's logger, restored afterwards."""
     log = logging.getLogger("noregret")
     handlers, level = list(log.handlers), log.level
     yield log

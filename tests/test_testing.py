@@ -26,7 +26,7 @@ FAULTS = {}
 
 
 def fault(message):
-    """Register a function that hands something broken to a check, with the complaint that must come."""
+    """Register a function that passes a broken part to a check, with the expected message."""
     return lambda function: FAULTS.setdefault(function.__name__, (function, message))
 
 
@@ -109,7 +109,7 @@ def rule_whose_bounds_cross():
 
 
 def check_broken(**methods):
-    """Check a model whose posterior has these methods in place of its own."""
+    """Check a model whose posterior has these methods instead of its own."""
     broken = type("Broken", (ExactPosterior,), methods)
     check_model(SimpleNamespace(prior=lambda arms, rng: broken(ExactGP(SE, 0.1), arms)), ARMS)
 
@@ -289,7 +289,7 @@ def algorithm_that_takes_rewards_for_those_it_asked_for():
 
 
 def check_ahead(ahead):
-    """Check a sound loop that chooses so while arms are out."""
+    """Check a valid loop with this choice while arms are pending."""
     sound = algorithms.amm_ucb(SE, noise=0.1)
     check_algorithm(SimpleNamespace(play=sound.play, bounds=sound.bounds, ahead=ahead), Toy())
 

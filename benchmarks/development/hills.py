@@ -35,7 +35,7 @@ def ackley(X: Floats) -> Floats:
 
 
 def steep_griewank(X: Floats) -> Floats:
-    """Griewank's function with a bowl ten times as steep: its hills differ enough to be told apart."""
+    """Griewank's function with a bowl ten times as steep, so that its hills differ."""
     u = 40 * from_centre(X)
     return -((u**2).sum(axis=1) / 400 - np.cos(u / np.sqrt(np.arange(1, X.shape[1] + 1))).prod(axis=1) + 1)
 
@@ -59,7 +59,7 @@ def sharp_michalewicz(X: Floats) -> Floats:
 
 
 def shekel(X: Floats) -> Floats:
-    """Seven inverse-quadratic peaks in four dimensions, five times as wide as Shekel's: those nobody finds."""
+    """Seven inverse-quadratic peaks in four dimensions, five times as wide as Shekel's, which are never found."""
     centres = np.array(
         [[4, 4, 4, 4], [1, 1, 1, 1], [8, 8, 8, 8], [6, 6, 6, 6], [3, 7, 3, 7], [2, 9, 2, 9], [5, 5, 3, 3]]
     )
@@ -68,13 +68,13 @@ def shekel(X: Floats) -> Floats:
 
 
 def well(X: Floats) -> Floats:
-    """A broad bowl that leads away from a narrow well, the best place."""
+    """A broad bowl that leads away from a narrow well, the optimum."""
     narrow = np.exp(-0.5 * ((X - np.array([0.18, 0.83])) ** 2).sum(axis=1) / 0.06**2)
     return 1.6 * narrow - ((X - np.array([0.7, 0.3])) ** 2).sum(axis=1)
 
 
 def bumps(seed: int, dimension: int, width: float) -> Function:
-    """A random function with a narrow bump where it is middling; the bump's top is the best place."""
+    """A random function with a narrow bump at a medium value; the top of the bump is the optimum."""
     base, rng = random_function(seed, dimension, 0.3), np.random.default_rng(seed)
     values = base(rng.random((4096, dimension)))
     places = 0.1 + 0.8 * rng.random((64, dimension))

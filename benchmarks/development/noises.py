@@ -1,4 +1,4 @@
-"""How a true value becomes a measurement. The draws are the same whatever is measured, so runs on a seed are paired."""
+"""Noises: from a true value to a measurement. Random numbers do not depend on the value, so runs are paired."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import Any, Literal
 
 from numpy.random import Generator
 
-from benchmarks.development.problems import Problem
+from benchmarks.development.problems import REAL, Problem, problem
+from benchmarks.development.tasks import Task
 
+OWN = "own"
+"""Noise of the measured and simulated problems."""
 STALLS = 0.03
 
 
 @dataclass(frozen=True)
 class Noise:
-    """A measurement of a regret in a problem, its mean, which an interval should contain, and which params fail.
+    """Measurement of a regret in a problem, its mean, which an interval should contain, and which params fail.
 
-    What is rarely far off, as a stall, is no part of the mean: such measurements are not trusted.
+    Rare outliers, such as stalls, are not part of the mean.
     """
 
     measured: Callable[[Problem, float, Generator], float]
@@ -32,7 +35,7 @@ def true_value(problem: Problem, regret: float) -> float:
 
 
 def additive(draw: Callable[[Generator], float]) -> Noise:
-    """Noise in units of the 5 % to 95 % range of the values."""
+    """Noise in units of the 5% to 95% range of the values."""
 
     def measured(problem: Problem, regret: float, rng: Generator) -> float:
         return true_value(problem, regret) + problem.spread * draw(rng)
@@ -55,23 +58,23 @@ def duration(problem: Problem, regret: float) -> float:
 
 
 def timed(problem: Problem, regret: float, rng: Generator) -> float:
-    """A duration to be made small: it never comes out shorter than it is, and now and then it stalls."""
+    """A duration to minimise: never measured shorter than it is, with rare stalls."""
     slower, stall, stalled = rng.exponential(), rng.exponential(), rng.random() < STALLS
     return duration(problem, regret) * (1 + 0.15 * slower + 10 * stall * stalled)
 
 
 def lost(problem: Problem, regret: float) -> float:
-    """A loss to be made small: 0 for the best params, 50 for random ones."""
+    """A loss to minimise: 0 for the best params, 50 for random ones."""
     return 50 * max(regret, 0.0)
 
 
 def lognormal(problem: Problem, regret: float, rng: Generator) -> float:
-    """A loss times e^N: the noise vanishes where it is best."""
+    """A loss times e^N: the noise vanishes at the optimum."""
     return lost(problem, regret) * math.exp(rng.standard_normal())
 
 
 def stretched(problem: Problem, regret: float, rng: Generator) -> float:
-    """A loss times anything between 0 and far more than itself, evenly spread on a logarithm: it is hardly seen."""
+    """A loss times a log-uniform factor between 0 and a large number, which almost hides it."""
     loss, less, more = lost(problem, regret) + 1e-12, rng.random(), rng.random()
     return loss * less * max(1.0, (1e9 / loss) ** more)
 
@@ -96,6 +99,33 @@ NOISES: dict[str, Noise] = {
     "failures": flaky(0.3),
     "wall": replace(WEAK, fails=lambda params, rng: next(iter(params.values())) > 0.6),  # of a cube's first parameter
 }
+
+
+class Noisy(Task):
+    """Drawn problem under a noise. Regrets are in units of the mean regret of random params."""
+
+    def __init__(self, problem: Problem, noise: Noise) -> None:
+        self.space, self.goal, self._problem, self._noise = problem.space, noise.goal, problem, noise
+
+    def measured(self, params: Any, rng: Generator) -> float | None:
+        value = self._noise.measured(self._problem, self.regret(params), rng)
+        return None if self._noise.fails(params, rng) else value
+
+    def expected(self, params: Any) -> float:
+        return self._noise.expected(self._problem, self.regret(params))
+
+    def regret(self, params: Any) -> float:
+        return self._problem.regret(params)
+
+
+def task(name: str, noise: str) -> Task:
+    """The problem of this name under this noise."""
+    return REAL[name]() if name in REAL else Noisy(problem(name), NOISES[noise])
+
+
+def noises_of(name: str, noises: list[str]) -> list[str]:
+    """The noises that a problem is run with: these, or its own."""
+    return [OWN] if name in REAL else noises
 
 
 def named(beginnings: list[str]) -> list[str]:

@@ -27,7 +27,7 @@ def training(params: Params) -> float:
 
 
 def service(params: Params) -> float:
-    """The latency of a service: threads trade off against the buffer, which one policy does without."""
+    """The latency of a service: threads trade off against the buffer, which one policy does not use."""
     threads = (math.log2(params["threads"]) - 4) ** 2 / 8
     needed = {"lru": 7, "fifo": 9, "random": 8, "none": 3}[params["policy"]]
     buffer = (math.log2(params["buffer"]) - needed) ** 2 / 20
@@ -82,7 +82,7 @@ def _best_chain(effects: Any, ties: Any) -> float:
 
 
 def names(seed: int, count: int) -> tuple[dict[str, Any], Value, float]:
-    """Names with Gaussian values and nothing else to go by."""
+    """Names with Gaussian values and no features."""
     values = np.random.default_rng(seed).standard_normal(count)
     space = {"name": Choice([f"n{i}" for i in range(count)])}
     return space, lambda params: float(values[int(params["name"][1:])]), float(values.max())

@@ -1,1 +1,1 @@
-"""What `benchmarks.noisy_suite` is made of: the functions of bbob-noisy, runs on them, their tables and pictures."""
+"""Parts of `benchmarks.noisy_suite`: the functions of bbob-noisy, runs on them, their tables and pictures."""

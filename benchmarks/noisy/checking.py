@@ -15,9 +15,9 @@ SAME_IN_BBOB |= {"Gallagher": 21}
 
 
 class SuiteDraws:
-    """The draws that the suite's noise is made of since the last suite object was made.
+    """The random numbers of the suite's noise since the last suite object was created.
 
-    Every draw is the first of a Lehmer generator whose seed is one more than that of the draw before. That is no good
+    Every number is the first of a Lehmer generator whose seed is one more than that of the last one. That is a poor
     generator: the first 40,000 uniform numbers have mean 0.485. It serves only to compare values.
     """
 
@@ -75,7 +75,7 @@ def _off_the_suite(function: NoisyFunction, places: np.ndarray) -> float:
 
 
 def _values(name: str, number: int, function: NoisyFunction, places: np.ndarray) -> list[float]:
-    """What a suite object that is new, and starts its draws anew, says at these points of the unit cube."""
+    """Values of a new suite object, which restarts its random numbers, at these points of the unit cube."""
     import cocoex
 
     suite = cocoex.Suite(name, "", f"instance_indices:{function.instance} dimensions:{function.dimension}")

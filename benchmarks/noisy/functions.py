@@ -1,6 +1,6 @@
-"""The functions f101 to f130 of bbob-noisy on the unit cube: exact true values, noise from a generator of one's own.
+"""The functions f101 to f130 of bbob-noisy on the unit cube: exact true values, noise from a separate generator.
 
-The suite's own noise comes from a generator that the whole process shares and that starts anew with every suite
+The suite's own noise comes from a generator that the whole process shares and that restarts with every suite
 object. So the noise is drawn here, by the suite's formulas, and the true values come from the suite: under its Cauchy
 noise an evaluation is f + 1000 alpha + 1.01e-8 exactly, unless it is one of the few that are disturbed, so the first
 value that comes twice gives f. The three functions of a family, one for each kind of noise, have the same f.
@@ -25,7 +25,7 @@ KINDS: tuple[Kind, ...] = ("gauss", "uniform", "cauchy")
 FUNCTIONS = range(101, 131)
 FIRST_SEVERE = 107
 SMALLEST = 1.01e-8
-"""What the suite adds to every noisy value."""
+"""Constant that the suite adds to every noisy value."""
 FAMILIES = {
     101: "sphere",
     104: "Rosenbrock",
@@ -69,12 +69,12 @@ class NoisyFunction:
         return max(self._true(10 * np.clip(point, 0, 1) - 5) - self.least, 0.0)
 
     def measured(self, gap: float, rng: Generator) -> float:
-        """A noisy value; the draws are the same whatever the gap, so optimisers meet the same noise."""
+        """A noisy value; random numbers do not depend on the gap, so all optimisers get the same noise."""
         return self.least + NOISES[self.kind](gap, self.dimension, self.severe, rng) + SMALLEST
 
     @cached_property
     def least(self) -> float:
-        """The least true value. The suite gives it two decimals; it tells where it is only in a file."""
+        """The least true value. The suite gives it two decimals, and its location only in a file."""
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
             self._undisturbed._best_parameter("print")
             (name,) = os.listdir()

@@ -20,11 +20,11 @@ class Optimiser(Protocol):
     """An optimiser that minimises over the unit cube."""
 
     def optimise(self, measure: Measure) -> None:
-        """Measure points, for ever."""
+        """Measure points without end."""
         ...
 
     def recommended(self) -> Point:
-        """The point it holds best after what was measured."""
+        """The recommended point after the measurements so far."""
         ...
 
 

@@ -15,43 +15,44 @@ from benchmarks.noisy.ranks import Line, mean_ranks
 
 INTRODUCTION = """# Optimisers on bbob-noisy
 
-The public suite of noisy functions, bbob-noisy of COCO (functions f101 to f130 on [-5, 5]^d; Hansen, Finck, Ros, Auger:
-Real-Parameter Black-Box Optimization Benchmarking 2009: Noisy Functions Definitions), with the short budgets at which
-measurements are expensive. This page is made by
+bbob-noisy of COCO is a public suite of noisy functions (f101 to f130 on [-5, 5]^d; Hansen, Finck, Ros, Auger:
+Real-Parameter Black-Box Optimization Benchmarking 2009: Noisy Functions Definitions). The budgets here are short,
+as for expensive measurements. These commands make the page:
 
     python -m benchmarks.noisy_suite
     python -m benchmarks.noisy_suite --optimisers botorch-lognei botorch-ucb optuna-gp --dimensions 2 --instances 1 \\
         --functions 107 108 109 116 117 118 128 129 130 --longest 50
     python -m benchmarks.noisy_suite --table docs/noisy_suite.md
 
-and every reading of every run is in `benchmarks/results/noisy.csv`.
+`benchmarks/results/noisy.csv` has every reading of every run.
 
-**Problems.** 30 functions in 2, 3, 5 and 10 dimensions, instances 1 to 3; the first table says how much of that
-was run, and how far. The kinds of noise alternate: Gauss,
-(f - f\\*) e^(beta N); uniform, (f - f\\*) U^beta max(1, (10^9 / (f - f\\*))^(alpha U')); Cauchy,
-f + alpha max(0, 1000 + 1{U < p} N / |N'|). It is moderate in f101 to f106 and severe in the others. Gauss and uniform
-noise vanish at the optimum, Cauchy noise does not.
+**Problems.** 30 functions in 2, 3, 5 and 10 dimensions, instances 1 to 3. The first table shows which of them were
+run, and to how many evaluations. The kinds of noise alternate: Gauss, (f - f\\*) e^(beta N); uniform, (f - f\\*)
+U^beta max(1, (10^9 / (f - f\\*))^(alpha U')); Cauchy, f + alpha max(0, 1000 + 1{U < p} N / |N'|). The noise is
+moderate in f101 to f106 and severe in the others. Gauss and uniform noise vanish at the optimum, Cauchy noise does
+not.
 
-**True values and noise.** True values are the suite's own, exactly. The noise is drawn by the suite's formulas from a
-generator of our own, so that every optimiser meets the same draws at its n-th evaluation; `--check` shows that with the
-suite's draws the values are the suite's to 12 digits.
-[Why not the suite's draws](decisions/0093-the-noise-of-bbob-noisy.md).
+**True values and noise.** True values are exactly those of the suite. The noise uses the formulas of the suite with
+our own random generator, so that all optimisers get the same random numbers at their n-th evaluation. `--check`
+verifies that with the random numbers of the suite the values equal those of the suite to 12 digits. [Why not the
+suite's random numbers](decisions/0093-the-noise-of-bbob-noisy.md).
 
-**Optimisers**, as in [the other comparison](peers.md), in the versions that the extra `peers` asks for. noregret:
-`Optimizer` with its defaults. cma-es: `cma` with its noise handling, from a random point with a step of a fifth of the
-box, restarted with twice the population; it recommends the mean of its last generation. optuna-tpe, optuna-gp, random:
-the luckiest measurement is recommended. botorch-lognei, botorch-ucb: a fit before every question; the largest posterior
-mean among the measured points is recommended. BoTorch and optuna-gp are slow, and were run on a part: see the table.
+**Optimisers** are those of [the other comparison](peers.md), in the versions that the extra `peers` requires.
+noregret: `Optimizer` with its defaults. cma-es: `cma` with its noise handling, started at a random point with a
+step of a fifth of the box, restarted with twice the population; it recommends the mean of its last generation.
+optuna-tpe, optuna-gp, random: they recommend the luckiest measurement. botorch-lognei, botorch-ucb: a fit before
+every trial; they recommend the largest posterior mean among the measured points. BoTorch and optuna-gp are slow and
+were run on a part of the suite: see the table.
 
-**Measures.** One run serves all budgets, as it is read on the way; no optimiser knows them. `recommended` is the true
-value of the point that the optimiser recommends at that moment, less the least one; `evaluated` is the least true value
-among the points it has measured, which nobody would know. Ranks are among the optimisers of a table, 1 is best; in
-brackets 95 % bootstrap intervals, in which a function is drawn with all its dimensions and instances.
+**Measures.** One run gives the results at all budgets; no optimiser knows them. `recommended` is the true value of
+the point that the optimiser recommends at that time, minus the minimum. `evaluated` is the least true value among
+the evaluated points, which an optimiser cannot know. Ranks are among the optimisers of a table, and 1 is best.
+Brackets contain 95% bootstrap intervals, in which a function is drawn with all its dimensions and instances.
 """
-DISTRIBUTIONS = """The share of (run, target) pairs whose target is reached, for COCO's 51 gaps from 10^2 to 10^-8, over
-functions, instances and dimensions, as far as all runs went. For the best evaluated point, the lower row, this is
-COCO's run-time distribution. For the recommended point a target counts as long as the recommendation of that moment
-meets it, so a curve may fall.
+DISTRIBUTIONS = """The share of (run, target) pairs whose target is reached, for the 51 gaps of COCO from 10^2 to
+10^-8, over functions, instances and dimensions, up to the smallest budget of all runs. For the best evaluated
+point, the lower row, this is the run-time distribution of COCO. For the recommended point a target counts while the
+recommendation meets it, so a curve may fall.
 
 ![Run-time distributions](pictures/noisy_suite.svg)
 """
@@ -76,7 +77,10 @@ def _results(lines: list[Line], pictures: Path) -> list[str]:
     for measure, words in MEASURES.items():
         parts += [f"## Mean rank by {words}\n", *_by_kind(lines, on_all, measure)]
         if present != on_all:
-            parts += ["Those that were run on a part, where all were run:\n", *_by_kind(lines, present, measure)]
+            parts += [
+                "All optimisers, on the part of the suite where all were run:\n",
+                *_by_kind(lines, present, measure),
+            ]
     parts += ["## Mean rank by dimension and by strength of the noise\n", "By the recommended point.\n"]
     parts += _by_dimension(lines, on_all)
     parts += ["## Run-time distributions\n", _distributions(lines, on_all, present, pictures)]
@@ -142,7 +146,9 @@ def _seconds(lines: list[Line], optimisers: Sequence[str]) -> str:
     for name in optimisers:
         own = [[line for line in lines if (line["optimiser"], line["dimension"]) == (name, d)] for d in dimensions]
         rows.append([name, *(_milliseconds(each) for each in own)])
-    words = "Of asking and telling, one thread, median over runs, milliseconds an evaluation (evaluations).\n\n"
+    words = (
+        "Milliseconds of asking and telling per evaluation on one thread, median over runs (number of evaluations).\n\n"
+    )
     return words + markdown.table(["optimiser", *(f"d = {d}" for d in dimensions)], rows)
 
 

@@ -19,7 +19,7 @@ RESAMPLES = 2000
 
 
 class MeanRank(NamedTuple):
-    """A mean rank over runs and its 95 % interval."""
+    """A mean rank over runs and its 95% interval."""
 
     mean: float
     low: float

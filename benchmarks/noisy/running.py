@@ -17,7 +17,7 @@ PER_DIMENSION = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 
 
 class Cell(NamedTuple):
-    """Which run."""
+    """Key of a run."""
 
     optimiser: str
     number: int
@@ -28,14 +28,14 @@ class Cell(NamedTuple):
         return f"{self.optimiser} on f{self.number}, d = {self.dimension}, instance {self.instance}"
 
     def readings(self, longest: int) -> list[int]:
-        """Evaluations per dimension at which it is read, up to the longest; none where it is left out."""
+        """Evaluations per dimension at which it is read, up to the longest; empty if it is left out."""
         if self.optimiser in ON_A_PART:
             longest = min(longest, PART.get(self.dimension, 0))
         return [reading for reading in PER_DIMENSION if reading <= longest]
 
 
 class Note(NamedTuple):
-    """What a run has come to: the gaps of the recommended and of the best measured point, and CPU seconds so far."""
+    """State of a run: the gaps of the recommended and of the best measured point, and CPU seconds so far."""
 
     evaluations: int
     recommended: float
@@ -49,7 +49,7 @@ class Spent(Exception):
 
 @dataclass
 class Recorder:
-    """Measures points for an optimiser, and notes at some numbers of evaluations what it has come to."""
+    """Measures points for an optimiser, and records its state at some numbers of evaluations."""
 
     function: NoisyFunction
     optimiser: Optimiser
@@ -62,7 +62,7 @@ class Recorder:
     since: float = field(default_factory=time.process_time)
 
     def __call__(self, point: Point) -> float:
-        """The noisy value. What was told before this call counts for the note of the evaluation before it."""
+        """The noisy value. The state before this call belongs to the evaluation before it."""
         self.seconds += time.process_time() - self.since
         if self.evaluations in self.readings:
             self._note()

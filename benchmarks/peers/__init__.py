@@ -1,1 +1,1 @@
-"""noregret's Optimizer against the optimisers people use: ``python -m benchmarks.peers``."""
+"""noregret's Optimizer against other optimisers: ``python -m benchmarks.peers``."""

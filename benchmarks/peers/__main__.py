@@ -1,16 +1,16 @@
-"""noregret's Optimizer against the optimisers people use, on the same problems, noises and seeds.
+"""noregret's Optimizer against other optimisers, on the same problems, noises and seeds.
 
 Install the others with ``pip install 'noregret[peers]'``, and
 
     python -m benchmarks.peers --peers noregret optuna-tpe --problems branin cloud --seeds 5 --budgets 50 200
 
-Every peer and problem runs in a process of its own on one thread. Finished runs are kept as JSON lines (``--out``)
-and not repeated, so the grid can be filled bit by bit. ``--keep`` puts their means over seeds into
-benchmarks/results/peers.csv, and ``--page docs/peers.md`` makes the page and its pictures from that file. An
-optimiser does not know the budget: the run of the largest one is looked at on the way. The whole grid takes weeks of
-CPU time, most of it of others; a part of it, chosen by the options, is what one usually wants. Seconds are CPU
-seconds of asking, telling and recommending. Runs of BoTorch to 1,000 evaluations take hours each; what one question
-costs it after so many random points is printed by
+Every peer and problem runs in its own process on one thread. Finished runs are kept as JSON lines (``--out``)
+and not repeated, so the grid can be filled step by step. ``--keep`` writes their means over seeds to
+benchmarks/results/peers.csv, and ``--page docs/peers.md`` makes the pages and pictures from that file. An
+optimiser does not know the budget: one run to the largest budget gives all results. The whole grid takes weeks of
+CPU time, most of it for other optimisers; choose a part of it with the options. Seconds are CPU
+seconds of asking, telling and recommending. Runs of BoTorch to 1,000 evaluations take hours each; the cost of one
+trial after some numbers of random points is printed by
 
     python -m benchmarks.peers --peers botorch-ucb --problems hartmann6 --question-after 50 200 500 1000
 """
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def publish(options: argparse.Namespace) -> None:
-    """Put finished runs into the file of results, or make the page from it."""
+    """Add finished runs to the results file, or make the pages from it."""
     from datetime import date
 
     from benchmarks.peers import page, results
@@ -68,7 +68,7 @@ def publish(options: argparse.Namespace) -> None:
 
 
 def work(options: argparse.Namespace) -> None:
-    """All runs of one peer on one problem that are not done yet."""
+    """Run all missing runs of one peer on one problem."""
     from benchmarks.peers.worlds import noises_of
 
     (peer,), (problem,) = options.peers, options.problems
@@ -82,7 +82,7 @@ def work(options: argparse.Namespace) -> None:
 
 
 def run(peer: str, problem: str, noise: str, seed: int, budgets: list[int]) -> list[dict[str, Any]]:
-    """One run, and what there is to say at every budget: mean regret, regret of what is recommended, CPU seconds."""
+    """One run, with its results at every budget: mean regret, regret of the recommendation, CPU seconds."""
     import numpy as np
 
     from benchmarks.peers.adapters import PEERS
@@ -110,7 +110,7 @@ def run(peer: str, problem: str, noise: str, seed: int, budgets: list[int]) -> l
 
 
 def question(peer: str, problem: str, told: int) -> float:
-    """CPU seconds of one question after so many random points, for optimisers that take points they did not ask for."""
+    """CPU seconds of one trial after random points, for optimisers that accept points they did not ask for."""
     import numpy as np
 
     from benchmarks.peers.adapters import PEERS
@@ -127,7 +127,7 @@ def question(peer: str, problem: str, told: int) -> float:
 
 
 def read(path: str) -> list[dict[str, Any]]:
-    """The finished runs; a line cut short by a crash is left out."""
+    """Read the finished runs, without a line cut short by a crash."""
     if not os.path.exists(path):
         return []
     lines = []
@@ -175,7 +175,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--out", default=".benchmarks/peers.jsonl")
     parser.add_argument("--keep", action="store_true", help="put the means of finished runs into the file of results")
     parser.add_argument("--page", type=Path, help="Markdown file to write, with pictures beside it")
-    parser.add_argument("--question-after", nargs="+", type=int, help="time one question after so many random points")
+    parser.add_argument(
+        "--question-after", nargs="+", type=int, help="time one trial after these numbers of random points"
+    )
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""The optimisers that the comparisons are with, each behind ask / tell / best, with the settings people use.
+"""Adapters of other optimisers to ask / tell / best, with their usual settings.
 
 A point of a cube is an array; a row of a table is its number. Optimisers that know no tables search the box of the
 rows' features and measure the nearest row; names without features are a categorical parameter (one-hot rows for
@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 
 class Space(Protocol):
-    """What an optimiser knows of a world: a cube (``rows`` None) or a table, and whether values are to be large."""
+    """Problem as an optimiser sees it: a cube (``rows`` None) or a table, and whether values are maximised."""
 
     @property
     def dimension(self) -> int: ...
@@ -88,7 +88,7 @@ class Random:
 
 
 class Box:
-    """For optimisers of boxes: how their parameters become points or rows."""
+    """Conversion from parameters to points or rows, for optimisers of boxes."""
 
     def __init__(self, world: Space) -> None:
         self.world = world
@@ -183,7 +183,7 @@ class Skopt:
 
 
 class BoTorch:
-    """SingleTaskGP, refitted before every question as in its tutorials; the largest posterior mean is recommended."""
+    """SingleTaskGP, refitted before every trial as in its tutorials; the largest posterior mean is recommended."""
 
     def __init__(self, world: Space, seed: int, acquisition: str) -> None:
         import torch

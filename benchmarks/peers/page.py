@@ -1,4 +1,4 @@
-"""The page docs/peers.md: pictures, what they say, how the runs were made, and all figures, folded."""
+"""The pages docs/peers.md (pictures, summary and method) and docs/reports/peers.md (all tables)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from benchmarks.peers.results import Row
 
 INTRODUCTION = """# Against other optimisers
 
-The same functions, noises and seeds for all, each optimiser as it comes. A regret of 0 is the best there is and
-1 is that of a random point. `python -m benchmarks.peers --page docs/peers.md` makes this page from
-`benchmarks/results/peers.csv`, and [more runs](#how-to-run-it) go into that file.
+All optimisers solve the same problems with the same noises and seeds, each with its default settings. A regret of 0
+is that of the best setting, and 1 is that of a random one. `python -m benchmarks.peers --page docs/peers.md` makes
+this page and [the tables](reports/peers.md) from `benchmarks/results/peers.csv`. [More runs](#how-to-run-it) can be
+added to that file.
 
 ## Rank by kind of noise
 
-By the regret of the point that an optimiser recommends. The filled dot is the best of its column.
+Optimisers are ranked by the regret of the point that they recommend. The filled dot is the best of its column.
 
 ![Mean rank of seven optimisers after 50 evaluations, by kind of noise](pictures/peers_ranks.svg)
 """
@@ -30,34 +31,35 @@ EVALUATIONS = """## Regret against evaluations
 
 ![Regret of the recommended point against evaluations, by kind of noise](pictures/peers_regret.svg)
 
-Means over eight problems. Optimisers that were run to 50 evaluations only are dots. Random search recommends
-its luckiest measurement, which under heavy tails gets no better with more of them.
+The curves are means over eight problems. Dots are optimisers that were run to 50 evaluations only. Random search
+recommends its luckiest measurement; under heavy tails, more measurements do not improve it.
 
 ## Regret against CPU seconds
 
 ![Regret of the recommended point against CPU seconds of the optimiser](pictures/peers_seconds.svg)
 
-Seconds of asking, telling and recommending on one thread of a busy machine; the number at a dot is that of
-evaluations. Where a measurement takes longer than this, the seconds do not matter.
+The time is that of asking, telling and recommending, on one thread of a busy machine. The number at a dot is the
+number of evaluations. If a measurement takes much longer than this, the time of the optimiser does not matter.
 """
 METHOD = """## What was run
 
-**Problems.** Branin, Rosenbrock (2-d), Hartmann in 4 and 6 dimensions, random functions in 1, 2 and 3
-dimensions, a table of cloud runtimes, and two tables of network latencies with their own measurements and names
+**Problems.** Branin, Rosenbrock (2-d), Hartmann in 4 and 6 dimensions, random functions in 1, 2 and 3 dimensions, a
+table of cloud runtimes, and two tables of network latencies. The latency tables have measured values, and names
 instead of features.
 
 **Noise.** Gaussian: 0.1 and 0.5 standard deviations of the function over its space. Student-t: a quarter of it,
 with 3 and 1.5 degrees of freedom. Pareto: the value is the mean of a Pareto distribution of shape 2. Spikes: 20
-times the function's range, up or down, in 2 % of the evaluations, on Gaussian noise of 0.1.
+times the function's range, up or down, in 2% of the evaluations, on Gaussian noise of 0.1.
 
 **Optimisers.** noregret: `Optimizer` with its defaults, which were chosen on other problems. BoTorch: a
-`SingleTaskGP` fitted before every question, as in its tutorials, which recommends the largest posterior mean
-among the measured points. The others, with their defaults, recommend the luckiest measurement.
+`SingleTaskGP` fitted before every trial, as in its tutorials; it recommends the largest posterior mean among the
+measured points. The others, with their defaults, recommend the luckiest measurement.
 
 **Ranks.** Optimisers are ranked by their mean over seeds on each problem and noise, and ranks are averaged over
-problems. Intervals are a bootstrap over problems, so one who is first on all of them has none.
+problems. Intervals are a bootstrap over problems, so an optimiser that is first on all problems has an interval of
+length 0.
 
-**The file.** A row is the mean over seeds of an optimiser, problem, noise and budget, and says when it was run
+**Results file.** A row is the mean over seeds for an optimiser, problem, noise and budget, with the date of the run
 ([why means](decisions/0170-a-comparison-keeps-means-over-seeds.md)).
 """
 RUNNING = """## How to run it
@@ -66,9 +68,15 @@ RUNNING = """## How to run it
     python -m benchmarks.peers --peers noregret optuna-tpe --seeds 10 --budgets 10 20 50 100 200
     python -m benchmarks.peers --keep
 
-The first adds runs to `.benchmarks/peers.jsonl` and repeats none, so remove that file when `Optimizer` has changed;
-the second puts their means into the file of results. All runs of noregret, TPE and random to 200 evaluations
-take less than an hour; all runs of all optimisers take days.
+The second command adds runs to `.benchmarks/peers.jsonl` and does not repeat finished ones, so remove that file
+when `Optimizer` has changed. The third adds their means to the results file. All runs of noregret, TPE and random
+to 200 evaluations take less than an hour; all runs of all optimisers take days.
+"""
+TABLES = """# Tables of the comparison with other optimisers
+
+All numbers of [the comparison](../peers.md), which explains problems, noises and measures. Mean ranks have 95%
+bootstrap intervals in brackets. Means over seeds have 95% intervals and, in brackets, the number of runs. `python
+-m benchmarks.peers --page docs/peers.md` makes this page.
 """
 MEASURES = {
     "recommended": "regret of the recommended point",
@@ -80,10 +88,12 @@ RANKED = {50: "peers_ranks.svg", 200: "peers_ranks_200.svg"}
 
 
 def write(rows: list[Row], path: Path) -> None:
-    """The page, and its pictures in the folder ``pictures`` beside it."""
-    pictures = path.parent / "pictures"
-    pictures.mkdir(parents=True, exist_ok=True)
+    """Write the page, its tables in the folder ``reports`` and its pictures in the folder ``pictures`` beside it."""
+    pictures, tables = path.parent / "pictures", path.parent / "reports" / path.name
+    for folder in (pictures, tables.parent):
+        folder.mkdir(parents=True, exist_ok=True)
     path.write_text(text(rows), encoding="utf-8")
+    tables.write_text(all_tables(rows), encoding="utf-8")
     for budget, name in RANKED.items():
         draw_ranks(mean_ranks(rows, "recommended", budget), pictures / name)
     peers = list(mean_ranks(rows, "recommended", min(RANKED)).of)
@@ -92,23 +102,28 @@ def write(rows: list[Row], path: Path) -> None:
 
 
 def text(rows: list[Row]) -> str:
-    """The page in Markdown."""
+    """Return the page in Markdown."""
     first, longer = (mean_ranks(rows, "recommended", budget) for budget in RANKED)
     lost = mean_ranks(rows, "cumulative", first.budget)
-    parts = [INTRODUCTION, _standing(first, "the point that it recommends"), _longer(longer)]
+    parts = [INTRODUCTION, _rank_table(first), _standing(first, "the recommended point"), _longer(longer)]
     parts += [_standing(lost, f"the mean regret of all {lost.budget} evaluations"), _names_only(rows)]
-    parts += [EVALUATIONS, METHOD, _coverage(rows), RUNNING, "## All figures\n"]
+    return "\n".join([*parts, EVALUATIONS, METHOD, _coverage(rows), RUNNING])
+
+
+def all_tables(rows: list[Row]) -> str:
+    """Return the page of tables in Markdown."""
+    parts = [TABLES]
     for measure in ("recommended", "cumulative"):
         for budget in RANKED:
             ranks = mean_ranks(rows, measure, budget)
-            parts.append(_folded(f"Mean rank, {MEASURES[measure]}, {budget} evaluations", _rank_table(ranks)))
+            parts.append(f"## Mean rank, {MEASURES[measure]}, {budget} evaluations\n\n{_rank_table(ranks)}")
     for measure, title in MEASURES.items():
-        parts.append(_folded(f"Mean and 95 % interval (runs): {title}", _means(rows, measure)))
+        parts.append(f"## Mean and interval, {title}\n\n{_means(rows, measure)}")
     return "\n".join(parts)
 
 
 def _standing(ranks: Ranks, by: str) -> str:
-    """Where noregret is first, and who is where it is not."""
+    """Noises under which noregret is first, and the first optimiser under the others."""
     ahead = [words(kind) for kind in KINDS[:-1] if ranks.first(kind) == "noregret"]
     behind = [_against(ranks, kind) for kind in KINDS[:-1] if ranks.first(kind) != "noregret"]
     said = f"By {by}, noregret has a mean rank of {_against(ranks, ALL)} over all noises."
@@ -117,7 +132,7 @@ def _standing(ranks: Ranks, by: str) -> str:
 
 
 def _against(ranks: Ranks, kind: str) -> str:
-    """Its mean rank and that of the best of the others."""
+    """Mean rank of noregret and of the best other optimiser."""
     own = f"{ranks.of['noregret'][kind].mean:.2f}"
     return (
         f"{own} (best of the others: {_next(ranks, kind)})"
@@ -127,7 +142,7 @@ def _against(ranks: Ranks, kind: str) -> str:
 
 
 def _next(ranks: Ranks, kind: str) -> str:
-    """The best of the others and its mean rank."""
+    """The best other optimiser and its mean rank."""
     others = {peer: by_kind[kind].mean for peer, by_kind in ranks.of.items() if peer != "noregret"}
     best = min(others, key=others.__getitem__)
     return f"{words(best)} {others[best]:.2f}"
@@ -135,12 +150,12 @@ def _next(ranks: Ranks, kind: str) -> str:
 
 def _longer(ranks: Ranks) -> str:
     picture = f"![Mean rank after {ranks.budget} evaluations, by kind of noise](pictures/{RANKED[ranks.budget]})"
-    return f"After {ranks.budget} evaluations, for those that are quick enough to be run so far:\n\n{picture}\n"
+    return f"After {ranks.budget} evaluations, for the optimisers that are fast enough:\n\n{picture}\n"
 
 
 def _names_only(rows: list[Row]) -> str:
-    """What came of the tables without features, where nothing can be learned from one row about another."""
-    said = "On the two latency tables, names without features and more of them than 50, the mean regret is"
+    """Mean regrets on the tables without features, where one row says nothing about another."""
+    said = "On the two latency tables, which have more than 50 names and no features, the mean regret is"
     peers = ("noregret", "optuna-tpe", "random")
     means = {(peer, budget): _measured(rows, peer, budget) for peer in peers for budget in RANKED}
     each = [
@@ -182,11 +197,11 @@ def _rank_table(ranks: Ranks) -> str:
 
 
 def _means(rows: list[Row], measure: str) -> str:
-    """A table for each problem at the budgets of all; the readings on the way are in the pictures and in the file."""
+    """One table per problem at the main budgets; the other budgets are in the pictures and in the results file."""
     blocks = []
     for budget, problem in sorted({(row["budget"], row["problem"]) for row in rows if row["budget"] in BUDGETS}):
         here = [row for row in rows if row["budget"] == budget and row["problem"] == problem]
-        blocks.append(f"{problem}, {budget} evaluations\n\n" + _grid(here, lambda row: _interval(row, measure)))
+        blocks.append(f"{problem}, {budget} evaluations:\n\n" + _grid(here, lambda row: _interval(row, measure)))
     return "\n".join(blocks)
 
 
@@ -200,11 +215,6 @@ def _grid(rows: list[Row], show: Callable[[Row], str]) -> str:
     found = {(row["peer"], row["noise"]): show(row) for row in rows}
     lines = [[peer, *(found.get((peer, noise), "") for noise in noises)] for peer in _values(rows, "peer")]
     return markdown.table(["optimiser", *noises], lines)
-
-
-def _folded(title: str, content: str) -> str:
-    """Shown when the reader opens it."""
-    return f'<details markdown="1"><summary>{title}</summary>\n\n{content}\n</details>\n'
 
 
 def _values(rows: Iterable[Row], name: str) -> list[Any]:

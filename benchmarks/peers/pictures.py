@@ -41,7 +41,7 @@ READINGS, SECONDS, REGRETS = (10, 20, 50, 100, 200), (0.1, 1, 10), (0.02, 0.05, 
 
 
 def words(name: str) -> str:
-    """What an optimiser or a noise is called in print."""
+    """Display name of an optimiser or a noise."""
     return WORDS.get(name, name)
 
 
@@ -65,7 +65,7 @@ def draw_ranks(ranks: Ranks, path: Path) -> None:
         panel.grid(axis="x", alpha=0.3)
     panels[0].set_yticks(range(len(peers)), [words(peer) for peer in peers])
     panels[0].set_ylim(len(peers) - 0.4, -0.6)
-    figure.supxlabel(f"mean rank after {ranks.budget} evaluations (1 is best; bars: 95 %)", fontsize=10)
+    figure.supxlabel(f"mean rank after {ranks.budget} evaluations (1 is best; bars: 95%)", fontsize=10)
     _save(figure, path)
 
 

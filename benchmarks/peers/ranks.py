@@ -18,7 +18,7 @@ KINDS = (*NOISES, ALL)
 
 
 class MeanRank(NamedTuple):
-    """A mean rank and its 95 % interval."""
+    """A mean rank and its 95% interval."""
 
     mean: float
     low: float

@@ -1,4 +1,4 @@
-"""The results that are kept: for each optimiser, problem, noise and budget the means over seeds, in one CSV file."""
+"""Stored results: for each optimiser, problem, noise and budget the means over seeds, in one CSV file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 from scipy.stats import t as student
 
 Line = dict[str, Any]
-"""What one run says at one budget."""
+"""Results of one run at one budget."""
 Row = dict[str, Any]
-"""The mean of such lines over seeds, with the half-width of its 95 % interval, and the number of runs."""
+"""The mean of such lines over seeds, with the half-width of its 95% interval, and the number of runs."""
 KEPT = Path(__file__).parents[1] / "results" / "peers.csv"
 MEASURES = ("recommended", "cumulative", "seconds")
 NAMES = ("peer", "problem", "noise", "budget")
@@ -44,7 +44,7 @@ def _half_width(values: Any) -> float:
 
 
 def replaced(rows: Iterable[Row], newer: Iterable[Row]) -> list[Row]:
-    """All rows, sorted; where both have a cell, the newer one with at least as many runs counts."""
+    """All rows, sorted; if both have a cell, the newer one with at least as many runs is used."""
     found = {_cell(row): row for row in rows}
     for row in newer:
         if row["runs"] >= found.get(_cell(row), row)["runs"]:
@@ -57,7 +57,7 @@ def _cell(line: Line | Row) -> tuple[Any, ...]:
 
 
 def read(path: Path = KEPT) -> list[Row]:
-    """The rows of the file; none where there is no file."""
+    """The rows of the file; empty without a file."""
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as file:

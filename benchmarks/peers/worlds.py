@@ -20,7 +20,7 @@ from noregret.belief.posterior import Floats, Rng
 
 @dataclass(frozen=True)
 class World:
-    """A function of the unit cube (``rows`` None), or a table of rows with features, or of mere names."""
+    """A function of the unit cube (``rows`` None), a table of rows with features, or a table of names."""
 
     dimension: int
     value: Callable[[Any], float]  # of a point (d,), or of the number of a row
@@ -35,12 +35,12 @@ class World:
     goal: Literal["maximize", "minimize"] = "maximize"
 
     def regret(self, where: Any) -> float:
-        """How far from the best, in units of the gap to the mean."""
+        """Regret, in units of the gap to the mean."""
         return (self.top - self.value(where)) / (self.top - self.mean)
 
 
 def measured(world: World, noise: str, where: Any, rng: Rng) -> float:
-    """One noisy value; the same draws from ``rng`` whatever the point."""
+    """One noisy value; the random numbers do not depend on the point."""
     if world.draw is not None:
         return world.draw(where, rng)
     return NOISES[noise](world, world.value(where), rng)

@@ -1,5 +1,5 @@
 // Finds the best x with node:  node client.mjs http://127.0.0.1:8420 NAME
-// Where the server has a token, it is taken from NOREGRET_TOKEN.
+// The token of the server, if any, is read from NOREGRET_TOKEN.
 const [url, name] = process.argv.slice(2);
 const headers = { "Content-Type": "application/json", Authorization: `Bearer ${process.env.NOREGRET_TOKEN ?? ""}` };
 

@@ -1,5 +1,5 @@
 # Finds the best x with Perl, whose own modules are enough:  perl client.pl http://127.0.0.1:8420 NAME
-# Where the server has a token, it is taken from NOREGRET_TOKEN.
+# The token of the server, if any, is read from NOREGRET_TOKEN.
 use strict;
 use warnings;
 use HTTP::Tiny;

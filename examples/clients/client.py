@@ -1,6 +1,6 @@
 """Finds the best x through a server:  python client.py http://127.0.0.1:8420 NAME.
 
-Where the server has a token, it is taken from NOREGRET_TOKEN.
+The token of the server, if any, is read from NOREGRET_TOKEN.
 """
 
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Finds the best x with curl and jq:  bash client.sh http://127.0.0.1:8420 NAME
-# Where the server has a token, it is taken from NOREGRET_TOKEN.
+# The token of the server, if any, is read from NOREGRET_TOKEN.
 set -euo pipefail
 url=$1 name=$2
 

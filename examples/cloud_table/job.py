@@ -1,10 +1,9 @@
-"""Stands in for a job on a cluster: prints what one run of it costs.
+"""Substitute for a job on a cluster: prints the cost of one run.
 
 Usage: python job.py NODES CORES MEMORY_GIB PRICE_PER_HOUR
 
-In place of this, start your job on the machines and print its runtime or its cost. As
-in reality, runs differ, and now and then one takes several times as long because a node
-was slow.
+Replace it by a script that starts your job and prints its runtime or cost. As in
+reality, runs differ, and some take several times as long because a node was slow.
 """
 
 import random
@@ -14,7 +13,7 @@ WORK, DATA_GIB = 40.0, 120.0
 
 
 def hours(nodes: int, cores: int, memory_gib: float) -> float:
-    """Time to share the work, to talk, and for data that do not fit into memory."""
+    """Time of computing, communication, and data that do not fit into memory."""
     spilled = max(DATA_GIB - nodes * memory_gib, 0.0)
     return WORK / (nodes * cores) + 0.04 * nodes + 0.02 * spilled
 

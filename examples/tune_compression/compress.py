@@ -1,9 +1,9 @@
-"""Compress some files: prints CPU milliseconds per megabyte, and the size of it all.
+"""Compress some files; print CPU milliseconds per megabyte and the compressed size.
 
 Usage: python3 compress.py LEVEL BLOCK_KIB
 
-The files are those of Python's own library, other ones at every run, as they would be
-in real use: that, and what else the machine is doing, make the measurements noisy.
+The files are random files of Python's standard library, others in every run. This and
+the load of the machine make the measurements noisy.
 """
 
 import json

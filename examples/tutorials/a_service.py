@@ -1,4 +1,4 @@
-"""Tune a service: find something better than today's settings, within its memory."""
+"""Tune a service: find better settings than today's, within a memory limit."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ world = np.random.default_rng(0)
 
 
 def load_test(threads, cache_mb, gc):
-    """Milliseconds and megabytes, as a load test prints them; 3 in 100 are far off."""
+    """Milliseconds and megabytes of a load test; 3 in 100 are outliers."""
     slow = 40 / threads + 1.2 * threads + 4000 / (cache_mb + 60) + 6 * (gc == "serial")
     hiccup = 300 * (world.random() < 0.03)
     memory = cache_mb + 12 * threads + 3 * world.standard_normal()
@@ -32,6 +32,6 @@ for _ in range(60):
     opt.tell(trial, milliseconds, constraints={"memory": megabytes})
 
 best, gain = opt.best(), opt.gain()
-print(f"{gain.percent.lower:.0f} % to {gain.percent.upper:.0f} % faster than today")
+print(f"{gain.percent.lower:.0f}% to {gain.percent.upper:.0f}% faster than today")
 print(f"gc: {best.params['gc']}, feasible: {best.feasible:.2f}")
 noregret.report(opt, "service.html")

@@ -1,4 +1,4 @@
-"""A noisy simulator: when to order, and how much, so that a shop earns the most."""
+"""A noisy simulator: find the order policy of a shop with the largest profit."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ world = np.random.default_rng(0)
 
 
 def profit(order_at, order_up_to, days=60):
-    """A day's profit in one simulated run of a shop; customers come at random."""
+    """Daily profit in one simulated run of a shop with random customers."""
     stock, earned = order_up_to, 0.0
     for demand in world.poisson(10, days):
         sold = min(stock, demand)

@@ -1,4 +1,4 @@
-"""A table of candidates: which of 69 clusters runs a job fastest, in 40 noisy runs."""
+"""A table of candidates: find the fastest of 69 clusters in 40 noisy runs."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ problem, world = cloud(), np.random.default_rng(0)
 names = ("machines", "cores", "memory")  # logarithms, scaled to [0, 1]
 clusters = [dict(zip(names, map(float, row), strict=True)) for row in problem.arms]
 
-opt = Optimizer(clusters, goal="maximize", rng=0)  # a DataFrame will do as well
+opt = Optimizer(clusters, goal="maximize", rng=0)  # or a DataFrame
 for _ in range(40):
     trial = opt.ask()
     arm = clusters.index(trial.params)

@@ -1,4 +1,4 @@
-"""Your own algorithm in twenty lines: look at everything, then at the top tenth."""
+"""Your own algorithm in twenty lines: pull every arm, then the top tenth."""
 
 import sys
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 count = 1_000_000 if device == "cuda" else 2_000
 generator = torch.Generator(device).manual_seed(0)
 arms = torch.rand(count, 3, dtype=torch.float64, device=device, generator=generator)
-truth = torch.exp(-8 * ((arms - 0.6) ** 2).sum(1))  # what nobody knows
+truth = torch.exp(-8 * ((arms - 0.6) ** 2).sum(1))  # unknown
 
 kernel = noregret.SquaredExponential(0.4)
 belief = noregret.ExactGP(kernel, ridge=0.01)

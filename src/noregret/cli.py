@@ -1,4 +1,4 @@
-"""The command line. What carries a command out is imported when it is asked for, so that ``--help`` comes at once."""
+"""The command line. Each command imports its code when it runs, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from noregret.experiments.command import Refused, add_reproduce
+from noregret.experiments.reproduce_command import Refused, add_reproduce
 from noregret.extra import MissingExtra, extra
 from noregret.terminal import OutputLost, complain, drop_output, printable, say, show_log
 from noregret.tune.command import add_tune
@@ -19,13 +19,13 @@ from noregret.tune.study.study import StudyError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Carry out a command line.
+    """Run a command line.
 
     Returns
     -------
     int
         0, 1 if a figure failed, 2 if the command is at fault or its output cannot be written, 3 if a study has no
-        result, 130 if stopped by Ctrl-C, 141 if whoever read the output has gone.
+        result, 130 if stopped by Ctrl-C, 141 if the reader of the output has gone.
     """
     try:
         try:
@@ -55,12 +55,12 @@ def _carry_out(args: argparse.Namespace) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors show what came as text, and that takes -v wherever it stands."""
+    """A parser that shows its arguments safely in errors, and takes -v at any position."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.add_argument(
-            "-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help="show what is going on meanwhile"
+            "-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help="show progress details"
         )
 
     def error(self, message: str) -> NoReturn:
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     add_reproduce(commands, _count, _seed)
     add_tune(commands, _count)
     commands.add_parser("list", help="show algorithms and problems").set_defaults(command=_list)
-    diagnosis = commands.add_parser("diagnose", help="are rewards heavy-tailed, and what to do about it")
+    diagnosis = commands.add_parser("diagnose", help="check whether measurements are heavy-tailed")
     diagnosis.set_defaults(command=_diagnose)
     diagnosis.add_argument(
         "file",
@@ -189,6 +189,6 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from noregret.experiments.comparing import run
+    from noregret.experiments.run_command import run
 
     run(args)

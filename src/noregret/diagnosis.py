@@ -1,20 +1,20 @@
-"""Are these rewards heavy-tailed? What the data say, and what to do about it.
+"""Diagnosis of heavy tails: tests of rewards, and the algorithm they suggest.
 
-Rewards of different arms are put on one footing, each less its arm's median and divided by its arm's spread; the tails
-of all of them together are then looked at in four ways:
+The rewards of every arm are standardised by the median and the spread of the arm. Four statistics describe the tails of
+all standardised rewards together:
 
-- the Hill index of the k largest sizes, 1 / mean ln(size / threshold): moments of lower order exist. It is good for
-  tails that are pure powers, and reads too low elsewhere: about ln(n/k) for exponential ones, which have all moments;
-- the moment estimator of Dekkers, Einmahl and de Haan (1989), which also tells powers from lighter tails. Its shape xi
-  is 1 / index for powers and at most 0 for all others; its variance is (1 + xi^2) / k;
+- the Hill index of the k largest sizes, 1 / mean ln(size / threshold): moments of lower order exist. It is accurate for
+  power-law tails and too low for others: about ln(n/k) for exponential tails, which have all moments;
+- the moment estimator of Dekkers, Einmahl and de Haan (1989), which also distinguishes power laws from lighter tails.
+  Its shape xi is 1 / index for power laws and at most 0 for all others; its variance is (1 + xi^2) / k;
 - the excess kurtosis, 0 for a Gaussian, 3 for Laplace noise, 6 for exponential noise;
 - the Kolmogorov-Smirnov test against a Gaussian of unknown mean and variance, with the p-value of Dallal and Wilkinson
   (1986).
 
-Tails are called heavy if the test rejects the Gaussian at 1 %, at least a quarter of the arms have a kurtosis above 1
-(which rules out arms that merely switch between two values), and few moments seem to exist: xi is above 0.15 and 1.5
-standard errors above 0, or the kurtosis of all rewards together is beyond 20. They also are if a single arm has a
-kurtosis beyond 50, which takes rewards very far out.
+Tails are heavy if the test rejects the Gaussian at 1%, at least a quarter of the arms have a kurtosis above 1 (which
+excludes arms that switch between two values), and few moments seem to exist: xi is above 0.15 and 1.5 standard errors
+above 0, or the kurtosis of all rewards together is above 20. Tails are also heavy if a single arm has a kurtosis above
+50, which needs extreme rewards.
 """
 
 from __future__ import annotations
@@ -32,47 +32,46 @@ from scipy.special import ndtr
 from noregret.belief.posterior import HUGE, Floats
 
 FEWEST = 20
-"""Rewards below which nothing can be said."""
+"""Smallest number of rewards for a diagnosis."""
 
 FEW_IN_ARM = 8
-"""Rewards of an arm below which its median and spread say little: it is left out, or pooled if all are like that."""
+"""Smallest number of rewards of an arm. Arms with fewer are left out, or pooled if all arms have fewer."""
 
 UNSURE = 500
-"""Rewards below which a verdict on tails is unsure: Student-t noise of 3 degrees is then often taken for light."""
-
+"""Number of rewards below which the verdict is unsure: Student-t noise of 3 degrees then often seems light-tailed."""
 
 NO_SETTINGS = ("trial", "state", "noise", "started", "seconds")
-"""Columns of an exported study that say nothing about the setting."""
+"""Columns of an exported study that are not parameters."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What rewards say about their tails; ``str`` puts it into words."""
+    """Statistics of the tails of rewards; ``str`` explains them."""
 
     heavy: bool
-    """Whether the tails are heavy: few moments seem to exist."""
+    """True if the tails are heavy: few moments seem to exist."""
     alpha: float
-    """The suggested alpha: a moment of order 1 + alpha seems to exist."""
+    """Suggested alpha: a moment of order 1 + alpha seems to exist."""
     moment: float
-    """An estimate of E|y|^(1 + alpha) on the arm where it is largest."""
+    """Estimate of E|y|^(1 + alpha) on the arm where it is largest."""
     noise: float
-    """Standard deviation of the noise, the median over the arms; of little meaning if ``heavy``."""
+    """Standard deviation of the noise, the median over the arms; not meaningful if ``heavy``."""
     index: float
     """Tail index by the moment estimator, infinite for lighter tails than powers; moments below it exist."""
     interval: tuple[float, float]
-    """95 % confidence interval of the index."""
+    """95% confidence interval of the index."""
     hill: float
-    """The Hill index."""
+    """Hill index."""
     hill_error: float
-    """Its standard error."""
+    """Standard error of the Hill index."""
     kurtosis: float
     """Excess kurtosis of the noise, the median over the arms; 0 for a Gaussian."""
     gaussian: float
-    """p-value of the Kolmogorov-Smirnov test against the Gaussian; 0.1 stands for anything above."""
+    """p-value of the Kolmogorov-Smirnov test against the Gaussian; 0.1 means 0.1 or more."""
     arms: int
     rewards: int
     largest: int
-    """How many of the largest sizes the indices were estimated from."""
+    """Number of largest sizes that the indices were estimated from."""
 
     def __str__(self) -> str:
         return "\n".join([self._evidence(), self._verdict(), self._suggestion()])
@@ -90,8 +89,8 @@ class Diagnosis:
     def _powers(self) -> str:
         low, high = self.interval
         if self.index < math.inf:
-            return f"{self.index:.1f}, 95 % interval {low:.1f} to {f'{high:.1f}' if high < math.inf else 'infinity'}"
-        return "none, lighter than a power" + (f"; at least {low:.1f} (95 %)" if low < math.inf else "")
+            return f"{self.index:.1f}, 95% interval {low:.1f} to {f'{high:.1f}' if high < math.inf else 'infinity'}"
+        return "none, lighter than a power" + (f"; at least {low:.1f} (95%)" if low < math.inf else "")
 
     def _verdict(self) -> str:
         caution = f" With fewer than {UNSURE} rewards this is unsure." if self.rewards < UNSURE else ""
@@ -99,7 +98,7 @@ class Diagnosis:
             return f"The tails are heavy: one reward can outweigh many.{caution}"
         if self.gaussian < 0.01:
             return f"The rewards are not Gaussian, but their tails are not heavy.{caution}"
-        return f"Nothing speaks against light, Gaussian-like tails.{caution}"
+        return f"The tails are compatible with a Gaussian.{caution}"
 
     def _suggestion(self) -> str:
         if not self.heavy:
@@ -109,7 +108,7 @@ class Diagnosis:
         elif self.index > 1.1:
             why = f"the variance does not seem to exist, but moments up to an order of about {self.index:.2f} do"
         else:
-            why = "a few rewards lie so far out that no power fits: spikes rather than noise, and a low order is safe"
+            why = "a few rewards are so extreme that no power fits: spikes rather than noise, and a low order is safe"
         return (
             "Suggestion: truncation (ata_gp_ucb, tgp_ucb) or one-pass clipping (hvt_ucb) "
             f"with alpha = {self.alpha:.2g} and moment = {self.moment:.3g}: {why}. "
@@ -118,12 +117,12 @@ class Diagnosis:
 
 
 def diagnose(rewards: Sequence[Any] | Mapping[Any, Any]) -> Diagnosis:
-    """Look at the tails of rewards.
+    """Diagnose the tails of rewards.
 
     Parameters
     ----------
     rewards : sequence or mapping of (n,) floats
-        The rewards of every arm; the arms may have different numbers of them.
+        Rewards of every arm; the arms may have different numbers of rewards.
 
     Examples
     --------
@@ -138,14 +137,14 @@ def diagnose(rewards: Sequence[Any] | Mapping[Any, Any]) -> Diagnosis:
       Hill index        5.48 +- 0.58
       excess kurtosis   -0.2 (0 for a Gaussian)
       Gaussian?         p above 0.1 (Kolmogorov-Smirnov)
-    Nothing speaks against light, Gaussian-like tails.
+    The tails are compatible with a Gaussian.
     Suggestion: least squares, such as amm_ucb with noise = 0.496.
     """
     arms = [_checked(name, values) for name, values in _items(rewards)]
     total = sum(map(len, arms))
     if total < FEWEST:
         raise ValueError(f"at least {FEWEST} rewards are needed, got {total}")
-    scaled, centres, spreads = _on_one_footing(arms)
+    scaled, centres, spreads = _standardised(arms)
     largest = min(round(1.5 * scaled.size**0.6), scaled.size // 10)
     hill, shape = _tail(np.abs(scaled), largest)
     error = math.sqrt((1 + shape**2) / largest)
@@ -172,21 +171,24 @@ def diagnose(rewards: Sequence[Any] | Mapping[Any, Any]) -> Diagnosis:
 
 
 class WhichColumn(ValueError):
-    """A table whose value could be in one of several columns."""
+    """The column of the rewards is ambiguous."""
 
 
 def read_rewards(
     path: str | os.PathLike[str], value: str | None = None, one_per_arm: bool = False
 ) -> dict[str, Floats]:
-    """Rewards by arm from a CSV file.
+    """Read rewards by arm from a CSV file.
 
-    Its first line is the header, unless it holds nothing but numbers: then it is data like the others, and the columns
-    are ``column1``, ``column2`` and so on. Numbers that count several columns from 0 or from 1 are a header.
+    The first line is the header, unless it holds only numbers: then it is data, and the columns are ``column1``,
+    ``column2`` and so on. Numbers that count several columns from 0 or from 1 are a header.
 
-    Three forms are known. The columns ``arm`` and ``reward``, one row per reward. A column ``value``, or another one
-    that is named here, and settings: rows with the same settings are an arm, and what is different in almost every row,
-    such as a time, is no setting. One column per arm, short ones with empty cells at the end; columns with text in them
-    are left out then, and a first column that only counts the rows.
+    The file has one of three forms:
+
+    - columns ``arm`` and ``reward``, one row per reward;
+    - a column ``value``, or the column named here, and parameters: rows with the same parameters are an arm. A column
+      that differs in almost every row, such as a time, is not a parameter;
+    - one column per arm, shorter columns with empty cells at the end. Columns with text, and a first column that counts
+      the rows, are ignored.
 
     Parameters
     ----------
@@ -194,12 +196,12 @@ def read_rewards(
     value : str, optional
         The column of the rewards.
     one_per_arm : bool
-        Whether every column holds the rewards of an arm.
+        True if every column holds the rewards of an arm.
 
     Raises
     ------
     WhichColumn
-        If some columns look like settings and others like rewards, and nobody says which are which.
+        If some columns look like settings and others like rewards, and neither argument is given.
     """
     with open(path, newline="", encoding="utf-8-sig") as file:
         table = _table([row for row in csv.reader(file) if row], value)
@@ -219,7 +221,7 @@ def read_rewards(
 
 
 def _table(lines: list[list[str]], value: str | None) -> dict[str, list[str]]:
-    """The cells of each column, by its name."""
+    """Cells of each column, by its name."""
     header, *rows = lines or [[]]
     if value not in header and _is_data(header):
         header, rows = [f"column{i + 1}" for i in range(max(map(len, lines)))], lines
@@ -227,7 +229,7 @@ def _table(lines: list[list[str]], value: str | None) -> dict[str, list[str]]:
 
 
 def _is_data(line: list[str]) -> bool:
-    """Whether a line holds nothing but numbers, and does not just count several columns."""
+    """True if a line holds only numbers and does not merely count several columns."""
     numbers = _numbers([cell for cell in line if cell])
     if numbers is None:
         return False
@@ -236,7 +238,7 @@ def _is_data(line: list[str]) -> bool:
 
 
 def _columns(table: Mapping[str, list[str]]) -> dict[str, Floats]:
-    """The columns of numbers, but for a first one that counts the rows."""
+    """Columns of numbers, without a first one that counts the rows."""
     numbers = ((name, _numbers([cell for cell in cells if cell])) for name, cells in table.items())
     found = {name: values for name, values in numbers if values is not None}
     if len(found) > 1 and (np.diff(first := next(iter(found.values()))) == 1).all() and len(first) > 1:
@@ -256,7 +258,7 @@ def _check_alike(path: str, found: Mapping[str, Floats]) -> None:
 
 
 def _repeats(cells: Sequence[Any]) -> bool:
-    """Whether a column looks like a setting: few values come again and again."""
+    """True if a column looks like a parameter: few values, repeated many times."""
     return len(cells) >= 4 and 2 * len(set(cells)) <= len(cells)
 
 
@@ -298,17 +300,17 @@ def _checked(name: Any, values: Any) -> Floats:
     return array
 
 
-def _on_one_footing(arms: list[Floats]) -> tuple[Floats, Floats, Floats]:
-    """All rewards less their arm's median over its spread, (n,), and the medians and spreads, each (arms,).
+def _standardised(arms: list[Floats]) -> tuple[Floats, Floats, Floats]:
+    """Standardised rewards of all arms, (n,), and the medians and spreads of the arms, each (arms,).
 
-    The spread is the standard deviation that a Gaussian of the same quartiles would have.
+    The spread is the standard deviation of a Gaussian with the same quartiles.
     """
-    told = [arm for arm in arms if len(arm) >= FEW_IN_ARM] or [np.concatenate(arms)]
-    centres, spreads = np.array([np.median(arm) for arm in told]), np.array([_spread(arm) for arm in told])
+    used = [arm for arm in arms if len(arm) >= FEW_IN_ARM] or [np.concatenate(arms)]
+    centres, spreads = np.array([np.median(arm) for arm in used]), np.array([_spread(arm) for arm in used])
     noisy = np.flatnonzero(spreads > 0)
     if not noisy.size:
         raise ValueError("the rewards of every arm are the same: there is no noise to look at")
-    scaled = np.clip(np.concatenate([(told[i] - centres[i]) / spreads[i] for i in noisy]), -HUGE, HUGE)
+    scaled = np.clip(np.concatenate([(used[i] - centres[i]) / spreads[i] for i in noisy]), -HUGE, HUGE)
     if scaled.size < FEWEST:
         raise ValueError(f"at least {FEWEST} rewards of arms with {FEW_IN_ARM} or more are needed, got {scaled.size}")
     return scaled, centres, spreads
@@ -324,7 +326,7 @@ def _tail(sizes: Floats, largest: int) -> tuple[float, float]:
     ordered = np.sort(sizes)[::-1]
     logs = np.log(ordered[:largest] / max(ordered[largest], np.finfo(float).tiny))
     first, second = float(logs.mean()), float((logs**2).mean())
-    if not second > first**2 * (1 + 1e-12):  # all of one size, as in a reward of two values
+    if not second > first**2 * (1 + 1e-12):  # all sizes are equal, as for rewards with two values
         return math.inf if first == 0 else 1 / first, -1.0
     return 1 / first, first + 1 - 0.5 / (1 - first**2 / second)
 
@@ -340,7 +342,7 @@ def _kurtosis(values: Floats) -> float:
 
 
 def _gaussian_p(values: Floats) -> float:
-    """p-value of the Kolmogorov-Smirnov test with mean and variance estimated; 0.1 for anything above."""
+    """p-value of the Kolmogorov-Smirnov test with estimated mean and variance, at most 0.1."""
     n, ordered = len(values), np.sort(values)
     scale = np.abs(ordered).max()
     ordered = ordered / scale
@@ -354,6 +356,6 @@ def _gaussian_p(values: Floats) -> float:
 
 
 def _median_of_means(values: Floats, groups: int = 24) -> float:
-    """Every groups-th value to one mean; the median of the means. Groups hold at least 5 values."""
+    """Median of the means of groups; a group holds every ``groups``-th value, and at least 5 values."""
     groups = max(min(groups, len(values) // 5), 1)
     return float(np.median([values[i::groups].mean() for i in range(groups)]))

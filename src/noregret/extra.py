@@ -1,4 +1,4 @@
-"""Packages that only the lab needs."""
+"""Import of optional packages, with a message that names the extra to install."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 class MissingExtra(ImportError):
-    """A package of the lab is not installed."""
+    """Error for an optional package that is not installed."""
 
 
 def extra(module: str, name: str = "lab") -> Any:
-    """Import a module of an optional package, or say which extra of noregret installs it."""
+    """Import a module of an optional package, or raise MissingExtra with the extra of noregret that installs it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Writing files so that a crash or a full disk never destroys what was there before."""
+"""Atomic writing of files: a crash or a full disk never destroys the previous content."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from typing import IO
 
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> None:
-    """Let ``write`` fill a new file, flush it to the disk, and only then give it the name ``path``.
+    """Write a new file with ``write``, flush it to the disk, and only then rename it to ``path``.
 
-    A file that was there before keeps its permissions; a new one gets those that the umask gives. Where ``path`` is a
-    link, what it leads to is written.
+    An existing file keeps its permissions; a new one gets those of the umask. If ``path`` is a link, its target is
+    written.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
-        raise FileExistsError(errno.EEXIST, "this is no file that can be written anew: write elsewhere", str(path))
+        raise FileExistsError(
+            errno.EEXIST, "this is not a regular file, so it cannot be replaced: write elsewhere", str(path)
+        )
     handle, name = _new_file(path)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -35,7 +37,7 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
 
 
 def _new_file(path: Path) -> tuple[int, str]:
-    """Make a file beside ``path`` for now: its descriptor and name. An OSError names ``path``, which the user knows."""
+    """Make a temporary file beside ``path``: its descriptor and name. An OSError names ``path``."""
     try:
         return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except FileNotFoundError as error:
@@ -46,7 +48,7 @@ def _new_file(path: Path) -> tuple[int, str]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the new name itself durable, where folders can be flushed (they cannot on Windows)."""
+    """Make the new name durable, if folders can be flushed (on Windows they cannot)."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,101 +1,52 @@
-"""The public names: what `noregret` has, imported when the first of them is used."""
+"""Public names of `noregret`, imported when the first of them is used.
 
-from noregret import algorithms, problems
-from noregret.belief.box import Box
-from noregret.belief.estimators import Estimator
-from noregret.belief.estimators.estimators import (
-    ClippedResiduals,
-    LeastSquares,
-    MedianOfMeans,
-    TruncatedDirections,
-    TruncatedRewards,
-)
-from noregret.belief.exact import ExactGP
-from noregret.belief.features.fourier import QuadratureFourier, RandomFourier
-from noregret.belief.features.nystrom import Nystrom
-from noregret.belief.kernels import Columns, Kernel, Linear, Matern, RationalQuadratic, SquaredExponential, Tabular
-from noregret.belief.sparse import SparseGP
-from noregret.decision.batches import Batched, Repeated
-from noregret.decision.designs import MaxVarianceDesign, RandomDesign
-from noregret.decision.loops import Best, Pull, Sequential
+Most people need thirteen of them: `Optimizer`, `Float`, `Int`, `Choice`, `Trial`, `report` and `connect` to tune
+something; `Policy`, `run`, `compare`, `diagnose`, `algorithms` and `problems` to work with the algorithms. The parts
+that algorithms are made of are in `kernels`, `models`, `rules`, `loops` and `schedules`.
+"""
+
+from noregret import algorithms, kernels, loops, models, problems, rules, schedules
 from noregret.decision.policy import Policy
-from noregret.decision.rules import (
-    UCB,
-    ExpectedImprovement,
-    MaxVariance,
-    ProbabilityOfImprovement,
-    Thompson,
-    Uniform,
-)
-from noregret.decision.schedules import Constant, GreedyGain, RateGain, RealisedGain, Scaled
-from noregret.decision.shrinking.elimination import Elimination
-from noregret.decision.shrinking.threshold_tree import ThresholdTree
 from noregret.diagnosis import Diagnosis, diagnose
-from noregret.experiments.comparison import Comparison, compare
-from noregret.experiments.drawing import plot
-from noregret.experiments.running.run import run
-from noregret.experiments.running.trace import Trace
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.trials import Trial
+from noregret.experiments import plot
+from noregret.experiments.compare import Comparison, compare
+from noregret.experiments.run import run
+from noregret.experiments.trace import Trace
+from noregret.kernels import *  # noqa: F403
+from noregret.loops import *  # noqa: F403
+from noregret.models import *  # noqa: F403
+from noregret.optimizer import Choice, Estimate, Float, Gain, Int, Observation, Optimizer, OptimizerConfig, Trial
+from noregret.rules import *  # noqa: F403
+from noregret.schedules import *  # noqa: F403
 from noregret.tune.page.reporting import report
 from noregret.tune.service.client import connect
 
 __all__ = [
-    "UCB",
-    "Batched",
-    "Best",
-    "Box",
     "Choice",
-    "ClippedResiduals",
-    "Columns",
     "Comparison",
-    "Constant",
     "Diagnosis",
-    "Elimination",
-    "Estimator",
-    "ExactGP",
-    "ExpectedImprovement",
+    "Estimate",
     "Float",
-    "GreedyGain",
+    "Gain",
     "Int",
-    "Kernel",
-    "LeastSquares",
-    "Linear",
-    "Matern",
-    "MaxVariance",
-    "MaxVarianceDesign",
-    "MedianOfMeans",
-    "Nystrom",
+    "Observation",
     "Optimizer",
+    "OptimizerConfig",
     "Policy",
-    "ProbabilityOfImprovement",
-    "Pull",
-    "QuadratureFourier",
-    "RandomDesign",
-    "RandomFourier",
-    "RateGain",
-    "RationalQuadratic",
-    "RealisedGain",
-    "Repeated",
-    "Scaled",
-    "Sequential",
-    "SparseGP",
-    "SquaredExponential",
-    "Tabular",
-    "Thompson",
-    "ThresholdTree",
     "Trace",
     "Trial",
-    "TruncatedDirections",
-    "TruncatedRewards",
-    "Uniform",
     "algorithms",
     "compare",
     "connect",
     "diagnose",
+    "kernels",
+    "loops",
+    "models",
     "plot",
     "problems",
     "report",
+    "rules",
     "run",
+    "schedules",
 ]
+__all__ += kernels.__all__ + loops.__all__ + models.__all__ + rules.__all__ + schedules.__all__

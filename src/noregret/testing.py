@@ -1,6 +1,6 @@
-"""Conformance checks: what a kernel, schedule, rule, model, algorithm or problem must do to work with the rest.
+"""Conformance checks of kernels, schedules, rules, models, algorithms and problems.
 
-Call them from your own tests; each raises AssertionError with what must hold and what came.
+Call them from your own tests; each raises AssertionError with the condition and the actual value.
 
 >>> from noregret import SquaredExponential
 >>> check_kernel(3.0 * SquaredExponential(0.2), np.linspace(0, 1, 9)[:, None])
@@ -28,7 +28,7 @@ from noregret.decision.loops import Algorithm, ThinksAhead
 from noregret.decision.policy import Policy
 from noregret.decision.rules import Band, Rule
 from noregret.decision.schedules import Schedule
-from noregret.experiments.running.run import World, run
+from noregret.experiments.run import World, run
 
 SPREAD = ("std", "information_gain", "effective_dimension")
 KNOWLEDGE = ("rounds", "mean", *SPREAD, "rank", "pulled")
@@ -50,7 +50,7 @@ def check_kernel(kernel: KernelLike, points: Any) -> None:
 
 
 def check_schedule(schedule: Schedule, prior: Posterior | None = None) -> None:
-    """Check that it gives a finite number from 0 on at every stage of a run, here from ``prior`` on, and only looks."""
+    """Check that it returns a finite number >= 0 at every stage of a run from ``prior``, and changes nothing."""
     for belief in _stages(prior):
         before, value = belief.copy(), schedule(belief)
         good = np.ndim(value) == 0 and math.isfinite(value) and value >= 0
@@ -60,9 +60,9 @@ def check_schedule(schedule: Schedule, prior: Posterior | None = None) -> None:
 
 
 def check_rule(rule: Rule, prior: Posterior | None = None) -> None:
-    """Check that it gives one finite score per arm at every stage of a run, the same from the same generator.
+    """Check that it returns one finite score per arm at every stage of a run, equal for equal generators.
 
-    Where the rule has ``bounds``, the lower must not lie above the upper. The run starts from ``prior``.
+    If the rule has ``bounds``, the lower must not be above the upper. The run starts from ``prior``.
     """
     for belief in _stages(prior):
         before, n = belief.copy(), len(belief.mean)
@@ -80,8 +80,8 @@ def check_rule(rule: Rule, prior: Posterior | None = None) -> None:
 def check_model(model: Model, arms: Any, *, linear: bool = True, fixed: bool = True) -> None:
     """Check the contract of `noregret.belief.posterior.Posterior` on (N, d) arms, for a ridge above 0.
 
-    ``linear`` says that the mean is linear in the rewards, as least squares is and truncation is not; ``fixed`` that
-    the variance depends on nothing but what was pulled, which a dictionary redrawn during the run breaks.
+    ``linear``: the mean is linear in the rewards, as with least squares but not with truncation. ``fixed``: the
+    variance depends only on the pulled arms, unlike with a dictionary that is redrawn during the run.
     """
     arms, draw = as_arms(arms), np.random.default_rng(0)
     pulls, rewards = draw.integers(len(arms), size=16), draw.standard_normal(16)
@@ -112,9 +112,9 @@ def check_model(model: Model, arms: Any, *, linear: bool = True, fixed: bool = T
 
 
 def check_algorithm(algorithm: Algorithm, problem: World, *, rounds: int = 40) -> None:
-    """Check that a `Policy` can drive it: any order and pieces of telling, saving and loading, bad rewards, lost arms.
+    """Check it in a `Policy`: rewards in any order and in pieces, saving and loading, bad rewards, lost arms.
 
-    Give it a problem on which no two arms look the same, so that rounding decides nothing.
+    Use a problem without equal arms, so that no choice depends on rounding.
     """
     ways: dict[str, Pieces] = {
         "once more from the same seed": lambda n: [np.arange(n)],
@@ -124,7 +124,7 @@ def check_algorithm(algorithm: Algorithm, problem: World, *, rounds: int = 40) -
     whole = _play(Policy(algorithm, problem.arms, rng=0), problem, rounds)
     for way, pieces in ways.items():
         arms = _play(Policy(algorithm, problem.arms, rng=0), problem, rounds, pieces)
-        _equal(f"rewards told {way} must lead to the same arms", arms, whole)
+        _equal(f"rewards reported {way} must lead to the same arms", arms, whole)
     policy = Policy(algorithm, problem.arms, rng=0)
     _play(policy, problem, rounds // 2)
     _check_bad_rewards(policy)
@@ -133,7 +133,7 @@ def check_algorithm(algorithm: Algorithm, problem: World, *, rounds: int = 40) -
     _equal("a loaded policy must ask for the same arms", loaded.ask().tolist(), policy.ask().tolist())
     _same("a loaded policy must believe the same", loaded.belief, policy.belief)
     then, expected = (_play(p, problem, rounds // 2) for p in (loaded, policy))
-    _equal("a loaded policy must go on with the same arms", then, expected)
+    _equal("a loaded policy must continue with the same arms", then, expected)
     _equal("a loaded policy must have the same best arm", loaded.best(), policy.best())
     _check_asking_by_number(Policy(algorithm, problem.arms, rng=0), problem, rounds // 6)
 
@@ -141,8 +141,8 @@ def check_algorithm(algorithm: Algorithm, problem: World, *, rounds: int = 40) -
 def check_problem(problem: World, *, draws: int = 2000, margin: float = 6.0) -> None:
     """Check one finite reward per arm, the same from the same generator, and averages near the means.
 
-    The average of ``draws`` rewards may lie ``margin`` of its standard errors off; raise ``draws`` where rewards
-    are rare. At most 50 of the arms are tried, the best among them.
+    The average of ``draws`` rewards may deviate by ``margin`` standard errors; raise ``draws`` if rewards are
+    rare. At most 50 of the arms are checked, including the best.
     """
     means, n = np.asarray(problem.means, dtype=float), len(problem.arms)
     _equal("means must hold one number per arm", means.shape, (n,))
@@ -158,7 +158,7 @@ def check_problem(problem: World, *, draws: int = 2000, margin: float = 6.0) -> 
 
 
 def check_beats_random(algorithm: Algorithm, problem: World, horizon: int, seeds: int, margin: float) -> None:
-    """Check that its mean regret over ``seeds`` runs is below ``margin`` times that of arms taken at random."""
+    """Check that its mean regret over ``seeds`` runs is below ``margin`` times that of random arms."""
     regret = np.mean([run(algorithm, problem, horizon, rng=seed).cumulative_regret[-1] for seed in range(seeds)])
     chance = horizon * float(np.mean(np.max(problem.means) - problem.means))
     _require(regret <= margin * chance, f"regret must be below {margin} of random's {chance:.4g}, got {regret:.4g}")
@@ -182,7 +182,7 @@ def _check_prior(belief: Posterior, n: int) -> None:
 
 
 def _check_counts(belief: Posterior, pulls: list[int]) -> None:
-    """``pulls`` are what it was told so far."""
+    """Check the counts after these pulls."""
     _equal("rounds must count the rewards", belief.rounds, len(pulls))
     _equal("pulled must be the arms in order of their first pull", belief.pulled.tolist(), list(dict.fromkeys(pulls)))
     dimension = (belief.std[pulls] ** 2).sum() / belief.ridge
@@ -198,7 +198,7 @@ def _check_elsewhere(belief: Posterior, points: Floats) -> None:
 
 
 def _check_separate(belief: Posterior) -> None:
-    """A copy goes its own way, and what was read before an update stays as it was."""
+    """Check that a copy is independent, and that earlier means and stds do not change."""
     mean, std, rounds = belief.mean, belief.std, belief.rounds
     kept, twin, other = (mean.copy(), std.copy()), belief.copy(), belief.copy()
     twin.update([0, 1], [5.0, -5.0])
@@ -219,7 +219,7 @@ def _check_thinking_ahead(belief: Posterior) -> None:
 
 
 def _check_sample(belief: Posterior, draws: int = 4000) -> None:
-    """Mean and covariance of the draws, to 5 of their standard errors."""
+    """Check mean and covariance of draws, to 5 standard errors."""
     rng, everywhere, variance = np.random.default_rng(0), np.arange(belief.mean.size), belief.std**2
     covariance = belief.covariance(everywhere, everywhere)
     _agree("the covariance must have std^2 on its diagonal", covariance.diagonal(), variance, 1e-7)
@@ -267,19 +267,19 @@ def _check_repeats(model: Model, arms: Floats, names: tuple[str, ...]) -> None:
 
 
 def _check_learning(model: Model, arms: Floats, pulls: Ints, rewards: Floats, names: tuple[str, ...]) -> None:
-    """Rewards of points that are arms for one posterior and mostly none for another."""
+    """Check rewards of points that are arms of one posterior and mostly not of another."""
     whole, part = (model.prior(each, np.random.default_rng(1)) for each in (arms, arms[::3]))
     whole.update(pulls, rewards)
     part.learn(arms[pulls[:9]], rewards[:9])
     part.learn(arms[pulls[9]], rewards[9])
     part.learn(arms[pulls[10:]], rewards[10:], noise=np.ones(len(pulls) - 10))
-    what = "rewards of points that are no arms must tell as much as if they were"
+    what = "rewards of points that are not arms must have the same effect as if they were"
     _equal(what, part.rounds, whole.rounds)
     _same(what, part, whole.at(arms[::3]), names)
 
 
 def _play(policy: Policy, problem: World, rounds: int, pieces: Pieces = lambda n: [np.arange(n)]) -> list[int]:
-    """Go on for at least so many rewards, telling each batch in these pieces; the arms that were asked for."""
+    """Play at least ``rounds`` rewards, reported in these pieces of each batch; return the arms asked for."""
     world, n = np.random.default_rng(1), len(problem.arms)
     asked: list[int] = []
     while len(asked) < rounds:
@@ -295,14 +295,14 @@ def _play(policy: Policy, problem: World, rounds: int, pieces: Pieces = lambda n
 
 
 def _leave_half_told(policy: Policy, problem: World) -> None:
-    """A round under way: half of its arms told, and one that nobody asked for."""
+    """Leave a round unfinished: half of its arms reported, and one other arm."""
     asked, others = policy.ask(), np.setdiff1d(np.arange(len(problem.arms)), policy.ask())
     some = np.append(asked[: asked.size // 2], others[:1])
     policy.tell(some, problem.rewards(some, np.random.default_rng(2)))
 
 
 def _check_asking_by_number(policy: Policy, problem: World, times: int) -> None:
-    """Arms asked for by number, answered the last first, every other time the first one lost."""
+    """Check ask(n), with rewards in reverse order, and the first arm lost every other time."""
     world, n, told = np.random.default_rng(3), len(problem.arms), 0
     for i in range(times):
         before = policy.belief.copy()
@@ -320,7 +320,7 @@ def _check_asking_by_number(policy: Policy, problem: World, times: int) -> None:
         _same("a policy loaded with arms out must believe the same", loaded.belief, policy.belief)
         told += answered.size
     if isinstance(policy.algorithm, ThinksAhead):
-        _equal("what is told must count at once: rounds", policy.belief.rounds, told)
+        _equal("rewards must be learnt immediately: rounds", policy.belief.rounds, told)
 
 
 def _loaded(policy: Policy) -> Policy:

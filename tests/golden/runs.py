@@ -1,7 +1,7 @@
-"""Golden runs: what the Optimizer asks and what every algorithm plays, on fixed problems with fixed seeds.
+"""Golden runs: trials of the Optimizer and pulls of every algorithm, on fixed problems with fixed seeds.
 
-``python -m tests.golden.runs`` writes them anew, into the JSON files beside this one. Do so only when a change of the
-questions is intended, and say in the commit why they changed.
+``python -m tests.golden.runs`` updates the JSON files beside this one. Do so only when a change of the
+trials is intended, and explain it in the commit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ QUESTIONS, ROUNDS = 60, 50
 
 
 def main() -> None:
-    """Write all runs anew, in a process with the environment `EXACT`."""
+    """Update all runs, in a process with the environment `EXACT`."""
     if any(os.environ.get(name) != value for name, value in EXACT.items()):
         os.execve(sys.executable, [sys.executable, "-m", "tests.golden.runs", *sys.argv[1:]], {**os.environ, **EXACT})
     import warnings
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def optimizer_runs() -> dict[str, Callable[[], dict[str, Any]]]:
-    """A run for every feature of the Optimizer that changes what it asks."""
+    """A run for every feature of the Optimizer that changes its trials."""
     import numpy as np
 
     from noregret import Choice, Float, Int, Optimizer
@@ -73,7 +73,7 @@ def optimizer_runs() -> dict[str, Callable[[], dict[str, Any]]]:
     def played(
         space: Any, function: Callable[[Any], float], noise: float = 0.1, count: int = 1, **options: Any
     ) -> dict[str, Any]:
-        """Ask and tell until all questions were asked."""
+        """Ask and tell until all trials are done."""
         opt, rng = Optimizer(space, rng=7, **options), np.random.default_rng(8)
         questions: list[Any] = []
         while len(questions) < QUESTIONS:
@@ -161,7 +161,7 @@ def optimizer_runs() -> dict[str, Callable[[], dict[str, Any]]]:
 
 
 def algorithm_runs() -> dict[str, dict[str, Any]]:
-    """The arms that every algorithm pulls on one problem with Gaussian noise, and what it says at the end."""
+    """Arms that every algorithm pulls on one problem with Gaussian noise, and its final recommendation."""
     import numpy as np
 
     from noregret import SquaredExponential, algorithms, problems, run

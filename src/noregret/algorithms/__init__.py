@@ -1,4 +1,4 @@
-"""The papers' algorithms, each a short composition of the parts in `noregret.belief` and `noregret.decision`."""
+"""Algorithms of the papers, each a short composition of the parts in `noregret.belief` and `noregret.decision`."""
 
 from noregret.algorithms.contexts_and_drift import cgp_ucb, r_gp_ucb, sw_gp_ucb, tv_gp_ucb, wgp_ucb
 from noregret.algorithms.domain_shrinking import bpe, gp_threds, reds

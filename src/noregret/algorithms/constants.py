@@ -1,4 +1,4 @@
-"""What the builders' constants mean, and which values of them make sense.
+"""Constants of the builders: their meaning, and the checks of their values.
 
 =================  =======================================================================================
 keyword            meaning
@@ -7,11 +7,11 @@ keyword            meaning
 ``noise``          R: the noise is R-sub-Gaussian
 ``moment, alpha``  v and alpha: E|y|^(1 + alpha) <= v for the reward y, in place of R under heavy tails
 ``delta``          the bounds hold, at all arms and rounds together, with probability 1 - delta
-``horizon``        T: how many rewards the run will have
+``horizon``        T: the number of rewards of the run
 ``ridge``          lambda, added to the kernel matrix of the rewards
 ``epsilon``        accuracy of a sketch: its variances are right up to the factor (1 + epsilon) / (1 - epsilon)
-``constants``      'theory' takes the theorem's width, 'experiment' what the authors ran, which no theorem covers
-``scale``          factor on the part of the width that is there for the noise; the part with B stays
+``constants``      'theory' for the theorem's width, 'experiment' for the authors' one, which no theorem covers
+``scale``          factor on the part of the width that accounts for the noise; the part with B does not change
 =================  =======================================================================================
 """
 
@@ -31,7 +31,7 @@ Keywords = ParamSpec("Keywords")
 Built = TypeVar("Built")
 
 Limit = tuple[str, Callable[[Any], bool]]
-"""What must hold, in words and as a test."""
+"""Condition on a value, in words and as a test."""
 
 
 def _is_number(value: Any) -> bool:
@@ -115,21 +115,21 @@ LIMITS: dict[str, Limit] = {
     "variation": AT_LEAST_0,
     "bounds": ("be two numbers a < b with a <= max f <= b", _is_interval),
 }
-"""Of every keyword of the builders, what must hold."""
+"""Condition on each keyword of the builders."""
 
 
 ABSENT = ("horizon", "first_level", "size")
-"""Constants that a run may do without; for others None means that the builder chooses."""
+"""Constants that are optional for a run; for others None means that the builder chooses."""
 
 
 def check_constants(**constants: Any) -> None:
-    """Raise ValueError unless every constant has a value that makes sense; the horizon and the ridge may be None."""
+    """Raise ValueError unless every constant has a valid value; the horizon and the ridge may be None."""
     for name, value in constants.items():
         check_constant(name, value, optional=name in ("horizon", "ridge"))
 
 
 def check_constant(name: str, value: Any, *, optional: bool = False) -> None:
-    """Raise ValueError unless the value makes sense, or is None and ``optional``."""
+    """Raise ValueError unless the value is valid, or is None and ``optional``."""
     must, holds = LIMITS[name]
     if not (holds(value) or (optional and value is None)):
         none = ", or None" if optional and name in ABSENT else ""
@@ -137,7 +137,7 @@ def check_constant(name: str, value: Any, *, optional: bool = False) -> None:
 
 
 def checks_constants(build: Callable[Keywords, Built]) -> Callable[Keywords, Built]:
-    """A builder that refuses bad keywords before it builds anything; None is good where it is the default."""
+    """Decorator of a builder that checks its keywords first; None is valid if it is the default."""
     parameters = inspect.signature(build).parameters
 
     @wraps(build, (*WRAPPER_ASSIGNMENTS, "__kwdefaults__"))
@@ -151,7 +151,7 @@ def checks_constants(build: Callable[Keywords, Built]) -> Callable[Keywords, Bui
 
 
 def ridge_of(noise: float, ridge: float | None) -> float:
-    """The ridge, R^2 unless given, of a model that cannot do without one."""
+    """Ridge of a model that needs a positive one: R^2 unless given."""
     if ridge is None and not noise:
         raise ValueError("noise must be positive where no ridge is given, got 0: pass ridge=")
     return noise**2 if ridge is None else ridge

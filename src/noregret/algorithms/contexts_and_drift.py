@@ -1,4 +1,4 @@
-"""Functions that depend on a context, and functions that change.
+"""Algorithms for functions that depend on a context, and for functions that change.
 
 A. Krause, C. S. Ong. Contextual Gaussian process bandit optimization. NIPS 2011 (CGP-UCB).
 I. Bogunovic, J. Scarlett, V. Cevher. Time-varying Gaussian process bandit optimization. AISTATS 2016 (TV-GP-UCB).
@@ -10,16 +10,16 @@ environments. AISTATS 2022 (WGP-UCB).
 symbol             here
 =================  =======================================================================================
 B, R, delta        ``norm``, ``noise``, ``delta``
-gain               1/2 ln det(I + K / ridge) of what is remembered, realised
+gain               1/2 ln det(I + K / ridge) of the remembered rewards, realised
 epsilon            ``rate``: the share of f's variance that is new in every round
 W                  ``window``: the last W rewards count
 H                  ``period``: everything is forgotten every H rounds
-gamma              ``discount``: a reward of a rounds ago has weight gamma^a
-V                  ``variation``: within what is remembered, f differs from the present one by at most V at any arm
+gamma              ``discount``: a reward of age a has weight gamma^a
+V                  ``variation``: over the remembered rounds, f differs from the present f by at most V at any arm
 =================  =======================================================================================
 
-The width of SW, R and WGP is that of `ay_ucb`, with the gain of what is remembered. Regret is dynamic: against the best
-arm of every round.
+The width of SW, R and WGP is that of `ay_ucb`, with the gain of the remembered rewards. Regret is dynamic: relative to
+the best arm of every round.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ from typing import Any
 
 from noregret.algorithms.constants import check_constants, checks_constants, ridge_of
 from noregret.algorithms.tighter_widths import AYWidth, ay_ucb
-from noregret.belief.drift.memory import Restarts, Window
-from noregret.belief.drift.recent import Discounted, Recent
-from noregret.belief.drift.varying import VaryingGP
+from noregret.belief.drift import Discounted, Recent, Restarts, VaryingGP, Window
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import KernelLike
 from noregret.belief.posterior import Posterior
@@ -57,10 +55,10 @@ class BayesianWidth:
 
 @dataclass(frozen=True)
 class DriftWidth(AYWidth):
-    """The width of `AYWidth` plus V sqrt(n / ridge), for n rewards remembered of functions at most V from the present.
+    """Width of `AYWidth` plus V sqrt(n / ridge), for n remembered rewards of functions within V of the present one.
 
-    The mean is off by at most |(K + ridge I)^-1 k(x)| |f_s(x_s) - f(x_s)| more. The first is at most std / sqrt(ridge),
-    the second, a vector of n numbers, at most V sqrt(n).
+    The drift adds at most |(K + ridge I)^-1 k(x)| |f_s(x_s) - f(x_s)| to the error of the mean. The first factor is at
+    most std / sqrt(ridge), the second, the norm of n numbers, at most V sqrt(n).
     """
 
     variation: float = 0.0
@@ -83,13 +81,13 @@ def cgp_ucb(
     ridge: float | None = None,
     scale: float = 1.0,
 ) -> Sequential:
-    """Contextual UCB on rows (context columns, arm columns): `ay_ucb` with one kernel on both, the rows changing.
+    """Contextual UCB on rows (context columns, arm columns): `ay_ucb` with one kernel on both, and changing rows.
 
     The kernel is a product or a sum of one on the context's columns and one on the arm's:
-    ``Columns(k_context, (0,)) * Columns(k_arm, (1, 2))``. In every round `Policy.change_arms` is given the rows of the
-    present context; what was learnt stays. Thompson sampling, sketches and robust beliefs work so too: `gp_ts`, `bkb`,
-    `tgp_ucb` and `rcgp_ucb` with such a kernel are its relatives. The exact belief costs O(u^2 N) per round, with u
-    the distinct rows pulled so far.
+    ``Columns(k_context, (0,)) * Columns(k_arm, (1, 2))``. In every round, pass the rows of the present context to
+    `Policy.change_arms`; the knowledge is kept. Thompson sampling, sketches and robust beliefs work the same way:
+    `gp_ts`, `bkb`, `tgp_ucb` and `rcgp_ucb` with such a kernel. The exact belief costs O(u^2 N) per round, with u the
+    distinct rows pulled so far.
     """
     return ay_ucb(kernel, norm=norm, noise=noise, delta=delta, ridge=ridge, scale=scale)
 
@@ -104,11 +102,11 @@ def tv_gp_ucb(
     ridge: float | None = None,
     scale: float = 1.0,
 ) -> Sequential:
-    """UCB on a function that walks: the kernel times (1 - rate)^(|t - t'| / 2), and the Bayesian width.
+    """UCB on a function that drifts: the kernel times (1 - rate)^(|t - t'| / 2), and the Bayesian width.
 
-    The width is sqrt(2 ln(N pi^2 t^2 / (3 delta))), times ``scale``. f is a draw from the kernel, so its size is in the
-    kernel (``4.0 * kernel`` for values about 2), and there is no norm. What is some 10 / rate rounds old is forgotten:
-    see `VaryingGP` for the cost.
+    The width is sqrt(2 ln(N pi^2 t^2 / (3 delta))), times ``scale``. f is a draw from the kernel, so the kernel sets
+    its size (``4.0 * kernel`` for values about 2), and there is no norm. Rewards older than about 10 / rate rounds are
+    forgotten: see `VaryingGP` for the cost.
     """
     return Sequential(VaryingGP(kernel, _positive_ridge(noise, ridge), rate), UCB(BayesianWidth(delta, scale)))
 
@@ -164,17 +162,17 @@ def wgp_ucb(
     ridge: float | None = None,
     scale: float = 1.0,
 ) -> Sequential:
-    """UCB with weights: a reward of a rounds ago counts with weight discount^a for the mean, squared for the std.
+    """UCB with weights: a reward of age a has weight discount^a for the mean, and its square for the std.
 
     The mean has ridge / discount^a for such a reward, the std ridge / discount^(2 a). Weights below 1e-8 are forgotten.
-    A round costs O(W + u^2 N), u the distinct arms among the W = 18 / (1 - discount) rewards remembered.
+    A round costs O(W + u^2 N), u the distinct arms among the W = 18 / (1 - discount) remembered rewards.
     """
     model = Discounted(ExactGP(kernel, _positive_ridge(noise, ridge)), discount)
     return Sequential(model, UCB(AYWidth(norm, noise, delta, scale)))
 
 
 def _positive_ridge(noise: float, ridge: float | None) -> float:
-    """The ridge, R^2 unless given; without noise the first reward of an arm would hide all that come after it."""
+    """Ridge, R^2 unless given. It must be positive: without noise only the first reward of an arm would count."""
     if ridge == 0:
         raise ValueError("ridge must be positive where f changes, got 0: pass a small one such as 1e-4")
     return ridge_of(noise, ridge)

@@ -1,4 +1,4 @@
-"""REDS, and the two algorithms it is compared with: BPE and GP-ThreDS.
+"""REDS, and the two algorithms that its paper compares it with: BPE and GP-ThreDS.
 
 S. Salgia, S. Vakili, Q. Zhao. Random exploration in Bayesian optimization: order-optimal regret and computational
 efficiency. ICML 2024 (REDS).
@@ -16,15 +16,15 @@ T                  ``horizon``
 N_1                ``first_epoch``
 alpha_tau          the width w: `EpochWidth` in theory, 1 in the experiments, B without noise
 c_T                ``slack``
-D_T                a grid of `Box.log_discretization` points on a box, the arms themselves elsewhere
+D_T                a grid of `Box.log_discretization` points on a box, otherwise the arms themselves
 delta'             delta / (6 log2 T)
 X_r                ``Policy.active``
 (a, b)             ``bounds`` on the largest mean, of GP-ThreDS
 =================  =======================================================================================
 
 ``constants="theory"`` gives bounds that hold in all epochs with probability 1 - delta, and then the best arm is never
-eliminated. ``constants="experiment"`` is what the paper's experiments used, width 1 and ridge 0.2. That is no
-confidence width: it often eliminates the best arm, and on functions that the kernel fits badly it mostly does.
+eliminated. ``constants="experiment"`` gives the values of the paper's experiments, width 1 and ridge 0.2. This is not a
+confidence width: it often eliminates the best arm, and usually does on functions that the kernel fits badly.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Kernel, KernelLike
 from noregret.belief.posterior import Posterior
 from noregret.decision.designs import Doubling, Lengths, MaxVarianceDesign, RandomDesign, SquareRootLengths
+from noregret.decision.elimination import Elimination
 from noregret.decision.schedules import Constant, Schedule
-from noregret.decision.shrinking.elimination import Elimination
-from noregret.decision.shrinking.threshold_tree import ThresholdTree
+from noregret.decision.threshold_tree import ThresholdTree
 
 FIRST_EPOCH = 50
-"""N_1 where none is given; the paper's on Branin."""
+"""Default N_1, the paper's value on Branin."""
 
 
 @dataclass(frozen=True)
 class EpochWidth:
-    """B + (R / sqrt(ridge)) sqrt(2 ln(|D| / delta')) (Eq. 5): for points chosen without regard to their rewards.
+    """B + (R / sqrt(ridge)) sqrt(2 ln(|D| / delta')) (Eq. 5): for points chosen independently of their rewards.
 
     The noise part is multiplied by ``scale``. ln |D| is ``log_points``, by default that of the number of arms.
 
     delta' is delta / ``share``, by default delta / (6 log2 T) (Thm 4.5). Without a horizon it is
-    3 delta / (pi log2(2 n))^2 after n rewards: over epochs of doubling length and both bounds that adds up to at most
+    3 delta / (pi log2(2 n))^2 after n rewards: over epochs of doubling length and both bounds this sums to at most
     delta.
 
     If the first epoch is tested again after every ``retest`` rewards (App. D.2), its j-th test has 6 / (pi j)^2 of
-    delta': over all tests that adds up to delta'.
+    delta': over all tests this sums to delta'.
     """
 
     norm: float
@@ -80,7 +80,7 @@ class EpochWidth:
         return self.norm + self.scale * self.noise * math.sqrt(confidence)
 
     def epoch_delta(self, rounds: int = 1) -> float:
-        """delta', the part of delta that one epoch may use, or of it what a test after so many rewards may."""
+        """delta', the share of delta for one epoch, or for a test after ``rounds`` rewards."""
         delta = self.delta
         if self.retest:
             delta *= 6 / (math.pi * max(math.ceil(rounds / self.retest), 1)) ** 2
@@ -91,14 +91,14 @@ class EpochWidth:
         return 3 * delta / (math.pi * math.log2(2 * max(rounds, 1))) ** 2
 
     def slack(self, ridge: float) -> float:
-        """C = 2 B / T + R sqrt(2 / (T ridge) ln(4 T / delta')) (Eq. 5), the price of the grid; 0 without a horizon."""
+        """C = 2 B / T + R sqrt(2 / (T ridge) ln(4 T / delta')) (Eq. 5), for the grid; 0 without a horizon."""
         if not self.horizon:
             return 0.0
         confidence = 2 / (self.horizon * ridge) * math.log(4 * self.horizon / self.epoch_delta(self.horizon))
         return 2 * self.norm / self.horizon + self.scale * self.noise * math.sqrt(confidence)
 
     def on(self, box: Box, kernel: Kernel) -> EpochWidth:
-        """The same with |D_T| points, D_T as in Assumption 4.1."""
+        """Same width with |D_T| points, D_T as in Assumption 4.1."""
         if not self.horizon:
             raise ValueError("on a Box the theory's width needs the horizon: pass horizon=... to the builder")
         return replace(self, log_points=box.log_discretization(kernel, self.horizon))
@@ -132,13 +132,13 @@ def reds(
     norm, noise, delta : float
         B, R and delta. ``noise=0`` or ``ridge=0`` means noise-free rewards: w = B, c = 0, ridge 0.
     horizon : int, optional
-        T, in w and c; the last epoch is cut there. Without it delta is shared out over all epochs to come, and c = 0.
+        T, in w and c; the last epoch is cut there. Without it, delta is divided over all epochs to come, and c = 0.
     ridge : float, optional
-        By default R^2 in theory (any is valid), 0.2 in the experiments (beside noise of sd 0.2).
+        By default R^2 in theory (any is valid), 0.2 in the experiments (with noise of sd 0.2).
     first_epoch : int
         N_1.
     slack : float, optional
-        c. By default `EpochWidth.slack` in theory, 0 in the experiments. On finitely many arms 0 is enough.
+        c. By default `EpochWidth.slack` in theory, 0 in the experiments. On finitely many arms 0 suffices.
     constants : 'theory' or 'experiment'
         w = B + (R / sqrt(ridge)) sqrt(2 ln(|D_T| / delta')), or w = 1.
     scale : float
@@ -146,13 +146,13 @@ def reds(
     keep : 'upper' or 'mean'
         The rule of line 10, or that of App. D.1: mean >= max mean - 2 (w max std + c).
     first_level : float, optional
-        c0 of App. D.2: lengthen the first epoch until what is kept lies above c0 max f + (1 - c0) min f. The tests
+        c0 of App. D.2: lengthen the first epoch until all kept arms lie above c0 max f + (1 - c0) min f. The tests
         share the epoch's part of delta.
     separate : bool
-        On a `Box`, draw N_r points from each connected piece of what is left, as Lemma 4.6 asks, or from all of it
-        together, as the paper's experiments do.
+        On a `Box`, draw N_r points from each connected piece of the region, as Lemma 4.6 requires, or from all pieces
+        together, as in the paper's experiments.
     truncation : schedule, optional
-        For heavy tails: rewards larger than this level count as 0. The level sees the rewards of its epoch only.
+        For heavy tails: rewards larger than this level count as 0. The level depends on the rewards of its epoch only.
 
     Examples
     --------
@@ -192,8 +192,8 @@ def bpe(
     """BPE: the loop of REDS with the arms of the largest posterior variance, planned before the epoch's rewards.
 
     Its own epochs have lengths N_i = ceil(sqrt(T N_{i-1})), N_0 = 1. With ``first_epoch`` they double from there, as in
-    the REDS paper; and from 50 if neither that nor a horizon is given. On a `Box` the points are chosen among 2000
-    uniform ones of what is left, which covers its pieces by itself. The other keywords are as in `reds`.
+    the REDS paper, and from 50 if neither that nor a horizon is given. On a `Box` the points are chosen among 2000
+    uniform points of the region, which covers all pieces. The other keywords are as in `reds`.
     """
     _check_norm(norm)
     lengths: Lengths = Doubling()
@@ -223,7 +223,7 @@ def gp_threds(
     scale: float = 1.0,
     truncation: Schedule | float | None = None,
 ) -> ThresholdTree:
-    """GP-ThreDS: a tree of cells, of which those that hold a value above a rising threshold are kept and halved.
+    """GP-ThreDS: a tree of cells; cells that contain a value above a rising threshold are kept and halved.
 
     Parameters
     ----------
@@ -231,21 +231,21 @@ def gp_threds(
     norm, noise, delta : float
         B, R and delta.
     horizon : int, optional
-        T. The theory's width has delta / T for delta, for at most T cells; without it the bounds hold cell by cell.
+        T. The theory's width uses delta / T, for at most T cells; without T the bounds hold for each cell alone.
     ridge : float, optional
         By default R^2 in theory, 0.2 in the experiments.
     bounds : (float, float), optional
         a <= max f <= b; by default -B and B. If the prior's mean 0 plus the width does not reach (a + b) / 2, the first
-        search ends at once and both fall: for a function with values far above 1, scale the width or the kernel up.
+        search ends immediately and both fall: for a function with values far above 1, scale the width or the kernel.
     points_per_cell, patience, slack
         As in `ThresholdTree`.
     constants : 'theory' or 'experiment'
         The AY width B + (R / sqrt(ridge)) sqrt(2 (gain + ln(T / delta))), or 1. Cells are dropped on a sample of their
-        arms, so that even the theory's width does not promise that the best arm is kept.
+        arms, so even the theory's width does not guarantee that the best arm is kept.
     scale : float
         Factor on the noise part of the width, in the experiments on the width.
     truncation : schedule, optional
-        As in `reds`; the level sees the rewards of its cell only.
+        As in `reds`; the level depends on the rewards of its cell only.
     """
     _check_norm(norm)
     experiment = constants == "experiment"
@@ -287,7 +287,7 @@ def _check_norm(norm: float) -> None:
 
 
 def _epochs(lengths: Lengths, horizon: int) -> int:
-    """How many epochs begin before the horizon."""
+    """Number of epochs that begin before the horizon."""
     length, done, count = lengths(1), 0, 0
     while done < horizon:
         length, done, count = lengths(length), done + length, count + 1

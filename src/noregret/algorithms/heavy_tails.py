@@ -1,26 +1,26 @@
-"""TGP-UCB and ATA-GP-UCB, for rewards of which only a moment of order 1 + alpha is known.
+"""TGP-UCB and ATA-GP-UCB, for rewards with a known bound on the moment of order 1 + alpha.
 
 S. R. Chowdhury, A. Gopalan. Bayesian optimization under heavy-tailed payoffs. NeurIPS 2019.
 
 =================  =======================================================================================
 the paper's        here
 =================  =======================================================================================
-B                  ``norm``: f has RKHS norm at most B (max|f|, which the paper's experiments take, is no such bound)
+B                  ``norm``: f has RKHS norm at most B (max|f|, as in the paper's experiments, is not such a bound)
 alpha, v           ``alpha`` in (0, 1] and ``moment``: E|y|^(1 + alpha) <= v for the reward y itself, not its noise. For
                    R-sub-Gaussian noise alpha = 1 and v = B^2 + R^2 (Remark 1 prints R^2)
 lambda             ``ridge``, 1
-T, delta           ``horizon``, ``delta``; without a horizon, delta is spent as 6 delta / (pi t)^2 on round t
+T, delta           ``horizon``, ``delta``; without a horizon, round t uses 6 delta / (pi t)^2
 m                  the posterior's ``rank``: the features in use, cosines and sines both (Lemma 1 counts one of each)
 mbar               ``order``: quadrature nodes per axis
-q, epsilon         ``oversampling`` of the Nystrom dictionary, and the accuracy that it is for
+q, epsilon         ``oversampling`` of the Nystrom dictionary, and the accuracy that it gives
 b_t, beta_t        the levels `TGPLevel`, `ATALevel` and the widths `TGPWidth`, `ATAWidth`
 =================  =======================================================================================
 
-``constants="theory"`` takes the theorems' widths, with which next to nothing is learnt in 20 000 rounds. The band of
+``constants="theory"`` gives the theorems' widths, with which almost nothing is learnt in 20 000 rounds. The band of
 TGP-UCB then holds. That of ATA-GP-UCB is not proved: Lemma 13 conditions on arms that are chosen after the reward
-(docs/guarantees.md). In all runs that were measured it held.
-``constants="experiment"`` takes what the paper's experiments ran: a heuristic. ``scale`` multiplies the part of the
-width that is there for the noise, not the part with B. The levels b_t rise with t: truncation gets milder.
+(docs/guarantees.md). It held in all measured runs. ``constants="experiment"`` gives the values of the paper's
+experiments: a heuristic. ``scale`` multiplies the noise part of the width, not the part with B. The levels b_t grow
+with t, so truncation becomes milder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any, Literal
 import numpy as np
 
 from noregret.algorithms.constants import Constants, check_constants, checks_constants
-from noregret.belief.estimators.estimators import TruncatedDirections
+from noregret.belief.estimators import TruncatedDirections
 from noregret.belief.exact import ExactGP
 from noregret.belief.features import Features
 from noregret.belief.features.fourier import QuadratureFourier, sufficient_order
@@ -48,7 +48,7 @@ FeatureChoice = Literal["nystrom", "qff"] | Features
 
 @dataclass(frozen=True)
 class Tail:
-    """E|y|^(1 + alpha) <= moment, and the powers that the widths and levels take of it."""
+    """Moment bound E|y|^(1 + alpha) <= moment, and the powers of it in the widths and levels."""
 
     moment: float
     alpha: float = 1.0
@@ -58,7 +58,7 @@ class Tail:
 
     @property
     def size(self) -> float:
-        """v^(1/(1 + alpha)), the size of a usual reward."""
+        """v^(1/(1 + alpha)), the typical size of a reward."""
         return self.root(self.moment)
 
     def root(self, number: float) -> float:
@@ -66,7 +66,7 @@ class Tail:
         return float(number ** (1 / (1 + self.alpha)))
 
     def growth(self, rounds: float) -> float:
-        """t^((1 - alpha)/(2 (1 + alpha))), what alpha below 1 costs in t rounds."""
+        """t^((1 - alpha)/(2 (1 + alpha))), the factor for alpha below 1 after t rounds."""
         return float(rounds ** ((1 - self.alpha) / (2 * (1 + self.alpha))))
 
 
@@ -107,7 +107,7 @@ class TGPWidth:
 
 @dataclass(frozen=True)
 class LogEvents:
-    """ln(c (m + extra) T / delta): the price of a bound on all m directions in all T rounds; at least ln 2.
+    """ln(c (m + extra) T / delta), for a bound on all m directions in all T rounds; at least ln 2.
 
     c is 2 for fixed features (Lemma 1) and 4 for Nystrom ones (Thm 4).
     """
@@ -126,7 +126,7 @@ class LogEvents:
 class ATALevel:
     """b_t = (v / ln(2mT/delta))^(1/(1 + alpha)) t^e, e = (1 - alpha)/(2 (1 + alpha)) (full version, Lemma 1, Thm 4).
 
-    The camera-ready's Lemma 1 has t^(1/(2 (1 + alpha))), the full version's Lemma 13 a factor 1/2: misprints both.
+    The camera-ready's Lemma 1 has t^(1/(2 (1 + alpha))), the full version's Lemma 13 a factor 1/2: both are misprints.
     """
 
     tail: Tail
@@ -202,13 +202,13 @@ def ata_gp_ucb(
     Parameters
     ----------
     features : {"nystrom", "qff"} or features
-        Nystrom for any kernel; quadrature Fourier for SE on the unit cube, of the ``order`` given or else one whose
-        error is below 1e-10. "theory" folds them; "experiment" does not, nor does the paper.
+        Nystrom for any kernel; quadrature Fourier for SE on the unit cube, of the given ``order`` or one with an error
+        below 1e-10. "theory" folds them; "experiment" does not, like the paper.
     oversampling, epsilon : float
         q = 6 rho ln(4T/delta) / eps^2, rho = (1 + eps)/(1 - eps) in theory, which keeps every arm; ln(T) / eps^2 and
-        one draw per distinct arm in the experiments. 5 to 10 makes a sketch.
+        one draw per distinct arm in the experiments. 5 to 10 gives a sketch.
     root : {"symmetric", "cholesky"}
-        The root of V whose directions are truncated: the paper's, or one that Lemma 12 also holds for.
+        Root of V whose directions are truncated: the paper's, or another one for which Lemma 12 holds too.
     """
     tail = Tail(moment, alpha)
     chosen = choose_features(kernel, features, order, oversampling, epsilon, delta, horizon, constants)
@@ -233,7 +233,7 @@ def choose_features(
     constants: Constants,
     root: Literal["symmetric", "cholesky"] = "symmetric",
 ) -> Features:
-    """The features that a builder's keywords ask for (Alg. 2, line 4)."""
+    """Features for the keywords of a builder (Alg. 2, line 4)."""
     if order is not None and features != "qff":
         raise ValueError(f"order is for features='qff', got order={order} with features={features!r}")
     if oversampling is not None and features != "nystrom":
@@ -249,11 +249,11 @@ def choose_features(
 def _quadrature(kernel: Any, order: int | None, folded: bool) -> QuadratureFourier:
     if order is None and isinstance(kernel, SquaredExponential):
         order = sufficient_order(float(np.min(kernel.lengthscale)), 1e-10)
-    return QuadratureFourier(kernel, order or 1, folded)  # which refuses any other kernel
+    return QuadratureFourier(kernel, order or 1, folded)  # raises for any other kernel
 
 
 def _oversampling(epsilon: float, delta: float, horizon: int | None, constants: Constants) -> float:
-    """The q of Thm 4, or of the experiments; without a horizon every arm is kept."""
+    """Oversampling q of Thm 4, or of the experiments; without a horizon every arm is kept."""
     if horizon is None:
         return math.inf
     if constants == "experiment":

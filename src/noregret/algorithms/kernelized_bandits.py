@@ -1,4 +1,4 @@
-"""IGP-UCB and GP-TS, and what they are compared with.
+"""IGP-UCB and GP-TS, and the algorithms that their paper compares them with.
 
 S. R. Chowdhury, A. Gopalan. On kernelized multi-armed bandits. ICML 2017.
 
@@ -14,8 +14,8 @@ delta              ``delta``: the bounds hold at all rounds with probability 1 -
 beta_t, v_t        the widths `IGPWidth`, `SrinivasWidth`
 =================  =======================================================================================
 
-``constants="theory"`` takes ridge 1 + 2/T (1 without a horizon) and the realised gain: the bounds then hold.
-``constants="experiment"`` takes what the paper's experiments used, ridge R^2 and the gain's rate. That is a
+``constants="theory"`` gives ridge 1 + 2/T (1 without a horizon) and the realised gain: the bounds then hold.
+``constants="experiment"`` gives the values of the paper's experiments, ridge R^2 and the gain's rate. This is a
 heuristic: no theorem covers it, and its band does fail.
 """
 
@@ -29,8 +29,7 @@ from noregret.algorithms.constants import Constants, check_constants, checks_con
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import KernelLike, as_kernel
-from noregret.belief.posterior import Posterior
-from noregret.belief.schedule import Schedule, as_schedule, convert_numbers
+from noregret.belief.posterior import Posterior, Schedule, as_schedule, convert_numbers
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB, ExpectedImprovement, ProbabilityOfImprovement, Thompson, Uniform
 from noregret.decision.schedules import GreedyGain, RateGain, RealisedGain
@@ -42,8 +41,8 @@ Gain = Literal["realised", "greedy", "rate"] | float | Schedule
 class IGPWidth:
     """B + R sqrt(2 (gamma_t + 1 + ln(1/delta))) (Thm 2 and Alg. 1); the noise part is multiplied by ``scale``.
 
-    Thm 2 has ridge 1 + 2/T. For a ridge below 1 its proof needs R / sqrt(ridge) in place of R; ``corrected`` does
-    that, and changes nothing from ridge 1 on.
+    Thm 2 has ridge 1 + 2/T. For a ridge below 1 its proof needs R / sqrt(ridge) instead of R; ``corrected`` does this,
+    and changes nothing for a ridge of at least 1.
     """
 
     norm: float
@@ -64,7 +63,7 @@ class IGPWidth:
 
 @dataclass(frozen=True)
 class SrinivasWidth:
-    """sqrt(2 B^2 + 300 gamma_t ln^3((t + 1) / delta)), t rewards seen; ``scale`` is on the second root."""
+    """sqrt(2 B^2 + 300 gamma_t ln^3((t + 1) / delta)) after t rewards; ``scale``^2 multiplies the second term."""
 
     norm: float
     delta: float
@@ -114,8 +113,8 @@ def gp_ucb(
 ) -> Sequential:
     """GP-UCB (Srinivas et al. 2012): argmax mean + beta_t std, beta_t^2 = 2 B^2 + 300 gamma_t ln^3(t / delta).
 
-    The noise is not in the width: its theorem asks for noise bounded by sqrt(ridge). With the realised gain the band is
-    no narrower than that of `ay_ucb` whenever 300 gain ln^3((t + 1) / delta) >= 4 gain + 4 ln(1 / delta).
+    The noise is not in the width: the theorem assumes noise bounded by sqrt(ridge). With the realised gain the band is
+    at least as wide as that of `ay_ucb` whenever 300 gain ln^3((t + 1) / delta) >= 4 gain + 4 ln(1 / delta).
     """
     model = _model(kernel, noise, horizon, ridge, constants)
     return Sequential(model, UCB(SrinivasWidth(norm, delta, _gain(model, gain, constants), scale)))
@@ -152,9 +151,9 @@ def gp_ei(
     margin: float = 0.0,
     constants: Constants = "theory",
 ) -> Sequential:
-    """Expected improvement: over the best posterior mean among the pulled arms, not the best reward.
+    """Expected improvement over the best posterior mean among the pulled arms, not over the best reward.
 
-    ``norm``, ``noise`` and ``delta`` serve the band that `Policy.best` reports, not the choice of arms.
+    ``norm``, ``noise`` and ``delta`` affect the band that `Policy.best` reports, not the choice of arms.
     """
     model = _model(kernel, noise, horizon, ridge, constants)
     return Sequential(model, ExpectedImprovement(margin), UCB(AYWidth(norm, noise, delta)))
@@ -172,9 +171,9 @@ def gp_pi(
     margin: float = 0.01,
     constants: Constants = "theory",
 ) -> Sequential:
-    """Probability of improvement: by ``margin`` over the best posterior mean among the pulled arms.
+    """Probability of improvement by ``margin`` over the best posterior mean among the pulled arms.
 
-    ``norm``, ``noise`` and ``delta`` serve the band that `Policy.best` reports, not the choice of arms.
+    ``norm``, ``noise`` and ``delta`` affect the band that `Policy.best` reports, not the choice of arms.
     """
     model = _model(kernel, noise, horizon, ridge, constants)
     return Sequential(model, ProbabilityOfImprovement(margin), UCB(AYWidth(norm, noise, delta)))
@@ -191,16 +190,16 @@ def random(
     ridge: float | None = None,
     constants: Constants = "theory",
 ) -> Sequential:
-    """Uniformly random arms, the yardstick that every algorithm must beat.
+    """Uniformly random arms, as a baseline.
 
-    The other keywords serve the belief and the band that `Policy.best` reports.
+    The keywords affect the belief and the band that `Policy.best` reports.
     """
     model = _model(kernel, noise, horizon, ridge, constants)
     return Sequential(model, Uniform(), UCB(AYWidth(norm, noise, delta)))
 
 
 def _model(kernel: KernelLike, noise: float, horizon: int | None, ridge: float | None, constants: Constants) -> ExactGP:
-    """Ridge 1 + 2/T (Thm 2, 3) or R^2 (Section 6), unless one is given."""
+    """Exact GP with ridge 1 + 2/T (Thm 2, 3) or R^2 (Section 6), unless one is given."""
     if ridge is None:
         ridge = noise**2 if constants == "experiment" else 1 + 2 / horizon if horizon else 1.0
     return ExactGP(kernel, ridge)

@@ -1,13 +1,13 @@
-"""Heavy tails by other means than truncation: a median of means, and one-pass Huber regression.
+"""Algorithms for heavy tails without truncation: a median of means, and one-pass Huber regression.
 
 H. Shao, X. Yu, I. King, M. R. Lyu. Almost optimal algorithms for linear stochastic bandits with heavy-tailed payoffs.
 NeurIPS 2018 (MENU, the median of means). J. Wang, Y.-J. Zhang, P. Zhao, Z.-H. Zhou. Heavy-tailed linear bandits: Huber
 regression with one-pass update. ICML 2025 (Hvt-UCB).
 
 Both are for linear bandits, here on features of a kernel; notation as in `noregret.algorithms.heavy_tails`. The theory
-constants are recalled from the papers and were not checked against them; the experiment ones were made up here. Take
-both for heuristics. Their moments are those of the noise; ``moment`` bounds them at alpha = 1, and up to a factor of 2
-otherwise.
+constants are recalled from the papers and were not checked against them; the experiment constants were chosen here.
+Both are heuristics. The papers' moments are those of the noise; ``moment`` bounds them at alpha = 1, and up to a factor
+of 2 otherwise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from noregret.algorithms.constants import Constants, check_constants, checks_constants
 from noregret.algorithms.heavy_tails import FeatureChoice, Tail, choose_features
-from noregret.belief.estimators.estimators import ClippedResiduals, MedianOfMeans
+from noregret.belief.estimators import ClippedResiduals, MedianOfMeans
 from noregret.belief.kernels import KernelLike
 from noregret.belief.posterior import Posterior
 from noregret.belief.sparse import SparseGP
@@ -70,10 +70,10 @@ class HvtLevel:
 
 @dataclass(frozen=True)
 class HvtWidth:
-    """sqrt(2 + 4 B^2) + (107 / sqrt(ridge)) ln(2 T^2/delta) b_t, b_t the `HvtLevel`; ``scale`` is on the second part.
+    """sqrt(2 + 4 B^2) + (107 / sqrt(ridge)) ln(2 T^2/delta) b_t, b_t the `HvtLevel`; ``scale`` multiplies the second.
 
     ``constants="experiment"``: B + sqrt(2 (gain + ln(1/delta)) / ridge) t^((1 - alpha)/(2 (1 + alpha))), the
-    sub-Gaussian width for noise of size 1, which it has in units of the rewards' spread.
+    sub-Gaussian width for noise of size 1, in units of the rewards' spread.
     """
 
     norm: float
@@ -110,7 +110,7 @@ def mom_gp_ucb(
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Sequential:
-    """Median of means: the chosen arm k times in a row, one reward to each of k ridge regressions, the middle one used.
+    """Median of means: pull the chosen arm k times, one reward for each of k ridge regressions, and use the median.
 
     The number of ``groups`` k is ceil(24 ln(eT/delta)) in theory and ceil(ln(T/delta)) in the experiments unless given.
     """
@@ -141,7 +141,7 @@ def hvt_ucb(
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Sequential:
-    """Hvt-UCB: one-pass Huber regression, each reward clipped to near its prediction on arrival; no history kept."""
+    """Hvt-UCB: one-pass Huber regression; each reward is clipped to near its prediction on arrival."""
     tail = Tail(moment, alpha)
     chosen = choose_features(kernel, features, order, oversampling, 0.1, delta, horizon, constants, "cholesky")
     level = HvtLevel(tail, delta, horizon)

@@ -1,4 +1,4 @@
-"""BKB, and what makes a million rounds affordable: batches and repeated pulls.
+"""BKB, and its variants for a million rounds: batches and repeated pulls.
 
 D. Calandriello, L. Carratino, A. Lazaric, M. Valko, L. Rosasco:
 Gaussian process optimization with adaptive sketching: scalable and no regret. COLT 2019 (BKB).
@@ -11,19 +11,19 @@ the papers'        here
 F                  ``norm``: f has RKHS norm at most F
 xi                 ``noise``: the noise is xi-sub-Gaussian
 lambda             ``ridge``
-sigma              std / sqrt(ridge): the papers divide the variance, this library never does, so a width on sigma
-                   is that width / sqrt(ridge) here
+sigma              std / sqrt(ridge): the papers divide the variance by the ridge, this library does not, so a width
+                   on sigma is that width / sqrt(ridge) here
 epsilon, alpha     ``epsilon`` of the sketch, and a = (1 + epsilon) / (1 - epsilon): variances are right up to a
 q                  ``oversampling``
 C                  ``growth``
 d_eff              the posterior's ``effective_dimension``, the sum of std(x_s)^2 / ridge
-delta              ``delta`` / 2: the dictionary fails with probability delta / 2 and the noise with delta / 2, so that
-                   the bounds hold with probability 1 - delta (Thm 2 spends delta on each)
+delta              ``delta`` / 2: the dictionary fails with probability delta / 2 and the noise with delta / 2, so the
+                   bounds hold with probability 1 - delta (Thm 2 uses delta for each)
 =================  =======================================================================================
 
-``constants="theory"`` takes the theorem's width and q. That q keeps every pulled arm on problems of usual size, so that
-the sketch is exact; pass ``oversampling`` to have one. ``constants="experiment"`` takes the authors' width without its
-constants, and q = 5: a heuristic. Kernels are taken to have k(x, x) <= 1.
+``constants="theory"`` gives the theorem's width and q. That q keeps every pulled arm on problems of usual size, so the
+sketch is exact; pass ``oversampling`` for a smaller one. ``constants="experiment"`` gives the authors' width without
+its constants, and q = 5: a heuristic. Kernels are assumed to have k(x, x) <= 1.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ from noregret.belief.features.nystrom import Coins, Counting, Nystrom
 from noregret.belief.kernels import KernelLike
 from noregret.belief.posterior import Posterior
 from noregret.belief.sparse import SparseGP
-from noregret.decision.batches import Batched, Repeated
-from noregret.decision.loops import Sequential
+from noregret.decision.loops import Batched, Repeated, Sequential
 from noregret.decision.rules import UCB
 from noregret.decision.schedules import Schedule
 
@@ -49,9 +48,9 @@ from noregret.decision.schedules import Schedule
 class BKBWidth:
     """(1 + 1/sqrt(1 - eps)) F + (2 xi / sqrt(ridge)) sqrt(a d_eff (1 + ln(1 + t/ridge)) / 2 + ln(1/delta)) (Thm 2).
 
-    The paper prints ln(t) for (1 + ln(1 + t/ridge)) / 2; that bounds the log-determinant only for t >= 4 and a ridge
+    The paper prints ln(t) for (1 + ln(1 + t/ridge)) / 2, which bounds the log-determinant only for t >= 4 and a ridge
     that is not small. The noise part is multiplied by ``scale``. ``delta`` is the probability that the noise is too
-    large; the dictionary has its own.
+    large; the dictionary has a separate one.
     """
 
     norm: float
@@ -73,7 +72,7 @@ class BKBWidth:
 
 @dataclass(frozen=True)
 class PlainBKBWidth:
-    """F + (xi / sqrt(ridge)) sqrt(ln(t) d_eff + ln(1/delta)): the authors' experiments; a heuristic."""
+    """F + (xi / sqrt(ridge)) sqrt(ln(t) d_eff + ln(1/delta)), of the authors' experiments: a heuristic."""
 
     norm: float
     noise: float
@@ -90,11 +89,11 @@ class PlainBKBWidth:
 
 @dataclass(frozen=True)
 class BBKBWidth:
-    """F + (xi / sqrt(ridge)) sqrt(C L + ln(1/delta)), L the sum over pulls of ln(1 + s^2/ridge), s as of their batch.
+    """F + (xi / sqrt(ridge)) sqrt(C L + ln(1/delta)), L the sum over pulls of ln(1 + s^2/ridge), s before their batch.
 
     With ``epsilon`` it is instead sqrt(C) times the width that holds at the start of a batch,
     (1 + 1/sqrt(1 - eps)) F + (2 xi / sqrt(ridge)) sqrt(a L / 2 + ln(1/delta)), since no std shrinks by more than
-    sqrt(C) within one.
+    sqrt(C) within a batch.
     """
 
     norm: float
@@ -131,10 +130,10 @@ def bkb(
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Sequential:
-    """BKB (Alg. 1): argmax mean + beta_t std on Nystrom features, the dictionary drawn after every round.
+    """BKB (Alg. 1): argmax mean + beta_t std on Nystrom features, with a new dictionary after every round.
 
-    The paper tosses every arm's coin anew each time, ``coins="fresh"``. Kept ones change the dictionary by few arms a
-    round, which takes a fraction of the time; no theorem covers them where arms are dropped (docs/guarantees.md).
+    The paper draws a new coin for every arm each time, ``coins="fresh"``. Kept coins change the dictionary by few arms
+    per round, which takes a fraction of the time; no theorem covers them if arms are dropped (docs/guarantees.md).
     """
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
     return Sequential(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)))
@@ -159,7 +158,7 @@ def bbkb(
 ) -> Batched:
     """BBKB: BKB in batches that last until 1 + sum s^2 / ridge exceeds ``growth``; ask() returns a batch.
 
-    A batch has at most ``size`` arms, if that is given: the width, which is that of ``growth``, holds all the more.
+    A batch has at most ``size`` arms, if that is given; the width, which depends on ``growth``, remains valid.
     """
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
     if constants == "theory":
@@ -180,9 +179,9 @@ def mini_gp_ucb(
     growth: float = 1.5,
     scale: float = 1.0,
 ) -> Repeated:
-    """mini-GP-UCB: the exact posterior, each choice pulled until a variance has shrunk by ``growth`` squared.
+    """mini-GP-UCB: the exact posterior; each chosen arm is pulled until a variance has shrunk by ``growth`` squared.
 
-    The width is AY's. A million rounds take a few hundred choices.
+    The width is AY's. A million rounds need a few hundred choices.
     """
     model = ExactGP(kernel, noise**2 if ridge is None else ridge)
     return Repeated(model, UCB(AYWidth(norm, noise, delta, scale)), growth)
@@ -204,18 +203,18 @@ def mini_bkb(
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Repeated:
-    """mini-GP-UCB on BKB's Nystrom features, the dictionary drawn after every choice, by ``coins`` as in `bkb`."""
+    """mini-GP-UCB on BKB's Nystrom features, with a new dictionary after every choice; ``coins`` as in `bkb`."""
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
     return Repeated(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)), growth)
 
 
 def accuracy(epsilon: float) -> float:
-    """The factor a = (1 + epsilon) / (1 - epsilon) up to which the sketch's variances are right (Thm 1)."""
+    """Factor a = (1 + epsilon) / (1 - epsilon) up to which the sketch's variances are right (Thm 1)."""
     return (1 + epsilon) / (1 - epsilon)
 
 
 def oversampling_for(horizon: int, *, delta: float = 0.1, epsilon: float = 0.5) -> float:
-    """The oversampling q = 6 a ln(4 T / delta) / epsilon^2, with which Thm 1 holds with probability 1 - delta."""
+    """Oversampling q = 6 a ln(4 T / delta) / epsilon^2, with which Thm 1 holds with probability 1 - delta."""
     return 6 * accuracy(epsilon) * math.log(4 * horizon / delta) / epsilon**2
 
 

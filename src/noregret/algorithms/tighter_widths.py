@@ -1,4 +1,4 @@
-"""Confidence widths found after the four papers, for R-sub-Gaussian noise; all are valid at every ridge.
+"""Confidence widths from after the four papers, for R-sub-Gaussian noise; all are valid at every ridge.
 
 Y. Abbasi-Yadkori. Online learning for linearly parametrized control problems. PhD thesis, 2012;
 J. Whitehouse, A. Ramdas, Z. S. Wu. On the sublinear regret of GP-UCB. NeurIPS 2023 (AY).
@@ -24,8 +24,8 @@ from typing import Any
 from noregret.algorithms.constants import check_constants, checks_constants
 from noregret.belief.arrays import namespace
 from noregret.belief.exact import ExactGP
-from noregret.belief.family import RidgeFamily
 from noregret.belief.kernels import KernelLike, as_kernel
+from noregret.belief.model_set import RidgeFamily
 from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
@@ -67,11 +67,11 @@ class AMMWidth:
 
 @dataclass(frozen=True)
 class DMM:
-    """The tightest of the bounds that several ridges a give, from a `RidgeFamily` whose first ridge is a0.
+    """Tightest of the bounds for several ridges a, from a `RidgeFamily` whose first ridge is a0.
 
     With Q = q(a0) + 2 R^2 (gain + ln(1/delta)) at a0, the upper bound is the least over a of
-    mean_a + sqrt((Q + a B^2 - q(a)) / a) std_a, and the lower bound likewise. Where Q + a B^2 < q(a) no function
-    of norm B fits the rewards: arms are then chosen by their means, and the lower bounds lie above the upper ones.
+    mean_a + sqrt((Q + a B^2 - q(a)) / a) std_a, and the lower bound likewise. If Q + a B^2 < q(a), no function of norm
+    B fits the rewards: arms are then chosen by their means, and the lower bounds lie above the upper ones.
     """
 
     norm: float
@@ -86,16 +86,16 @@ class DMM:
         return self._bounds(posterior, 0.0)[1]
 
     def bounds(self, posterior: Any) -> tuple[Floats, Floats]:
-        """Lower and upper bound, each (N,); the lower above the upper where no function fits the rewards."""
+        """Lower and upper bound, each (N,); the lower is above the upper if no function fits the rewards."""
         return self._bounds(posterior, -math.inf)
 
     def _bounds(self, posterior: Any, least: float) -> tuple[Floats, Floats]:
-        """The bounds, with Q + a B^2 - q(a) no smaller than ``least``."""
-        first = posterior.members[0]
+        """Bounds, with Q + a B^2 - q(a) at least ``least``."""
+        first = posterior.members[posterior.leader]
         confidence = 2 * (first.information_gain + math.log(1 / self.delta))
         budget = first.ridge * first.misfit + (self.scale * self.noise) ** 2 * confidence
         lower, upper = [], []
-        for member in posterior.members:
+        for member in posterior.members.values():
             spare = budget / member.ridge + self.norm**2 - member.misfit
             spare = max(least, spare)
             half_width = math.copysign(math.sqrt(abs(spare)), spare) * member.std
@@ -143,7 +143,7 @@ def dmm_ucb(
     ridge: float | None = None,
     scale: float = 1.0,
 ) -> Sequential:
-    """UCB with the DMM bounds of Flynn and Reeb: the best of five ridges around R^2 (or around the one given)."""
+    """UCB with the DMM bounds of Flynn and Reeb: the tightest of five ridges around R^2 (or around the given one)."""
     first = noise**2 if ridge is None else ridge
     family = RidgeFamily(as_kernel(kernel), (first, 0.1 * first, 0.3 * first, 3 * first, 10 * first))
     return Sequential(family, DMM(norm, noise, delta, scale))

@@ -1,4 +1,4 @@
-"""Algorithms with a guarantee when constants are unknown: the lengthscale, the norm, which rewards are corrupted.
+"""Algorithms with a guarantee for unknown constants: the lengthscale, the norm, or which rewards are corrupted.
 
 F. Berkenkamp, A. P. Schoellig, A. Krause. No-regret Bayesian optimization with unknown hyperparameters. JMLR 2019
 (A-GP-UCB).
@@ -10,15 +10,15 @@ A. Ezzerg, I. Bogunovic, J. Knoblauch. Robust Bayesian optimisation with unbound
 the papers'        here
 =================  =======================================================================================
 l_0                the lengthscale of ``kernel``: the longest one that is tried
-B_0, N             ``norm``: a bound on the norm of f under l_0 if f has one, see `LengthscaleLadder`
+B_0, N             ``norm``: a bound on the norm of f under l_0, if it is finite, see `LengthscaleLadder`
 R, delta, lambda   ``noise``, ``delta``, ``ridge``
 g(t), b(t)         t^``lengthscale_power`` and t^``norm_power``, both at least 1
 q(i)               l_0 e^(-i/d) for the squared exponential, l_0 e^(-i/(d + 2 nu)) for Matern kernels
 xi, L              in `noregret.decision.balancing.Balanced`
 =================  =======================================================================================
 
-The ridge is R^2 unless given. ``constants="theory"`` takes the width of `IGPWidth` with R / sqrt(ridge) for R, which is
-valid for a rung that explains f. ``constants="experiment"`` takes R itself, which is narrower, and half the allowance
+The ridge is R^2 unless given. ``constants="theory"`` gives the width of `IGPWidth` with R / sqrt(ridge) for R, which is
+valid for a rung that explains f. ``constants="experiment"`` uses R itself, which is narrower, and half the allowance
 before a rung is dropped, as the authors' code does: heuristics. ``scale`` multiplies the noise part of every width.
 """
 
@@ -42,11 +42,11 @@ from noregret.decision.rules import UCB
 from noregret.decision.schedules import RealisedGain
 
 STEP = 1.1
-"""A-GP-UCB's g(t) is rounded down to a power of this, so that all data are refitted some ln(g) / ln(1.1) times in all.
-The rounded g grows without bound as well, so the theorem holds for it."""
+"""A-GP-UCB's g(t) is rounded down to a power of this number, so that the data are refitted about ln(g) / ln(1.1) times
+in total. The rounded g also grows without bound, so the theorem holds for it."""
 
 LARGEST = 500.0
-"""Numbers that grow with the power d are at most e to this one: their products stay finite."""
+"""Largest logarithm of numbers that grow with the power d, so that their products stay finite."""
 
 Stationary = SquaredExponential | Matern
 
@@ -55,8 +55,8 @@ Stationary = SquaredExponential | Matern
 class SuspectedRegret:
     """sqrt(n) (B sqrt(g_n) + g_n), g_n = l^-d times the kernel's gain rate: (ln n)^(d+1) for the squared exponential.
 
-    Arms are meant to fill the unit cube: l^-d counts the cells of side l. Where they have so many columns that g_n is
-    no number that a computer has, all that is beyond counts as equal.
+    Arms are assumed to fill the unit cube: l^-d is the number of cells of side l. With many columns g_n would overflow;
+    it is capped at e^500.
     """
 
     kernel: Stationary
@@ -73,7 +73,7 @@ class SuspectedRegret:
 
 @dataclass(frozen=True)
 class Rungs:
-    """What all rungs have in common; `at` gives one whose lengthscale and norm are so many times shorter and larger."""
+    """Common fields of all rungs; `at` makes one with a shorter lengthscale and a larger norm."""
 
     kernel: Stationary
     ridge: float
@@ -84,7 +84,7 @@ class Rungs:
     corrected: bool = True
 
     def at(self, factor: float, growth: float) -> Rung:
-        """The rung with lengthscale l_0 / factor and width growth norm + R sqrt(2 (gain + 1 + ln(1/delta)))."""
+        """Rung with lengthscale l_0 / factor and width growth norm + R sqrt(2 (gain + 1 + ln(1/delta)))."""
         lengthscale = np.asarray(self.kernel.lengthscale) / factor
         kernel = replace(self.kernel, lengthscale=tuple(lengthscale) if lengthscale.ndim else float(lengthscale))
         norm = growth * self.norm
@@ -96,7 +96,7 @@ class Rungs:
 class ShrinkingLadder:
     """A-GP-UCB: one rung at a time, lengthscale l_0 / g(t) and norm B_0 b(t) g(t)^d, g and b rounded down (see `STEP`).
 
-    On the i-th lengthscale 6 delta / (pi i)^2 is spent, so that the bands of all of them hold together.
+    The i-th lengthscale uses 6 delta / (pi i)^2, so that all bands hold together.
     """
 
     rungs: Rungs
@@ -117,8 +117,8 @@ class LengthscaleLadder:
     """LB-GP-UCB: rungs q(i) = l_0 e^(-i/d), all above l_0 / g(t), with norm B(l) = N (l_0 / l)^(d/2).
 
     g(t) = max(start, t^lengthscale_power). With ``norm_power`` above 0 the norm is a ladder too, N 2^j up to N max(2,
-    t^norm_power), and the rungs are the pairs. f is explained by the rung l if its norm under l is at most B(l): then
-    by all shorter ones too.
+    t^norm_power), and the rungs are the pairs. The rung l explains f if its norm under l is at most B(l); then all
+    shorter ones do too.
     """
 
     rungs: Rungs
@@ -138,13 +138,13 @@ class LengthscaleLadder:
 def _product(
     ladder: LengthscaleLadder, lengthscales: int, norms: int, steps: float, dimension: int
 ) -> tuple[Rung, ...]:
-    """Cached, since a ladder is asked for its rungs in every round and has new ones in few."""
+    """All rungs of a ladder; cached, since they are needed in every round and change in few."""
     factors = [math.exp(i / steps) for i in range(lengthscales)]
     return tuple(ladder.rungs.at(factor, factor ** (dimension / 2) * 2**j) for factor in factors for j in range(norms))
 
 
 def _steps(log: float) -> int:
-    """The power of `STEP` that e^log is rounded down to."""
+    """Exponent of the power of `STEP` that e^log is rounded down to."""
     return math.floor(log / math.log(STEP) + 1e-9)
 
 
@@ -186,9 +186,9 @@ def lb_gp_ucb(
 ) -> Balanced:
     """Lengthscale balancing (Ziomek et al. 2024): a ladder of lengthscales, each played as its regret bound allows.
 
-    All share all rewards, and one that its own rewards refute is dropped (see `Balanced`).
+    All lengthscales learn all rewards, and one that its own rewards refute is dropped (see `Balanced`).
 
-    ``norms=True`` takes a ladder of norms too, N 2^j up to N max(2, t^norm_power), and all pairs of both.
+    ``norms=True`` adds a ladder of norms, N 2^j up to N max(2, t^norm_power), and uses all pairs of both.
 
     The paper's delta is ``delta`` / 2.1: all events together fail with probability at most 2.1 times that.
     """
@@ -213,7 +213,7 @@ def rcgp_ucb(
     """Robust conjugate GP-UCB (Ezzerg et al. 2025): exactly the GP while all residuals are within ``threshold``.
 
     The width is that of `ay_ucb`, B + (R / sqrt(ridge)) sqrt(2 (gain + ln(1/delta))), and does not grow with the number
-    of corruptions, which is not known; ridge R^2 unless given. The paper's bound is cited and was not checked here.
+    of corruptions, which is unknown; ridge R^2 unless given. The paper's bound is cited and was not checked here.
     """
     model = ConjugateGP(kernel, ridge_of(noise, ridge), threshold, softness)
     return Sequential(model, UCB(AYWidth(norm, noise, delta, scale)))

@@ -1,1 +1,1 @@
-"""What we believe about f."""
+"""Beliefs about f: kernels, models and their posteriors, features, estimators, and the numerics behind them."""

@@ -1,4 +1,4 @@
-"""The arms that beliefs are about: checked, and left where they live."""
+"""Checks of arms and points. Arms stay where they are: in NumPy, on a device or on a cluster."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from noregret.belief.posterior import Floats
 
 
 def as_arms(arms: Any, first: int = 0) -> Any:
-    """Check that these are points, one row each, and give them back as an (N, d) array of float64, where they live.
+    """Check arms and return them as an (N, d) array of float64 in the same place.
 
-    ``first`` is what messages call the first of them.
+    ``first`` is the index of the first arm, for error messages.
     """
     if isinstance(arms, Blocks):
         return arms
@@ -33,7 +33,7 @@ def as_arms(arms: Any, first: int = 0) -> Any:
 
 
 def as_points(points: Any, dimension: int) -> Floats:
-    """Check that these are points with as many columns as the arms, and give them back as an (n, d) array of NumPy."""
+    """Check points and return them as an (n, d) NumPy array; they must have as many columns as the arms."""
     given = np.asarray(numpy_of(points) if is_tensor(points) else points, dtype=float)
     array: Floats = as_arms(given[None] if given.ndim == 1 else given)
     if array.shape[1] != dimension:

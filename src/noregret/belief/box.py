@@ -1,4 +1,4 @@
-"""Box: a continuous domain, where arms are points and not rows of a table."""
+"""Box: a continuous domain, on which arms are points instead of indices."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ class Box:
 
     @property
     def dimension(self) -> int:
-        """How many coordinates a point has, d."""
+        """Number of coordinates of a point, d."""
         return len(self.bounds)
 
     @property
     def lower(self) -> Floats:
-        """The lower bounds, (d,)."""
+        """Lower bounds, (d,)."""
         return np.array([low for low, _ in self.bounds])
 
     @property
     def sides(self) -> Floats:
-        """The lengths of the sides, (d,)."""
+        """Lengths of the sides, (d,)."""
         return np.array([high - low for low, high in self.bounds])
 
     @property
     def centre(self) -> Floats:
-        """The point in the middle, (d,)."""
+        """Centre of the box, (d,)."""
         return self.lower + self.sides / 2
 
     def contains(self, points: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Whether each of these (n, d) points lies in the box, (n,)."""
+        """Mask of the (n, d) points that lie in the box, (n,)."""
         points, upper = np.asarray(points, dtype=float), self.lower + self.sides
         return np.asarray(((points >= self.lower) & (points <= upper)).all(axis=1))
 
@@ -70,10 +70,10 @@ class Box:
         return np.asarray(self.lower + self.sides * rng.random((count, self.dimension)))
 
     def log_discretization(self, kernel: Kernel, fineness: float) -> float:
-        """Logarithm of |D_n|, D_n a grid with |f(x) - f(nearest of D_n)| <= |f| / n for all f of the kernel's space.
+        """Logarithm of |D_n|, where D_n is a grid with |f(x) - f(nearest of D_n)| <= |f| / n for all f in the RKHS.
 
         |f(x) - f(y)| is at most |f| times the kernel's distance sqrt(k(x,x) + k(y,y) - 2 k(x,y)). It is measured from
-        the middle of the box, which is enough for a stationary kernel. In many dimensions no float holds |D_n| itself.
+        the centre of the box, which suffices for a stationary kernel. In many dimensions |D_n| itself overflows.
         """
         steps = 0.5 ** np.arange(60)
         offsets = steps[:, None] * self.sides / 2

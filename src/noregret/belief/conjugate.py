@@ -1,4 +1,4 @@
-"""The robust and conjugate Gaussian process: closed-form weights against corrupted rewards.
+"""Robust and conjugate Gaussian process: closed-form weights against corrupted rewards.
 
 M. Altamirano, F.-X. Briol, J. Knoblauch. Robust and conjugate Gaussian process regression. ICML 2024.
 """
@@ -19,20 +19,20 @@ from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.posterior import HUGE, Rng, as_pulls
 
 FARTHEST = 1e60
-"""A reward that lies farther out counts as one that lies here: for nothing, and no product of two ridges overflows."""
+"""Largest excess u: beyond it a reward has no weight anyway, and a product of two ridges would overflow."""
 
 
 @dataclass(frozen=True)
 class ConjugateGP:
-    """Gaussian process that trusts a reward the less, the farther it lies from the mean before it.
+    """Gaussian process that down-weights rewards far from the mean before them.
 
     With r the residual in units of sqrt(std^2 + ridge) and w^2 = (ridge / 2) / (1 + u^2), u = max(|r| - threshold, 0) /
     softness,
 
         mean = k' (K + J)^-1 (y - ridge d/dy ln w^2),    J = diag(ridge^2 / (2 w^2)) = ridge diag(1 + u^2).
 
-    So a reward with |r| <= threshold counts as in the exact GP, and the influence of one far out falls like 1 / |r|.
-    Weights are set when a reward arrives and stay: the order of rewards matters where some are far out.
+    So a reward with |r| <= threshold counts as in the exact GP, and the influence of an outlier falls like 1 / |r|.
+    Weights are fixed when a reward arrives, so the order of rewards matters if some are outliers.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class ConjugateGP:
         return ConjugatePosterior(self, ExactGP(self.kernel, self.ridge).prior(arms))
 
     def observation(self, reward: float, mean: float, std: float, ridge: float) -> tuple[float, float]:
-        """The value that stands for a reward, and the factor 1 + u^2 on its ridge."""
+        """Value that replaces a reward, and the factor 1 + u^2 on its ridge."""
         unit = math.hypot(std, math.sqrt(ridge))
         residual = (reward - mean) / unit
         excess = min(max(abs(residual) - self.threshold, 0.0) / self.softness, FARTHEST)
@@ -80,7 +80,7 @@ class ConjugateGP:
 
 
 class ConjugatePosterior:
-    """The belief of `ConjugateGP`: an exact posterior whose rewards arrive one by one, each with its own ridge."""
+    """Belief of `ConjugateGP`: an exact posterior that learns rewards one by one, each with its own ridge."""
 
     largest_reward = math.inf
 
@@ -88,12 +88,12 @@ class ConjugatePosterior:
         self._model, self._exact, self.claimed_gain = model, exact, 0.0
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_exact":  # not there yet while a copy is being made
+        if name == "_exact":  # not set yet while a copy is being made
             raise AttributeError(name)
         return getattr(self._exact, name)
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Take in one or many rewards in this order; None changes the variance only; ``noise`` scales each ridge."""
+        """Update with rewards in this order; None changes the variance only; ``noise`` scales each one's ridge."""
         if rewards is None:
             self._exact.update(arms, noise=noise)
             return
@@ -108,7 +108,7 @@ class ConjugatePosterior:
         self.claimed_gain += claimed
 
     def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Take in rewards of any (n, d) points in this order; None changes the variance only."""
+        """Update with rewards of any (n, d) points in this order; None changes the variance only."""
         if rewards is None:
             self._exact.learn(points, noise=noise)
             return
@@ -124,13 +124,13 @@ class ConjugatePosterior:
         self.claimed_gain += claimed
 
     def at(self, arms: Any) -> ConjugatePosterior:
-        """The same knowledge about other (N, d) arms."""
+        """Return the same knowledge about other (N, d) arms."""
         other = ConjugatePosterior(self._model, self._exact.at(arms))
         other.claimed_gain = self.claimed_gain
         return other
 
     def copy(self) -> Self:
-        """An independent posterior with the same knowledge."""
+        """Return an independent posterior with the same knowledge."""
         twin = copy.copy(self)
         twin._exact = self._exact.copy()
         return twin

@@ -1,8 +1,8 @@
 """Kernels: frozen values that combine with ``+`` and ``*``.
 
-A kernel maps points (n, d) and (m, d) to the (n, m) matrix of k(x, y). Any callable that does so may stand
-wherever a kernel is asked for, scikit-learn's kernel objects among them (see `as_kernel`). The second points may be a
-torch tensor: the matrix is then one too, in the same place. Kernels that cannot do this say so.
+A kernel maps points (n, d) and (m, d) to the (n, m) matrix of k(x, y). Any such callable is accepted as a kernel,
+including scikit-learn's kernel objects (see `as_kernel`). The second points may be a torch tensor; the matrix is then a
+tensor on the same device. Kernels that do not support this raise ValueError.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
+from scipy.spatial.distance import cdist
 from scipy.special import gamma, kv
 
 from noregret.belief.arrays import Array, beside, is_tensor, namespace, ones
-from noregret.belief.distances import Lengthscale, distance, in_pieces
 from noregret.belief.posterior import Floats
 
 
@@ -79,7 +79,7 @@ class SquaredExponential(Kernel):
         return ones(X)
 
     def gain_rate(self, rounds: int, dimension: int) -> float:
-        """(ln t)^(d + 1), infinite where that is no number that a computer has."""
+        """(ln t)^(d + 1), infinite if that overflows."""
         try:
             return math.log(max(rounds, 1)) ** (dimension + 1)
         except OverflowError:
@@ -90,7 +90,7 @@ class SquaredExponential(Kernel):
 class Matern(Kernel):
     """k(x, y) = 2^(1-nu) / Gamma(nu) z^nu K_nu(z), z = sqrt(2 nu) r, r in units of ``lengthscale``.
 
-    Closed forms at nu = 1/2, 3/2 and 5/2, the Bessel function elsewhere; 1 at r = 0.
+    Closed forms for nu = 1/2, 3/2 and 5/2, the Bessel function for others; 1 at r = 0.
     """
 
     nu: float
@@ -115,7 +115,7 @@ class Matern(Kernel):
                 return exp(-z)
             case 1.5:
                 return (1 + z) * exp(-z)
-            case 2.5:  # (1 + z + z z / 3) exp(-z), with few matrices at a time
+            case 2.5:  # (1 + z + z z / 3) exp(-z), with few temporary matrices
                 polynomial = z * z
                 polynomial /= 3
                 polynomial += 1 + z
@@ -132,9 +132,9 @@ class Matern(Kernel):
         return np.asarray(k)
 
     def _where_factors_overflow(self, z: Floats) -> Floats:
-        """The kernel where K_nu overflows, for small z, or z^nu does, for large: by its series, and 0.
+        """Kernel at z where K_nu overflows (small z: the series) or z^nu does (large z: 0).
 
-        The series is 1 - q / (nu - 1) + q^2 / (2 (nu - 1) (nu - 2)) - ..., q = z^2 / 4; up to nu = 4 it is 1 there.
+        The series is 1 - q / (nu - 1) + q^2 / (2 (nu - 1) (nu - 2)) - ..., q = z^2 / 4; for nu <= 4 it is 1 at such z.
         """
         nu, quarter = self.nu, z * z / 4
         if nu <= 4:
@@ -172,7 +172,7 @@ class RationalQuadratic(Kernel):
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """k(x, y) = x'y + ``offset``. Keep the arms in the unit ball if a theorem's k(x, x) <= 1 is to hold."""
+    """k(x, y) = x'y + ``offset``. Theorems that assume k(x, x) <= 1 need arms in the unit ball."""
 
     offset: float = 0.0
 
@@ -193,7 +193,7 @@ class Linear(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Tabular(Kernel):
-    """A given kernel matrix; points are indices into it, as an (n, 1) column.
+    """Given kernel matrix; points are indices into it, as an (n, 1) column.
 
     >>> k = Tabular([[1.0, 0.5], [0.5, 1.0]])
     >>> k(k.arms, k.arms[:1])
@@ -230,7 +230,7 @@ class Tabular(Kernel):
 
     @property
     def arms(self) -> Floats:
-        """Every point the kernel knows, (n, 1)."""
+        """All points of the kernel, (n, 1)."""
         return np.arange(float(len(self.matrix)))[:, None]
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
@@ -296,7 +296,7 @@ class Scaling(Kernel):
         return self.factor * self.kernel.diag(X)
 
     def gain_rate(self, rounds: int, dimension: int) -> float:
-        """The rate of the kernel that is scaled."""
+        """Rate of the kernel without the factor."""
         return self.kernel.gain_rate(rounds, dimension)
 
 
@@ -319,7 +319,7 @@ class Columns(Kernel):
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
         first, second = self._of(X), self._of(Y)
-        if len(Y) > 1 and not is_tensor(Y) and (second == second[:1]).all():  # as a context is, of all candidates
+        if len(Y) > 1 and not is_tensor(Y) and (second == second[:1]).all():  # as with one context for all candidates
             return np.repeat(self.kernel(first, second[:1]), len(Y), axis=1)
         return self.kernel(first, second)
 
@@ -356,7 +356,7 @@ class FunctionKernel(Kernel):
 
 
 def as_kernel(kernel: KernelLike) -> Kernel:
-    """Take any callable (n, d), (m, d) -> (n, m) for a kernel, scikit-learn's kernel objects included."""
+    """Convert any callable (n, d), (m, d) -> (n, m) to a kernel, including scikit-learn's kernel objects."""
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, type) or not callable(kernel):
@@ -365,14 +365,77 @@ def as_kernel(kernel: KernelLike) -> Kernel:
 
 
 def _refuse_tensor(kernel: Any, points: Any, advice: str = "") -> None:
-    """Raise ValueError if these points are a tensor, which this kernel cannot take."""
+    """Raise ValueError if the points are a tensor, which this kernel does not support."""
     if is_tensor(points):
         raise ValueError(f"{kernel} works on NumPy arms only, got a tensor: {advice}pass arms.cpu().numpy()")
 
 
 def _positive(name: str, value: Any) -> Any:
-    """Check that all is positive and finite, and give it back as a float or a tuple of floats."""
+    """Check that all values are positive and finite, and return them as a float or a tuple of floats."""
     array = np.asarray(value, dtype=float)
     if array.ndim > 1 or not (np.isfinite(array).all() and (array > 0).all()) or array.size == 0:
         raise ValueError(f"{name} must be positive, got {value}")
     return float(array) if array.ndim == 0 else tuple(float(v) for v in array)
+
+
+Lengthscale = float | tuple[float, ...]
+Metric = Literal["euclidean", "sqeuclidean"]
+
+PIECE = 65_536
+"""Numbers of a kernel matrix that are computed at once. A piece that fits into the processor's cache is two to three
+times as fast: a large matrix would be written to memory and read again at each step of a formula."""
+
+
+def in_pieces(kernel: Callable[[Array, Array], Array], X: Array, Y: Array) -> Array:
+    """kernel(X, Y), (n, d), (m, d) -> (n, m); a large NumPy matrix is computed some rows at a time, see `PIECE`.
+
+    If X and Y are equal, only half of the symmetric matrix is computed.
+    """
+    rows = max(PIECE // max(len(Y), 1), 1)
+    if len(X) <= rows or is_tensor(Y):
+        return kernel(X, Y)
+    matrix = np.empty((len(X), len(Y)))
+    if np.array_equal(X, Y):
+        rows = max(rows // 2, 1)  # smaller pieces skip more of the other half
+        for start in range(0, len(X), rows):
+            stop = start + rows
+            matrix[start:stop, start:] = kernel(X[start:stop], Y[start:])
+            matrix[stop:, start:stop] = matrix[start:stop, stop:].T
+        return matrix
+    for start in range(0, len(X), rows):
+        matrix[start : start + rows] = kernel(X[start : start + rows], Y)
+    return matrix
+
+
+def distance(X: Floats, Y: Floats, lengthscale: Lengthscale, metric: Metric) -> Array:
+    """Distances (or squared ones) in units of the lengthscale, from differences: exactly 0 for equal points."""
+    if isinstance(lengthscale, tuple) and Y.shape[1] != len(lengthscale):
+        raise ValueError(f"points have {Y.shape[1]} dimensions but the kernel has {len(lengthscale)} lengthscales")
+    if is_tensor(Y):
+        squared = _squared_distance(X, Y, lengthscale)
+        return squared if metric == "sqeuclidean" else squared.sqrt_()
+    if isinstance(lengthscale, tuple):
+        scale = np.array(lengthscale)
+        return _apart(X / scale, Y / scale, metric)
+    apart = _apart(X, Y, metric)
+    apart /= lengthscale**2 if metric == "sqeuclidean" else lengthscale
+    return apart
+
+
+def _apart(X: Floats, Y: Floats, metric: Metric) -> Floats:
+    """Distances (or squared ones), (n, d), (m, d) -> (n, m); in one dimension faster than cdist, and bitwise equal."""
+    if X.shape[1] != 1 or Y.shape[1] != 1:
+        return np.asarray(cdist(X, Y, metric))
+    gap = np.asarray(X - Y.T, dtype=float)
+    return np.asarray(np.abs(gap, out=gap) if metric == "euclidean" else np.multiply(gap, gap, out=gap))
+
+
+def _squared_distance(X: Array, Y: Array, lengthscale: Lengthscale) -> Array:
+    """Squared distances on the device of Y, (n, d), (m, d) -> (n, m), one dimension at a time."""
+    squared: Array = None
+    for axis, (x, y) in enumerate(zip(beside(Y, X).T, Y.T, strict=True)):
+        gap = x[:, None] - y
+        if isinstance(lengthscale, tuple):
+            gap /= lengthscale[axis]
+        squared = gap * gap if squared is None else squared.addcmul_(gap, gap)
+    return squared if isinstance(lengthscale, tuple) else squared.div_(lengthscale**2)

@@ -1,4 +1,4 @@
-"""The contracts of the belief layer, and its notation.
+"""Contracts of the belief layer (`Posterior`, `Model`, `Schedule`), its notation, and the checks of updates.
 
 ========================  ==========================================================================
 here                      meaning
@@ -11,14 +11,16 @@ here                      meaning
                           never divided by the ridge
 ``information_gain``      1/2 ln det(I + K_t / ridge), the realised gain
 ``effective_dimension``   sum over the pulls s = 1..t of std(x_s)^2 / ridge
-``claimed_gain``          1/2 sum over the rewards of ln(1 + s^2 / ridge), s the std of before their update
+``claimed_gain``          1/2 sum over the rewards of ln(1 + s^2 / ridge), s the std before their update
 ``misfit``                y' (K_t + ridge I)^-1 y
 ========================  ==========================================================================
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NewType, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,28 +29,31 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Rng = np.random.Generator
 
+Slot = NewType("Slot", int)
+"""Position of a point in the order in which distinct points were first pulled, as opposed to the index of an arm."""
+
 HUGE = 1e100
-"""The largest reward that least squares takes in: sums and squares of such numbers are finite. Robust estimators take
-any finite reward, and a larger one for this one."""
+"""Largest reward that least squares accepts: sums and squares of such numbers are finite. Robust estimators accept any
+finite reward, and clip it to this size."""
 
 
 class Posterior(Protocol):
-    """The belief about f on N arms: the one mutable object of a run.
+    """Belief about f on N arms: the one mutable object of a run.
 
-    ``mean`` and ``std`` are never written to in place, so whoever keeps one keeps a snapshot. On a cluster it raises
-    ValueError if it is asked for something after the belief has learnt more.
+    ``mean`` and ``std`` are replaced, never changed in place, so a reference to one is a snapshot. On a cluster, a
+    snapshot raises ValueError when it is read after a further update.
     """
 
     rounds: int
 
     @property
     def arms(self) -> Floats:
-        """The arms, (N, d)."""
+        """Arms, (N, d)."""
         ...
 
     @property
     def ridge(self) -> float:
-        """The ridge lambda of one observation."""
+        """Ridge lambda of one observation."""
         ...
 
     @property
@@ -73,39 +78,39 @@ class Posterior(Protocol):
 
     @property
     def claimed_gain(self) -> float:
-        """The gain as each update claimed it: 1/2 sum over its rewards of ln(1 + std^2 / ridge), std as of before it.
+        """Sum over the updates of 1/2 sum over their rewards of ln(1 + std^2 / ridge), with the std before the update.
 
-        For rewards that come one at a time it is the realised gain. For a block it is more, since the arms of a block
-        tell about each other; and it stays what it was when the features change.
+        For rewards that come one at a time it equals the realised gain. For a block it is larger, since the arms of a
+        block inform about each other. It does not change when the features change.
         """
         ...
 
     @property
     def misfit(self) -> float:
-        """How ill the rewards y fit the prior: y' (K_t + ridge I)^-1 y, K_t that of the features if there are any.
+        """Misfit of the rewards y under the prior: y' (K_t + ridge I)^-1 y, with the kernel of the features, if any.
 
-        Rewards count as the estimator took them on arrival. Where the mean is not linear in them, it is the misfit
-        of least squares all the same.
+        Rewards enter as the estimator changed them on arrival. If the mean is not linear in them, it is still the
+        misfit of least squares.
         """
         ...
 
     @property
     def rank(self) -> int:
-        """How many features are in use: the distinct pulled arms, for the exact posterior."""
+        """Number of features in use; for the exact posterior, the number of distinct pulled arms."""
         ...
 
     @property
     def largest_reward(self) -> float:
-        """Rewards beyond this size are refused: infinity if the mean is robust, as with truncation."""
+        """Largest accepted size of a reward: infinity if the mean is robust, as with truncation."""
         ...
 
     @property
     def pulled(self) -> Ints:
-        """The distinct arms pulled so far, in order of their first pull."""
+        """Distinct arms pulled so far, in order of their first pull."""
         ...
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Take in one or many rewards.
+        """Update the belief with one or many rewards.
 
         Parameters
         ----------
@@ -119,7 +124,7 @@ class Posterior(Protocol):
         ...
 
     def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Take in rewards of (n, d) points that need not be arms; those that are count as pulls of these.
+        """Update the belief with rewards of (n, d) points; a point that equals an arm counts as a pull of it.
 
         Parameters
         ----------
@@ -136,7 +141,7 @@ class Posterior(Protocol):
         ...
 
     def sample(self, rng: Rng) -> Floats:
-        """One function drawn from the belief, jointly on all arms, (N,)."""
+        """Draw one function from the belief, jointly on all arms, (N,)."""
         ...
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
@@ -144,24 +149,57 @@ class Posterior(Protocol):
         ...
 
     def at(self, arms: Any) -> Posterior:
-        """The same knowledge about other (N, d) arms, for arm sets that change."""
+        """Return the same knowledge about other (N, d) arms, for arm sets that change."""
         ...
 
     def copy(self) -> Self:
-        """An independent posterior with the same knowledge, for thinking ahead."""
+        """Return an independent posterior with the same knowledge, for planning ahead."""
         ...
 
 
 class Model(Protocol):
-    """A frozen recipe for a belief: what is assumed about f before any reward."""
+    """Frozen recipe for a belief: the assumptions about f before any reward."""
 
     def prior(self, arms: Any, rng: Rng | None = None) -> Posterior:
         """Belief about f on these (N, d) arms before any reward; ``rng`` is for models that draw features."""
         ...
 
 
+Schedule = Callable[[Posterior], float]
+"""A number that depends on the state of a run: a width, a level, an information gain."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Schedule with the same number in every round."""
+
+    value: float
+
+    def __call__(self, posterior: Posterior) -> float:
+        return self.value
+
+
+def as_schedule(name: str, given: object) -> Schedule:
+    """Convert to a schedule: a number becomes a `Constant`; ValueError, with the field's name, for anything else.
+
+    >>> as_schedule("width", 2)
+    Constant(value=2.0)
+    """
+    if isinstance(given, float | int | np.number) and not isinstance(given, bool) and not np.isnan(given):
+        return Constant(float(given))
+    if not callable(given) or isinstance(given, type):
+        raise ValueError(f"{name} must be a number or a schedule such as Constant(2.0), got {given!r}")
+    return cast(Schedule, given)
+
+
+def convert_numbers(owner: Any, *names: str) -> None:
+    """Convert numbers in these fields of a frozen dataclass to schedules."""
+    for name in names:
+        object.__setattr__(owner, name, as_schedule(name, getattr(owner, name)))
+
+
 def check_finite(arms: Any, rewards: Floats) -> None:
-    """Refuse rewards, (n,), that are nan or infinite."""
+    """Raise ValueError if one of the (n,) rewards is nan or infinite."""
     fine = np.isfinite(rewards)
     if not fine.all():
         i = int(fine.argmin())
@@ -169,7 +207,7 @@ def check_finite(arms: Any, rewards: Floats) -> None:
 
 
 def check_size(arms: Any, rewards: Floats, largest: float) -> None:
-    """Refuse rewards, (n,), that are larger than the belief can take in."""
+    """Raise ValueError if one of the (n,) rewards is larger than the belief accepts."""
     large = np.abs(rewards) > largest
     if large.any():
         i = int(np.argmax(large))
@@ -182,9 +220,9 @@ def check_size(arms: Any, rewards: Floats, largest: float) -> None:
 def as_pulls(
     arms: Any, rewards: Any, noise: Any, count: int, largest: float
 ) -> tuple[Ints, Floats | None, Floats | None]:
-    """Check what an update was given, and give it back as arrays: arms, rewards and noise factors, each (n,) or None.
+    """Check the arguments of an update and convert them to arrays: arms, rewards, noise factors, each (n,) or None.
 
-    ``count`` is the number of arms there are, ``largest`` the size up to which rewards are taken.
+    ``count`` is the number of arms, ``largest`` the largest accepted size of a reward.
     """
     places = _as_indices(arms, count)
     values = None if rewards is None else _as_rewards(rewards, places, largest)
@@ -214,7 +252,7 @@ def _as_rewards(rewards: Any, arms: Ints, largest: float) -> Floats:
     values = values.astype(float, copy=False).reshape(-1)
     if values.size != arms.size:
         raise ValueError(
-            f"rewards must be one per arm, got {_many(arms.size, 'arm')} and {_many(values.size, 'reward')}"
+            f"rewards must be one per arm, got {_plural(arms.size, 'arm')} and {_plural(values.size, 'reward')}"
         )
     if values.size != 1 or not abs(float(values[0])) <= HUGE:  # one reward in scalars: this is the hot path
         check_finite(arms, values)
@@ -225,7 +263,7 @@ def _as_rewards(rewards: Any, arms: Ints, largest: float) -> Floats:
 def _as_noise(noise: Any, count: int) -> Floats:
     factors = np.asarray(noise, dtype=float)
     if factors.ndim > 1 or factors.size not in (1, count):
-        raise ValueError(f"noise must be one number or one per arm, got {factors.size} for {_many(count, 'arm')}")
+        raise ValueError(f"noise must be one number or one per arm, got {factors.size} for {_plural(count, 'arm')}")
     factors = np.broadcast_to(factors, (count,))
     fine = (factors > 0) & np.isfinite(factors)
     if not fine.all():
@@ -233,5 +271,5 @@ def _as_noise(noise: Any, count: int) -> Floats:
     return factors
 
 
-def _many(count: int, what: str) -> str:
+def _plural(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

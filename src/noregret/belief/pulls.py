@@ -1,4 +1,4 @@
-"""The account of the pulls of a run: which arms, in which order, how often, and the sums of their rewards."""
+"""Pulls of a run: counts and reward sums per distinct arm, and the search for points among the arms."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from noregret.belief.arrays import Array, beside, namespace, numpy_of
 from noregret.belief.numerics.linalg import enlarged
-from noregret.belief.posterior import Floats, Ints
+from noregret.belief.posterior import Floats, Ints, Slot
 
 
 class Pulls:
-    """What was pulled, per distinct arm in the order of first pulls; an arm's place in that order is its slot.
+    """Counts and sums per distinct arm, in the order of first pulls. The position of an arm in that order is its slot.
 
-    A pull of noise factor n has weight 1 / n.
+    A pull with noise factor n has weight 1 / n.
     """
 
     def __init__(self) -> None:
-        self._slot: dict[int, int] = {}
+        self._slot: dict[int, Slot] = {}
         self._arms: Ints = np.empty(0, np.intp)
         self._weights, self._sums = np.empty(0), np.empty(0)
         self.scatter = 0.0  # sum over all pulls of weight (reward - average of its arm)^2
@@ -32,32 +32,32 @@ class Pulls:
 
     @property
     def arms(self) -> Ints:
-        """The distinct arms, (u,)."""
+        """Distinct arms, (u,)."""
         return self._arms[: len(self._slot)]
 
     @property
     def weights(self) -> Floats:
-        """The sum of the weights of each arm's pulls, (u,): their number, where all have noise factor 1."""
+        """Sum of the weights of each arm's pulls, (u,): their number if all have noise factor 1."""
         return self._weights[: len(self._slot)]
 
     @property
     def averages(self) -> Floats:
-        """The weighted average of each arm's rewards, (u,)."""
+        """Weighted average of each arm's rewards, (u,)."""
         return np.asarray(self._sums[: len(self._slot)] / self.weights)
 
     def slots(self, arms: Ints) -> Ints:
-        """The slots of arms, (n,) -> (n,); an arm that is new is given the next."""
+        """Slots of arms, (n,) -> (n,); a new arm gets the next slot."""
         count, slot = len(self._slot), self._slot
-        slots = [slot.setdefault(arm, len(slot)) for arm in arms.tolist()]
+        slots = [slot.setdefault(arm, Slot(len(slot))) for arm in arms.tolist()]
         if len(slot) > count:
             self._arms = enlarged(self._arms, len(slot))
             self._weights, self._sums = enlarged(self._weights, len(slot)), enlarged(self._sums, len(slot))
             self._arms[count : len(slot)] = list(slot)[count:]
         return np.array(slots, np.intp)
 
-    def slot(self, arm: int) -> int:
-        """The slot of an arm; the next, if it has none yet."""
-        return self._slot.get(arm, len(self._slot))
+    def slot(self, arm: int) -> Slot:
+        """Slot of an arm; the next free one if the arm is new."""
+        return self._slot.get(arm, Slot(len(self._slot)))
 
     def add(self, block: Pooled) -> None:
         """Count a block of pulls."""
@@ -75,9 +75,9 @@ class Pulls:
 
     def add_one(self, arm: int, value: float, noise: float) -> None:
         """Count one pull, in scalars: faster than `add`."""
-        slot, weight = self._slot.get(arm, -1), 1 / noise
-        if slot < 0:
-            slot = int(self.slots(np.array([arm], np.intp))[0])
+        slot, weight = self.slot(arm), 1 / noise
+        if arm not in self._slot:
+            self.slots(np.array([arm], np.intp))
         else:
             before = float(self._weights[slot])
             surprise = value - float(self._sums[slot]) / before
@@ -86,13 +86,13 @@ class Pulls:
         self._sums[slot] += weight * value
 
     def moved(self, places: Ints) -> Self:
-        """The same account where the arms are called by other names, ``places``, (u,)."""
+        """Return the same counts with other indices for the arms: ``places``, (u,)."""
         other = self.copy()
-        other._slot, other._arms = {arm: slot for slot, arm in enumerate(places.tolist())}, places.copy()
+        other._slot, other._arms = {arm: Slot(slot) for slot, arm in enumerate(places.tolist())}, places.copy()
         return other
 
     def copy(self) -> Self:
-        """An independent account of the same pulls."""
+        """Return an independent copy."""
         twin = copy.copy(self)
         twin._slot, twin._arms = self._slot.copy(), self._arms.copy()
         twin._weights, twin._sums = self._weights.copy(), self._sums.copy()
@@ -100,13 +100,13 @@ class Pulls:
 
 
 class Pooled(NamedTuple):
-    """Observations of distinct arms, in the order of their first pulls, that say the same as a block of pulls."""
+    """One observation per distinct arm, in the order of first pulls, equivalent to a block of pulls."""
 
     arms: Ints
     values: Floats
-    """The weighted average of each arm's rewards, (n,)."""
+    """Weighted average of each arm's rewards, (n,)."""
     noise: Floats
-    """The noise factor of this average, (n,): n pulls of noise factor 1 have 1 / n."""
+    """Noise factor of this average, (n,): 1 / n for n pulls of noise factor 1."""
     scatter: float
     """Sum over the block's pulls of (reward - average of its arm)^2 / noise factor."""
 
@@ -124,14 +124,14 @@ def pooled(arms: Ints, values: Floats, noise: Floats) -> Pooled:
 
 
 def first_of_each(arms: Ints) -> Ints:
-    """Where each distinct arm comes first, (n,) -> (u,), ascending."""
+    """Positions of the first occurrence of each distinct arm, (n,) -> (u,), ascending."""
     return np.sort(np.unique(arms, return_index=True)[1])
 
 
 class Directory:
-    """Where (N, d) arms are found by their first numbers.
+    """Index of (N, d) arms by their first coordinate.
 
-    The first time all arms are looked at, O(N log u); from the second time on they are in order of these, O(u log N).
+    The first search reads all arms, O(N log u). Later searches use the sorted first coordinates, O(u log N).
     """
 
     def __init__(self, arms: Floats) -> None:
@@ -140,7 +140,7 @@ class Directory:
         self._sorted: Array = None
 
     def rows_with(self, values: Floats) -> Ints:
-        """The rows whose first number is one of these ascending values, ascending."""
+        """Rows whose first coordinate is one of these ascending values, ascending."""
         self._asked += 1
         column, xp = self.arms[:, 0], namespace(self.arms)
         known = beside(column, values)
@@ -157,10 +157,10 @@ class Directory:
 
 
 def places_among(arms: Floats | Directory, points: Floats) -> Ints:
-    """For each of the (u, d) points its row among the (N, d) arms; those without one come after them, in order.
+    """Row of each of the (u, d) points among the (N, d) arms; points without one get N, N + 1, ... in order.
 
-    No two points get the same row: of points that are equal, the first gets the lowest. Without a table of all arms;
-    where they live, only their first column is looked at.
+    No two points get the same row: among equal points, the first gets the lowest. Only the first column of the arms is
+    read in full, and no table of all arms is made.
     """
     directory = arms if isinstance(arms, Directory) else Directory(arms)
     arms = directory.arms
@@ -169,7 +169,9 @@ def places_among(arms: Floats | Directory, points: Floats) -> Ints:
         return len(arms) + np.arange(len(points))
     rows, kinds, point_kinds = _equal_rows(rows, numpy_of(arms[rows]), points)
     order = np.argsort(kinds, kind="stable")
-    queue = np.searchsorted(kinds[order], np.arange(len(points) + 1)).tolist()  # per kind, the next free arm's place
+    queue = np.searchsorted(
+        kinds[order], np.arange(len(points) + 1)
+    ).tolist()  # per kind: position of the next free arm
     ends, places, missing = queue[1:], np.empty(len(points), np.intp), len(arms)
     for i, kind in enumerate(point_kinds.tolist()):
         if queue[kind] < ends[kind]:
@@ -181,9 +183,9 @@ def places_among(arms: Floats | Directory, points: Floats) -> Ints:
 
 
 def _equal_rows(rows: Ints, arms: Floats, points: Floats) -> tuple[Ints, Ints, Ints]:
-    """Those of the rows, (k,), whose arms, (k, d), equal a point, which kind of point each is, and the points' kinds.
+    """Rows, of (k,) rows with (k, d) arms, that equal a point; the kind of each; and the kind of each point.
 
-    Points are of one kind if they are equal; kinds are numbers below u.
+    Equal points have the same kind, a number below u.
     """
     left, kinds, point_kinds = np.arange(len(rows)), np.zeros(len(rows), np.intp), np.zeros(len(points), np.intp)
     for arm_column, point_column in zip(arms.T, points.T, strict=True):
@@ -199,7 +201,7 @@ def _equal_rows(rows: Ints, arms: Floats, points: Floats) -> tuple[Ints, Ints, I
 
 
 def arms_of(arms: Floats, points: Floats) -> Ints:
-    """The index of the arm that equals each of (n, d) points, -1 where none does, (n,)."""
+    """Index of the arm that equals each of (n, d) points, -1 if there is none, (n,)."""
     if not len(points):
         return np.empty(0, np.intp)
     distinct, kinds = np.unique(points + 0.0, axis=0, return_inverse=True)

@@ -1,14 +1,13 @@
-"""The Gaussian-process posterior on a few features.
+"""Gaussian-process posterior on a few features: the model, its posterior, and the regression behind it.
 
 The state is small: with features that span r dimensions, and the u distinct arms pulled so far,
 
     V = ridge I + seen diag(weights) seen',    (r, r), seen the features of these arms, (r, u)
     mean = phi'theta,    s^2 = unexplained + ridge phi' V^-1 phi
 
-where the estimator says what theta is, and unexplained is the prior variance that the features do not carry. All of it
-is in coordinates of the span: the m features themselves, where they span as many dimensions. While they stay, a pull
-costs O(r N), and so does one more feature (`noregret.belief.regression`); when others change, all is made afresh,
-O(r^2 N).
+where the estimator computes theta, and unexplained is the prior variance that the features do not carry. All of it is
+in coordinates of the span: the m features themselves if they span m dimensions. With unchanged features a pull costs
+O(r N), and so does one more feature (`FeatureRegression`). When other features change, all is recomputed, O(r^2 N).
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import ellipj, ellipkm1
 
 from noregret.belief.arms import as_arms, as_points
-from noregret.belief.arrays import Array, beside, numpy_of, root_of_positive, stacked
+from noregret.belief.arrays import Array, beside, column_squares, numpy_of, root_of_positive, stacked
 from noregret.belief.cluster.belief import BlockPosterior
 from noregret.belief.cluster.blocks import Blocks
-from noregret.belief.estimators import Estimator
-from noregret.belief.estimators.estimators import LeastSquares
+from noregret.belief.estimators import Estimator, LeastSquares
 from noregret.belief.features import Features
+from noregret.belief.numerics.linalg import BLOCK, REFRESH, product_squares, solve_lower
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
 from noregret.belief.pulls import Pooled, Pulls, places_among, pooled
-from noregret.belief.regression import FeatureRegression
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,8 @@ class SparseGP:
     ridge : float
         lambda, positive.
     estimator : Estimator, optional
-        Least squares unless given. ``Nystrom(kernel, math.inf)`` is how another meets the exact Gaussian process.
+        Least squares by default. To use another one with the exact Gaussian process, take ``Nystrom(kernel,
+        math.inf)``.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class SparseGP:
             raise ValueError(f"estimator must be an Estimator such as LeastSquares(), got {self.estimator!r}")
 
     def prior(self, arms: Any, rng: Rng | None = None) -> Any:
-        """Belief about f on these (N, d) arms; without ``rng``, features that are drawn are the same every time."""
+        """Belief about f on these (N, d) arms before any reward; without ``rng``, random features use a fixed seed."""
         arms, rng = as_arms(arms), np.random.default_rng(0) if rng is None else rng
         if isinstance(arms, Blocks):
             return BlockPosterior(self.prior(arms.first, rng), arms)
@@ -75,10 +75,10 @@ class SparseGP:
 
 
 class SparsePosterior:
-    """The belief of `SparseGP` (see `noregret.belief.posterior.Posterior` for the contract)."""
+    """Belief of `SparseGP` (see `noregret.belief.posterior.Posterior` for the contract)."""
 
     def __init__(self, model: SparseGP, arms: Floats, rng: Rng) -> None:
-        self._points, self._shown = arms, len(arms)  # points that were pulled and are arms no more come last
+        self._points, self._shown = arms, len(arms)  # the arms, then pulled points that are not arms
         self.rounds, self.ridge = 0, model.ridge
         self.claimed_gain = 0.0
         self._estimator, self._memory = model.estimator, model.estimator.memory()
@@ -93,7 +93,7 @@ class SparsePosterior:
 
     @property
     def arms(self) -> Floats:
-        """The arms, (N, d)."""
+        """Arms, (N, d)."""
         return self._points[: self._shown]
 
     @property
@@ -137,7 +137,7 @@ class SparsePosterior:
 
     @property
     def norm_bounds(self) -> Floats:
-        """No less than the norm of V^-1/2 phi, for the features of each distinct point pulled, (u,)."""
+        """Upper bound on the norm of V^-1/2 phi, for the features of each distinct point pulled, (u,)."""
         pulled = self._pulls.arms
         carried = np.maximum(numpy_of(self._regression.variance[pulled] - self._map.unexplained[pulled]), 0.0)
         return np.asarray(np.sqrt((carried + self._regression.blur) / self.ridge))
@@ -169,7 +169,7 @@ class SparsePosterior:
 
     @property
     def misfit(self) -> float:
-        """Misfit in the features' kernel, which is the least value of |theta|^2 + |y - phi'theta|^2 / ridge."""
+        """Misfit under the kernel of the features, the least value of |theta|^2 + |y - phi'theta|^2 / ridge."""
         weights, averages = self._pulls.weights, self._pulls.averages
         with threads_for(self.inverse.size + self.seen.size):
             theta = self.inverse @ (self.seen @ (weights * averages))
@@ -183,36 +183,36 @@ class SparsePosterior:
 
     @property
     def largest_reward(self) -> float:
-        """Rewards beyond this size are refused; by a robust estimator none is."""
+        """Largest accepted size of a reward; infinite for a robust estimator."""
         return math.inf if self._estimator.robust else HUGE
 
     @property
     def pulled(self) -> Ints:
-        """The distinct arms pulled so far, in order of their first pull."""
+        """Distinct arms pulled so far, in order of their first pull."""
         pulled = self._pulls.arms
         return pulled if self._shown == len(self._points) else pulled[pulled < self._shown]
 
     @property
     def generator(self) -> Rng | None:
-        """What the features are drawn with; None where nothing is drawn any more."""
+        """Generator of the features; None if nothing is drawn after the start."""
         return getattr(self._map, "rng", None)
 
     @property
     def dictionary(self) -> Floats:
-        """The points that Nystrom features are made of now, (m, d); none for other features."""
+        """Points of the current Nystrom dictionary, (m, d); empty for other features."""
         return self._points[getattr(self._map, "members", np.empty(0, np.intp))]
 
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
-        """Take in one or many rewards; None changes the variance only; ``noise`` scales each one's ridge.
+        """Update with one or many rewards; None changes the variance only; ``noise`` scales each one's ridge.
 
-        Features that depend on the pulls are chosen anew at the end, from the variance of before; not if None.
+        Features that depend on the pulls are then redrawn, from the variance before the update; not if None.
         """
         self._update(*as_pulls(arms, rewards, noise, self._shown, self.largest_reward))
 
     def learn(self, points: Any, rewards: Any = None, noise: Any = None) -> None:
-        """Take in rewards of any (n, d) points; those that are arms count as pulls of these.
+        """Update with rewards of any (n, d) points; those that equal arms count as pulls of them.
 
-        Points that are new are given features first, at O(r^2 N).
+        New points get features first, at O(r^2 N).
         """
         points = as_points(points, self._points.shape[1])
         _, values, factors = as_pulls(np.arange(len(points)), rewards, noise, len(points), self.largest_reward)
@@ -225,7 +225,7 @@ class SparsePosterior:
         self._update(places[kinds.reshape(-1)], values, factors)
 
     def _update(self, arms: Ints, values: Floats | None, factors: Floats | None) -> None:
-        """Learn from values of points with these places, (n,); None changes the variance only."""
+        """Learn values of points with these indices, (n,); None changes the variance only."""
         if not arms.size:
             return
         factors = np.ones(arms.size) if factors is None else factors
@@ -255,10 +255,10 @@ class SparsePosterior:
             return beside(table, self.theta) @ table, root_of_positive(variance)
 
     def sample(self, rng: Rng, among: int | None = None) -> Array:
-        """One joint draw on all arms, (N,): coefficients from N(theta, ridge V^-1), and the part without features."""
+        """Joint draw on all arms, (N,): coefficients from N(theta, ridge V^-1), plus the part without features."""
         if among is not None:
             raise ValueError(
-                "draws on so many arms of a cluster need ExactGP, got SparseGP: take it, or another rule than Thompson"
+                f"draws on {among} arms of a cluster need ExactGP, got SparseGP: take it, or another rule than Thompson"
             )
         size = len(self.gram)
         with threads_for(size * (len(self._points) + size**2)):
@@ -274,7 +274,7 @@ class SparsePosterior:
             return np.asarray(self._map.unexplained_covariance(first, second) + self.ridge * carried)
 
     def at(self, arms: Any) -> Any:
-        """The same knowledge about other (N, d) arms; what was learnt at points that are not among them stays."""
+        """Return the same knowledge about other (N, d) arms; observations of points that are not among them stay."""
         arms, pulled = as_arms(arms), self._pulls.arms
         points = numpy_of(self._points[pulled])
         if isinstance(arms, Blocks):
@@ -290,20 +290,20 @@ class SparsePosterior:
         return other
 
     def copy(self) -> Self:
-        """An independent posterior with the same knowledge."""
+        """Return an independent posterior with the same knowledge."""
         twin = copy.copy(self)
         twin._map, twin._memory = self._map.copy(), self._memory.copy()
         twin._pulls, twin._regression = self._pulls.copy(), self._regression.copy()
         return twin
 
     def _saved(self, rewards: int) -> dict[str, Any]:
-        """What an update with so many rewards may have changed when it fails."""
+        """State that an update with this number of rewards may have changed when it fails."""
         if not self._estimator.one_by_one or rewards == 1:  # `_record` changes nothing when it fails
             return {"rounds": self.rounds}
         return {name: value for name, value in vars(self.copy()).items() if name != "_map"}
 
     def _take(self, arms: Ints, rewards: Floats, noise: Floats, before: Floats | None = None) -> None:
-        """Count rewards, let the estimator see them on arrival if it wants to, and learn from them."""
+        """Count rewards, pass them to the estimator if it handles single rewards, and learn them."""
         self.rounds += arms.size
         if self._estimator.one_by_one:
             value, factor = self._arrived(int(arms[0]), float(rewards[0]))
@@ -312,7 +312,7 @@ class SparsePosterior:
         self._record(arms, rewards, noise, before)
 
     def _arrived(self, arm: int, reward: float) -> tuple[float, float]:
-        """What the estimator makes of a reward; of a point that is no arm, all points are shown to it meanwhile."""
+        """Result of the estimator's ``arrive``. For a point that is not an arm, all points count as arms meanwhile."""
         shown = self._shown
         if arm < shown:
             return self._estimator.arrive(self, arm, reward)
@@ -323,9 +323,9 @@ class SparsePosterior:
             self._shown, self._std = shown, None
 
     def _record(self, arms: Ints, values: Floats, noise: Floats, before: Floats | None = None) -> None:
-        """Learn from values, (n,); then choose the features anew if given the variance ``before`` the round."""
+        """Learn values, (n,); then redraw the features if the variance ``before`` the round is given."""
         if self._linear:
-            if self._mean is None and arms.size == 1:  # also if nobody has looked: looking must not change the rounding
+            if self._mean is None and arms.size == 1:  # always: reading the mean must not change the rounding
                 self._mean = self._fresh_mean()
             self._theta = None
         block, pulls = pooled(arms, values, noise), self._pulls.copy()
@@ -334,7 +334,7 @@ class SparsePosterior:
         features = unchanged = len(self.gram)
         if before is not None:
             unchanged = self._map.redraw(pulled, pulls.weights, numpy_of(before[pulled]), int(arms[-1]))
-        # all that may fail has been done: from here on things change
+        # nothing below this line can fail
         if unchanged == features < len(self._map.table):
             self._grow()
         if len(pulls) > len(self._pulls):
@@ -345,13 +345,13 @@ class SparsePosterior:
         self._std = None
 
     def _grow(self) -> None:
-        """Take in the features that the table has beyond those of V."""
+        """Add the features of the table that are not in V yet."""
         seen = numpy_of(self._map.table[:, self._pulls.arms])
         self._regression.grow(self._map.table, self._map.unexplained, seen, self._pulls.weights)
         self._seen, self._theta, self._mean = seen, None, None
 
     def _learn(self, block: Pooled) -> None:
-        """Take in pulls, and the value of a single one into the mean, if that is least squares."""
+        """Learn pulls; update the mean for a single pull under least squares, else recompute it on demand."""
         if block.arms.size > 1:
             self._regression.learn(block.arms, 1 / block.noise)
             self._mean = None
@@ -364,8 +364,208 @@ class SparsePosterior:
             self._mean = self._mean + (float(block.values[0]) - float(self._mean[arm])) * change
 
     def _rebuild(self) -> None:
-        """V and all that follows, in features that are new."""
+        """Recompute V and everything that depends on it, for new features."""
         self._seen = self._theta = self._mean = self._std = None
         table, unexplained, weights = self._map.table, self._map.unexplained, self._pulls.weights
         with threads_for(len(table) ** 2 * len(self._points)):
             self._regression = FeatureRegression(self.ridge, table, unexplained, self.seen, weights)
+
+
+BLUR = 1e-12
+"""Rounding error of a variance, as a share of the largest one."""
+
+
+class FeatureRegression:
+    """Ridge regression on features: V, its inverse, and the variance of all arms.
+
+    With the (r, N) table of features phi, and the u distinct arms pulled so far with their weights,
+
+        V = ridge I + seen diag(weights) seen',    s^2 = unexplained + ridge phi' V^-1 phi
+
+    A pull changes V^-1 and s^2 by a rank-one term, O(r N), and so does one more feature.
+    """
+
+    gram: Floats  # V, (r, r)
+    inverse: Floats  # V^-1, (r, r)
+    variance: Array  # s^2 of all arms, (N,), replaced, never changed in place; may be below 0 by rounding
+    gain: float  # 1/2 ln det(V / ridge)
+    blur: float  # rounding error of a variance
+    _changes: int  # since V^-1 was last recomputed
+    _inverse_root: InverseRoot | None  # of V, made on demand
+    _last_row: tuple[int, Array] | None  # the arm of the last pull, and its phi' V^-1 phi with all arms
+
+    def __init__(self, ridge: float, table: Array, unexplained: Array, seen: Floats, weights: Floats) -> None:
+        self._ridge, self._table, self._unexplained = ridge, table, unexplained
+        self.gram = ridge * np.eye(len(table)) + (weights * seen) @ seen.T
+        self._refresh()
+
+    def inverse_root_times(self, right: Floats) -> Floats:
+        """V^-1/2 times (r, n) or (r,), with the symmetric root."""
+        if self._inverse_root is None:
+            self._inverse_root = InverseRoot(self.gram)
+        return self._inverse_root @ right
+
+    def grow(self, table: Array, unexplained: Array, seen: Floats, weights: Floats) -> None:
+        """Replace the table by one with b more features; ``seen`` are all features of the arms pulled, (r + b, u).
+
+        With G the block of V between the old features and the new, H = V^-1 G, and D = ridge I + new diag(weights) new'
+        - G'H, the inverse gains the terms of |D^-1/2 (H'phi - new)|^2.
+        """
+        size = len(self.gram)
+        new = table[size:]
+        with threads_for(len(new) * table.size):
+            weighted = weights * seen[size:]
+            between, corner = seen[:size] @ weighted.T, weighted @ seen[size:].T + self._ridge * np.eye(len(new))
+            lifted = self.inverse @ between
+            root = np.asarray(np.linalg.cholesky(corner - between.T @ lifted), dtype=float)
+            border = solve_lower(root, np.hstack([lifted.T, -np.eye(len(new))]))
+            carried = self._ridge * column_squares(solve_lower(root, lifted.T @ table[:size] - new))
+        inverse = border.T @ border
+        inverse[:size, :size] += self.inverse
+        self.gram, self.inverse = np.block([[self.gram, between], [between.T, corner]]), inverse
+        self.variance = self.variance + (unexplained - self._unexplained) + carried
+        self.gain += float(np.log(root.diagonal()).sum() - 0.5 * len(new) * math.log(self._ridge))
+        self._table, self._unexplained, self._changes = table, unexplained, self._changes + len(new)
+        self._inverse_root = self._last_row = None
+
+    def learn(self, arms: Ints, weights: Floats) -> None:
+        """Learn pulls of distinct arms."""
+        size = len(self.gram)
+        with threads_for(size * (size + min(arms.size, BLOCK) * self._table.shape[1])):
+            features, self._last_row = numpy_of(self._table[:, arms]), None
+            self.gram += (weights * features) @ features.T
+            if 2 * arms.size > size or self._changes >= REFRESH:
+                self._refresh()
+                return
+            for start in range(0, arms.size, BLOCK):
+                self._pull(features[:, start : start + BLOCK], weights[start : start + BLOCK])
+
+    def learn_one(self, arm: int, weight: float) -> Array:
+        """Learn a pull of one arm, at O(N) if it is the arm of the previous pull.
+
+        Returns the change of the least-squares mean of all arms per unit of (reward - mean), (N,); None if everything
+        was recomputed.
+        """
+        if self._changes >= REFRESH:
+            self.learn(np.array([arm]), np.array([weight]))
+            return None
+        features, size = np.array(numpy_of(self._table[:, arm])), len(self.gram)
+        with threads_for(size * (size + self._table.shape[1])):
+            direction = self.inverse @ features
+            if self._last_row is not None and self._last_row[0] == arm:
+                row = self._last_row[1]
+            else:  # the products phi' V^-1 phi of this arm with all arms, (N,)
+                row = beside(self._table, direction) @ self._table
+            pivot = 1 + weight * float(features @ direction)
+            self.gram += np.outer(weight * features, features)
+            self.inverse -= np.outer(direction, (weight / pivot) * direction)
+        self.variance = self.variance - (self._ridge * weight / pivot) * (row * row)
+        self.gain += 0.5 * math.log(pivot)
+        self._changes, self._last_row = self._changes + 1, (arm, row / pivot)
+        self._follow(math.sqrt(weight) * features)
+        return weight * self._last_row[1]
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        twin = copy.copy(self)
+        twin.gram, twin.inverse, twin._inverse_root = self.gram.copy(), self.inverse.copy(), None
+        return twin
+
+    def _pull(self, features: Floats, weights: Floats) -> None:
+        """Update V^-1, the variance and the gain for pulls of b distinct arms with these features, (r, b)."""
+        directions = self.inverse @ features
+        root = np.asarray(np.linalg.cholesky(np.diag(1 / weights) + features.T @ directions), dtype=float)
+        directions = solve_lower(root, directions.T)
+        self.inverse -= directions.T @ directions
+        self.variance = self.variance - self._ridge * product_squares(directions, self._table)
+        self.gain += float(np.log(root.diagonal()).sum() + 0.5 * np.log(weights).sum())
+        self._changes += weights.size
+        for column in (np.sqrt(weights) * features).T:
+            self._follow(column)
+
+    def _follow(self, column: Floats) -> None:
+        """Update the root of V, if there is one, to V + column column'."""
+        if self._inverse_root is not None and not self._inverse_root.add(column):
+            self._inverse_root = None
+
+    def _refresh(self) -> None:
+        """Recompute V^-1, variance and gain from V."""
+        root, size = np.asarray(np.linalg.cholesky(self.gram), dtype=float), len(self.gram)
+        lower = solve_lower(root, np.eye(size)) if size else np.eye(0)
+        self.inverse = lower.T @ lower
+        # V is well-conditioned, and a product is faster than a solve
+        self.variance = self._unexplained + self._ridge * product_squares(lower, self._table, lower=True)
+        self.blur = BLUR * float(self.variance.max())
+        self.gain = float(np.log(root.diagonal()).sum() - 0.5 * size * math.log(self._ridge))
+        self._changes, self._inverse_root, self._last_row = 0, None, None
+
+
+FULL = 16
+"""Number of terms after which a new decomposition is cheaper than one more term."""
+FEW_ROWS = 48
+"""Matrices with fewer rows are decomposed again at every term, which is cheaper than updating."""
+STEEP = 1e6
+"""Matrices with a larger condition number are decomposed again at every term: they would need many nodes."""
+HEADROOM = 4.0
+"""The nodes are valid for eigenvalues up to this factor times the largest one, which grows with the terms."""
+
+
+class InverseRoot:
+    """Symmetric inverse root of a positive definite (r, r) matrix V that changes by rank-one terms.
+
+    An eigendecomposition gives V^-1/2 directly, at about 9 r^3 operations. Between two of them,
+
+        V^-1/2 = sum over j of w_j (V + s_j I)^-1
+
+    with nodes s and weights w for which this holds up to rounding for all eigenvalues in a range (N. Hale, N. J. Higham
+    and L. N. Trefethen, SIAM J. Numer. Anal. 46, 2008). A term z z' changes each inverse by the rank-one term
+    c_j d_j d_j' with d_j = (V + s_j I)^-1 z, so a new root costs O(J k r) operations, for J nodes and k terms since the
+    decomposition.
+    """
+
+    def __init__(self, matrix: Floats) -> None:
+        self._values, self._vectors = np.linalg.eigh(matrix)
+        low, high = float(self._values[0]), float(self._values[-1])
+        self._count, self._spare = 0, -1.0  # terms so far, and the remaining growth of the largest eigenvalue
+        if len(matrix) < FEW_ROWS or HEADROOM * high > STEEP * low:
+            return
+        self._spare = (HEADROOM - 1) * high
+        nodes, self._weights = _quadrature(low, HEADROOM * high)
+        self._start = 1 / (self._values + nodes[:, None])  # (J, r): the inverses before any term, on the diagonal
+        self._steps = np.empty((len(nodes), FULL, len(matrix)))  # d, in coordinates of the eigenvectors
+        self._factors = np.empty((len(nodes), FULL))  # c
+
+    def add(self, term: Floats) -> bool:
+        """Update to V + z z' for z = ``term``, (r,); False, and nothing has changed, if a new decomposition is due."""
+        k, size = self._count, float(term @ term)
+        if k == FULL or size > self._spare:
+            return False
+        z = term @ self._vectors
+        steps = self._start * z
+        if k:
+            before, factors = self._steps[:, :k], self._factors[:, :k]
+            steps -= ((factors * (before @ z))[:, None] @ before)[:, 0]
+        self._steps[:, k], self._factors[:, k] = steps, 1 / (1 + steps @ z)
+        self._count, self._spare = k + 1, self._spare - size
+        return True
+
+    def __matmul__(self, right: Floats) -> Floats:
+        """V^-1/2 times (r, n) or (r,)."""
+        inside = self._vectors.T @ right
+        scale = self._values**-0.5
+        found = (inside.T * scale).T
+        if self._count:
+            steps = self._steps[:, : self._count].reshape(-1, len(scale))
+            weights = (self._weights[:, None] * self._factors[:, : self._count]).reshape(-1)
+            found -= steps.T @ ((steps @ inside).T * weights).T
+        return np.asarray(self._vectors @ found)
+
+
+def _quadrature(low: float, high: float) -> tuple[Floats, Floats]:
+    """Nodes and weights, (J,), with the sum over j of w_j / (x + s_j) = x^-1/2 up to rounding for x in [low, high]."""
+    ratio = low / high
+    count = math.ceil((math.log(1 / ratio) + 3) * math.log(1 / np.finfo(float).eps) / (2 * math.pi**2))
+    quarter = float(ellipkm1(ratio))
+    sn, cn, dn, _ = ellipj((np.arange(count) + 0.5) * quarter / count, 1 - ratio)
+    weights = 2 / math.pi * math.sqrt(low) * quarter / count * dn / cn**2
+    return np.asarray(low * (sn / cn) ** 2, dtype=float), np.asarray(weights, dtype=float)

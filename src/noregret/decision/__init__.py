@@ -1,1 +1,1 @@
-"""How we act on what we believe."""
+"""Decisions from a belief: schedules, rules, designs, loops, and the policy that runs a loop by ask and tell."""

@@ -1,4 +1,4 @@
-"""What an arm is called: its index among finitely many arms, its coordinates on a box."""
+"""Names of arms: indices among finitely many arms, coordinates on a box."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def names(arms: Ints | Floats) -> list[Hashable]:
-    """Something to tell arms apart by, for (n,) indices or (n, d) points."""
+    """Hashable names of (n,) indices or (n, d) points."""
     return arms.tolist() if arms.ndim == 1 else [tuple(point) for point in arms.tolist()]
 
 
 def remaining(plan: Any, pulled: Any) -> Any:
-    """What is left of a plan, in order, when these arms have been pulled, each as often as it stands there."""
+    """Rest of a plan, in order, without the pulled arms; repetitions are counted."""
     return plan[~among(plan, pulled)]
 
 
 def among(arms: Any, others: Any) -> Bools:
-    """Which of the (n,) arms are among the others, (n,); of one that occurs more often than there, the first ones."""
+    """Mask of the (n,) arms that are among the others, (n,). If an arm occurs more often here, its first ones count."""
     if np.array_equal(arms, others):
         return np.ones(len(arms), dtype=bool)
     left, is_among = Counter(names(others)), np.zeros(len(arms), dtype=bool)
@@ -39,19 +39,19 @@ def among(arms: Any, others: Any) -> Bools:
 
 
 def located(arms: Ints, pulled: Ints) -> tuple[Ints, Bools]:
-    """Where in these ascending arms the pulled ones stand, (m,), and which of the pulled are among them, (n,)."""
+    """Positions of the pulled arms in these ascending arms, (m,), and mask of the pulled ones among them, (n,)."""
     places = np.minimum(np.searchsorted(arms, pulled), len(arms) - 1)
     is_among = arms[places] == pulled
     return places[is_among], is_among
 
 
 def as_space(arms: Any) -> Any:
-    """The (N, d) arms as a fresh array in the same place, or the box."""
+    """Copy of the (N, d) arms in the same place, or the box."""
     return arms if isinstance(arms, Box) else fresh(as_arms(arms))
 
 
 def checked(space: Floats | Box, arms: Any) -> Any:
-    """(n,) indices into the arms, or (n, d) points of the box; ValueError if they are not."""
+    """Check (n,) indices into the arms, or (n, d) points of the box; ValueError if they are not valid."""
     return _points(space, arms) if isinstance(space, Box) else _indices(len(space), arms)
 
 

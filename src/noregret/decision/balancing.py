@@ -1,4 +1,4 @@
-"""Regret balancing: a ladder of guesses at what is not known, each played as often as its own regret bound allows.
+"""Regret balancing: a ladder of guesses at unknown constants, each played as often as its regret bound allows.
 
 A. Pacchiano, C. Dann, C. Gentile, P. Bartlett. Regret bound balancing and elimination for model selection in bandits
 and RL. 2020, in the form of J. Ziomek, M. Adachi, M. A. Osborne. Bayesian optimisation with unknown hyperparameters:
@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 
 from noregret.belief.arrays import namespace, top
-from noregret.belief.posterior import Floats, Model, Rng
-from noregret.belief.schedule import Schedule, convert_numbers
-from noregret.belief.shared import SharedPosterior
+from noregret.belief.model_set import SharedPosterior
+from noregret.belief.posterior import Floats, Model, Rng, Schedule, convert_numbers
 from noregret.decision.loops import Play, Pull
 from noregret.decision.rules import UCB
 
 
 @dataclass(frozen=True)
 class Rung:
-    """One guess: a model, the width that makes its band valid if the guess is right, and the regret it then has.
+    """One guess: a model, the width that makes its band valid if the guess is right, and its regret in that case.
 
     ``regret(n, d)`` is the suspected regret, a bound on the regret of n rounds on arms with d columns.
     """
@@ -39,19 +38,19 @@ class Rung:
 
 
 Ladder = Callable[[int, int], tuple[Rung, ...]]
-"""The rungs in play after t rewards on arms with d columns, (t, d) -> rungs; the same rung must compare equal."""
+"""Rungs in play after t rewards on arms with d columns, (t, d) -> rungs; the same rung must compare equal."""
 
 
 @dataclass
 class _OwnRounds:
-    """What came of the rounds that a rung played itself."""
+    """Sums over the rounds that a rung played itself."""
 
     rounds: int = 0
     rewards: float = 0.0
     half_widths: float = 0.0
 
     def add(self, rewards: Floats, half_width: float) -> None:
-        """Take in the (n,) rewards of the arm that the rung chose at this width * std."""
+        """Add the (n,) rewards of the arm that the rung chose at this width * std."""
         self.rounds += rewards.size
         self.rewards += float(rewards.sum())
         self.half_widths += rewards.size * half_width
@@ -59,7 +58,7 @@ class _OwnRounds:
 
 @dataclass(frozen=True)
 class Balanced:
-    """The rung with the smallest suspected regret plays its own UCB choice; every rung learns the reward.
+    """Loop in which the rung with the smallest suspected regret plays its own UCB choice; every rung learns the reward.
 
     A rung is dropped once its own rewards refute it: if its band were valid, each of its rounds would be within 2 width
     std of the best arm. With avg and n the average reward and number of its own rounds, and xi = 2 R^2 ln(rungs pi^2
@@ -67,8 +66,8 @@ class Balanced:
 
         avg + sqrt(xi / n) + (allowance / n) sum of its own width * std < the largest avg' - sqrt(xi / n') of any rung.
 
-    Rewards of arms that nobody asked for teach every rung and count as nobody's own. The belief shown is that of the
-    rung that chose; `bounds` is the lowest lower and the highest upper bound of all rungs that are left, so it is valid
+    All rungs learn the rewards of arms that were not asked for, but these count as no rung's own. The belief is that of
+    the rung that chose; `bounds` is the lowest lower and the highest upper bound of all remaining rungs, so it is valid
     if one of them is.
     """
 
@@ -86,19 +85,22 @@ class Balanced:
 
     @property
     def model(self) -> Model:
-        """The model of the first rung, before any reward."""
+        """Model of the first rung, before any reward."""
         return self.ladder(0, 1)[0].model
 
     def play(self, arms: Floats, rng: Rng) -> Play:
         """Pick the rung, then its arm; pull, learn in every rung, drop the refuted; for ever."""
         belief, active, own = SharedPosterior(arms), np.arange(len(arms)), dict[Any, _OwnRounds]()
         rungs: tuple[Rung, ...] = ()
+
+        def suspected(rung: Any) -> tuple[float, int]:  # the regret after one more round; on ties, the rounds
+            return rung.regret(own[rung].rounds + 1, arms.shape[1]), own[rung].rounds
+
         while True:
             before, rungs = rungs, self.ladder(belief.rounds, arms.shape[1])
             if rungs != before:
                 self._enter(rungs, belief, own, rng)
-            rung = min(belief.members, key=lambda each: self._turn(each, own[each].rounds, arms.shape[1]))
-            belief.leader = rung
+            belief.leader = rung = min(belief.members, key=suspected)
             width = rung.width(belief)
             best = top(belief.mean + belief.std * width)[0]
             half_width = float(belief.std[best]) * width
@@ -109,17 +111,13 @@ class Balanced:
                 belief.dismiss(refuted)
 
     def bounds(self, belief: Any) -> tuple[Floats, Floats]:
-        """The lowest lower and the highest upper bound of the rungs that are left, each (N,)."""
+        """Lowest lower and highest upper bound of the remaining rungs, each (N,)."""
         lower, upper = zip(*(UCB(rung.width).bounds(fit) for rung, fit in belief.members.items()), strict=True)
         xp = namespace(lower[0])
         return reduce(xp.minimum, lower), reduce(xp.maximum, upper)
 
-    def _turn(self, rung: Any, rounds: int, dimension: int) -> tuple[float, int]:
-        """The least of these has its turn: by suspected regret and, of those that are level, by its own rounds."""
-        return rung.regret(rounds + 1, dimension), rounds
-
     def _enter(self, rungs: tuple[Rung, ...], belief: SharedPosterior, own: dict[Any, _OwnRounds], rng: Rng) -> None:
-        """Admit the rungs that are new, and let go of those that the ladder no longer has."""
+        """Admit new rungs, and dismiss those that are no longer on the ladder."""
         for rung in rungs:
             if rung not in own:
                 own[rung] = _OwnRounds()
@@ -128,7 +126,7 @@ class Balanced:
             belief.dismiss(rung)
 
     def _refuted(self, belief: SharedPosterior, own: dict[Any, _OwnRounds]) -> list[Rung]:
-        """The rungs whose own average, with all that it may be short of, is below what another surely reached."""
+        """Rungs whose own average plus its allowance is below the lower bound of another rung's average."""
         rungs: list[Any] = list(belief.members)
         rounds = np.array([own[rung].rounds for rung in rungs])
         if not rounds.all():

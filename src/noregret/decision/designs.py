@@ -1,8 +1,8 @@
-"""Designs: the arms of a whole epoch, chosen before any of its rewards is known, and how long epochs are.
+"""Designs, which choose the arms of a whole epoch before any of its rewards is known, and the lengths of epochs.
 
-A design is any callable (model, arms, count, rng) -> (count,) indices into the arms. On a continuous `noregret.Box`
-it is asked through ``points(model, draw, count, rng) -> (count, d)``, where ``draw(n)`` gives n uniform points of the
-region that is left.
+A design is any callable (model, arms, count, rng) -> (count,) indices into the arms. On a continuous `noregret.Box` its
+method ``points(model, draw, count, rng) -> (count, d)`` is called, where ``draw(n)`` returns n uniform points of the
+remaining region.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 
 Draw = Callable[[int], Floats]
 Lengths = Callable[[int], int]
-"""From the length of an epoch to the length of the next."""
+"""Function from the length of an epoch to the length of the next."""
 
 
 class Design(Protocol):
-    """How the arms of an epoch are chosen."""
+    """Choice of the arms of an epoch."""
 
     def __call__(self, model: Model, arms: Floats, count: int, rng: Rng, /) -> Ints:
         """Indices of ``count`` of these (N, d) arms; repetitions mean repeated pulls."""
         ...
 
     def points(self, model: Model, draw: Draw, count: int, rng: Rng, /) -> Floats:
-        """(count, d) points of a region, from the uniform points that ``draw`` gives."""
+        """(count, d) points of a region, from the uniform points that ``draw`` returns."""
         ...
 
 
 @dataclass(frozen=True)
 class RandomDesign:
-    """Uniformly at random, with replacement (REDS, Alg. 1, line 4)."""
+    """Uniformly random arms, with replacement (REDS, Alg. 1, line 4)."""
 
     def __call__(self, model: Model, arms: Floats, count: int, rng: Rng) -> Ints:
         return rng.integers(len(arms), size=count)
@@ -51,16 +51,16 @@ class RandomDesign:
 class MaxVarianceDesign:
     """The arm of the largest posterior variance, given the arms chosen so far (BPE); the lowest index on ties.
 
-    A variance never grows, so one computed earlier bounds it from above. Only the ``shortlist`` of the arms that were
-    the most uncertain is kept up to date; when its best falls below what any other arm may still have, all arms are,
-    at once. The plan is the same as that of updating all arms at every step.
+    A variance never grows, so an earlier value is an upper bound. Only the ``shortlist`` of the most uncertain arms is
+    updated at every step; when its largest variance falls below the bound of another arm, all arms are updated at once.
+    The plan equals that of updating all arms at every step.
 
     Parameters
     ----------
     shortlist : int
-        How many arms are followed closely. It changes the time, not the plan.
+        Number of arms that are updated at every step. It changes the time, not the plan.
     candidates : int
-        How many uniform points of a box are chosen from.
+        Number of uniform points of a box to choose from.
     """
 
     shortlist: int = 128
@@ -72,21 +72,21 @@ class MaxVarianceDesign:
         size = self.shortlist if len(arms) > 8 * self.shortlist else len(arms)
         plan: list[int] = []
         if size == len(arms):
-            arms = rows(arms, np.arange(size))  # few are looked at here, wherever they live
-        with one_thread():  # many small steps, none of which is worth waking a thread for
+            arms = rows(arms, np.arange(size))  # few arms are copied here, wherever they are
+        with one_thread():  # many small steps, each too small for a second thread
             whole = model.prior(arms, rng)
             while len(plan) < count:
                 plan += _greedy(model, whole, plan, count, size, rng)
         return np.array(plan, dtype=np.intp)
 
     def points(self, model: Model, draw: Draw, count: int, rng: Rng) -> Floats:
-        """The plan among ``candidates`` uniform points, at least four times as many as asked for."""
+        """Plan among ``candidates`` uniform points, or 4 ``count`` if that is more."""
         cloud = draw(max(self.candidates, 4 * count))
         return np.asarray(cloud[self(model, cloud, count, rng)])
 
 
 def _greedy(model: Model, whole: Posterior, plan: list[int], count: int, size: int, rng: Rng) -> list[int]:
-    """The next arms of a plan: as many as the ``size`` most uncertain arms can decide alone, at least one."""
+    """Next arms of a plan, at least one: as many as follow from the ``size`` most uncertain arms alone."""
     if size == len(whole.arms):
         return _steps(whole, size, count - len(plan), -math.inf)
     order, stds = largest(whole.std, size + 1)
@@ -104,7 +104,7 @@ def _greedy(model: Model, whole: Posterior, plan: list[int], count: int, size: i
 
 
 def _steps(belief: Posterior, size: int, count: int, limit: float) -> list[int]:
-    """Up to ``count`` times the most uncertain of the first ``size`` arms, while its std is at least the limit."""
+    """Pick the most uncertain of the first ``size`` arms up to ``count`` times, while its std is at least the limit."""
     chosen: list[int] = []
     while len(chosen) < count:
         arm = int(belief.std[:size].argmax())
@@ -116,7 +116,7 @@ def _steps(belief: Posterior, size: int, count: int, limit: float) -> list[int]:
 
 
 def left_before(horizon: int | None, spent: int) -> int | None:
-    """How many rewards are left before the horizon after so many were spent; None without one, or beyond it."""
+    """Number of rewards left before the horizon after ``spent`` ones; None without a horizon or beyond it."""
     return horizon - spent if horizon and spent < horizon else None
 
 

@@ -1,4 +1,4 @@
-"""A loop under way: what was told to it, what happened to it in order, and the seed it was started from."""
+"""Run of a loop: the events that happened to it, in order, and the seed it started from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from noregret.decision.loops import Algorithm, ThinksAhead, starts_from_belief
 
 
 class Told(NamedTuple):
-    """Rewards of arms, and the factor on the ridge of each, where one is not 1."""
+    """Rewards of arms, and the factor on the ridge of each; None if all factors are 1."""
 
     arms: Any
     rewards: Floats
@@ -23,18 +23,22 @@ class Told(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What happened to a run: rewards went to its loop or only to its belief, its loop went on, its arms changed."""
+    """Change of a run.
+
+    ``send`` passes rewards to the loop, ``learn`` passes them to the belief only, ``resume`` restarts the loop from the
+    belief, ``move`` changes the arms.
+    """
 
     kind: Literal["send", "learn", "resume", "move"]
     content: Any = None
-    """What was told, for 'send' and 'learn'; the new arms, for 'move'."""
+    """The `Told` rewards for 'send' and 'learn', the new arms for 'move'."""
 
 
 class Run:
-    """A loop under way on its arms.
+    """Loop in progress on its arms.
 
-    A loop that can start from a belief need not hear of every reward: the belief may learn them behind its back, as
-    long as the loop is started again from there before it is asked what to pull.
+    If a loop can start from a belief, the belief may learn rewards that the loop does not see. The loop is then
+    restarted from the belief before its next plan.
     """
 
     def __init__(self, algorithm: Algorithm, arms: Any, seed: np.random.SeedSequence) -> None:
@@ -47,70 +51,64 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The name of the loop's class."""
+        """Name of the loop's class."""
         return type(self._algorithm).__name__
 
     @property
     def can_resume(self) -> bool:
-        """Whether the loop can start from a belief, which is then all that it knows."""
+        """True if the loop can start from a belief, which then holds all of its state."""
         return starts_from_belief(self._algorithm) and not isinstance(self.arms, Box)
 
     @property
     def thinks_ahead(self) -> bool:
-        """Whether it can choose arms while others are out."""
+        """True if the loop can choose arms while others are pending."""
         return self.can_resume and isinstance(self._algorithm, ThinksAhead)
 
     def do(self, event: Event) -> None:
-        """Let it happen."""
-        getattr(self, f"_{event.kind}")(*(() if event.content is None else (event.content,)))
+        """Apply an event."""
+        told = event.content
+        match event.kind:
+            case "send":
+                self._asks.update(self._plan())
+                try:
+                    self.pull = self._play.send((told.arms, told.rewards))
+                except StopIteration:
+                    raise ValueError(f"{self.name} ended: a loop must run for ever") from None
+            case "learn":
+                if not self.is_stale:
+                    self._asks.update(self._plan())
+                self.is_stale = True
+                self.pull.belief.update(told.arms, told.rewards, noise=told.noise)
+            case "resume":
+                self._start(self.arms, self.pull.belief)
+            case "move":
+                self._start(event.content, self.pull.belief.at(event.content))
 
-    def ahead(self, out: Ints, given: int) -> Iterator[int]:
-        """Arms to pull beyond those that are out; ``given`` were chosen so before. Nothing is changed by it.
+    def ahead(self, pending: Ints, given: int) -> Iterator[int]:
+        """Arms to pull beyond those that are pending; ``given`` arms were chosen this way before.
 
-        What is random comes from a stream of its own, which is the same whatever the loop has drawn.
+        Nothing changes. Random numbers come from a separate stream, which does not depend on the loop's draws.
         """
         algorithm: Any = self._algorithm
         stream = np.random.default_rng(child(self._seed, given))
-        choices: Iterator[int] = algorithm.ahead(self.pull.belief, out, stream)
+        choices: Iterator[int] = algorithm.ahead(self.pull.belief, pending, stream)
         return choices
 
     def digest(self) -> str:
-        """A number that tells apart runs whose loops have asked for different arms, up to and with the present plan."""
+        """Hash of all arms that the loop has asked for, the present plan included."""
         asks = self._asks.copy()
         if not self.is_stale:
             asks.update(self._plan())
         return asks.hexdigest()
 
     def _plan(self) -> bytes:
-        """The arms of the plan; points of a box to a millionth of its sides, as rounding differs among machines."""
+        """Arms of the plan; points of a box in millionths of its sides, since rounding differs between machines."""
         arms = self.pull.arms
         places = np.round(arms / self.arms.sides * 1e6) if isinstance(self.arms, Box) else arms
         return bytes(places.astype("<i8").tobytes())
 
-    def _send(self, told: Told) -> None:
-        """Tell the loop what was pulled and what came back."""
-        self._asks.update(self._plan())
-        try:
-            self.pull = self._play.send((told.arms, told.rewards))
-        except StopIteration:
-            raise ValueError(f"{self.name} ended: a loop must go on for ever") from None
-
-    def _learn(self, told: Told) -> None:
-        """Let the belief learn rewards, and the loop wait."""
-        if not self.is_stale:
-            self._asks.update(self._plan())
-        self.is_stale = True
-        self.pull.belief.update(told.arms, told.rewards, noise=told.noise)
-
-    def _resume(self) -> None:
-        """Start the loop again from what the belief has learnt meanwhile."""
-        self._start(self.arms, self.pull.belief)
-
-    def _move(self, arms: Floats) -> None:
-        """Go on with other arms."""
-        self._start(arms, self.pull.belief.at(arms))
-
     def _start(self, arms: Floats, belief: Any) -> None:
+        """Restart the loop on these arms from this belief."""
         start: Any = self._algorithm.play
         play = start(arms, self._rng, belief=belief)
         pull = next(play)
@@ -118,24 +116,37 @@ class Run:
         self.arms, self._play, self.pull, self.is_stale = arms, play, pull, False
 
 
-def as_told(run: Run, arms: Any, rewards: Any, noise: Any = None) -> Told:
-    """Check what a run is about to be told; ValueError unless it can take it in."""
+def as_told(run: Run, arms: Any, rewards: Any, noise_factor: Any = None) -> Told:
+    """Check rewards before a run receives them; ValueError if it cannot take them."""
     told, values = checked(run.arms, arms), _numbers("rewards", rewards)
     if len(told) != values.size:
-        raise ValueError(f"arms and rewards must be as many, got {len(told)} arms and {values.size} rewards")
+        raise ValueError(f"there must be one reward per arm, got {len(told)} arms and {values.size} rewards")
     check_finite(told, values)
     check_size(told, values, run.pull.belief.largest_reward)
-    factors = None if noise is None else _factors(noise, len(told))
-    if factors is not None and not run.can_resume:
+    if noise_factor is None:
+        return Told(told, values)
+    factors = _numbers("noise_factor", noise_factor)
+    if factors.size not in (1, values.size):
+        raise ValueError(
+            f"noise_factor must be one number or one per reward, got {factors.size} for {values.size} rewards"
+        )
+    fine = (factors > 0) & np.isfinite(factors)
+    if not fine.all():
+        raise ValueError(
+            f"noise_factor must be positive and finite, a factor on the ridge, got {factors[fine.argmin()]}"
+        )
+    if (factors == 1).all():
+        return Told(told, values)
+    if not run.can_resume:
         raise ValueError(
             f"{run.name} cannot weigh rewards by their noise: its loop takes them in by itself. Tell them without "
-            "noise, or use a loop that starts from a belief, such as Sequential or Batched"
+            "noise_factor, or use a loop that starts from a belief, such as Sequential or Batched"
         )
-    return Told(told, values, factors)
+    return Told(told, values, np.broadcast_to(factors, values.shape).copy())
 
 
 def joined(pieces: list[Told]) -> Told:
-    """What was told in pieces, as one."""
+    """Concatenate pieces of a round."""
     if len(pieces) == 1:
         return pieces[0]
     arms, rewards = (np.concatenate([piece[i] for piece in pieces]) for i in (0, 1))
@@ -146,12 +157,12 @@ def joined(pieces: list[Told]) -> Told:
 
 
 def child(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """A stream of its own for each key, the seed's child at that place; the seed stays as it is."""
+    """Child of a seed at this key, an independent stream; the seed does not change."""
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
 
 
 def seed_sequence(rng: Any) -> np.random.SeedSequence:
-    """A seed that can be written down, from None, an int, a SeedSequence or a Generator (a child of its seed)."""
+    """Seed that can be saved, from None, an int, a SeedSequence or a Generator (a child of its seed)."""
     if isinstance(rng, np.random.Generator):
         parent: Any = rng.bit_generator.seed_seq
         rng = parent.spawn(1)[0]
@@ -162,18 +173,8 @@ def seed_sequence(rng: Any) -> np.random.SeedSequence:
     raise ValueError(f"rng must be None, a whole number from 0, a SeedSequence or a Generator, got {rng!r}")
 
 
-def _factors(noise: Any, count: int) -> Floats | None:
-    """Factors on the ridge, (n,), from one number or n; None if all are 1."""
-    factors = _numbers("noise", noise)
-    if factors.size not in (1, count):
-        raise ValueError(f"noise must be one number or one per reward, got {factors.size} for {count} rewards")
-    fine = (factors > 0) & np.isfinite(factors)
-    if not fine.all():
-        raise ValueError(f"noise must be positive and finite, a factor on the ridge, got {factors[fine.argmin()]}")
-    return None if (factors == 1).all() else np.broadcast_to(factors, (count,)).copy()
-
-
 def _numbers(what: str, given: Any) -> Floats:
+    """Numbers as a flat array of floats; ValueError if they are not numbers."""
     try:
         values = np.asarray(given)
         if values.dtype.kind not in "biuf":

@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from itertools import islice
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from noregret.belief.arms import as_arms
 from noregret.belief.arrays import fresh
 from noregret.belief.box import Box
+from noregret.belief.conjugate import ConjugatePosterior
+from noregret.belief.model_set import SharedPosterior
 from noregret.belief.posterior import Posterior
 from noregret.decision.arms import as_space, checked, names, remaining
-from noregret.decision.doubt import doubt
 from noregret.decision.loops import Algorithm, Best, recommended
 from noregret.decision.playing import Event, Run, Told, as_told, child, joined, seed_sequence
 from noregret.decision.saving import State, check_asks, read, write
 
 
 class Policy:
-    """One run of an algorithm on some arms.
+    """Run of an algorithm on some arms, as ask and tell.
 
-    A round is over when every arm it asked for has been told or forgotten, in any order and in pieces; arms that nobody
-    asked for are taken in along with it. What is told before anything was asked is taken in at once (a warm start), and
-    so is what is told while arms are out that were asked for by number. Loops with epochs (`reds`, `bpe`) accept such
-    rewards and do not use them: their bounds are for arms planned before any reward of the epoch.
+    A round ends when every arm it asked for has been reported or forgotten, in any order and in pieces. Rewards of
+    other arms may be reported too, and are learnt with the round. Rewards reported before the first ask (a warm start),
+    or while arms from ``ask(n)`` are pending, are learnt immediately. Loops with epochs (`reds`, `bpe`) accept such
+    rewards but do not use them: their bounds hold for arms planned before any reward of the epoch.
 
     Parameters
     ----------
     algorithm : Algorithm
     arms : (N, d) array, torch tensor, dask array or a Box
-        A tensor stays on its device, and so does all that is as long as the arms, in float64 (extra ``gpu``). The
-        blocks of a dask array stay on the workers of dask's client at hand (extra ``cluster``). On a box, arms are told
-        and returned as (n, d) points, and ``active`` is a `Region`.
+        A tensor and all arrays as long as the arms stay on its device, in float64 (extra ``gpu``). The blocks of a dask
+        array stay on the workers of the current dask client (extra ``cluster``). On a box, arms are passed and returned
+        as (n, d) points, and ``active`` is a `Region`.
     rng : None, int, SeedSequence or Generator
         The loop draws from the first child of this seed, as in `noregret.run`: the same seed and the same rewards give
-        the same arms. A generator is only asked for a child of its seed, never drawn from.
+        the same arms. A generator only provides a child of its seed; no numbers are drawn from it.
 
     Examples
     --------
@@ -61,34 +64,36 @@ class Policy:
 
     def _begin(self, algorithm: Algorithm, space: Any, seed: np.random.SeedSequence) -> None:
         self.algorithm, self._first_arms, self._seed = algorithm, space, seed
-        self._history: list[Event] = []  # what has happened to the run
-        self._under_way: Run | None = Run(algorithm, space, seed)  # None if it must be built again from the history
+        self._history: list[Event] = []  # all events of the run
+        self._under_way: Run | None = Run(algorithm, space, seed)  # None if it must be rebuilt from the history
         self._doubted = False  # whether best() has warned
-        self._asked: Any = self._run.pull.arms[:0]  # arms asked for, in order; those that are out among them
-        self._waiting: Counter[Hashable] = Counter()  # how often each arm is out
-        self._held: list[Told] = []  # what was told of the round under way
-        self._shown: Posterior | None = None  # the belief with what is held, once somebody has looked
-        self._at_once = False  # whether arms are out that were chosen ahead, so that rewards are not held
-        self._given = 0  # how many arms were ever chosen ahead
+        self._asked: Any = self._run.pull.arms[:0]  # arms asked for, in order; the pending ones are among them
+        self._waiting: Counter[Hashable] = Counter()  # number of pending pulls of each arm
+        self._held: list[Told] = []  # rewards of the current round
+        self._shown: Posterior | None = None  # the belief with the held rewards, computed on demand
+        self._at_once = False  # whether arms chosen ahead are pending, so that rewards are not held
+        self._given = 0  # number of arms chosen ahead so far
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Refuse to be copied or pickled, and say what to do instead."""
         raise TypeError(
-            "a Policy cannot be copied or pickled, as its algorithm is under way: save(path) it, and Policy.load(path) "
-            "goes on as it would"
+            "a Policy cannot be copied or pickled, as its algorithm is running: save(path) it, and Policy.load(path) "
+            "continues identically"
         )
 
     def __repr__(self) -> str:
-        """What plays on which arms, and how far it is."""
+        """Algorithm, arms, number of rewards and of pending arms."""
         arms = repr(self.arms) if isinstance(self.arms, Box) else f"{len(self.arms)} arms"
         told, out = self.belief.rounds, self._waiting.total()
         active = "" if isinstance(self.arms, Box) else f", {len(self.active)} in play"
-        return f"<Policy of {self._run.name} on {arms}{active}: {told} reward{'s' * (told != 1)} told, {out} out>"
+        return f"<Policy of {self._run.name} on {arms}{active}: {told} reward{'s' * (told != 1)}, {out} pending>"
 
     @property
     def _run(self) -> Run:
         if self._under_way is None:
-            self._under_way = self._replayed()
+            self._under_way = Run(self.algorithm, self._first_arms, self._seed)
+            for event in self._history:
+                self._under_way.do(event)
         return self._under_way
 
     @property
@@ -98,10 +103,7 @@ class Policy:
 
     @property
     def belief(self) -> Posterior:
-        """The posterior of all that was told.
-
-        Where it is not all of the loop's knowledge, as with epochs, it is the one that the loop goes by.
-        """
+        """Posterior given all rewards so far. For loops with epochs, the posterior that the loop decides by."""
         if not (self._held and self._run.can_resume):
             return self._run.pull.belief
         if self._shown is None:
@@ -115,20 +117,24 @@ class Policy:
         return self._run.pull.active
 
     def ask(self, n: int | None = None) -> Any:
-        """The arms to pull: (n,) indices, or (n, d) points on a box.
+        """Return the arms to pull: (n,) indices, or (n, d) points on a box.
 
-        Without a number they are those that are out, asked for and not told yet; if none is, the loop's next ones, at
-        least one. Asking again changes nothing.
+        Without ``n``, these are the pending arms: asked for and not reported yet. If none is pending, they are the
+        loop's next arms, at least one. Asking again changes nothing.
 
-        With a number they are ``n`` new arms beyond those that are out, chosen as if each of these had returned its
-        mean, so asking again gives others. Answers may come in any order and count at once. `Sequential`, `Batched` and
-        `Repeated` choose so. Other loops, such as those with epochs, hand out what is left of their plan, which may be
-        fewer arms than n, and nothing is learnt until all that is out has been told; ValueError when nothing is left.
+        With ``n``, these are n new arms beyond the pending ones, chosen as if each pending arm had returned its mean.
+        Asking again returns others. Rewards may come in any order and are learnt immediately. `Sequential`, `Batched`
+        and `Repeated` do this. Other loops, such as those with epochs, return the next arms of their plan, possibly
+        fewer than n, and learn nothing until all pending arms have been reported; ValueError if the plan has no arms
+        left.
         """
         if n is not None:
-            return self._ask_ahead(_count(n)) if self._run.thinks_ahead else self._ask_for_more(_count(n))
+            count: Any = n
+            if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+                raise ValueError(f"n must be a whole number from 1, the new arms to ask for, got {n!r}")
+            return self._ask_ahead(int(n)) if self._run.thinks_ahead else self._ask_for_more(int(n))
         if self._waiting:
-            return self._out()
+            return self._pending()
         if self._run.is_stale:
             with self._all_or_nothing():
                 self._do(Event("resume"))
@@ -136,17 +142,35 @@ class Policy:
         self._wait_for(planned)
         return planned.copy()
 
-    def tell(self, arms: Any, rewards: Any, noise: Any = None) -> None:
-        """Report rewards of arms, each a number or (n,) of them.
+    def tell(self, arms: Any, rewards: Any, noise_factor: Any = None, noise: Any = None) -> None:
+        """Report rewards of arms.
 
-        ``noise`` is how much noisier than usual they are: a factor on the ridge, for all or for each, as in
-        `Posterior.update`. The average of 4 rewards has noise 1/4.
+        If anything is raised, here or by the algorithm, nothing has changed. An algorithm that fails is rebuilt from
+        its history, which takes as long as its rounds so far.
 
-        ValueError if one is bad. Whatever is raised, here or by the algorithm, nothing has changed then: an algorithm
-        that fails is built again from its history, which takes as long as its rounds so far.
+        Parameters
+        ----------
+        arms : int or (n,) ints; on a box (d,) or (n, d) floats
+        rewards : float or (n,) floats
+        noise_factor : float or (n,) floats, optional
+            Factor on the ridge, which stands for the noise variance of one reward, for all rewards or for each: 1/4 for
+            the average of 4 rewards.
+        noise : float or (n,) floats, optional
+            Deprecated name of ``noise_factor``, to be removed in version 2.0.
+
+        Raises
+        ------
+        ValueError
+            If an arm, a reward or a factor is not valid.
         """
+        if noise is not None:
+            if noise_factor is not None:
+                raise ValueError("noise is the old name of noise_factor, got both: pass noise_factor only")
+            message = "the keyword noise of Policy.tell is deprecated and goes in noregret 2.0: pass noise_factor="
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            noise_factor = noise
         run = self._run
-        told = as_told(run, arms, rewards, noise)
+        told = as_told(run, arms, rewards, noise_factor)
         if not len(told.arms):
             return
         with self._all_or_nothing():
@@ -155,25 +179,27 @@ class Policy:
             else:
                 self._held.append(told)
                 self._shown = None
-            self._no_longer_out(told.arms)
+            self._no_longer_pending(told.arms)
 
     def forget(self, arms: Any) -> None:
-        """Wait no longer for the rewards of these arms, which are out: they got lost.
+        """Stop waiting for the rewards of these pending arms, because they are lost.
 
-        A round is over then when the others have been told. Epochs ask for them again. Should a reward come after all,
-        tell it: arms nobody asked for are welcome.
+        The round ends when the other arms have been reported. Epochs ask for the lost arms again. A reward that arrives
+        later can still be reported.
         """
         lost = checked(self.arms, arms)
         unknown = Counter(names(lost)) - self._waiting
         if unknown:
-            raise ValueError(f"arm {next(iter(unknown))} is not out: forget takes arms asked for and not told yet")
+            raise ValueError(
+                f"arm {next(iter(unknown))} is not pending: forget takes arms asked for and not reported yet"
+            )
         with self._all_or_nothing():
-            self._no_longer_out(lost)
+            self._no_longer_pending(lost)
 
     def change_arms(self, arms: Any) -> None:
-        """Go on with other (N, d) arms, keeping what was learnt: fresh candidates, or a context beside each arm.
+        """Continue with other (N, d) arms and the same knowledge: new candidates, or a context for each arm.
 
-        From now on indices name the new arms. Arms asked for and not told yet are forgotten; rewards told are not.
+        Indices refer to the new arms from now on. Pending arms are forgotten; rewards are kept.
         """
         if not self._run.can_resume:
             raise ValueError(f"{self._run.name} cannot change its arms in the middle of a run")
@@ -186,9 +212,9 @@ class Policy:
             self._do(Event("move", arms))
 
     def best(self) -> Best:
-        """The arm with the largest lower confidence bound: a safe choice, not the luckiest draw.
+        """Return the arm with the largest lower confidence bound: a safe choice, not the luckiest draw.
 
-        Warns, once, if the rewards contradict the norm and the noise that the bounds take for given.
+        Warns, once, if the rewards contradict the norm and the noise that the bounds assume.
         """
         best = recommended(self.algorithm, self._run.pull._replace(belief=self.belief))
         if not self._doubted and (message := doubt(self.algorithm, self.belief, best)):
@@ -197,11 +223,11 @@ class Policy:
         return best
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write algorithm, seed and history to one .npz file; a crash meanwhile leaves the previous file whole.
+        """Write algorithm, seed and history to one .npz file. A crash during writing leaves the previous file intact.
 
-        Arms that are a tensor are written as NumPy's. Arms on a cluster are not written.
+        A tensor of arms is written as a NumPy array. Arms on a cluster are not written.
         """
-        state = State(self._history, self._held, self._out(), self._at_once, self._given, self._run.digest())
+        state = State(self._history, self._held, self._pending(), self._at_once, self._given, self._run.digest())
         write(path, self.algorithm, self._first_arms, self._seed, state)
 
     @classmethod
@@ -213,15 +239,23 @@ class Policy:
         *,
         trusted: Iterable[type] = (),
     ) -> Self:
-        """Continue a saved run exactly where it was, by replaying its history.
+        """Continue a saved run identically, by replaying its history.
 
-        ValueError if the replay asks for other arms than were asked for then: the algorithm, or what it computes with,
-        has changed.
+        Parameters
+        ----------
+        path : path of the file
+        algorithm : Algorithm, optional
+            Needed only if the saved one holds functions or foreign objects (a lambda as schedule, a scikit-learn
+            kernel), which cannot be restored from a file.
+        arms : tensor or dask array, optional
+            The same arms on a device or on a cluster. Arms on a cluster are not in the file.
+        trusted : dataclasses, optional
+            Your own classes that the file may build, besides those of noregret: ``trusted=[MyRule]``.
 
-        ``algorithm`` is needed only if the saved one holds functions or foreign objects (a lambda as schedule, a
-        scikit-learn kernel), which no file brings back. ``arms`` are the same arms where they are to live: on a device,
-        or on a cluster, whose arms are not in the file. ``trusted`` are your own dataclasses that the file may build,
-        beside those of noregret: ``trusted=[MyRule]``.
+        Raises
+        ------
+        ValueError
+            If the replay asks for other arms than the saved run did: the algorithm or its dependencies have changed.
         """
         algorithm, space, seed, state, about = read(path, algorithm, arms, trusted)
         policy = cls.__new__(cls)
@@ -237,34 +271,34 @@ class Policy:
         return policy
 
     def _ask_ahead(self, count: int) -> Any:
-        """New arms, chosen as if those out had returned their mean."""
+        """Return new arms, chosen as if the pending ones had returned their mean."""
         if self._held:
             with self._all_or_nothing():
                 self._send_held("learn")
-        out = self._out()
-        new = np.fromiter(islice(self._run.ahead(out, self._given), count), np.intp, count)
-        self._wait_for(np.concatenate([out, new]), at_once=True)
+        pending = self._pending()
+        new = np.fromiter(islice(self._run.ahead(pending, self._given), count), np.intp, count)
+        self._wait_for(np.concatenate([pending, new]), at_once=True)
         self._given += count
         return new
 
     def _ask_for_more(self, count: int) -> Any:
-        """Arms of the loop's plan that have not been asked for."""
-        out, rest = self._out(), self._unasked()
+        """Return arms of the loop's plan that have not been asked for."""
+        pending, rest = self._pending(), self._unasked()
         if not len(rest):
             raise ValueError(
-                f"all that {self._run.name} has planned is out, {len(out)} arms: tell their rewards, or forget(arms) "
-                "those that are lost, and it goes on"
+                f"all {len(pending)} arms that {self._run.name} has planned are pending: tell their rewards, or "
+                "forget(arms) those that are lost, to continue"
             )
         new = rest[:count]
-        self._wait_for(np.concatenate([out, new]))
+        self._wait_for(np.concatenate([pending, new]))
         return new
 
     def _unasked(self) -> Any:
-        """The arms of the loop's plan that are neither out nor told."""
-        return remaining(self._run.pull.arms, np.concatenate([self._out(), *(told.arms for told in self._held)]))
+        """Arms of the loop's plan that are neither pending nor reported."""
+        return remaining(self._run.pull.arms, np.concatenate([self._pending(), *(told.arms for told in self._held)]))
 
-    def _out(self) -> Any:
-        """The arms asked for and not told yet, in the order of asking."""
+    def _pending(self) -> Any:
+        """Arms asked for and not reported yet, in the order of asking."""
         missing, places = self._waiting.copy(), []
         for place, name in enumerate(names(self._asked)):
             if missing[name] > 0:
@@ -272,12 +306,12 @@ class Policy:
                 places.append(place)
         return self._asked[places]
 
-    def _wait_for(self, out: Any, *, at_once: bool = False) -> None:
-        self._asked, self._waiting, self._at_once = out, Counter(names(out)), at_once
+    def _wait_for(self, pending: Any, *, at_once: bool = False) -> None:
+        self._asked, self._waiting, self._at_once = pending, Counter(names(pending)), at_once
 
-    def _no_longer_out(self, arms: Any) -> None:
-        """Count arms as told or lost; when none is out any more, the round is over."""
-        back = []  # those of them that were out: what costs little must not touch all the others
+    def _no_longer_pending(self, arms: Any) -> None:
+        """Count arms as reported or lost; the round ends when no arm is pending."""
+        back = []  # those of them that were pending, for undoing: a copy of all would cost more
         for name in names(arms) if self._waiting else ():
             if self._waiting[name] > 0:
                 self._waiting[name] -= 1
@@ -293,7 +327,7 @@ class Policy:
                 raise
 
     def _send_held(self, kind: Literal["send", "learn"] = "send") -> None:
-        """Pass on what was told of a round, if anything was; a loop hears nothing of noise, so the belief learns it."""
+        """Pass on the rewards of the round, if any. Loops take no noise factors, so the belief learns such rewards."""
         if self._held:
             told = joined(self._held)
             self._do(Event(kind if told.noise is None else "learn", told))
@@ -305,7 +339,7 @@ class Policy:
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Undo what was done inside if anything is raised there."""
+        """Undo the changes of the body if it raises."""
         length, held, before = (
             len(self._history),
             len(self._held),
@@ -320,15 +354,77 @@ class Policy:
             self._under_way = self._shown = None
             raise
 
-    def _replayed(self) -> Run:
-        """The run as its history has made it."""
-        run = Run(self.algorithm, self._first_arms, self._seed)
-        for event in self._history:
-            run.do(event)
-        return run
+
+@runtime_checkable
+class Assumptions(Protocol):
+    """Constants that a width assumes."""
+
+    norm: float
+    noise: float
+    delta: float
 
 
-def _count(n: Any) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"n must be a whole number from 1, the new arms to ask for, got {n!r}")
-    return int(n)
+def assumptions_of(description: Any) -> Assumptions | None:
+    """First part of an algorithm that has norm, noise and delta; None if there is none, as under heavy tails."""
+    if isinstance(description, Assumptions):
+        return description
+    parts = fields(description) if is_dataclass(description) else ()
+    found = (assumptions_of(getattr(description, part.name)) for part in parts)
+    return next((part for part in found if part is not None), None)
+
+
+def doubt(algorithm: Any, belief: Any, best: Best) -> str | None:
+    """Warning for an algorithm whose rewards contradict its norm and noise; None if they do not.
+
+    If f has norm at most B and the noise is R-sub-Gaussian, then at all rounds t together, with probability 1 - delta,
+
+        y' (K_t + ridge I)^-1 y  <=  B^2 + (R^2 / ridge) c,   c = t + 2 sqrt(t L) + 2 L,   L = ln(pi^2 t^2 / (6 delta)).
+
+    The left side, the posterior's ``misfit``, is the least of |g|^2 + sum of (y - g)^2 / ridge over all functions g,
+    and f is one of them. The sum of t squared noises is at most R^2 c except with probability exp(-L) (Laurent and
+    Massart 2000, whose proof holds for sub-Gaussian noise).
+    """
+    assumed = assumptions_of(algorithm)
+    contradiction = _contradiction(assumed, belief)
+    if best.empty:
+        given = f"norm={assumed.norm:g} or noise={assumed.noise:g}" if assumed else "one of the bounds' constants"
+        return f"no function fits the rewards: {contradiction or f'{given} is too small'}"
+    return contradiction
+
+
+def _noises(belief: Any, delta: float) -> float:
+    """The c of `doubt`, divided by the ridge."""
+    t = belief.rounds
+    log = math.log(math.pi**2 * t**2 / (6 * delta))
+    return float((t + 2 * math.sqrt(t * log) + 2 * log) / belief.ridge)
+
+
+def _contradiction(assumed: Assumptions | None, belief: Any) -> str | None:
+    """Message if the rewards contradict the constants; for a ladder, those of every remaining rung."""
+    if assumed is None or not belief.rounds:
+        return None
+    claims: list[tuple[Assumptions, Any]] = [(assumed, belief)]
+    if isinstance(belief, SharedPosterior):
+        claims = [(rung.width, posterior) for rung, posterior in belief.members.items()]
+    if any(_fits(*claim) for claim in claims):
+        return None
+    norms, noises = [], []  # the least norm that fits if the noise is right, and the least noise if the norm is right
+    for each, posterior in claims:
+        c = _noises(posterior, each.delta)
+        unit = assumed.norm / each.norm if each.norm else 1.0
+        norms.append(math.sqrt(max(posterior.misfit - each.noise**2 * c, 0.0)) * unit)
+        noises.append(math.sqrt((posterior.misfit - each.norm**2) / c))
+    norm, noise = min(norms), min(noises)
+    return (
+        f"the rewards contradict norm={assumed.norm:g} and noise={assumed.noise:g}, under which they have probability "
+        f"below {assumed.delta:g}: the bounds are too narrow. Please pass norm={norm * 1.001:.4g} if the noise is "
+        f"right. If the norm is right, the noise is at least {noise:.3g}: pass that, or more. If all rewards are far "
+        f"from 0, subtract their average first"
+    )
+
+
+def _fits(assumed: Assumptions, belief: Any) -> bool:
+    """True if the rewards do not contradict norm and noise. Corrupted rewards never contradict a `ConjugateGP`."""
+    if not hasattr(belief, "misfit") or isinstance(belief, ConjugatePosterior):
+        return True
+    return bool(belief.misfit * (1 - 1e-6) <= assumed.norm**2 + assumed.noise**2 * _noises(belief, assumed.delta))

@@ -1,11 +1,19 @@
-"""The file of a saved policy: an .npz archive of its history, its arms and a record of everything else, in JSON."""
+"""Files of saved policies: an .npz archive of the history and the arms, and a JSON record of everything else.
+
+An algorithm is recorded as JSON: a frozen dataclass is the name of its class and its fields, recursively. Its arrays
+are stored separately. Nothing is unpickled or imported when a file is read. Only dataclasses of this library and
+classes that the caller names are built, and all of them are looked up before the first is built.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from itertools import count, repeat
 from typing import Any, NamedTuple
@@ -18,23 +26,23 @@ from noregret.belief.cluster.blocks import Blocks
 from noregret.decision.arms import as_space
 from noregret.decision.loops import Algorithm
 from noregret.decision.playing import Event, Told, joined
-from noregret.decision.record import describe, nameless, rebuild
 from noregret.files import write_atomically
 
 FORMAT = 3
-"""3: what happened as one letter per event, the noise, and the arms that are out. 2 had rounds, changes of arms after
-so many of them, and whether the loop had been asked. 1 had no digest of the asks, nor the algorithm's arrays."""
+"""Version of the format. 3: one letter per event, the noise factors, and the pending arms. 2: rounds, the numbers of
+rounds at which arms changed, and a flag that the loop had been asked. 1: no digest of the asks, and no arrays of the
+algorithm."""
 
 KINDS: dict[str, Any] = {"s": "send", "l": "learn", "r": "resume", "m": "move"}
 
 
 class State(NamedTuple):
-    """Where a policy stands."""
+    """State of a policy."""
 
     history: list[Event]
     held: list[Told]
     out: Any
-    """The arms that are out, in the order of asking; None for all of the loop's plan."""
+    """Pending arms, in the order of asking; None for all of the loop's plan."""
     at_once: bool
     given: int
     digest: str
@@ -43,7 +51,7 @@ class State(NamedTuple):
 def write(
     path: str | os.PathLike[str], algorithm: Algorithm, space: Any, seed: np.random.SeedSequence, state: State
 ) -> None:
-    """Write a policy to one file; a crash meanwhile leaves the previous file whole."""
+    """Write a policy to one file; a crash during writing leaves the previous file intact."""
     arrays: dict[str, Any] = {}
     about = {
         "format": FORMAT,
@@ -75,7 +83,7 @@ def write(
 def read(
     path: str | os.PathLike[str], given: Algorithm | None, arms: Any = None, trusted: Iterable[type] = ()
 ) -> tuple[Algorithm, Any, np.random.SeedSequence, State, dict[str, Any]]:
-    """Algorithm, arms or box, seed of the loop and state of a saved policy, and its record; ``arms`` if given."""
+    """Read a policy: algorithm, arms or box, seed of the loop, state and record; given ``arms`` replace the stored."""
     content, about = _content(path)
     algorithm = recorded(about, content, given, trusted)
     seed = np.random.SeedSequence(about["seed"]["entropy"], spawn_key=tuple(about["seed"]["spawn_key"]))
@@ -87,12 +95,12 @@ def read(
 
 
 def _stored(arms: Any) -> Any:
-    """The arms as NumPy's; of a cluster only how many they are, and their columns."""
+    """Arms as a NumPy array; for arms on a cluster only their shape."""
     return np.array(arms.shape) if isinstance(arms, Blocks) else numpy_of(arms)
 
 
 def _space(path: str | os.PathLike[str], about: dict[str, Any], stored: Any, arms: Any) -> Any:
-    """The arms of a saved policy, or those given in their place."""
+    """Arms of a saved policy, or the given ones, if their shape fits."""
     if arms is None:
         if about.get("cluster"):
             raise ValueError(f"the arms of {os.fspath(path)} were on a cluster: pass Policy.load(path, arms=arms)")
@@ -104,7 +112,7 @@ def _space(path: str | os.PathLike[str], about: dict[str, Any], stored: Any, arm
 
 
 def _content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arrays of a saved policy and the record among them."""
+    """Arrays of a saved policy, and the record among them."""
     with open(path, "rb") as file:
         try:
             with np.load(file, allow_pickle=False) as archive:
@@ -132,7 +140,7 @@ def _needed(about: dict[str, Any]) -> list[str]:
 
 
 def _history(about: dict[str, Any], content: dict[str, Any]) -> list[Event]:
-    """What happened, in order."""
+    """Events, in order."""
     told: Iterator[Any] = iter(_unpacked("sent", content))
     moves = (content[f"change_{i}"] for i in count())
     sources = {"s": told, "l": told, "m": moves, "r": repeat(None)}
@@ -151,7 +159,7 @@ def _letters(about: dict[str, Any], content: dict[str, Any]) -> list[str]:
 def recorded(
     about: dict[str, Any], content: dict[str, Any], given: Algorithm | None, trusted: Iterable[type] = ()
 ) -> Algorithm:
-    """The algorithm of a saved policy: rebuilt from its record, or the one given, if it is the same."""
+    """Algorithm of a saved policy: rebuilt from its record, or the given one, if it is the same."""
     if given is None:
         try:
             algorithm: Algorithm = rebuild(about["algorithm"], content, trusted)
@@ -173,23 +181,21 @@ def recorded(
 
 
 def check_asks(digest: str, about: dict[str, Any], path: str) -> None:
-    """Raise ValueError unless the replay has asked for the arms that the saved run had asked for."""
+    """Raise ValueError unless the replay asked for the same arms as the saved run."""
     if about["format"] < 2:
-        message = (
-            f"{path} was saved without a digest of what it asked for: whether it goes on the same cannot be checked"
-        )
+        message = f"{path} was saved without a digest of its asks: it cannot be checked that it continues identically"
         warnings.warn(message, stacklevel=3)
     elif digest != about["asks"]:
         raise ValueError(
             f"replaying {path} asks for other arms than were asked for then. It was saved by noregret "
-            f"{about['version']}, this is {version('noregret')}: the algorithm, or what it computes with, has changed. "
-            "To go on from its rewards all the same, tell them to a new policy: they are 'sent_arms' and "
+            f"{about['version']}, this is {version('noregret')}: the algorithm or its dependencies have changed. "
+            "To continue from its rewards nevertheless, tell them to a new policy: they are 'sent_arms' and "
             "'sent_rewards' in the file, the arms are 'arms'"
         )
 
 
 def _packed(name: str, pieces: list[Told]) -> dict[str, Any]:
-    """Pieces as four arrays: all arms, all rewards, the noise of all, and the length of every piece."""
+    """Pieces as four arrays: all arms, all rewards, all noise factors, and the length of every piece."""
     arms, rewards, noise = joined(pieces) if pieces else Told(np.empty(0, np.intp), np.empty(0))
     return {
         f"{name}_arms": arms,
@@ -200,7 +206,7 @@ def _packed(name: str, pieces: list[Told]) -> dict[str, Any]:
 
 
 def _unpacked(name: str, content: dict[str, Any]) -> list[Told]:
-    """The pieces that `_packed` has made arrays of; a noise of 1 everywhere is none."""
+    """Pieces from the arrays of `_packed`; factors that are all 1 become None."""
     ends = np.cumsum(content[f"{name}_lengths"])[:-1]
     if not content[f"{name}_lengths"].size:
         return []
@@ -208,3 +214,108 @@ def _unpacked(name: str, content: dict[str, Any]) -> list[Told]:
     columns = content[f"{name}_arms"], rewards, content.get(f"{name}_noise", np.ones(len(rewards)))
     pieces = zip(*(np.split(column, ends) for column in columns), strict=True)
     return [Told(arms, values, None if (noise == 1).all() else noise) for arms, values, noise in pieces]
+
+
+Arrays = dict[str, Any]
+
+
+def describe(value: Any, arrays: Arrays | None = None) -> Any:
+    """Record of a value made of dataclasses, arrays, numbers, strings and tuples of them, for JSON.
+
+    Its arrays are added to ``arrays`` under new names; without ``arrays`` they are part of the record.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.number | np.bool_):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return _array(value, arrays)
+    if isinstance(value, tuple | list):
+        return {"tuple": [describe(item, arrays) for item in value]}
+    if is_dataclass(value) and not isinstance(value, type) and "<locals>" not in type(value).__qualname__:
+        content = {field.name: describe(getattr(value, field.name), arrays) for field in fields(value) if field.init}
+        return {"class": _name(type(value)), "fields": content}
+    return {"opaque": repr(value)}
+
+
+def rebuild(record: Any, arrays: Arrays | None = None, trusted: Iterable[type] = ()) -> Any:
+    """Return the value that `describe` recorded.
+
+    ValueError, before anything is built, if the record names a class that is neither of this library nor ``trusted``,
+    or contains something that cannot be restored from a file.
+    """
+    given = {_name(kind): kind for kind in trusted}
+    classes = {name: given.get(name) or _own(name) for name in _classes(record)}
+    return _built(record, arrays or {}, classes)
+
+
+def _built(record: Any, arrays: Arrays, classes: dict[str, type]) -> Any:
+    if not isinstance(record, dict):
+        return record
+    if "array" in record:
+        return _stored_array(record, arrays)
+    if "tuple" in record:
+        return tuple(_built(item, arrays, classes) for item in record["tuple"])
+    content = {name: _built(value, arrays, classes) for name, value in record["fields"].items()}
+    return classes[record["class"]](**content)
+
+
+def _classes(record: Any) -> Iterator[str]:
+    """Names of all classes in a record."""
+    if not isinstance(record, dict) or "array" in record:
+        return
+    if "opaque" in record:
+        raise ValueError(f"{record['opaque']} cannot be rebuilt from a file: only dataclasses can")
+    if "class" in record:
+        yield record["class"]
+    for item in record["tuple"] if "tuple" in record else record["fields"].values():
+        yield from _classes(item)
+
+
+def nameless(record: Any) -> Any:
+    """Record or repr without the addresses of functions and the modules of this library's classes.
+
+    These differ between processes, and when files move.
+    """
+    if isinstance(record, str):
+        return re.sub(r"^noregret\.[\w.]*:", "noregret:", re.sub(r" at 0x[0-9a-fA-F]+", "", record))
+    if isinstance(record, dict):
+        return {name: nameless(value) for name, value in record.items()}
+    return [nameless(value) for value in record] if isinstance(record, list) else record
+
+
+def _array(value: Any, arrays: Arrays | None) -> dict[str, Any]:
+    if arrays is None:
+        return {"array": value.tolist(), "dtype": value.dtype.str}
+    name = f"algorithm_{len(arrays)}"
+    arrays[name] = value
+    return {"array": name}
+
+
+def _stored_array(record: dict[str, Any], arrays: Arrays) -> Any:
+    stored = record["array"]
+    if not isinstance(stored, str):
+        return np.array(stored, dtype=record["dtype"])
+    if stored not in arrays:
+        raise ValueError(f"the array {stored} is missing")
+    return arrays[stored]
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _own(name: str) -> type:
+    """Dataclass of this library with this name. If its module has moved, all loaded modules are searched for it."""
+    module, _, path = name.partition(":")
+    ours = sorted(loaded for loaded in sys.modules if loaded.startswith("noregret."))
+    for candidate in (module, *ours) if module.startswith("noregret.") else ():
+        found: Any = sys.modules.get(candidate)
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if isinstance(found, type) and is_dataclass(found) and found.__module__.startswith("noregret."):
+            return found
+    raise ValueError(
+        f"{name} is not a dataclass of noregret, and a file builds no others: if you trust it, pass "
+        f"Policy.load(path, trusted=[{path.rpartition('.')[2]}])"
+    )

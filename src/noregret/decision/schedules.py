@@ -1,7 +1,7 @@
-"""Schedules: numbers that depend on how far the run is (widths, truncation levels, information gains).
+"""Schedules: numbers that depend on the state of a run (widths, truncation levels, information gains).
 
-A schedule is any callable from a posterior to a number. ``posterior.rounds`` is t, the rewards seen so far, so the
-width that chooses round t + 1 sees t. Where a schedule is wanted, a number stands for a `Constant`.
+A schedule is any callable from a posterior to a number. ``posterior.rounds`` is t, the number of rewards so far, so the
+width for the choice of round t + 1 is computed with t. A number is accepted as a schedule and means `Constant`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from noregret.belief.kernels import Kernel
-from noregret.belief.posterior import Model, Posterior
-from noregret.belief.schedule import Constant as Constant
-from noregret.belief.schedule import Schedule as Schedule
-from noregret.belief.schedule import convert_numbers
+from noregret.belief.posterior import Constant as Constant
+from noregret.belief.posterior import Model, Posterior, convert_numbers
+from noregret.belief.posterior import Schedule as Schedule
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class RealisedGain:
-    """1/2 ln det(I + K_t / ridge) of the arms really pulled: never above gamma_t, and enough for the bounds."""
+    """1/2 ln det(I + K_t / ridge) of the pulled arms: at most gamma_t, and sufficient for the bounds."""
 
     def __call__(self, posterior: Posterior) -> float:
         return posterior.information_gain
@@ -41,12 +40,12 @@ class RealisedGain:
 
 @dataclass(frozen=True)
 class RateGain:
-    """The known growth rate of gamma_t with constant 1, as the papers' experiments use it: a heuristic."""
+    """Known growth rate of gamma_t with constant 1, as in the papers' experiments: a heuristic."""
 
     kernel: Kernel
 
     def __post_init__(self) -> None:
-        self.kernel.gain_rate(2, 1)  # a kernel without a known rate says so here, not in the third round
+        self.kernel.gain_rate(2, 1)  # raises for a kernel without a known rate
 
     def __call__(self, posterior: Posterior) -> float:
         rounds, dimension = posterior.rounds, posterior.arms.shape[1]
@@ -54,18 +53,18 @@ class RateGain:
         if math.isinf(rate):
             raise ValueError(
                 f"the gain's rate must be finite, got (ln {rounds})^{dimension + 1} on arms with {dimension} columns: "
-                "pass gain='realised', which is what the arms pulled really gained"
+                "pass gain='realised', the gain of the arms that were pulled"
             )
         return rate
 
 
 @dataclass(frozen=True)
 class GreedyGain:
-    """An upper bound on gamma_t over the arms: the gain of greedy max-variance pulls divided by 1 - 1/e.
+    """Upper bound on gamma_t over the arms: the gain of greedy max-variance pulls divided by 1 - 1/e.
 
-    The gain is submodular, so greedy reaches 1 - 1/e of the largest. One greedy pull is made per round of the run,
-    on a posterior of its own: the cost of a run doubles. After a change of arms the bound is on what the new arms can
-    give, but never below the gain that was realised, which is all that a confidence width needs.
+    The gain is submodular, so the greedy choice reaches 1 - 1/e of the largest. One greedy pull is made per round of
+    the run, on a separate posterior, which doubles the cost of a run. After a change of arms the bound is for the new
+    arms, but at least the realised gain, which suffices for a confidence width.
     """
 
     model: Model
@@ -78,9 +77,9 @@ class GreedyGain:
             self._greedy[posterior] = self.model.prior(posterior.arms)
         greedy = self._greedy[posterior]
         while greedy.rounds < posterior.rounds:
-            greedy.update(int(greedy.std.argmax()), 0.0)  # the reward is of no consequence to the variance
+            greedy.update(int(greedy.std.argmax()), 0.0)  # the reward does not affect the variance
         return max(greedy.information_gain / (1 - math.exp(-1)), posterior.information_gain)
 
     def __reduce__(self) -> tuple[type[GreedyGain], tuple[Model]]:
-        """What is pickled, for other processes: the description alone."""
+        """Pickle the description only, for other processes."""
         return GreedyGain, (self.model,)

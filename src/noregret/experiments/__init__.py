@@ -1,13 +1,13 @@
 """THE LAB: runs of algorithms on problems, and the papers' figures made from them.
 
 =============================  ====================================================================================
-`running`                      one run, many in parallel, and what is kept of them
-`drawing`                      pictures of runs and of beliefs
-`judging`                      the contract of a figure, its panels, and how a paper's claims are decided
-`page`                         what came out, as files and as one page
-`figures`                      one file per figure of a paper
-`reproduce`, `progress`        all of it, resumable, and how it is going
-`comparison`                   a few algorithms on one problem, paired
-`command`, `comparing`         the command line
+`run`, `trace`                 one run, and its record
+`trials`, `summary`            many runs in parallel, and their means with intervals
+`compare`, `plot`              several algorithms on one problem, paired by seed; pictures
+`figure`, `claims`             the contract of a figure, and the tests of a paper's claims
+`figures`                      the figures, one file per paper
+`reproduce`, `page`            run and judge figures, resumable; the results as one page
+`run_command`,                 the command line
+`reproduce_command`
 =============================  ====================================================================================
 """

@@ -1,7 +1,7 @@
-"""Reproduce: run the trials of figures, judge and draw each when its trials are done, and write the page.
+"""Reproduce figures: run their trials, judge and draw each figure when its trials are done, and write the page.
 
-Every finished trial is on the disk before the next result is looked at. Whatever stops a run (Ctrl-C, a killed process,
-a power cut) loses the trials in flight and nothing else: the same command goes on from there.
+Every finished trial is on the disk before the next result is processed. A stopped run (Ctrl-C, a killed process, a
+power cut) loses only the trials in flight: the same command continues from there.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
-from noregret.experiments.judging.figure import Figure, Results, Scale, Setting, Task
-from noregret.experiments.page.page import write_page
-from noregret.experiments.page.report import Illustration, Report, curves_of, described, log_run
-from noregret.experiments.running.measurement import Measurement
-from noregret.experiments.running.parallel import Engine
-from noregret.experiments.running.trace import Trace, set_aside
+from noregret.experiments.figure import Figure, Results, Scale, Setting, Task
+from noregret.experiments.page import Illustration, Report, curves_of, described, log_run, write_page
+from noregret.experiments.trace import Measurement, Trace, set_aside
+from noregret.experiments.trials import Engine
 from noregret.extra import extra
+from noregret.terminal import complain, say
 
 
 @dataclass(frozen=True)
 class Order:
-    """What to reproduce, how large, where from and where to."""
+    """Figures to reproduce, their scale, the data and the output folder."""
 
     figures: Sequence[Figure]
     out: Path
@@ -37,28 +36,28 @@ class Order:
     engine: Engine = field(default_factory=Engine)
 
     def setting(self, figure: Figure) -> Setting:
-        """The rounds and trials to run: those asked for, else the figure's own."""
+        """Setting of a figure: the requested rounds and trials, or those of the figure."""
         scale = figure.quick if self.quick else figure.scale
         return Setting(Scale(self.rounds or scale.rounds, self.trials or scale.trials), self.seed, self.data)
 
 
 class Watcher(Protocol):
-    """An object that is told about the progress of a reproduction."""
+    """Receiver of the progress of a reproduction."""
 
     def begin(self, figure: Figure, trials: int, kept: int) -> None:
-        """Work on a figure begins; of its ``trials``, ``kept`` were run by an earlier call."""
+        """Begin a figure; an earlier call has run ``kept`` of its ``trials``."""
         ...
 
     def advance(self, figure: Figure) -> None:
-        """One more trial of a figure is done."""
+        """Count one more finished trial of a figure."""
         ...
 
     def finish(self, report: Report) -> None:
-        """A figure is judged and drawn."""
+        """Report a figure that is judged and drawn."""
         ...
 
     def note(self, text: str) -> None:
-        """A message for the person who started the reproduction."""
+        """Show a message to the user."""
         ...
 
 
@@ -74,7 +73,7 @@ def reproduce(order: Order, watcher: Watcher) -> list[Report]:
     Returns
     -------
     list of Report
-        In the order in which the figures were finished.
+        Reports in the order in which the figures finished.
     """
     start, reports = perf_counter(), list[Report]()
     works = [_Work(figure, order, watcher) for figure in order.figures]
@@ -96,15 +95,19 @@ def reproduce(order: Order, watcher: Watcher) -> list[Report]:
 
 
 def attempt(work: Any) -> Any:
-    """Make a trial; an error becomes a `Failure`, so that it stops its own figure only."""
+    """Run a trial; an error becomes a `Failure`, which stops only its own figure."""
     try:
         return work()
     except Exception as error:
-        return Failure(f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}")
+        return Failure(_traced(error))
+
+
+def _traced(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}"
 
 
 class _Work:
-    """The trials of one figure, and which of them have not been run yet."""
+    """The trials of one figure, and those of them that are waiting to be run."""
 
     def __init__(self, figure: Figure, order: Order, watcher: Watcher) -> None:
         self.figure, self.setting, self.folder = figure, order.setting(figure), order.out / "trials"
@@ -118,7 +121,7 @@ class _Work:
         watcher.begin(figure, len(self.tasks), len(self.tasks) - len(self.waiting))
 
     def receive(self, path: Path, outcome: Trace | Measurement | Failure) -> None:
-        """Write down the result of a trial that has just been run."""
+        """Store the result of a finished trial."""
         del self.waiting[path]
         if isinstance(outcome, Failure):
             self.failure = outcome.text
@@ -127,7 +130,7 @@ class _Work:
         outcome.save(self.folder / path)
 
     def results(self) -> Results:
-        """The results of all trials, read from the disk."""
+        """Results of all trials, read from the disk."""
         found: dict[str, dict[str, list[Any]]] = {key: {} for key in self.keys}
         for key, task in zip(self.keys, self.tasks, strict=True):
             found[key].setdefault(task.label, []).append(task.kind.load(self.folder / task.path))
@@ -146,20 +149,17 @@ class _Work:
 
 
 def _finished(work: _Work, order: Order, watcher: Watcher) -> Report:
-    """Judge and draw a figure whose trials are all there, and bring the page up to date."""
+    """Judge and draw a figure whose trials are all finished, and update the page."""
     try:
-        report = _failed(work, work.failure) if work.failure else _judged(work, order.out)
+        report = None if work.failure else _judged(work, order.out)
     except Exception as error:
-        report = _failed(work, f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}")
+        report, work.failure = None, _traced(error)
+    report = report or described(work.figure, work.setting, failure=work.failure)
     (order.out / report.name).mkdir(parents=True, exist_ok=True)
     report.save(order.out)
     write_page(order.out)
     watcher.finish(report)
     return report
-
-
-def _failed(work: _Work, text: str) -> Report:
-    return described(work.figure, work.setting, failure=text)
 
 
 def _judged(work: _Work, out: Path) -> Report:
@@ -183,7 +183,78 @@ def _drawn(figure: Figure, results: Results, folder: Path) -> list[Illustration]
     with extra("matplotlib").rc_context({"svg.hashsalt": figure.name}):
         for key, picture in figure.draw(figure, results).items():
             picture.savefig(folder / f"{key}.svg", bbox_inches="tight", metadata={"Date": None})
-            picture.set_layout_engine("none")  # it is laid out now, and laying out takes most of the time
+            picture.set_layout_engine("none")  # the layout is done, and it takes most of the time
             picture.savefig(folder / f"{key}.png", bbox_inches="tight", dpi=160)
             illustrations.append(Illustration(key, captions.get(key, key)))
     return illustrations
+
+
+WINDOW = 300.0
+"""Seconds over which the speed is measured to estimate the time left."""
+
+
+class Lines:
+    """Progress as one line per finished figure."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def begin(self, figure: Figure, trials: int, kept: int) -> None:
+        pass
+
+    def advance(self, figure: Figure) -> None:
+        pass
+
+    def finish(self, report: Report) -> None:
+        say(f"{report.name}: {report.summary()}")
+
+    def note(self, text: str) -> None:
+        complain(f"noregret: {text}")
+
+
+class Bars(Lines):
+    """Progress as bars: one for everything, in minutes of expected work, and one per figure, in trials."""
+
+    def __init__(self, console: Any) -> None:
+        rich = extra("rich.progress")
+        columns = rich.TextColumn("{task.description}"), rich.BarColumn(), rich.TaskProgressColumn()
+        self._progress = rich.Progress(
+            *columns, "left", rich.TimeRemainingColumn(), console=console, speed_estimate_period=WINDOW
+        )
+        self._whole = self._progress.add_task("everything", total=0.0)
+        self._bars: dict[str, Any] = {}
+        self._steps: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        self._progress.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._progress.__exit__(*exception)
+
+    def begin(self, figure: Figure, trials: int, kept: int) -> None:
+        """Add a bar for a figure; trials of an earlier call do not count in the bar for everything."""
+        self._bars[figure.name] = self._progress.add_task(figure.name, total=trials, completed=kept)
+        self._steps[figure.name] = figure.minutes / max(trials, 1)
+        whole = self._progress.tasks[self._whole]
+        more = (trials - kept) * self._steps[figure.name]
+        self._progress.update(self._whole, total=(whole.total or 0.0) + more)
+
+    def advance(self, figure: Figure) -> None:
+        self._progress.advance(self._bars[figure.name])
+        self._progress.advance(self._whole, self._steps[figure.name])
+
+    def finish(self, report: Report) -> None:
+        self._progress.console.print(f"{report.name}: {report.summary()}", highlight=False, markup=False)
+
+    def note(self, text: str) -> None:
+        self._progress.console.print(f"noregret: {text}", highlight=False, markup=False)
+
+
+def watcher() -> Lines:
+    """Progress bars if stderr is a terminal, else a line per figure."""
+    console = extra("rich.console").Console(stderr=True)
+    return Bars(console) if console.is_terminal else Lines()

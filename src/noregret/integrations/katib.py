@@ -1,7 +1,7 @@
 """Katib: noregret as a suggestion service of Kubeflow Katib, over its gRPC contract (extra ``katib``).
 
 ``python -m noregret.integrations.katib --port 6789`` serves. Katib sends the experiment and all its trials with every
-request, so nothing is kept between two: what is suggested depends on the request alone.
+request, so the service keeps no state: suggestions depend on the request alone.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ import grpc
 from kubeflow.katib import katib_api_pb2 as api
 from kubeflow.katib import katib_api_pb2_grpc as contract
 
-from noregret.optimizer.checking import Goal
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.optimizer import Choice, Float, Goal, Int, Optimizer
 
 LOG = logging.getLogger("noregret")
 PORT = 6789
-"""Where Katib looks for a suggestion service."""
+"""Port at which Katib expects a suggestion service."""
 SEED = "random_state"
 """The only setting of the algorithm, by the name that Katib's own algorithms have for it."""
 GOALS: dict[int, Goal] = {api.MINIMIZE: "minimize", api.MAXIMIZE: "maximize"}
@@ -45,10 +43,10 @@ class Column:
 
 
 class SuggestionService(contract.SuggestionServicer):  # type: ignore[misc]
-    """What Katib asks of an algorithm."""
+    """Suggestion service of Katib."""
 
     def GetSuggestions(self, request: Any, context: Any) -> Any:
-        """As many assignments as are asked for, chosen from all trials of the experiment."""
+        """Return the requested number of assignments, chosen from all trials of the experiment."""
         try:
             chosen = suggestions(request)
         except ValueError as error:
@@ -71,7 +69,7 @@ class SuggestionService(contract.SuggestionServicer):  # type: ignore[misc]
 
 
 def suggestions(request: Any) -> list[dict[str, str]]:
-    """What to try next, the text of each parameter's value by name."""
+    """Next suggestions: the text of each parameter's value by name."""
     columns = _columns(request.experiment.spec)
     optimizer = _optimizer(request.experiment.spec, columns)
     for trial in sorted(request.trials, key=lambda trial: (trial.status.completion_time, trial.name)):
@@ -81,7 +79,7 @@ def suggestions(request: Any) -> list[dict[str, str]]:
 
 
 def _optimizer(spec: Any, columns: dict[str, Column]) -> Optimizer:
-    """An optimizer for an experiment, which has been told nothing."""
+    """Optimizer for an experiment, without observations."""
     if spec.objective.type not in GOALS:
         raise ValueError("the type of the objective must be minimize or maximize")
     settings = {setting.name: setting.value for setting in spec.algorithm.algorithm_settings}
@@ -95,7 +93,7 @@ def _optimizer(spec: Any, columns: dict[str, Column]) -> Optimizer:
 
 
 def _take_in(optimizer: Optimizer, columns: dict[str, Column], trial: Any, metric: str) -> None:
-    """Tell an optimizer what became of a trial, or that it is under way."""
+    """Tell an optimizer the outcome of a trial, or that it is pending."""
     texts = {its.name: its.value for its in trial.spec.parameter_assignments.assignments}
     params = {name: column.read(texts[name]) for name, column in columns.items()}
     if trial.status.condition in UNDER_WAY:
@@ -141,7 +139,7 @@ def _column(kind: int, space: Any) -> Column:
     low, high, is_log = Decimal(space.min), Decimal(space.max), space.distribution in LOG_SCALES
     step = Decimal(space.step) if space.step else None
     if step is not None and step > 0:
-        high = low + (high - low) // step * step  # Katib leaves out what lies beyond the last step
+        high = low + (high - low) // step * step  # Katib leaves out values beyond the last step
     if kind == api.INT:
         whole = None if step in (None, 1) else int(step)
         return Column(Int(int(low), int(high), log=is_log, step=whole), int)
@@ -149,13 +147,13 @@ def _column(kind: int, space: Any) -> Column:
 
 
 def _ordered(texts: Sequence[str]) -> Column:
-    """A list of numbers, as their places in it: neighbours are alike, and what is suggested is written as it was."""
+    """List of numbers as an Int of their places: neighbours are alike, and suggestions are written as given."""
     places = {float(text): place for place, text in enumerate(texts)}
     return Column(Int(0, len(texts) - 1), lambda text: places[float(text)], lambda place: texts[place])
 
 
 class _Health(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """Answers the question of Kubernetes whether the service runs, as grpc.health.v1 has it."""
+    """Health check of Kubernetes, by grpc.health.v1."""
 
     def service(self, details: Any) -> Any:
         if details.method != "/grpc.health.v1.Health/Check":

@@ -8,8 +8,8 @@
 >>> abs(study.best_params["x"] - 0.5) < 0.1
 True
 
-Measurements may be noisy, and now and then wildly off: no option is needed for that. Optuna's own ``best_params`` are
-those of the luckiest measurement; `NoRegretSampler.best` is the recommendation that is not.
+Measurements may be noisy, with outliers: no option is needed for that. Optuna's own ``best_params`` are those of the
+luckiest measurement; `NoRegretSampler.best` recommends by all of them.
 """
 
 from __future__ import annotations
@@ -28,28 +28,25 @@ from optuna.study._constrained_optimization import _CONSTRAINTS_KEY
 from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
-from noregret.integrations.replay import Answer, Replay
-from noregret.integrations.structure import Column, Columns, Parameter, Structure, params_of, too_many
-from noregret.optimizer.checking import Goal
-from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import MOST_OPTIONS
+from noregret.integrations.distributions import Parameter
+from noregret.integrations.replay import Replay
+from noregret.integrations.structure import Column, Columns, Structure, params_of, too_many
+from noregret.optimizer import MOST_OPTIONS, Estimate, Goal, Observation, Optimizer, axis_of
 
 RECENT = 100
-"""Of so many trials, those under way may well finish before later ones are told; older ones are taken for lost."""
+"""Number of last trials among which a pending one is expected to finish; older pending ones are taken for lost."""
 
 
 class NoRegretSampler(BaseSampler):
-    """Suggests what to try next from all that was measured, however noisy.
+    """Sampler that learns from all trials, however noisy.
 
-    What it suggests is a function of the study's trials and the seed: it keeps no state between trials, so it works
-    the same with ``study.optimize``, with ask and tell, with ``n_jobs``, with several processes on one storage, and
-    after a restart. Trials that are running count as under way, failed ones as bad.
+    Suggestions are a function of the study's trials and the seed. It keeps no state between trials, so it works the
+    same with ``study.optimize``, with ask and tell, with ``n_jobs``, with several processes on one storage, and
+    after a restart. Running trials count as pending, failed ones as bad.
 
-    The objective may suggest parameters in some trials only: what decides that is found out from the trials (see
-    `noregret.integrations.structure`), if it is a choice or a whole number. Parameters of which it is not clear when
-    they are suggested, and in which range, are drawn at random, and so are those with more than 1000 choices; a
-    warning says so.
+    The objective may suggest parameters in some trials only: the condition is inferred from the trials (see
+    `noregret.integrations.structure`), if it is a choice or a whole number. Parameters without a clear
+    condition or range are drawn at random, with a warning, and so are those with more than 1000 choices.
 
     Parameters
     ----------
@@ -57,7 +54,7 @@ class NoRegretSampler(BaseSampler):
         For suggestions that can be repeated.
     constraints_func : FrozenTrial -> sequence of floats, optional
         Computes the constraints of a finished trial: it is feasible if all are 0 or less. They may be noisy. Stored as
-        Optuna's samplers store them; those that are stored count, whoever has computed them.
+        Optuna's samplers store them; all stored constraints count, those of other samplers too.
     """
 
     def __init__(
@@ -92,9 +89,7 @@ class NoRegretSampler(BaseSampler):
         if not search_space:
             return {}
         columns = _free(self._columns(study))
-        if {
-            column.name for column in columns.values()
-        } != search_space.keys():  # whoever calls has a space of their own
+        if {column.name for column in columns.values()} != search_space.keys():  # the caller has a space of its own
             columns = {name: Column(name, distribution) for name, distribution in search_space.items()}
         optimizer = self._informed(study, columns, but=trial.number)
         params = optimizer.ask(1 + _asking(study, trial))[-1].params  # after those that ask at the same time
@@ -125,24 +120,26 @@ class NoRegretSampler(BaseSampler):
         else:
             advice = (
                 f"trial {odd.number} was completed without it, and no choice or whole number that was suggested before "
-                "decides that. Suggest it in every trial, and go on in a new study with the trials that have it: "
+                "decides that. Suggest it in every trial, and continue in a new study with the trials that have it: "
                 f"new.add_trials(t for t in study.trials if {name!r} in t.params)"
             )
         warnings.warn(f"parameter {name!r} is drawn at random: {advice}", stacklevel=2)
 
     def best(self, study: Study) -> Estimate:
-        """The params to recommend, and what is believed about them: not those of the luckiest measurement."""
+        """Recommended params with their estimate: not those of the luckiest measurement."""
         _check_one_goal(study)
         columns = self._columns(study)
         if not columns:
             raise ValueError("the study must have a finished trial with a parameter that all have in common")
         best = self._informed(study, _free(columns) or columns).best()
         fixed = {label: its for label, its in columns.items() if its.distribution.single() and its.applies(best.params)}
-        ours = {label: Parameter(its.distribution).parameter.values()[0] for label, its in fixed.items()} | best.params
+        ours = {
+            label: axis_of(Parameter(its.distribution).parameter).values()[0] for label, its in fixed.items()
+        } | best.params
         return replace(best, params=_theirs(columns, ours))
 
     def _columns(self, study: Study) -> Columns:
-        """What is learnt: the parameters that all completed trials have had, or of which it is clear when."""
+        """Columns to learn: parameters of all completed trials, or with a known condition."""
         return self._structure(study.get_trials(deepcopy=False))
 
     def _informed(self, study: Study, columns: Columns, but: int | None = None) -> Optimizer:
@@ -157,7 +154,7 @@ class NoRegretSampler(BaseSampler):
 
 
 class _Learner:
-    """Tells an optimizer the trials of a study that have these columns, and keeps what is known of finished ones."""
+    """Tells an optimizer the trials of a study that have these columns, and caches the finished ones."""
 
     def __init__(self, columns: Columns, goal: Goal, seed: int, constraints: tuple[str, ...]) -> None:
         self.columns, self.about, self._constraints = columns, (columns, goal, constraints), constraints
@@ -166,7 +163,7 @@ class _Learner:
             dict.fromkeys(constraints, ("<=", 0.0)),
         )
         self._replay = Replay(space, goal, seed, constraints=bounds)
-        self._finished: dict[int, tuple[FrozenTrial, list[Answer]]] = {}
+        self._finished: dict[int, tuple[FrozenTrial, list[Observation]]] = {}
 
     def __call__(self, trials: Sequence[FrozenTrial]) -> Optimizer:
         """The optimizer that knows all these trials."""
@@ -179,18 +176,18 @@ class _Learner:
         pending = [params for trial in under_way if (params := self._params(trial)) is not None]
         return self._replay([answer for _, answer in told], pending, settled)
 
-    def _answer(self, trial: FrozenTrial) -> list[Answer]:
-        """What a finished trial says, nothing if it lacks a column; storages keep such trials as they are."""
+    def _answer(self, trial: FrozenTrial) -> list[Observation]:
+        """Answer of a finished trial, none if it lacks a column; finished trials do not change."""
         known, answer = self._finished.get(trial.number, (None, []))
         if known is not trial:
             params = self._params(trial)
-            answer = [] if params is None else [(params, _value(trial), None, self._told(trial))]
+            answer = [] if params is None else [Observation(params, _value(trial), None, self._told(trial))]
             self._finished[trial.number] = trial, answer
         return answer
 
     @property
     def known(self) -> int:
-        """How many finished trials were told."""
+        """Number of finished trials that the optimizer knows."""
         return sum(len(answer) for _, answer in self._finished.values())
 
     def _told(self, trial: FrozenTrial) -> dict[str, float | None]:
@@ -203,7 +200,7 @@ class _Learner:
 
 
 def _free(columns: Columns) -> Columns:
-    """The columns that have something to choose."""
+    """Columns with more than one value."""
     return {label: column for label, column in columns.items() if not column.distribution.single()}
 
 
@@ -214,7 +211,7 @@ def _theirs(columns: Columns, ours: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_learnt(name: str, distribution: BaseDistribution, columns: Columns, trials: Sequence[FrozenTrial]) -> bool:
-    """Whether a parameter is learnt, or will be, as no completed trial has had it yet."""
+    """Return True if a parameter is learnt, or will be, as no completed trial has had it yet."""
     if any(column.name == name and column.distribution == distribution for column in columns.values()):
         return True
     return not any(trial.distributions.get(name) == distribution for trial in trials)
@@ -226,7 +223,7 @@ def _check_one_goal(study: Study) -> None:
 
 
 def _asking(study: Study, trial: FrozenTrial) -> int:
-    """How many trials that began before this one have no params yet: threads and processes may ask all at once."""
+    """Number of earlier trials without params yet: threads and processes may ask all at once."""
     running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     return sum(not other.params and other.number < trial.number for other in running)
 
@@ -242,7 +239,7 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
 
 
 def _value(trial: FrozenTrial) -> float | None:
-    """The result, None for a failure; a pruned trial's last report stands for its result."""
+    """The result, None for a failure; a pruned trial's last report counts as its result."""
     if trial.state == TrialState.FAIL or trial.value is None or not abs(trial.value) <= HUGE:
         return None
     return trial.value

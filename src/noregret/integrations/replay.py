@@ -1,4 +1,4 @@
-"""Replay: an `Optimizer` led to where a history has led, so that what it says depends on nothing else."""
+"""Replay: an `Optimizer` that knows a history, so that its suggestions depend on nothing else."""
 
 from __future__ import annotations
 
@@ -12,29 +12,33 @@ from typing import Any
 
 import numpy as np
 
-from noregret.optimizer.calibration import Calibrated, Calibration
-from noregret.optimizer.checking import Goal
-from noregret.optimizer.drifting.fits import fitted_from
-from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.contexts import checked_contexts
+from noregret.optimizer import (
+    Evidence,
+    FittedModels,
+    Goal,
+    Observation,
+    Optimizer,
+    OptimizerConfig,
+    checked_contexts,
+    fitted_from,
+)
 
-Fits = Mapping[bytes, Calibrated]
+Fits = Mapping[bytes, FittedModels]
 """Fits by the digest of the evidence that they were made from."""
 
 
 @dataclass(frozen=True)
-class Remembering(Calibration):
-    """A calibration that fits the same evidence only once: optimizers that are told one history after another share it.
+class Remembering(OptimizerConfig):
+    """A calibration that fits the same evidence only once, shared by the optimizers of successive histories.
 
-    What was fitted depends on the evidence alone, so remembering changes nothing but the time it takes.
+    A fit depends on the evidence alone, so remembering changes nothing but the time it takes.
     """
 
     remembered: int = 1
-    """How many fits are kept: one of the values, and one of each constraint."""
-    _kept: dict[bytes, Calibrated] = field(default_factory=dict, repr=False, compare=False)
+    """Number of fits that are kept: one of the values, and one of each constraint."""
+    _kept: dict[bytes, FittedModels] = field(default_factory=dict, repr=False, compare=False)
 
-    def calibrated(self, evidence: Evidence) -> Calibrated:
+    def calibrated(self, evidence: Evidence) -> FittedModels:
         key = sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in astuple(evidence))).digest()
         found = self._kept.get(key) or super().calibrated(evidence)
         self.remember({key: found})
@@ -54,14 +58,10 @@ class Remembering(Calibration):
             del self._kept[next(iter(self._kept))]
 
 
-Answer = tuple[Any, float | None, *tuple[Any, ...]]
-"""Params, the value that was measured there, None for a failure, and what else `Optimizer.tell` takes."""
-
-
 class Replay:
-    """Leads an optimizer to where a history has led, from where the last one was led to if that was on the way.
+    """Builds an optimizer that knows a history, from the last such optimizer if its history was a beginning of it.
 
-    What it says depends on the history alone (up to rounding), so going on changes nothing but the time it takes.
+    The result depends on the history alone (up to rounding), so the reuse changes nothing but the time it takes.
 
     Parameters
     ----------
@@ -77,17 +77,19 @@ class Replay:
     def __reduce__(self) -> tuple[Callable[..., Replay], tuple[Any, Goal, int]]:
         return partial(Replay, **self._options), self._arguments
 
-    def __call__(self, answers: Sequence[Answer], pending: Iterable[Any] = (), settled: int | None = None) -> Optimizer:
-        """An optimizer that is told everything.
+    def __call__(
+        self, answers: Sequence[Observation], pending: Iterable[Any] = (), settled: int | None = None
+    ) -> Optimizer:
+        """Return an optimizer that knows all answers.
 
         Parameters
         ----------
         answers : sequence of (params, value, ...)
-            In the order in which they came.
+            In the order of arrival.
         pending : iterable of params
-            What others are measuring.
+            Pending trials.
         settled : int, optional
-            How many of the first answers will stay the first, if not all will.
+            Number of first answers that will stay the first, if not all will.
         """
         with self._lock:
             self._go_on(answers[:settled])
@@ -101,10 +103,10 @@ class Replay:
         """Use fits that a replay of the same study has made in another process."""
         self._calibration.remember(fits)
 
-    def fitted_from(self, answers: Sequence[Answer]) -> int:
+    def fitted_from(self, answers: Sequence[Observation]) -> int:
         """Number of the first answers that the fit for the next question is made from; 0 if no fit is needed.
 
-        It is known without fitting, but only where there is no drift.
+        It is known without fitting, but only without drift.
         """
         if not self._is_fit_needed(answers):
             return 0
@@ -116,10 +118,10 @@ class Replay:
     def _begin(self) -> None:
         space, goal, seed = self._arguments
         self._optimizer = Optimizer(space, goal=goal, rng=seed, calibration=self._calibration, **self._options)
-        self._told: list[Answer] = []
+        self._told: list[Observation] = []
 
-    def _go_on(self, answers: Sequence[Answer]) -> None:
-        """Tell the optimizer that is kept what is new, and let it draw its conclusions before it is copied."""
+    def _go_on(self, answers: Sequence[Observation]) -> None:
+        """Tell the kept optimizer the new answers, and let it fit before it is copied."""
         if self._told != answers[: len(self._told)]:
             self._begin()
         tell_all(self._optimizer, answers[len(self._told) :])
@@ -127,13 +129,13 @@ class Replay:
         if self._is_fit_needed(answers):
             self._optimizer.calibrated  # noqa: B018
 
-    def _is_fit_needed(self, answers: Sequence[Answer]) -> bool:
-        """Whether a fit is likely to choose the next question: not the first ones, of which those out are some."""
+    def _is_fit_needed(self, answers: Sequence[Observation]) -> bool:
+        """Return True if a fit is likely to choose the next question; it does not choose the first ones."""
         first = self._optimizer.calibration.first(self._optimizer.space)
         return 2 * len(answers) >= first and sum(value is not None for _, value, *_ in answers) > 1
 
 
-def tell_all(optimizer: Optimizer, answers: Iterable[Answer]) -> None:
+def tell_all(optimizer: Optimizer, answers: Iterable[Observation]) -> None:
     """Tell an optimizer these answers."""
     for params, value, *more in answers:
         if value is None:

@@ -1,13 +1,13 @@
-"""Structure: which parameters the trials of an Optuna study have had, and what decides that they have them.
+"""Structure: the parameters of an Optuna study's trials, and the conditions under which trials have them.
 
 An objective may suggest a parameter in some trials only, ``if model == "forest": depth = trial.suggest_int(...)``.
-Nobody says so, but the completed trials show it: depth is there when model is "forest", and not when it is anything
+The completed trials show the condition: depth is there when model is "forest", and not when it is anything
 else. A parameter with one range in some trials and another one in others counts as two.
 
-What decides is looked for among the parameters with few values that are there whenever the other one is, and in
-further trials: the values with which it was there, and between them if they are numbers. Of several parameters that
-tell the trials with it from those without it, the one that tells most apart is taken, then, if some remain, the next.
-Where that leaves trials unexplained, the parameter is none of the structure.
+Conditions are sought among the parameters with few values that are present whenever the other one is, and in further
+trials: the values with which it was present, and those between them if they are numbers. Of several parameters that
+separate the trials with it from those without it, the one that separates most is taken, then, if some remain, the next.
+A parameter with unexplained trials is left out of the structure.
 """
 
 from __future__ import annotations
@@ -17,65 +17,21 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from noregret.optimizer.spaces.parameters import MOST_OPTIONS, Choice, Float, Int
-from noregret.optimizer.spaces.scales import EXACT
+from noregret.integrations.distributions import Parameter
+from noregret.optimizer import MOST_OPTIONS, Choice, Float, Int, axis_of
 
 MOST_DECIDING = 100
-"""Values of a number that may decide about other parameters: of more, any two trials have different ones."""
+"""Largest number of values of an Int in a condition: with more, any two trials have different ones."""
 
 When = Mapping[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """One of Optuna's distributions as a parameter of ours; those with steps become whole numbers of steps."""
-
-    distribution: BaseDistribution
-
-    @property
-    def parameter(self) -> Float | Int | Choice:
-        d = self.distribution
-        if isinstance(d, CategoricalDistribution):
-            return Choice(list(range(len(d.choices))))
-        assert isinstance(d, FloatDistribution | IntDistribution)
-        if self._step is not None:
-            return Int(0, round((d.high - d.low) / self._step))
-        return Float(d.low, d.high, d.log) if isinstance(d, FloatDistribution) else Int(d.low, d.high, d.log)
-
-    def value(self, ours: Any) -> Any:
-        """The value as Optuna has it."""
-        d = self.distribution
-        if isinstance(d, CategoricalDistribution):
-            return d.choices[ours]
-        assert isinstance(d, FloatDistribution | IntDistribution)
-        return ours if self._step is None else min(d.low + self._step * ours, d.high)
-
-    def ours(self, value: Any) -> Any:
-        """The value as the optimizer has it."""
-        d = self.distribution
-        if isinstance(d, CategoricalDistribution):
-            return int(d.to_internal_repr(value))
-        assert isinstance(d, FloatDistribution | IntDistribution)
-        return value if self._step is None else round((value - d.low) / self._step)
-
-    @property
-    def _step(self) -> float | None:
-        d = self.distribution
-        if isinstance(d, FloatDistribution):
-            return d.step
-        if not isinstance(d, IntDistribution) or d.log:
-            return None
-        is_exact = d.low >= -EXACT and d.high <= EXACT
-        coarser = 1 + (d.high - d.low) // d.step // EXACT
-        return None if d.step == 1 and is_exact else d.step * coarser
-
-
-@dataclass(frozen=True)
 class Column:
-    """A parameter with one range, and the values of other columns, by their label, with which it is there."""
+    """A parameter with one range, and the values of other columns, by their label, with which it is present."""
 
     name: str
     distribution: BaseDistribution
@@ -89,22 +45,22 @@ class Column:
         )
 
     def holds(self, trial: FrozenTrial) -> bool:
-        """Whether a trial has a value of it."""
+        """Return True if a trial has a value of it."""
         if self.name not in trial.params:
             return False
         return bool(self.distribution._contains(self.distribution.to_internal_repr(trial.params[self.name])))
 
     def applies(self, ours: Mapping[str, Any]) -> bool:
-        """Whether it is there, given the values of the columns that are, as the optimizer has them."""
+        """Return True if it is present, given the values of the other columns, as the optimizer has them."""
         return all(label in ours and ours[label] in its for label, its in self.when.items())
 
 
 Columns = dict[str, Column]
-"""The columns of a structure by their label, those that decide before those they decide about."""
+"""Columns of a structure by their label, each after those of its condition."""
 
 
 def params_of(columns: Columns, trial: FrozenTrial) -> dict[str, Any] | None:
-    """What a trial has of these columns, as the optimizer has it; None if one is missing that should be there."""
+    """Params of a trial in these columns, as the optimizer has them; None if one is missing."""
     ours: dict[str, Any] = {}
     for label, column in columns.items():
         if column.applies(ours):
@@ -115,7 +71,7 @@ def params_of(columns: Columns, trial: FrozenTrial) -> dict[str, Any] | None:
 
 
 class Structure:
-    """The structure that the completed trials of a study show; each is looked at once, whichever thread asks."""
+    """Structure inferred from the completed trials of a study; each trial is read once, for all threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -127,18 +83,20 @@ class Structure:
     def _begin(self) -> None:
         self._seen: dict[int, FrozenTrial] = {}
         self._ranges: dict[str, list[BaseDistribution]] = {}  # of each name, in the order of appearance
-        self._profiles: dict[tuple[Any, ...], dict[str, Any]] = {}  # what distinct trials had, with values that decide
+        self._profiles: dict[
+            tuple[Any, ...], dict[str, Any]
+        ] = {}  # params of distinct trials, with values that can be in a condition
         self._patterns: set[frozenset[str]] = set()  # the labels that trials had together
         self._found: Columns | None = {}
 
     def __call__(self, trials: Sequence[FrozenTrial]) -> Columns:
-        """The columns that these trials, of which the completed ones count, allow to say when they are there."""
+        """Return the columns whose condition is known from the completed ones of these trials."""
         complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
         with self._lock:
             new = [trial for trial in complete if self._seen.get(trial.number) is not trial]
             is_other = len(complete) - len(new) < len(self._seen)
             if is_other or any(trial.number < max(self._seen, default=0) for trial in new):
-                self._begin()  # another study, or one that ended late: the order must not depend on who saw it when
+                self._begin()  # another study, or a late trial: the order must not depend on the time of reading
                 new = complete
             for trial in new:
                 self._take(trial)
@@ -156,7 +114,7 @@ class Structure:
         self._patterns.add(pattern)
 
     def _profile(self, trial: FrozenTrial) -> Iterable[tuple[str, Any]]:
-        """The label of each column of a trial, and its value if that may decide about others."""
+        """Label of each column of a trial, and its value if it can be in a condition."""
         for name, distribution in trial.distributions.items():
             ranges = self._ranges.setdefault(name, [])
             if distribution not in ranges:
@@ -179,31 +137,31 @@ def _label(name: str, number: int) -> str:
 
 
 def too_many(distribution: BaseDistribution) -> bool:
-    """Whether it has more choices than an optimizer takes."""
+    """Return True if it has more choices than an optimizer takes."""
     return isinstance(distribution, CategoricalDistribution) and len(distribution.choices) > MOST_OPTIONS
 
 
 def may_decide(distribution: BaseDistribution) -> bool:
-    """Whether a parameter has more than one value, but few enough to decide about others."""
+    """Return True if a parameter has more than one value, but few enough for a condition."""
     if too_many(distribution):
         return False
     most = MOST_OPTIONS if isinstance(distribution, CategoricalDistribution) else MOST_DECIDING
-    return 1 < Parameter(distribution).parameter.count <= most
+    return 1 < axis_of(Parameter(distribution).parameter).count <= most
 
 
 def explained(columns: Columns, profiles: Sequence[Mapping[str, Any]]) -> Columns:
-    """The columns with what decides about them, for all that is explained.
+    """Columns with their conditions, for all that are explained.
 
     Parameters
     ----------
     columns : dict from labels to Column
         Without conditions.
     profiles : sequence of dict
-        What distinct trials had: the label of each column, and the value if that may decide about others.
+        Of distinct trials: the label of each column, and its value if it can be in a condition.
     """
     presence = {label: sum(label in profile for profile in profiles) for label in columns}
     found: Columns = {}
-    for label in sorted(columns, key=lambda label: -presence[label]):  # who decides is there more often
+    for label in sorted(columns, key=lambda label: -presence[label]):  # a column of a condition is present more often
         above = {its: columns[its] for its in found if presence[its] > presence[label]}
         when = condition(label, above, profiles)
         if when is not None and not too_many(columns[label].distribution):
@@ -212,7 +170,7 @@ def explained(columns: Columns, profiles: Sequence[Mapping[str, Any]]) -> Column
 
 
 def condition(label: str, above: Columns, profiles: Sequence[Mapping[str, Any]]) -> When | None:
-    """The values of the columns above with which this one is there, and only with these; None if nothing decides."""
+    """Values of other columns with which, and only with which, this one is present; None if there are none."""
     present = [profile for profile in profiles if label in profile]
     absent = [profile for profile in profiles if label not in profile]
     deciding = [its for its, column in above.items() if may_decide(column.distribution)]
@@ -230,7 +188,7 @@ def condition(label: str, above: Columns, profiles: Sequence[Mapping[str, Any]])
 def _allowed(
     label: str, column: Column, present: Sequence[Mapping[str, Any]], absent: Sequence[Mapping[str, Any]]
 ) -> tuple[Any, ...]:
-    """The values of a column with which another one was there, or is nearer to have been there than not."""
+    """Values of a column with which another one was present, or that are nearer to those than to the others."""
     with_it = {profile[label] for profile in present}
     without = {profile[label] for profile in absent if label in profile} - with_it
     if isinstance(column.distribution, CategoricalDistribution):
@@ -241,4 +199,4 @@ def _allowed(
         distance = min(abs(value - end) for end in (low, high))
         return low <= value <= high or all(abs(value - other) >= distance for other in without)
 
-    return tuple(value for value in Parameter(column.distribution).parameter.values() if is_nearer(value))
+    return tuple(value for value in axis_of(Parameter(column.distribution).parameter).values() if is_nearer(value))

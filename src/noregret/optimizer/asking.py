@@ -11,7 +11,7 @@ import numpy as np
 from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.decision.playing import child
 from noregret.decision.rules import log_expected_improvement
-from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.calibration import OptimizerConfig
 from noregret.optimizer.choosing.candidates import sobol
 from noregret.optimizer.choosing.exploring import Kind, Score, hole, sought, unexplored_from
 from noregret.optimizer.choosing.looking import looking
@@ -49,7 +49,7 @@ class Asking:
     """Chooses points, and keeps account of the trials that are out."""
 
     def __init__(
-        self, history: History, tracker: Tracker, calibration: Calibration, seed: np.random.SeedSequence
+        self, history: History, tracker: Tracker, calibration: OptimizerConfig, seed: np.random.SeedSequence
     ) -> None:
         self._history, self._tracker, self._calibration, self._seed = history, tracker, calibration, seed
         self._out: dict[int, _Out] = {}

@@ -1,4 +1,4 @@
-"""Calibration: from measurements to a belief, in steps that can each be replaced. All of it is heuristic.
+"""OptimizerConfig: from measurements to a belief, in steps that can each be replaced. All of it is heuristic.
 
 Nobody gives the constants that the papers assume, so they are taken from the measurements themselves, and no theorem
 covers what comes out. The steps:
@@ -21,13 +21,11 @@ from typing import NamedTuple
 import numpy as np
 
 from noregret.belief.numerics.threads import SMALL, threads_for
-from noregret.belief.posterior import Floats
-from noregret.belief.schedule import Constant, Schedule, convert_numbers
+from noregret.belief.posterior import Constant, Floats, Schedule, convert_numbers
 from noregret.decision.rules import UCB, Rule
 from noregret.optimizer.choosing.candidates import Candidates
 from noregret.optimizer.choosing.exploring import Exploring
-from noregret.optimizer.choosing.improvement import AMONG_NAMES, SaturatedImprovement
-from noregret.optimizer.choosing.widths import SimultaneousWidth
+from noregret.optimizer.choosing.rules import AMONG_NAMES, SaturatedImprovement, SimultaneousWidth
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.fit import Fit
 from noregret.optimizer.fitting.likelihood import log_likelihood
@@ -60,7 +58,7 @@ class View(NamedTuple):
         return log_likelihood(evidence, trust, self.fit) - self.weighing.cost(evidence, trust) - self.fit.strange
 
 
-class Calibrated(NamedTuple):
+class FittedModels(NamedTuple):
     """A scale, and the views of the noise in its units, the one that explains the measurements best first."""
 
     scale: Scale
@@ -80,7 +78,7 @@ class Calibrated(NamedTuple):
         """The means of what is measured where f has these numbers, in the values' own units."""
         return self.scale.original(numbers, self.fit.noise)
 
-    def weighed(self, evidence: Evidence) -> tuple[Calibrated, Floats]:
+    def weighed(self, evidence: Evidence) -> tuple[FittedModels, Floats]:
         """The same with the view first that explains these standardised measurements best, and the trust in each.
 
         The first view stays without further ado, unless it is Gaussian and a measurement is out of the question then.
@@ -90,7 +88,7 @@ class Calibrated(NamedTuple):
         trusts = [view.weighing.trust(evidence, view.fit) for view in self.views]
         scores = [view.explains(evidence, trust) for view, trust in zip(self.views, trusts, strict=True)]
         best = int(np.argmax(scores))
-        return Calibrated(self.scale, (self.views[best], *self.views[:best], *self.views[best + 1 :])), trusts[best]
+        return FittedModels(self.scale, (self.views[best], *self.views[:best], *self.views[best + 1 :])), trusts[best]
 
     def arriving(self, value: float, noise: float, mean: float, std: float) -> tuple[float, float, float]:
         """Standardised value less the prior mean of f, noise and trust of a measurement where this is believed."""
@@ -111,7 +109,7 @@ class Calibrated(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Calibration:
+class OptimizerConfig:
     """How an `Optimizer` gets from measurements to a belief and to the next question.
 
     Parameters
@@ -189,14 +187,14 @@ class Calibration:
         is_one_choice = len(space.names) == 1 and len(space.groups) == space.count  # a coordinate for each option
         return self.rule or (AMONG_NAMES if is_one_choice else SaturatedImprovement())
 
-    def calibrated(self, evidence: Evidence) -> Calibrated:
+    def calibrated(self, evidence: Evidence) -> FittedModels:
         """Scale, fit and view of the noise."""
         scale, part = self.scale(evidence), subset(evidence, self.most)
         tried = self.views(scale.standardised(part))
         logarithm = self._logarithm(evidence, scale, *tried[0])
         if logarithm is not None:
             scale, tried = logarithm, self.views(logarithm.standardised(part))
-        return Calibrated(scale, tuple(view for _, view in tried))
+        return FittedModels(scale, tuple(view for _, view in tried))
 
     def views(self, evidence: Evidence) -> list[tuple[float, View]]:
         """The views of standardised measurements, and how well each explains them, the best one first."""

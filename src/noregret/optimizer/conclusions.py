@@ -11,7 +11,7 @@ import numpy as np
 
 from noregret.belief.posterior import Floats
 from noregret.decision.playing import child
-from noregret.optimizer.calibration import Calibration
+from noregret.optimizer.calibration import OptimizerConfig
 from noregret.optimizer.certifying.certificate import Certificate, certificate
 from noregret.optimizer.certifying.importance import Share, shares
 from noregret.optimizer.checking import Goal, checked_confidence, checked_tolerance
@@ -37,7 +37,7 @@ class Conclusions:
         history: History,
         tracker: Tracker,
         contexts: Contexts,
-        calibration: Calibration,
+        calibration: OptimizerConfig,
         goal: Goal,
         seed: np.random.SeedSequence,
     ) -> None:

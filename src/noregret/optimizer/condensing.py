@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from noregret.belief.drift.varying import VaryingGP, VaryingPosterior
+from noregret.belief.drift import VaryingGP, VaryingPosterior
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.calibration import Calibrated
+from noregret.optimizer.calibration import FittedModels
 from noregret.optimizer.choosing.candidates import top
 from noregret.optimizer.fitting.evidence import Evidence
 
@@ -38,13 +38,13 @@ class Conditioned(NamedTuple):
     belief about f less its prior mean at the points that were measured.
     """
 
-    calibrated: Calibrated
+    calibrated: FittedModels
     values: Floats
     trust: Floats
     posterior: Belief
 
 
-def conditioned(fitted: Calibrated, evidence: Evidence) -> Conditioned:
+def conditioned(fitted: FittedModels, evidence: Evidence) -> Conditioned:
     """The belief at the measured points, each measurement trusted as far as the others bear it out."""
     calibrated, trust = fitted.weighed(evidence)
     fit = calibrated.fit
@@ -69,7 +69,7 @@ def _recalled(model: VaryingGP, evidence: Evidence, values: Floats, noise: Float
     return posterior
 
 
-def essential(fitted: Calibrated, evidence: Evidence, most: int) -> Ints:
+def essential(fitted: FittedModels, evidence: Evidence, most: int) -> Ints:
     """At most so many of the points of standardised measurements, in order: what the belief is made of."""
     if len(evidence.points) <= most:
         return np.arange(len(evidence.points))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from numbers import Integral
 from threading import RLock
-from typing import Any, overload
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
 from noregret.decision.playing import child, seed_sequence
-from noregret.optimizer.alone import alone
 from noregret.optimizer.asking import Asking
-from noregret.optimizer.calibration import Calibrated, Calibration
+from noregret.optimizer.calibration import FittedModels, OptimizerConfig
 from noregret.optimizer.certifying.importance import Share
 from noregret.optimizer.checking import Goal, checked_goal
 from noregret.optimizer.comparing.baseline import checked_baseline
@@ -28,10 +28,23 @@ from noregret.optimizer.showing.words import Standing
 from noregret.optimizer.spaces.contexts import Pair, checked_contexts
 from noregret.optimizer.spaces.table import as_space
 from noregret.optimizer.tracker import Tracker
-from noregret.optimizer.trials import Answer, Measurement, Trial, Trials
+from noregret.optimizer.trials import Measurement, Observation, Trial, Trials
 
 KEPT = 1000
 """With drift, so many of the last answers are kept at least, and fewer than twice as many."""
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def alone(method: Method) -> Method:
+    """The method, for one thread at a time: it holds the lock ``_lock`` of its object."""
+
+    @wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return cast(Method, guarded)
 
 
 class Optimizer:
@@ -57,7 +70,7 @@ class Optimizer:
         evaluations, after which half of what was learnt is out of date. Everything is then about now.
     constraints : dict, optional
         ``{"memory": ("<=", 512), "accuracy": (">=", 0.9)}``: numbers that are told with each value, and may be noisy.
-    calibration : Calibration, optional
+    calibration : OptimizerConfig, optional
         How constants are got from the measurements; every step can be replaced.
 
     Examples
@@ -86,12 +99,12 @@ class Optimizer:
         context: Any = None,
         drift: Any = None,
         constraints: Any = None,
-        calibration: Calibration | None = None,
+        calibration: OptimizerConfig | None = None,
     ) -> None:
-        if not isinstance(calibration, Calibration | None):
-            raise ValueError(f"calibration must be a Calibration, got {calibration!r}")
+        if not isinstance(calibration, OptimizerConfig | None):
+            raise ValueError(f"calibration must be a OptimizerConfig, got {calibration!r}")
         self.space, self.goal = as_space(space), checked_goal(goal)
-        self.calibration, self.constraints = calibration or Calibration(), checked_constraints(constraints)
+        self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
         self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
         self.context = None if context is None else dict(context)
@@ -267,7 +280,7 @@ class Optimizer:
 
     @property
     @alone
-    def calibrated(self) -> Calibrated:
+    def calibrated(self) -> FittedModels:
         """Scale, kernel, noise and view of the noise that the measurements led to, as of the last milestone."""
         return self._tracker.calibrated
 
@@ -290,7 +303,7 @@ class Optimizer:
 
     @property
     @alone
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[Observation]:
         """Every answer in order, failures too."""
         return self._frames.answers(self._history)
 

@@ -18,7 +18,7 @@ import numpy as np
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints
 from noregret.decision.playing import child
-from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated, Calibration
+from noregret.optimizer.calibration import MANY_SMALL_STEPS, FittedModels, OptimizerConfig
 from noregret.optimizer.choosing.looking import looking
 from noregret.optimizer.condensing import Belief, conditioned, essential, predicted
 from noregret.optimizer.constraining.constraint import Constraint
@@ -41,7 +41,7 @@ class _Weighed(NamedTuple):
     """What the arrivals up to a milestone amount to."""
 
     stop: int
-    fitted: Calibrated
+    fitted: FittedModels
     left_out: frozenset[int]  # points whose measurements are no part of it
     when: Ints  # the arrival that each observation is, ``stop`` for what is none
     numbers: Ints  # the point of each observation
@@ -55,7 +55,7 @@ class Tracker:
     def __init__(
         self,
         history: History,
-        calibration: Calibration,
+        calibration: OptimizerConfig,
         seed: np.random.SeedSequence,
         constraints: Iterable[Constraint] = (),
         drift: Drift = None,
@@ -65,8 +65,8 @@ class Tracker:
         self._fits = Fits(history, calibration, drift)
         self._sides = [Side(history, calibration, drift, *numbered) for numbered in enumerate(constraints)]
         self._fitted_at = 0
-        self._fitted: Calibrated | None = None  # as of the last milestone for fitting
-        self._calibrated: Calibrated | None = None  # the same, its views in the order of the last weighing
+        self._fitted: FittedModels | None = None  # as of the last milestone for fitting
+        self._calibrated: FittedModels | None = None  # the same, its views in the order of the last weighing
         self._weighed: _Weighed | None = None
         self._measured: Belief | None = None  # at the points that were weighed
         self._looked: Belief | None = None  # the same, and what it said of the candidates
@@ -110,7 +110,7 @@ class Tracker:
         return len(self._sides)
 
     @property
-    def calibrated(self) -> Calibrated:
+    def calibrated(self) -> FittedModels:
         """Scale and views of the noise, as of the last milestones."""
         self.belief()
         self.margins()  # so that whoever is copied now has drawn all conclusions

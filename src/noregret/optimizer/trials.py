@@ -26,7 +26,7 @@ class Trial:
         return f"Trial(id={self.id}, params={self.params!r}{context})"
 
 
-class Answer(NamedTuple):
+class Observation(NamedTuple):
     """What was told of some params: the value, None for a failure; its noise and the constraints, None if not known."""
 
     params: Any

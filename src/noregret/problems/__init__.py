@@ -1,4 +1,4 @@
-"""THE WORLD: problems to learn on, from reward models and test functions to the papers' data.
+"""THE WORLD: problems with known truth, from reward models and test functions to the papers' data.
 
 `NAMES` maps command-line names to builders: ``NAMES["rkhs-se"](rng=0)`` is a `Problem` in its paper's setting.
 """
@@ -11,12 +11,21 @@ from typing import Any
 
 from noregret.belief.kernels import Matern, SquaredExponential
 from noregret.problems.changing import Changing, contextual, day_and_night, jump, motion, walk
-from noregret.problems.continuous import Continuous
 from noregret.problems.functions import MAXIMA, branin, hartmann3, hartmann4, hartmann6, rosenbrock
 from noregret.problems.hard_instance import lower_bound
-from noregret.problems.payoff import Additive, Payoff
-from noregret.problems.problem import Problem, Seed, rkhs_norm
-from noregret.problems.rewards import Gaussian, Glitch, Pareto, Resampled, Spikes, Stable, StudentT, TwoPoint
+from noregret.problems.problem import Continuous, Problem, Seed, rkhs_norm
+from noregret.problems.rewards import (
+    Additive,
+    Gaussian,
+    Glitch,
+    Pareto,
+    Payoff,
+    Resampled,
+    Spikes,
+    Stable,
+    StudentT,
+    TwoPoint,
+)
 from noregret.problems.synthetic import gp_draw, rkhs, rkhs_sum, standard
 from noregret.problems.tables import (
     cloud,
@@ -71,7 +80,7 @@ __all__ = [
 
 
 def _same_for_all(builder: Callable[..., Problem]) -> Callable[..., Problem]:
-    """Take ``rng`` as every builder does, though this problem does not depend on it."""
+    """Add the argument ``rng``, which every builder takes, to a builder that does not depend on it."""
 
     @wraps(builder.func if isinstance(builder, partial) else builder)
     def build(*args: Any, rng: Seed = None, **keywords: Any) -> Problem:

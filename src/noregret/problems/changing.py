@@ -1,7 +1,7 @@
-"""Problems that change: with a context that is shown before every round, or unseen, as time passes.
+"""Problems that change: with a context that is shown before every round, or over time without being shown.
 
-Functions are drawn from the kernel, on arms that divide [0, 1]; the true means of every round are known, so regret is
-against the best arm of the round.
+Functions are drawn from the kernel, on evenly spaced arms of [0, 1]; the true means of every round are known, so regret
+is against the best arm of the round.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import numpy as np
 
 from noregret.belief.kernels import Columns, Kernel, SquaredExponential, as_kernel
 from noregret.belief.posterior import Floats, Rng
-from noregret.problems.payoff import Payoff
 from noregret.problems.problem import Problem, Seed, facts_of, frozen
-from noregret.problems.rewards import Gaussian
+from noregret.problems.rewards import Gaussian, Payoff
 
 _SE = SquaredExponential(0.2)
 _PRODUCT = Columns(_SE, (0,)) * Columns(_SE, (1,))
@@ -24,7 +23,7 @@ _NOISE = Gaussian(0.1)
 
 @dataclass(frozen=True, eq=False)
 class Changing:
-    """A world of N arms whose means are other ones in every round; after T rounds it begins again.
+    """N arms whose means change from round to round; after T rounds they repeat.
 
     Parameters
     ----------
@@ -33,13 +32,13 @@ class Changing:
     means : (T, N) floats
         Expected reward of every arm in every round.
     kernel : Kernel
-        The kernel an algorithm is meant to use; with contexts, one on rows (context, arm).
+        The kernel for algorithms to use; with contexts, a kernel on rows (context, arm).
     payoff : Payoff
         Draws the rewards.
     norm : float, optional
-        B, a bound on the RKHS norm of the function of every round, where known.
+        B, a bound on the RKHS norm of the function of every round, if known.
     contexts : (T, c) floats, optional
-        What is known of every round before it: the arms of a round are then rows (context, arm), (N, c + d).
+        The context shown before every round: the arms of a round are then rows (context, arm), (N, c + d).
 
     Examples
     --------
@@ -66,22 +65,19 @@ class Changing:
             object.__setattr__(self, "contexts", frozen("contexts", self.contexts, "(T, c)"))
             if len(self.contexts) != len(self.means):
                 raise ValueError(f"one context per round is needed, got {len(self.contexts)} for {len(self.means)}")
-        self.at(0)  # refuses what a Problem refuses
+        self.at(0)  # the checks of Problem
 
     def at(self, round: int) -> Problem:
         """The problem in a round, counted from 0."""
-        place = round % len(self.means)
-        return Problem(self.name, self._rows(place), self.means[place], self.kernel, self.payoff, self.norm)
+        place, arms = round % len(self.means), self.arms
+        if self.contexts is not None:
+            arms = np.hstack([np.tile(self.contexts[place], (len(arms), 1)), arms])
+        return Problem(self.name, arms, self.means[place], self.kernel, self.payoff, self.norm)
 
     @property
     def facts(self) -> dict[str, float]:
-        """What is known of the problem in all rounds, under the names that algorithms take it by (see `Problem`)."""
+        """Known constants that hold in all rounds, by the keywords of the algorithms (see `Problem`)."""
         return facts_of(self.payoff, self.means.ravel(), self.norm)
-
-    def _rows(self, place: int) -> Floats:
-        if self.contexts is None:
-            return self.arms
-        return np.hstack([np.tile(self.contexts[place], (len(self.arms), 1)), self.arms])
 
 
 def contextual(
@@ -89,8 +85,8 @@ def contextual(
 ) -> Changing:
     """A smooth function of context and arm, the context uniform on [0, 1] in every round.
 
-    The kernel is one on rows (context, arm). f is a draw at 60 random rows, carried everywhere by the kernel: f(x) =
-    k(x, C) K(C, C)^-1 draw, so its norm is known, and the best arm of every context.
+    The kernel is on rows (context, arm). f interpolates a draw at 60 random rows C: f(x) = k(x, C) K(C, C)^-1 draw, so
+    its norm and the best arm of every context are known.
     """
     generator, arms = np.random.default_rng(rng), _line(points)
     centres = generator.random((60, 2))
@@ -112,7 +108,7 @@ def motion(
     payoff: Payoff = _NOISE,
     rng: Seed = None,
 ) -> Changing:
-    """Smooth motion: a function that slides past the arms, by ``distance`` in all its rounds."""
+    """Smooth motion: a function that moves along the arms, by ``distance`` over all rounds."""
     generator, arms = np.random.default_rng(rng), _line(points)
     centres = np.linspace(0, 1 + distance, math.ceil(10 * (1 + distance)))[:, None]
     root = _root(kernel(centres, centres))
@@ -125,7 +121,7 @@ def motion(
 def jump(
     kernel: Kernel = _SE, *, points: int = 50, rounds: int = 1000, payoff: Payoff = _NOISE, rng: Seed = None
 ) -> Changing:
-    """One jump: a function, and in the second half of the rounds another."""
+    """One jump: a function, and another one in the second half of the rounds."""
     late = np.arange(rounds) >= rounds // 2
     return _between_two("jump", late.astype(float), kernel, points, payoff, np.random.default_rng(rng))
 
@@ -153,7 +149,7 @@ def walk(
     payoff: Payoff = _NOISE,
     rng: Seed = None,
 ) -> Changing:
-    """A random walk as large as the function itself: f_(t+1) = sqrt(1 - rate) f_t + sqrt(rate) times a new draw."""
+    """A stationary random walk of functions: f_(t+1) = sqrt(1 - rate) f_t + sqrt(rate) times a new draw."""
     if not 0 < rate < 1:
         raise ValueError(f"rate must be in (0, 1), got {rate}")
     generator, arms = np.random.default_rng(rng), _line(points)
@@ -165,7 +161,7 @@ def walk(
 
 
 def _between_two(name: str, share: Floats, kernel: Kernel, points: int, payoff: Payoff, rng: Rng) -> Changing:
-    """One drawn function and another, in every round with this share of the other, (T,)."""
+    """Mixture of two drawn functions; ``share`` is the weight of the second in every round, (T,)."""
     arms = _line(points)
     root = _root(kernel(arms, arms))
     normal = rng.standard_normal((2, root.shape[1]))
@@ -181,12 +177,12 @@ def _line(points: int) -> Floats:
 
 
 def _root(matrix: Floats) -> Floats:
-    """R with R R' = K, (N, r), without directions in which K is 0 to rounding."""
+    """Root R with R R' = K, (N, r), without directions in which K is numerically 0."""
     eigenvalues, vectors = np.linalg.eigh(matrix)
     kept = eigenvalues > 1e-10 * eigenvalues[-1]
     return np.asarray(vectors[:, kept] * np.sqrt(eigenvalues[kept]))
 
 
 def _weights(root: Floats) -> Floats:
-    """K^+ R, (N, r): the weights of kernels whose sum has the values R z at the points, for z of norm B."""
+    """Weights K^+ R, (N, r): with weights K^+ R z the sum of kernels has the values R z at the points and norm |z|."""
     return np.asarray(root / (root**2).sum(axis=0))

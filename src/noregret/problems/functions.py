@@ -1,7 +1,7 @@
-"""Test functions on the unit cube, (n, d) -> (n,), all to be maximised.
+"""Test functions on the unit cube, (n, d) -> (n,), to be maximised.
 
 Branin and the Hartmann functions in 4 and 6 dimensions are scaled as in the REDS paper (App. C); Hartmann in 3
-dimensions and Rosenbrock are the textbook functions with the sign turned.
+dimensions and Rosenbrock are the textbook functions with the opposite sign.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _C6 = 1e-4 * np.array(
 def branin(X: Floats) -> Floats:
     """Branin, scaled: -((v - 5.1 u^2/(4 pi^2) + 5 u/pi - 6)^2 + (10 - 10/(8 pi)) cos u - 44.81) / 51.95.
 
-    u = 15 x1 - 5 and v = 15 x2. Its largest value, 1.04739, is taken at three points.
+    u = 15 x1 - 5 and v = 15 x2. Its largest value, 1.04739, is attained at three points.
     """
     x1, x2 = _columns(X, 2)
     u, v = 15 * x1 - 5, 15 * x2
@@ -61,7 +61,7 @@ def hartmann3(X: Floats) -> Floats:
 
 
 def hartmann4(X: Floats) -> Floats:
-    """Hartmann in 4 dimensions: the first four columns of the 6-dimensional one. Largest value 3.72984."""
+    """Hartmann in 4 dimensions: the first four columns of the 6-dimensional function. Largest value 3.72984."""
     return _hartmann(X, _A6[:, :4], _C6[:, :4])
 
 
@@ -77,7 +77,7 @@ MAXIMA: dict[Function, float] = {
     hartmann4: 3.7298407,
     hartmann6: 3.3223680,
 }
-"""Largest value of each function on the whole unit cube; the best of finitely many arms falls short of it."""
+"""Largest value of each function on the whole unit cube; the best of finitely many arms is below it."""
 
 
 def _hartmann(X: Floats, a: Floats, centres: Floats) -> Floats:
@@ -87,7 +87,7 @@ def _hartmann(X: Floats, a: Floats, centres: Floats) -> Floats:
 
 
 def _columns(X: Floats, dimension: int) -> Floats:
-    """The columns of the points, (d, n)."""
+    """Columns of the points, (d, n)."""
     points = np.asarray(X, dtype=float)
     if points.ndim != 2 or points.shape[1] != dimension:
         raise ValueError(f"points must have shape (n, {dimension}), got {points.shape}")

@@ -7,21 +7,21 @@ B          ``norm``
 v          ``moment``
 T          ``horizon``
 d          ``dimension``
-M          ``cells ** dimension``: the bumps that f may be
+M          ``cells ** dimension``: the number of bumps, of which f is one
 w          1 / ``cells``: distance between neighbouring bumps
-Delta      ``gap``: the best arm is worth 2 Delta, and Delta more than any arm near another bump
+Delta      ``gap``: the mean of the best arm is 2 Delta, and Delta above any arm near another bump
 H, h       the bump exp(-1 / (1 - |u|^2)) on the unit ball, and its inverse Fourier transform
 zeta       ``_Bump.spread``
 =========  ========================================================================================
 
-The Fourier transform is the one with exp(2 pi i u.x). Four things differ from the print:
+The Fourier transform is the one with exp(2 pi i u.x). Four things differ from the paper:
 
-- zeta is twice the radius at which h falls to h(0)/2. The print takes once that radius, so that half way between two
-  bumps a point is good for both.
-- The width w is not taken from the printed formulas, sufficient for small Delta/B only (and with the Matern constant c
-  in the wrong place), but is the narrowest 1/cells at which the norm of the bump, an integral, is still at most B.
+- zeta is twice the radius at which h falls to h(0)/2. The paper takes once that radius, so that a point half way
+  between two bumps is good for both.
+- The width w is the smallest 1/cells at which the norm of the bump, an integral, is at most B. The printed formulas are
+  sufficient for small Delta/B only, and have the Matern constant c in the wrong place.
 - M is the number of cells of side w, floor(1/w)^d.
-- C, an unnamed constant of the proof (eq. 20), is taken as 1.
+- C, an unnamed constant of the proof (eq. 20), is 1.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def lower_bound(
     f is one of M shifted copies of a bump of height 2 Delta and RKHS norm at most ``norm``; a pull returns
     sign(f) (v / 2 Delta)^(1/alpha) with probability (2 Delta / v)^(1/alpha) |f|, else 0, so that E|y|^(1+alpha) <= v.
     Delta = 1/2 min(1/2, M / 4T)^(alpha/(1+alpha)) v^(1/(1+alpha)): in T pulls of the best arm about M/4 rewards differ
-    from 0. Where the norm does not allow two such bumps, there are two with a smaller Delta.
+    from 0. If the norm does not allow two such bumps, there are two with a smaller Delta.
 
     Parameters
     ----------
@@ -67,9 +67,9 @@ def lower_bound(
     dimension : int
         d; the arms are a grid in [0, 1]^d.
     points_per_cell : int
-        Arms along each axis of a cell, odd so that its centre is one of them.
+        Arms along each axis of a cell, odd so that the centre is an arm.
     rng
-        Picks the bump.
+        Chooses the bump.
     """
     _check(norm, alpha, moment, horizon, dimension, points_per_cell)
     bump = _Bump(kernel, dimension)
@@ -92,7 +92,7 @@ def lower_bound(
 
 @dataclass(frozen=True)
 class _Bump:
-    """g(x) = (2 / h(0)) h(x zeta / w) in d dimensions, for Delta = 1, and its norm in the RKHS of a kernel."""
+    """The bump g(x) = (2 / h(0)) h(x zeta / w) in d dimensions, for Delta = 1, and its RKHS norm."""
 
     kernel: Kernel
     dimension: int
@@ -110,11 +110,11 @@ class _Bump:
         return 2 * float(brentq(lambda r: self.shape(np.array([r]))[0] - 0.5, 0.0, 2.0))
 
     def shape(self, radii: Floats) -> Floats:
-        """h(r) / h(0), (n,) -> (n,): the Fourier transform of a radial function is a Bessel integral."""
+        """Ratio h(r) / h(0), (n,) -> (n,): the Fourier transform of a radial function is a Bessel integral."""
         u, log_height, log_weight = self._rule
         weight = np.exp(log_weight + log_height)
         distinct, where = np.unique(radii.round(12), return_inverse=True)
-        near = distinct[distinct <= 100]  # |h| is below 1e-12 h(0) from there on, and 400 nodes are too few
+        near = distinct[distinct <= 100]  # beyond, |h| is below 1e-12 h(0) and 400 nodes are too few
         values = np.zeros(len(distinct))
         values[: len(near)] = hyp0f1(self.dimension / 2, -((np.pi * np.outer(near, u)) ** 2)) @ weight / weight.sum()
         return np.asarray(values[where])

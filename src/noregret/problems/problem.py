@@ -1,25 +1,26 @@
-"""Problem: arms, their true means, and the rewards a pull returns."""
+"""Problems with known truth: `Problem` on N arms and `Continuous` on a box."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from noregret.belief.box import Box
 from noregret.belief.kernels import Kernel, as_kernel
 from noregret.belief.posterior import Floats, Rng
-from noregret.problems.payoff import Payoff
+from noregret.problems.rewards import Payoff
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
-"""What ``rng`` may be: anything that `numpy.random.default_rng` takes."""
+"""Type of ``rng``: anything that `numpy.random.default_rng` takes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A world to learn in: N arms, the expected reward of each, and how rewards scatter around it.
+    """N arms, the expected reward of each, and the distribution of rewards around it.
 
     Parameters
     ----------
@@ -28,14 +29,14 @@ class Problem:
     means : (N,) floats
         Expected reward of every arm; the largest is the best.
     kernel : Kernel
-        The kernel an algorithm is meant to use.
+        The kernel for algorithms to use.
     payoff : Payoff
         Draws the rewards.
     norm : float, optional
-        B, the RKHS norm of the means (or a bound on it), where known.
+        B, the RKHS norm of the means or a bound on it, if known.
     paper : mapping, optional
-        What the paper's experiment passed to its algorithms where this differs from `facts`; such numbers need not be
-        valid bounds.
+        Values that the paper's experiment passed to its algorithms, if they differ from `facts`; they need not be valid
+        bounds.
 
     Examples
     --------
@@ -72,17 +73,62 @@ class Problem:
 
     @property
     def facts(self) -> dict[str, float]:
-        """What is known of the problem, under the names that algorithms take it by.
+        """Known constants of the problem, by the keywords of the algorithms.
 
-        ``norm`` (B, where known); ``alpha`` and ``moment`` (v with E|y|^(1 + alpha) <= v on all arms); ``noise``, the
-        standard deviation of the noisiest arm, left out where infinite. For Gaussian rewards it is also their
+        ``norm`` (B, if known); ``alpha`` and ``moment`` (v with E|y|^(1 + alpha) <= v on all arms); ``noise``, the
+        standard deviation of the noisiest arm, left out if infinite. For Gaussian rewards ``noise`` is also the
         sub-Gaussian constant R; for other rewards it is not.
         """
         return facts_of(self.payoff, self.means, self.norm)
 
 
+@dataclass(frozen=True, eq=False)
+class Continuous:
+    """A function on a whole box, for algorithms that need no grid; the arms are the points of the box.
+
+    Parameters
+    ----------
+    name : str
+    arms : Box
+    function : callable (n, d) -> (n,)
+        Expected reward of every point.
+    maximum : float
+        Largest value on the box, which defines the regret.
+    kernel : Kernel
+        The kernel for algorithms to use.
+    payoff : Payoff
+        Draws the rewards.
+
+    Examples
+    --------
+    >>> import noregret
+    >>> from noregret.problems import MAXIMA, Gaussian, branin
+    >>> kernel, box = noregret.SquaredExponential(0.2), noregret.Box([[0, 1], [0, 1]])
+    >>> problem = Continuous("branin", box, branin, MAXIMA[branin], kernel, Gaussian(0.2))
+    >>> reds = noregret.algorithms.reds(kernel, constants="experiment", horizon=300)
+    >>> trace = noregret.run(reds, problem, 300, rng=0)
+    >>> trace.arms.shape, bool(trace.regret[:50].mean() > 2 * trace.regret[-50:].mean())
+    ((300, 2), True)
+    """
+
+    name: str
+    arms: Box
+    function: Callable[[Floats], Floats]
+    maximum: float
+    kernel: Kernel
+    payoff: Payoff
+
+    def rewards(self, points: Floats, rng: Rng) -> Floats:
+        """One random reward at each of these (n, d) points, (n,)."""
+        return self.payoff.draw(self.function(points), np.arange(len(points)), rng)
+
+    def regret(self, points: Floats) -> Floats:
+        """Maximum minus the expected reward of each of these (n, d) points, (n,)."""
+        return np.asarray(self.maximum - self.function(points))
+
+
 def facts_of(payoff: Payoff, means: Floats, norm: float | None) -> dict[str, float]:
-    """What is known of rewards with these means, (n,), and of a function of this norm, as `Problem.facts` has it."""
+    """Known constants, as in `Problem.facts`, of rewards with these (n,) means and of a function of this norm."""
     alpha = payoff.usual_alpha
     known = {
         "norm": norm,
@@ -96,7 +142,7 @@ def facts_of(payoff: Payoff, means: Floats, norm: float | None) -> dict[str, flo
 def rkhs_norm(matrix: Floats, values: Floats) -> float:
     """Norm of the smallest RKHS function with these values: sqrt(f' K^+ f), K the (N, N) kernel matrix.
 
-    Eigenvalues below N eps times the largest are taken for 0, with the part of f along them.
+    Eigenvalues below N eps times the largest count as 0, and the part of f along them is ignored.
     """
     eigenvalues, vectors = np.linalg.eigh(matrix)
     kept = eigenvalues > len(matrix) * np.finfo(float).eps * eigenvalues[-1]
@@ -105,7 +151,7 @@ def rkhs_norm(matrix: Floats, values: Floats) -> float:
 
 
 def frozen(name: str, values: Any, shape: str) -> Floats:
-    """A read-only copy as floats; ``shape`` is what it must have, such as (N, d)."""
+    """Read-only copy as floats; ``shape`` is the required shape, such as (N, d)."""
     array = np.array(values, dtype=float)
     if array.ndim != (1 if shape == "(N,)" else 2):
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")

@@ -1,9 +1,9 @@
-"""What a pull returns: rewards whose mean is the arm's, with tails from Gaussian to barely integrable.
+"""Reward models: rewards with the mean of their arm and tails from Gaussian to barely integrable.
 
-Every model draws its noise in an order set by the number of pulls alone: n pulls at once see the same noise as n
-single pulls, whichever arms they are. Two algorithms on one seed therefore meet the same noise.
+The noise of every model depends on the number of pulls alone, not on the arms: n pulls at once have the same noise as n
+single pulls. Two algorithms on one seed therefore have the same noise.
 
-`Payoff.moment` bounds E|y|^(1 + alpha) over all arms, for 0 < alpha <= 1; it is infinite where there is no such
+`Payoff.moment` bounds E|y|^(1 + alpha) over all arms, for 0 < alpha <= 1; it is infinite if there is no such
 moment. For noise symmetric about 0, E|f + noise|^p <= |f|^p + E|noise|^p at 1 <= p <= 2 (Clarkson's inequality), with
 equality at p = 2.
 """
@@ -11,6 +11,7 @@ equality at p = 2.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,12 +19,69 @@ import numpy as np
 from scipy.special import gamma, ndtri
 
 from noregret.belief.posterior import Floats, Rng
-from noregret.problems.payoff import Additive, Payoff, order_of
+
+
+class Payoff(ABC):
+    """Base class of reward models: a random reward for every arm, with a given mean."""
+
+    @abstractmethod
+    def draw(self, means: Floats, arms: Any, rng: Rng) -> Floats:
+        """One reward per pull: all arms' means (N,) and the pulled indices (n,) -> (n,)."""
+
+    @abstractmethod
+    def moment(self, means: Floats, alpha: float) -> float:
+        """Bound on E|y|^(1 + alpha) over all arms; infinite if there is none."""
+
+    @abstractmethod
+    def deviation(self, means: Floats) -> float:
+        """Largest standard deviation over all arms; infinite if there is none."""
+
+    @property
+    def usual_alpha(self) -> float:
+        """Largest commonly used alpha at which the moment is finite."""
+        return 1.0
+
+    def check(self, means: Floats) -> None:  # noqa: B027  most models take any means
+        """Raise ValueError if rewards with these means cannot be drawn."""
+
+
+class Additive(Payoff):
+    """Base class of y = mean + noise, with noise that is symmetric about 0 and has one distribution on all arms."""
+
+    @abstractmethod
+    def noise(self, shape: tuple[int, ...], rng: Rng) -> Floats:
+        """Independent draws of the noise."""
+
+    @abstractmethod
+    def absolute_moment(self, order: float) -> float:
+        """E|noise|^order, infinite if there is none."""
+
+    def draw(self, means: Floats, arms: Any, rng: Rng) -> Floats:
+        """Mean + noise, (n,)."""
+        mean = means[arms]
+        rewards: Floats = mean + self.noise(mean.shape, rng)
+        return rewards
+
+    def moment(self, means: Floats, alpha: float) -> float:
+        """Largest |f|^(1 + alpha), plus E|noise|^(1 + alpha)."""
+        order = order_of(alpha)
+        return math.pow(np.abs(means).max(), order) + self.absolute_moment(order)
+
+    def deviation(self, means: Floats) -> float:
+        """Standard deviation of the noise."""
+        return math.sqrt(self.absolute_moment(2.0))
+
+
+def order_of(alpha: float) -> float:
+    """Order 1 + alpha of a moment; raise ValueError unless alpha is in (0, 1]."""
+    if not 0 < alpha <= 1:
+        raise ValueError(f"alpha must be in (0, 1], got {alpha}")
+    return 1 + alpha
 
 
 @dataclass(frozen=True)
 class Gaussian(Additive):
-    """Noise N(0, sd^2); sd = 0 is no noise."""
+    """Noise N(0, sd^2); with sd = 0 rewards are exact."""
 
     sd: float
 
@@ -39,13 +97,13 @@ class Gaussian(Additive):
         return float(self.sd**order * 2 ** (order / 2) * gamma((order + 1) / 2) / math.sqrt(math.pi))
 
     def deviation(self, means: Floats) -> float:
-        """Sd, to the last digit."""
+        """Standard deviation of the noise, without rounding."""
         return self.sd
 
 
 @dataclass(frozen=True)
 class StudentT(Additive):
-    """Noise scale * t with ``dof`` degrees of freedom: moments of order below ``dof`` only."""
+    """Noise scale * t with ``dof`` degrees of freedom, which has only moments of order below ``dof``."""
 
     dof: float
     scale: float = 1.0
@@ -73,7 +131,7 @@ class StudentT(Additive):
 
 @dataclass(frozen=True)
 class Spikes(Additive):
-    """Noise N(0, sd^2), and with the given probability a spike of -size or +size on top."""
+    """Noise N(0, sd^2) plus, with the given probability, a spike of -size or +size."""
 
     sd: float
     probability: float
@@ -86,7 +144,7 @@ class Spikes(Additive):
             raise ValueError(f"probability must be in [0, 1], got {self.probability}")
 
     def noise(self, shape: tuple[int, ...], rng: Rng) -> Floats:
-        """Two uniform numbers a draw: one for the Gaussian part, one for the spike."""
+        """Noise from two uniform numbers per draw: one for the Gaussian part, one for the spike."""
         u = rng.random((*shape, 2))
         normal = ndtri(np.maximum(u[..., 0], 2.0**-54))  # u may be 0, and ndtri(0) = -inf
         half, spike = self.probability / 2, u[..., 1]
@@ -99,7 +157,7 @@ class Spikes(Additive):
 
 @dataclass(frozen=True)
 class Stable(Additive):
-    """Symmetric stable noise with characteristic function exp(-|scale w|^index), 1 < index < 2: no variance.
+    """Symmetric stable noise with characteristic function exp(-|scale w|^index), 1 < index < 2: infinite variance.
 
     Drawn by the method of Chambers, Mallows and Stuck (1976).
     """
@@ -113,7 +171,7 @@ class Stable(Additive):
             raise ValueError(f"index must be in (1, 2), got {self.index}: at 2 the noise is Gaussian(sqrt(2) scale)")
 
     def noise(self, shape: tuple[int, ...], rng: Rng) -> Floats:
-        """Two uniform numbers a draw: an angle and an exponential variable."""
+        """Noise from two uniform numbers per draw: an angle and an exponential variable."""
         u = rng.random((*shape, 2))
         a, angle = self.index, math.pi * (u[..., 0] - 0.5)
         wait = -np.log1p(-np.maximum(u[..., 1], 2.0**-54))  # u may be 0
@@ -144,26 +202,26 @@ class Glitch(Additive):
         _above("size", self.size, 0)
 
     def draw(self, means: Floats, arms: Any, rng: Rng) -> Floats:
-        """A sign is drawn at every pull, and used at the one arm."""
+        """Rewards of these arms; every pull draws a sign, and only the one arm uses it."""
         return np.where(np.asarray(arms) == self.arm, super().draw(means, arms, rng), means[arms])
 
     def noise(self, shape: tuple[int, ...], rng: Rng) -> Floats:
-        """Plus or minus size, at even odds."""
+        """Plus or minus size, with equal probability."""
         return np.where(rng.random(shape) < 0.5, -self.size, self.size)
 
     def absolute_moment(self, order: float) -> float:
-        """size^p, at the one arm."""
+        """size^p, the moment at the one arm."""
         return math.pow(self.size, order)
 
     def check(self, means: Floats) -> None:
-        """The arm must be one of the problem's."""
+        """Raise ValueError unless the arm is one of the problem's."""
         if not 0 <= self.arm < len(means):
             raise ValueError(f"arm of a Glitch must be in 0..{len(means) - 1}, got {self.arm}")
 
 
 @dataclass(frozen=True)
 class Pareto(Payoff):
-    """The reward itself is Pareto: P(y > z) = (scale / z)^shape with scale = mean (shape - 1) / shape, mean > 0.
+    """Pareto rewards: P(y > z) = (scale / z)^shape with scale = mean (shape - 1) / shape, mean > 0.
 
     Shape 2 gives the scale f(x) / 2.
     """
@@ -195,14 +253,14 @@ class Pareto(Payoff):
         return _usual_alpha(self.shape)
 
     def check(self, means: Floats) -> None:
-        """A Pareto mean is positive."""
+        """Raise ValueError unless the means are positive."""
         if not (means > 0).all():
             raise ValueError(f"means of Pareto rewards must be positive, got {means.min()}: shift or scale f first")
 
 
 @dataclass(frozen=True)
 class TwoPoint(Payoff):
-    """sign(mean) * size with probability |mean| / size, else 0; ``alpha`` is the order its moment is quoted at."""
+    """Rewards sign(mean) * size with probability |mean| / size, else 0; ``alpha`` is the order of the quoted moment."""
 
     size: float
     alpha: float = 1.0
@@ -212,7 +270,7 @@ class TwoPoint(Payoff):
         order_of(self.alpha)
 
     def draw(self, means: Floats, arms: Any, rng: Rng) -> Floats:
-        """One uniform number a pull, (n,)."""
+        """Rewards from one uniform number per pull, (n,)."""
         mean = means[arms]
         return np.where(rng.random(mean.shape) * self.size < np.abs(mean), np.copysign(self.size, mean), 0.0)
 
@@ -227,18 +285,18 @@ class TwoPoint(Payoff):
 
     @property
     def usual_alpha(self) -> float:
-        """The alpha it was given."""
+        """The given alpha."""
         return self.alpha
 
     def check(self, means: Floats) -> None:
-        """|mean| / size is a probability."""
+        """Raise ValueError unless |mean| / size is a probability."""
         if not np.abs(means).max() <= self.size:
             raise ValueError(f"|means| must be at most size = {self.size}, got {np.abs(means).max()}")
 
 
 @dataclass(frozen=True, eq=False)
 class Resampled(Payoff):
-    """A table of measurements, one column per arm: a pull of arm i returns column i of a random row."""
+    """Rewards from a table of measurements: a pull of arm i returns column i of a random row."""
 
     table: Floats = field(repr=False)
 
@@ -251,11 +309,11 @@ class Resampled(Payoff):
 
     @property
     def means(self) -> Floats:
-        """Mean of every column, (N,): the means a problem with these rewards must have."""
+        """Mean of every column, (N,); a problem with these rewards must have these means."""
         return np.asarray(self.table.mean(axis=0))
 
     def draw(self, means: Floats, arms: Any, rng: Rng) -> Floats:
-        """A row per pull, (n,)."""
+        """Rewards from one random row per pull, (n,)."""
         rows = rng.random(np.shape(arms)) * len(self.table)
         return np.asarray(self.table[rows.astype(np.intp), arms])
 
@@ -268,7 +326,7 @@ class Resampled(Payoff):
         return float(self.table.std(axis=0).max())
 
     def check(self, means: Floats) -> None:
-        """The means are the columns' own."""
+        """Raise ValueError unless the means are those of the columns."""
         if self.table.shape[1] != len(means) or not np.allclose(self.means, means, rtol=1e-9, atol=1e-12):
             raise ValueError("means must be those of the table's columns: pass payoff.means")
 

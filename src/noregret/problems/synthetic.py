@@ -1,6 +1,6 @@
-"""Problems made up: functions drawn from a kernel's space, and test functions on random points.
+"""Synthetic problems: functions drawn from a kernel's space, and test functions on random points.
 
-The settings are those of the papers' experiments; every keyword can be changed.
+The defaults are the settings of the papers' experiments.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import numpy as np
 from noregret.belief.kernels import Kernel, SquaredExponential
 from noregret.belief.posterior import Floats, Rng
 from noregret.problems.functions import Function, branin, hartmann3, hartmann4, hartmann6, rosenbrock
-from noregret.problems.payoff import Payoff
 from noregret.problems.problem import Problem, Seed, rkhs_norm
-from noregret.problems.rewards import Gaussian, StudentT
+from noregret.problems.rewards import Gaussian, Payoff, StudentT
 
 
 def rkhs(
@@ -23,9 +22,9 @@ def rkhs(
 ) -> Problem:
     """A smooth function of known norm: f = K (K + r I)^-1 y with y ~ N(0, K), on uniform points of the unit cube.
 
-    Kernelized-bandits paper, Fig. 1. The paper takes the posterior mean of y without saying under which noise; here r
-    is 1 % of the range of y. B^2 = a'K a with f = K a (the paper prints f'K f). The noise has variance 1 % of the range
-    of f unless a payoff is given.
+    Kernelized-bandits paper, Fig. 1. The paper takes the posterior mean of y but does not give the noise; here r is 1%
+    of the range of y. B^2 = a'K a with f = K a (the paper prints f'K f). The noise has variance 1% of the range of f
+    unless a payoff is given.
     """
     generator = np.random.default_rng(rng)
     arms = _uniform(points, dimension, generator)
@@ -41,8 +40,8 @@ def gp_draw(
 ) -> Problem:
     """A draw from a Gaussian process: f ~ N(0, K) on uniform points (kernelized-bandits paper, Fig. 2).
 
-    On the N points, B^2 = f'K^-1 f has N degrees of freedom in theory; directions in which K is 0 to rounding are left
-    out of both f and B. The noise has variance 1 % of the range of f unless a payoff is given.
+    On the N points, B^2 = f'K^-1 f has N degrees of freedom in theory; directions in which K is numerically 0 are left
+    out of both f and B. The noise has variance 1% of the range of f unless a payoff is given.
     """
     generator = np.random.default_rng(rng)
     arms = _uniform(points, dimension, generator)
@@ -63,7 +62,7 @@ def rkhs_sum(
 
     Heavy-tails paper, Sec. 6, experiments (a) to (c): 100 terms with centres x_i among the arms, a_i uniform on
     [-1, 1], or on [0, 1] for Pareto rewards; Student-t noise of 3 degrees of freedom unless a payoff is given. ``norm``
-    is the true RKHS norm; the paper passes B = max|f| = 1, which is no bound on it and stands in ``paper``.
+    is the true RKHS norm; the paper passes B = max|f| = 1, which is not a bound on it and is in ``paper``.
     """
     generator = np.random.default_rng(rng)
     arms = np.arange(1, points + 1)[:, None] / points
@@ -88,15 +87,19 @@ def standard(
 ) -> Problem:
     """A test function: its values on uniform random points of the unit cube.
 
-    For the functions of this package dimension, number of points, kernel and noise default to the papers': Branin and
-    Hartmann in 4 and 6 dimensions on 2000, 7000 and 20000 points, SE kernel of lengthscale 0.2, 1 and 1, Gaussian noise
-    of sd 0.2 (REDS paper, App. C); Rosenbrock and Hartmann in 3 dimensions on 100 d points, lengthscale 0.2, noise of
-    variance 1 % of the range of f (kernelized-bandits paper, Fig. 3). Rosenbrock's values are divided by their range on
-    the whole domain, 1102581, so that they lie in [-1, 0]. For any other function pass at least ``dimension``.
+    For the functions of this package the defaults are those of the papers: Branin and Hartmann in 4 and 6 dimensions on
+    2000, 7000 and 20000 points, SE kernel of lengthscale 0.2, 1 and 1, Gaussian noise of sd 0.2 (REDS paper, App. C);
+    Rosenbrock and Hartmann in 3 dimensions on 100 d points, lengthscale 0.2, noise of variance 1% of the range of f
+    (kernelized-bandits paper, Fig. 3). Rosenbrock's values are divided by their range on the whole domain, 1102581, so
+    that they lie in [-1, 0]. For any other function pass at least ``dimension``.
 
-    The norm is that of the smallest RKHS function through all points, and is left out above 1000 points.
+    The norm is that of the smallest RKHS function through all points. Above 1000 points it is None.
     """
-    setting = _SETTINGS.get(function) or _general(dimension)
+    setting = _SETTINGS.get(function)
+    if setting is None:
+        if dimension is None:
+            raise ValueError("dimension must be given for a function that is not one of this package's own")
+        setting = _Setting(dimension, 100 * dimension)
     generator = np.random.default_rng(rng)
     arms = _uniform(points or setting.points, dimension or setting.dimension, generator)
     means = np.asarray(function(arms), dtype=float) / setting.unit
@@ -106,7 +109,7 @@ def standard(
 
 
 def _one_percent(means: Floats) -> Gaussian:
-    """R^2 = 1 % of the range of f."""
+    """Gaussian noise with R^2 = 1% of the range of f."""
     return Gaussian(float(np.sqrt(0.01 * np.ptp(means))))
 
 
@@ -116,7 +119,7 @@ def _reds(means: Floats) -> Gaussian:
 
 @dataclass(frozen=True)
 class _Setting:
-    """What the papers do with a test function."""
+    """Setting of a test function in the papers."""
 
     dimension: int
     points: int
@@ -134,12 +137,6 @@ _SETTINGS: dict[Function, _Setting] = {
 }
 
 
-def _general(dimension: int | None) -> _Setting:
-    if dimension is None:
-        raise ValueError("dimension must be given for a function that is not one of this package's own")
-    return _Setting(dimension, 100 * dimension)
-
-
 def _uniform(points: int, dimension: int, rng: Rng) -> Floats:
     """Uniform points of the unit cube, (points, dimension)."""
     if points < 1 or dimension < 1:
@@ -148,7 +145,7 @@ def _uniform(points: int, dimension: int, rng: Rng) -> Floats:
 
 
 def _gaussian_process(matrix: Floats, rng: Rng) -> tuple[Floats, float]:
-    """A draw f = K^(1/2) z from N(0, K), and its norm sqrt(f' K^+ f)."""
+    """Draw f = K^(1/2) z from N(0, K), with its norm sqrt(f' K^+ f)."""
     eigenvalues, vectors = np.linalg.eigh(matrix)
     kept = eigenvalues > len(matrix) * np.finfo(float).eps * eigenvalues[-1]
     z = vectors[:, kept].T @ rng.standard_normal(len(matrix))

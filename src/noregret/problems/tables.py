@@ -1,9 +1,9 @@
 """Problems from measured data.
 
-The data are part of the package; ``README.md`` beside them says where they come from. To use files of your own with the
-same names and columns, pass their ``folder`` or name it in the environment variable NOREGRET_DATA. Files may end in
-``.csv`` or, compressed, in ``.csv.gz``. Arms without coordinates are numbered, and their kernel is a table: the
-covariance, or the correlation, of the arms' measurements.
+The data are part of the package; ``README.md`` beside them gives their sources. To use your own files with the same
+names and columns, pass their ``folder`` or set the environment variable NOREGRET_DATA to it. Files may end in ``.csv``
+or, compressed, in ``.csv.gz``. Arms without coordinates are numbered, and their kernel is a table: the covariance, or
+the correlation, of the arms' measurements.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ import numpy as np
 from noregret.belief.kernels import Columns, Kernel, Matern, SquaredExponential, Tabular
 from noregret.belief.posterior import Floats
 from noregret.problems.changing import Changing
-from noregret.problems.payoff import Payoff
 from noregret.problems.problem import Problem, Seed, rkhs_norm
-from noregret.problems.rewards import Gaussian, Resampled
+from noregret.problems.rewards import Gaussian, Payoff, Resampled
 
 Folder = str | os.PathLike[str] | None
 
@@ -29,12 +28,12 @@ _SHIPPED = Path(__file__).parent / "data"
 
 
 def light_sensors(folder: Folder = None, *, located: bool = False) -> Problem:
-    """Which of 41 light sensors reads the most on average (heavy-tails paper, Fig. 1 e).
+    """The light sensor, of 41, with the largest mean reading (heavy-tails paper, Fig. 1 e).
 
     The kernel is the correlation of the 601 training rows; a pull returns the sensor's reading in a random one of the
-    192 test rows, and f is the mean of these. The paper's B and v, max f and the mean squared reading of all sensors,
-    stand in ``paper``: neither is a valid bound. If ``located``, the arms are the sensors' positions instead, each axis
-    scaled to [0, 1], and the kernel is SE with l^2 = 0.1. Files: `light_train.csv`, `light_test.csv`,
+    192 test rows, and f is the mean of these. ``paper`` has the paper's B and v, max f and the mean squared reading of
+    all sensors: neither is a valid bound. If ``located``, the arms are the sensors' positions, each axis scaled to
+    [0, 1], and the kernel is SE with l^2 = 0.1. Files: `light_train.csv`, `light_test.csv`,
     `light_locations.csv`.
     """
     test = _table(folder, "light_test.csv")
@@ -46,22 +45,22 @@ def light_sensors(folder: Folder = None, *, located: bool = False) -> Problem:
 
 
 def light_snapshot(folder: Folder = None, *, row: int | None = None, rng: Seed = None) -> Problem:
-    """Which light sensor reads the most at one moment (kernelized-bandits paper, Fig. 4 b).
+    """The light sensor with the largest reading at one moment (kernelized-bandits paper, Fig. 4 b).
 
-    f is one of the 192 test rows, ``row`` or a random one; the kernel is the covariance of the training rows, the
-    noise is Gaussian with 5 % of their mean variance.
+    f is one of the 192 test rows, ``row`` or a random one; the kernel is the covariance of the training rows, and the
+    noise is Gaussian with 5% of their mean variance.
     """
     train, test = _table(folder, "light_train.csv"), _table(folder, "light_test.csv")
     return _snapshot("light snapshot", train, test, row, rng)
 
 
 def light_by_time(folder: Folder = None, *, rounds: int = 1000, rng: Seed = None) -> Changing:
-    """Which light sensor reads the most at this time: the context is where in the test series the round lies, 0 to 1.
+    """The light sensor with the largest reading at a time: the context is the position in the test series, 0 to 1.
 
-    The 192 test rows have no time stamps, but follow each other as in time: the brightest sensor changes from hour to
-    hour. Every round is of a random row. f is the reading, with mean 0 and variance 1 in the training rows. The kernel
-    is half the correlation of the training rows, and half that times Matern 3/2 in time, lengthscale 0.2. The noise is
-    Gaussian with 5 % of the variance.
+    The 192 test rows have no time stamps but are in order of time: the brightest sensor changes from hour to hour.
+    Every round uses a random row. f is the reading, with mean 0 and variance 1 in the training rows. The kernel is half
+    the correlation of the training rows, and half that times Matern 3/2 in time, lengthscale 0.2. The noise is Gaussian
+    with 5% of the variance.
     """
     train, test = _table(folder, "light_train.csv"), _table(folder, "light_test.csv")
     rows = np.random.default_rng(rng).integers(len(test), size=rounds)
@@ -74,11 +73,11 @@ def light_by_time(folder: Folder = None, *, rounds: int = 1000, rng: Seed = None
 
 
 def intel_temperature(folder: Folder = None, *, row: int | None = None, rng: Seed = None) -> Problem:
-    """Which of 52 motes in the Intel lab is the hottest at one moment of 8-9 am (kernelized-bandits paper, Fig. 4 a).
+    """The hottest of 52 motes in the Intel lab at one moment of 8-9 am (kernelized-bandits paper, Fig. 4 a).
 
     f is one of the 240 rows of 4-5 March 2004, ``row`` or a random one, as in the paper. The paper's training days, 28
-    February to 3 March, are not all to be had: the covariance is that of 6-8 March, two of which are a weekend. The
-    noise is Gaussian with 5 % of the mean variance. Rows come from `intel_temp_30s.csv`.
+    February to 3 March, are not all available: the covariance is that of 6-8 March, of which two days are a weekend.
+    The noise is Gaussian with 5% of the mean variance. Rows come from `intel_temp_30s.csv`.
     """
     lines = _lines(folder, "intel_temp_30s.csv")[1:]
     readings = np.array([line[2:] for line in lines], dtype=float)
@@ -87,11 +86,10 @@ def intel_temperature(folder: Folder = None, *, row: int | None = None, rng: See
 
 
 def stocks(folder: Folder = None) -> Problem:
-    """Which of 29 stocks has the largest mean price (heavy-tails paper, Fig. 1 d).
+    """The stock, of 29, with the largest mean price (heavy-tails paper, Fig. 1 d).
 
-    A pull returns the price on a random day; the kernel is the correlation of the prices. The paper's v, the mean
-    squared price of all stocks, stands in ``paper`` with B = max f: neither is a valid bound. Prices come from
-    `stocks_dow29.csv`.
+    A pull returns the price on a random day; the kernel is the correlation of the prices. ``paper`` has the paper's v,
+    the mean squared price of all stocks, and B = max f: neither is a valid bound. Prices come from `stocks_dow29.csv`.
     """
     prices = _table(folder, "stocks_dow29.csv", skip=1)
     kernel = _correlation(prices)
@@ -99,13 +97,13 @@ def stocks(folder: Folder = None) -> Problem:
 
 
 def latency(folder: Folder = None, *, node: int = 29) -> Problem:
-    """Which of 98 peers answers fastest: rewards are minus the round-trip time in seconds, heavy-tailed as measured.
+    """The fastest of 98 peers: rewards are minus the round-trip time in seconds, heavy-tailed as measured.
 
     ``node`` is the measuring device, 29 or 54. A pull returns minus the time of a random one of 688 slices; the kernel
     is the correlation of the times. Times come from `latency_seattle_node29.csv` or `latency_seattle_node54.csv`.
     """
     if node not in (29, 54):
-        raise ValueError(f"node must be 29 or 54, the devices there are measurements of, got {node}")
+        raise ValueError(f"node must be 29 or 54, the devices with measurements, got {node}")
     times = _table(folder, f"latency_seattle_node{node}.csv", skip=1)
     payoff, kernel = Resampled(-times), _correlation(times)
     norm = rkhs_norm(kernel.matrix, payoff.means)
@@ -120,11 +118,12 @@ def cloud(
     size: str = "huge",
     payoff: Payoff | None = None,
 ) -> Problem:
-    """Which cluster of cloud machines runs a job fastest: minus the run time, in units of the job's median.
+    """The fastest cluster of cloud machines for a job: minus the run time, in units of the job's median.
 
-    The arms are up to 69 clusters, those that finished the job, by the logarithms of machines, cores per machine and
-    memory per machine, each scaled to [0, 1]; the kernel is Matern 5/2 on these. The table has one run per cluster, so
-    the noise, Gaussian of sd 0.05 unless a payoff is given, is ours. Runs come from `cloud_runtimes.csv`.
+    The arms are the clusters, up to 69, that finished the job. Their coordinates are the logarithms of machines, cores
+    per machine and memory per machine, each scaled to [0, 1]; the kernel is Matern 5/2 on these. The table has one run
+    per cluster, so the noise, Gaussian of sd 0.05 unless a payoff is given, is ours. Runs come from
+    `cloud_runtimes.csv`.
     """
     done = _finished_runs(folder, (workload, framework, size))
     features = np.log([[float(run[c]) for c in ("n_nodes", "vcpu_per_node", "mem_gib_per_node")] for run in done])
@@ -136,7 +135,7 @@ def cloud(
 
 
 def _finished_runs(folder: Folder, job: tuple[str, str, str]) -> list[dict[str, str]]:
-    """The completed runs of a job (workload, framework, size), as rows by column name."""
+    """Completed runs of a job (workload, framework, size), as rows by column name."""
     header, *lines = _lines(folder, "cloud_runtimes.csv")
     runs = [dict(zip(header, line, strict=True)) for line in lines]
     jobs = [(run["workload"], run["framework"], run["input"]) for run in runs]
@@ -146,7 +145,7 @@ def _finished_runs(folder: Folder, job: tuple[str, str, str]) -> list[dict[str, 
 
 
 def _largest_mean(name: str, table: Floats, arms: Floats, kernel: Kernel) -> Problem:
-    """Find the column with the largest mean (heavy-tails paper, Fig. 1 d and e)."""
+    """Problem to find the column with the largest mean (heavy-tails paper, Fig. 1 d and e)."""
     payoff = Resampled(table)
     means = payoff.means
     paper = {"norm": float(means.max()), "moment": float((table**2).mean())}
@@ -154,7 +153,7 @@ def _largest_mean(name: str, table: Floats, arms: Floats, kernel: Kernel) -> Pro
 
 
 def _snapshot(name: str, train: Floats, test: Floats, row: int | None, rng: Seed) -> Problem:
-    """One test row as f, the covariance of the training rows as kernel (kernelized-bandits paper, Fig. 4)."""
+    """Problem with a test row as f and the covariance of the training rows as kernel (kernelized bandits, Fig. 4)."""
     if row is None:
         row = int(np.random.default_rng(rng).integers(len(test)))
     if not 0 <= row < len(test):
@@ -169,12 +168,12 @@ def _correlation(table: Floats) -> Tabular:
 
 
 def _unit_cube(points: Floats) -> Floats:
-    """Every column scaled to [0, 1]."""
+    """Scale every column to [0, 1]."""
     return np.asarray((points - points.min(axis=0)) / np.ptp(points, axis=0))
 
 
 def _table(folder: Folder, name: str, skip: int = 0) -> Floats:
-    """The numbers of a file, without its header and its first ``skip`` columns."""
+    """Numbers of a file, without its header and its first ``skip`` columns."""
     return np.array([line[skip:] for line in _lines(folder, name)[1:]], dtype=float)
 
 
@@ -192,5 +191,5 @@ def _lines(folder: Folder, name: str) -> list[list[str]]:
 
 
 def data_file(folder: Path, name: str) -> Path | None:
-    """The file of this name in a folder, plain or compressed (``.gz``); None if there is none."""
+    """File of this name in a folder, plain or compressed (``.gz``); None if there is none."""
     return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)

@@ -1,12 +1,13 @@
 """TUNE: measure any command, keep every measurement, find the best setting.
 
 ============  =====================================================================================================
-`study`       the study file: what to tune, the command, when to stop; every error with its line and key
-`measuring`   one run of the command, safely, and its result
+`study`       the study file: parameters, command, budget; every error with its line and key
+`measuring`   one run of the command, and its result
 `store`       every trial, durable and shared: Optuna's tables on SQLite or PostgreSQL
-`learning`    what the measurements say, and what to try next, as a function of the store
+`learning`    findings from the observations, and the next suggestion, as functions of the store
 `page`        the report, as a file and live
-`work`        the work, and what is seen of it
+`work`        workers that run trials, and their display
+`service`     studies over HTTP and JSON
 `command`     the command line
 ============  =====================================================================================================
 

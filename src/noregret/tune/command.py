@@ -14,12 +14,12 @@ from typing import Any
 from noregret.extra import extra
 from noregret.files import write_atomically
 from noregret.terminal import complain, printable, say, show
-from noregret.tune.service.command import add_serve
+from noregret.tune.service.command import add_serve, port
 from noregret.tune.study.study import Study, StudyError
 
 PORT = 8765
 LISTED = 20
-"""The number of rows of the past that are listed with the reason why they are kept out."""
+"""Number of rows that are listed with the reason why they are kept out."""
 
 
 def add_tune(commands: Any, count: Callable[[str], int]) -> None:
@@ -27,24 +27,26 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     tune = _command(commands, "tune", _tune, "tune any command: measure, learn, suggest, until the budget is spent")
     tune.add_argument("--dry-run", action="store_true", help="show one command and run nothing")
     tune.add_argument("--json", action="store_true", help="print a JSON object per trial, and the best at the end")
-    tune.add_argument("--migrate", action="store_true", help="go on after a change of ranges, choices or parameters")
+    tune.add_argument("--migrate", action="store_true", help="continue after a change of ranges, choices or parameters")
     tune.add_argument("--workers", type=count, metavar="N", help="commands at a time (default: as the study says)")
     init = commands.add_parser("init", help="write a study file to start from")
     init.set_defaults(command=_init)
     init.add_argument("study", nargs="?", type=Path, default=Path("study.toml"), metavar="FILE")
-    report = _command(commands, "report", _report, "write what a study has found, as one HTML page or as JSON")
+    report = _command(commands, "report", _report, "write the findings of a study as one HTML page or as JSON")
     report.add_argument("--json", action="store_true", help="print it as JSON")
     _add_out(report, "an .html or .json file (default: an .html file beside the study)")
     watch = _command(commands, "watch", _watch, "show the report live, to this machine's browser only")
-    watch.add_argument("--port", type=_port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
+    watch.add_argument("--port", type=port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
     export = _command(commands, "export", _export, "write all trials of a study as a table")
     formats = export.add_mutually_exclusive_group()
     for name in ("csv", "json", "parquet"):
         formats.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=f"as {name.upper()}")
     _add_out(export, "a .csv, .json or .parquet file (default: standard output)")
-    past = _command(commands, "import", _import, "add measurements made elsewhere to a study; they are no rounds")
+    past = _command(
+        commands, "import", _import, "add existing measurements to a study (not counted against the budget)"
+    )
     past.add_argument("data", type=Path, metavar="DATA.csv", help="a column per parameter, 'value', 'noise' if known")
-    past.add_argument("--ignore", action="store_true", help="leave out columns of no parameter")
+    past.add_argument("--ignore", action="store_true", help="ignore columns that are not parameters")
     restore = _command(commands, "restore", _restore, "list the copies of a study's database, or put one back")
     restore.add_argument("number", nargs="?", type=int, metavar="N", help="the copy to put back, as it is listed")
     add_serve(commands)
@@ -59,12 +61,6 @@ def _command(commands: Any, name: str, carry_out: Callable[[Any], int | None], h
 
 def _add_out(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--out", dest="target", type=Path, metavar="FILE", help=help)
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, got {text!r}")
-    return int(text)
 
 
 def _init(args: argparse.Namespace) -> None:
@@ -87,7 +83,7 @@ def _init(args: argparse.Namespace) -> None:
 
 
 def _ready(args: argparse.Namespace) -> Study:
-    """The study, once everything that is needed to work on it is known to be there."""
+    """The study, after a check that everything needed to work on it is installed."""
     from noregret.tune.study.reading import load
 
     study = load(args.study)
@@ -154,9 +150,9 @@ def _export(args: argparse.Namespace) -> None:
 def _import(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.tune.store.store import Store
-    from noregret.tune.study.past import read_past
+    from noregret.tune.study.importing import read_rows
 
-    found = read_past(study, args.data, args.ignore)
+    found = read_rows(study, args.data, args.ignore)
     if not found.rows:
         raise StudyError(f"{args.data}: no row can be used; {found.kept_out[0]}")
     with Store(study) as store:
@@ -181,6 +177,6 @@ def _watch(args: argparse.Namespace) -> None:
 
 def _restore(args: argparse.Namespace) -> None:
     study = _ready(args)
-    from noregret.tune.store.databases.restoring import listed, restored
+    from noregret.tune.store.databases.database import listed, restored
 
     say(listed(study) if args.number is None else restored(study, args.number))

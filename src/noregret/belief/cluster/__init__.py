@@ -1,13 +1,12 @@
-"""Arms on a cluster: blocks of them stay on dask workers, each beside an ordinary posterior about it.
+"""Arms on a cluster: blocks of them stay on dask workers, each with an ordinary posterior about it.
 
 ==================  =====================================================================================
-`section`           what a worker holds: a block of the arms, and posteriors about it
-`messages`          questions to workers, past dask's scheduling
-`blocks`            the arms as the coordinator sees them: an (N, d) array whose rows are elsewhere
-`numbers`           one number per arm (a mean, a score), computed on the workers when its top is asked for
-`belief`            the posterior: a small one here, which knows all rewards, and one about every block
+`section`           worker side: a block of the arms, posteriors about it, and the questions it answers
+`blocks`            coordinator side: an (N, d) array whose rows are on the workers, and messages to them
+`belief`            the posterior: a small one here with all rewards, one about every block there, and
+                    numbers per arm (a mean, a score), computed on the workers when they are read
 ==================  =====================================================================================
 
-A question goes to all workers at once, with the rewards that they have not heard of. A worker that does not know what
-came before, as it is new, says so, and is sent the small posterior, from which it makes its own.
+A question goes to all workers at once, with the rewards that they do not have yet. A new worker, which lacks earlier
+rewards, answers None; it is then sent the small posterior, from which it makes its own.
 """

@@ -1,7 +1,8 @@
-"""The arms of a cluster, as the coordinator sees them: rows that are elsewhere."""
+"""Coordinator side of a cluster: an (N, d) array of arms whose rows are on the workers, and messages to them."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -11,7 +12,6 @@ from weakref import WeakSet
 
 import numpy as np
 
-from noregret.belief.cluster.messages import answers_to
 from noregret.belief.cluster.section import (
     Call,
     Knowledge,
@@ -28,14 +28,14 @@ from noregret.extra import extra
 
 
 class Source(Protocol):
-    """A belief about the arms of a cluster."""
+    """Belief about the arms of a cluster."""
 
     key: str
     version: int
-    """How many news it has learnt."""
+    """Number of updates so far."""
 
     def knowledge(self, section: int, *, afresh: bool = False) -> Knowledge:
-        """What brings a section up to date: what it has not heard of, or afresh all that is known."""
+        """Updates that a section is missing, or with ``afresh`` the whole small posterior."""
         ...
 
     def heard(self, section: int) -> None:
@@ -44,9 +44,9 @@ class Source(Protocol):
 
 
 class Blocks:
-    """An (N, d) array of arms in sections, each on some worker; dask makes a section again when its worker is lost.
+    """(N, d) array of arms in sections, each on some worker; dask makes a section again when its worker is lost.
 
-    Rows are brought here one by one, when arms are pulled: ``blocks.rows(places)``.
+    Rows are transferred one by one, when arms are pulled: ``blocks.rows(places)``.
     """
 
     def __init__(self, client: Any, sections: Callable[[], list[Any]], sizes: Sequence[int], dimension: int) -> None:
@@ -55,8 +55,8 @@ class Blocks:
         self.shape = (self.starts.pop(), dimension)
         self.ndim = 2
         self.sources: WeakSet[Any] = WeakSet()
-        self._rows: dict[int, Floats] = {}  # those that were brought here
-        self._workers: list[str | None] = []  # the address of the worker that has each section, where it is known
+        self._rows: dict[int, Floats] = {}  # rows transferred so far
+        self._workers: list[str | None] = []  # address of the worker of each section, if known
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -65,7 +65,7 @@ class Blocks:
         raise ValueError("this needs all arms in one place, got arms on a cluster: pass arms.compute() if they fit")
 
     def __getitem__(self, places: Any) -> Blocks:
-        """Some arms, ascending, in sections beside those they are taken from."""
+        """Some arms, ascending, in sections on the same workers."""
         index = np.asarray(places, dtype=np.intp)
         if (np.diff(index) <= 0).any():
             raise ValueError("of arms on a cluster, only ascending rows can be taken")
@@ -79,16 +79,16 @@ class Blocks:
 
     @cached_property
     def _sections(self) -> list[Any]:
-        """Dask's futures of the sections."""
+        """Dask futures of the sections."""
         return self._make_sections()
 
     @property
     def first(self) -> Floats:
-        """The first arm, as NumPy's, (1, d)."""
+        """First arm as a NumPy array, (1, d)."""
         return self.rows(np.zeros(1, np.intp))
 
     def rows(self, places: Ints) -> Floats:
-        """Some arms as NumPy's, (n,) -> (n, d), in any order."""
+        """Some arms as a NumPy array, (n,) -> (n, d), in any order."""
         new = np.array([place for place in dict.fromkeys(places.tolist()) if place not in self._rows], np.intp)
         if new.size:
             found = self.ask(None, [], self.each(rows_at, new))
@@ -96,27 +96,27 @@ class Blocks:
         return np.array([self._rows[place] for place in places.tolist()]).reshape(-1, self.shape[1])
 
     def note(self, place: int, row: Floats) -> None:
-        """Remember an arm, (d,), that has come along with an answer."""
+        """Store an arm, (d,), that came with an answer."""
         self._rows[place] = row
 
     def places(self, points: Floats) -> Ints:
-        """For each of (n, d) points its row among the arms, N for those without one."""
+        """Row of each of (n, d) points among the arms, N for points that are not arms."""
         found = np.stack(self.ask(None, [], partial(places_of, points=points)))
         places = np.where(found < np.array(self.sizes)[:, None], found + np.array(self.starts)[:, None], len(self))
         return np.asarray(places.min(axis=0))
 
     def split(self, places: Ints) -> list[Any]:
-        """For each section which of its rows are meant, (m,), None if none is."""
+        """Local rows of each section, (m,), for some rows of all; None for a section without any."""
         owner = np.searchsorted(self.starts, places, "right") - 1
         parts = [places[owner == i] - start for i, start in enumerate(self.starts)]
         return [part if part.size else None for part in parts]
 
     def each(self, question: Callable[..., Any], places: Ints) -> list[Any]:
-        """A question about some places, for each section about its own; None for those that have none of them."""
+        """Question for each section about its own rows among these; None for a section without any."""
         return [None if local is None else partial(question, places=local) for local in self.split(places)]
 
     def joined(self, places: Ints, answers: list[Any]) -> Floats:
-        """The answers about some places, in their order."""
+        """Join the answers about some rows, in the order of the rows."""
         owner = np.searchsorted(self.starts, places, "right") - 1
         order = np.argsort(owner, kind="stable")
         found = np.concatenate([each for each in answers if each is not None])
@@ -125,9 +125,9 @@ class Blocks:
         return result
 
     def ask(self, numbers: Read | Call | None, sources: list[Source], question: Question | list[Any]) -> list[Any]:
-        """The answer of every section about these numbers, None for those that are asked nothing.
+        """Answers of all sections about these numbers, None for a section without a question.
 
-        A worker that was lost is replaced meanwhile, and told all that is known.
+        Sections of a lost worker are made again on another one, with the whole belief.
         """
         questions = question if isinstance(question, list) else [question] * len(self.sizes)
         answers: list[Any] = [None] * len(questions)
@@ -145,14 +145,14 @@ class Blocks:
     def _call(
         self, i: int, numbers: Read | Call | None, sources: list[Source], question: Question, *, afresh: bool
     ) -> tuple[Any, ...]:
-        """What `answer` is called with beside the section."""
+        """Arguments of `answer` besides the section."""
         rows = slice(self.starts[i], self.starts[i] + self.sizes[i])
         live = [source.key for source in self.sources]
         knowledge = [source.knowledge(i, afresh=afresh) for source in sources]
         return live, knowledge, None if numbers is None else numbers.cut(rows), question
 
     def _by_message(self, sections: list[int], calls: list[tuple[Any, ...]]) -> list[Any]:
-        """The answers of these sections, None where a section is not at its worker any more: in a few milliseconds."""
+        """Answers of these sections by direct messages, in milliseconds; None if a section has left its worker."""
         if not self._workers:
             holders = self._client.who_has(self._sections)
             self._workers = [next(iter(holders.get(section.key, ())), None) for section in self._sections]
@@ -163,7 +163,7 @@ class Blocks:
         return found
 
     def _by_task(self, sections: list[int], calls: list[tuple[Any, ...]]) -> list[Any]:
-        """The same by tasks of dask's, which makes a section anew where its worker is lost."""
+        """Answers of these sections by dask tasks; dask makes the sections of a lost worker again."""
         submit = partial(self._client.submit, answer, pure=False)
         tasks = [submit(self._sections[i], *call) for i, call in zip(sections, calls, strict=True)]
         found: list[Any] = self._client.gather(tasks)
@@ -171,16 +171,16 @@ class Blocks:
 
 
 def is_dask(arms: Any) -> bool:
-    """Whether this is a dask array; dask is not imported to find out."""
+    """True for a dask array. Dask is not imported for the test."""
     dask_array = sys.modules.get("dask.array")
     return dask_array is not None and isinstance(arms, dask_array.Array)
 
 
 def as_blocks(arms: Any, check: Callable[[Any, int], Any]) -> Blocks:
-    """The rows of an (N, d) dask array as sections on the workers of the client at hand; ValueError if it cannot be.
+    """Rows of an (N, d) dask array as sections on the workers of the current client; ValueError if that is impossible.
 
-    Blocks that lie one behind the other are joined, so that there are no more sections than threads. ``check`` makes
-    float64 of a block that starts at some row, or raises.
+    Consecutive blocks are joined, so that there are at most as many sections as threads. ``check`` converts a block
+    that starts at some row to float64, or raises.
     """
     _check_form(arms)
     client = _client()
@@ -197,12 +197,12 @@ def as_blocks(arms: Any, check: Callable[[Any, int], Any]) -> Blocks:
     ]
     sections = client.compute(tasks)
     blocks = Blocks(client, lambda: sections, [sum(sizes[i] for i in group) for group in groups], arms.shape[1])
-    client.gather([client.submit(len, section, pure=False) for section in sections])  # raises what a check has raised
+    client.gather([client.submit(len, section, pure=False) for section in sections])  # raises the errors of the checks
     return blocks
 
 
 def _check_form(arms: Any) -> None:
-    """Raise ValueError unless this is an (N, d) array of known size and of real numbers."""
+    """Raise ValueError unless this is an (N, d) array of real numbers with known block sizes."""
     if arms.ndim != 2 or 0 in arms.shape:
         raise ValueError(f"arms must be an (N, d) array, got shape {arms.shape}: numbers go in as numbers[:, None]")
     if any(math.isnan(size) for size in arms.shape):
@@ -218,7 +218,7 @@ def _check_form(arms: Any) -> None:
 
 
 def _client() -> Any:
-    """Dask's client at hand; ValueError unless there is one that has workers."""
+    """Current dask client; ValueError if there is none, or if it has no workers."""
     distributed = extra("distributed", "cluster")
     try:
         client = distributed.get_client()
@@ -232,3 +232,36 @@ def _client() -> Any:
             f"the cluster at {client.scheduler.address} has no workers: start some, and client.wait_for_workers(1)"
         )
     return client
+
+
+PATIENCE = 0.3
+"""Seconds without an answer after which the coordinator checks that the worker is still alive."""
+
+
+async def answers_to(client: Any, messages: list[tuple[str | None, str, tuple[Any, ...]]]) -> list[Any]:
+    """Send messages to workers and return their answers, None for a worker that was lost.
+
+    A message is an address, the key of a section and the arguments of `answer`. It takes a fifth of the time of a task,
+    since the scheduler is not involved. An error of a section is raised here.
+    """
+    return await asyncio.gather(*(_answer_to(client, *message) for message in messages))
+
+
+async def _answer_to(client: Any, address: str | None, key: str, call: tuple[Any, ...]) -> Any:
+    if address is None:
+        return None
+    running = asyncio.ensure_future(client.run(_answer_at, key, *call, workers=[address], on_error="return"))
+    while not (await asyncio.wait([running], timeout=PATIENCE))[0]:
+        if address not in await client.nthreads():  # dask would retry for half a minute
+            running.cancel()
+            return None
+    found = running.result()[address]
+    if isinstance(found, Exception) and not isinstance(found, OSError | KeyError):
+        raise found
+    return None if isinstance(found, Exception) else found
+
+
+async def _answer_at(key: str, *call: Any, dask_worker: Any) -> Any:
+    """Answer of the section with this key, computed on one of the worker's threads."""
+    section = dask_worker.data[key]
+    return await asyncio.get_running_loop().run_in_executor(dask_worker.executors["default"], answer, section, *call)

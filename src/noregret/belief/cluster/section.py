@@ -1,4 +1,4 @@
-"""What a worker holds: a block of the arms, and what is believed about it."""
+"""Worker side of a cluster: a block of the arms, the beliefs about it, and the questions it answers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from noregret.belief.posterior import Floats, Ints, Posterior
 from noregret.belief.pulls import places_among
 
 Question = Callable[[Array, Array], Any]
-"""What is wanted of the (n,) numbers of a block, given them and its (n, d) arms."""
+"""Function of the (n,) numbers of a block and its (n, d) arms."""
 
 
 class News(NamedTuple):
-    """Rewards of (n, d) points, None for a change of the variance only, and the state of the features' generator."""
+    """Rewards of (n, d) points (None changes the variance only), and the state of the features' generator."""
 
     points: Floats
     rewards: Floats | None
@@ -37,44 +37,44 @@ class News(NamedTuple):
 
 
 class Knowledge(NamedTuple):
-    """What brings a belief about a block up to date."""
+    """Updates that bring a belief about a block up to date."""
 
     key: str
     version: int
-    """How many news there were in all."""
+    """Number of updates so far."""
     news: list[News]
-    """The last of them."""
+    """The last updates."""
     small: Callable[[], Posterior] | None
-    """Makes a posterior of other arms that knows all of them, for those who do not know those before."""
+    """Function that makes a posterior with all updates on other arms, for sections without the earlier updates."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """An attribute of a belief, by the key of the belief; or what a method of it returns."""
+    """Attribute of the belief with this key, or the result of one of its methods."""
 
     key: str
     name: str
     arguments: dict[str, Any] | None = None
 
     def on(self, section: Section) -> Array:
-        """Its numbers on a block."""
+        """Compute the numbers of a block."""
         found = getattr(section.beliefs[self.key][1], self.name)
         return found if self.arguments is None else found(**self.arguments)
 
     def cut(self, rows: slice) -> Read:
-        """The same for the block with these of all rows."""
+        """Return the recipe for the block with these rows."""
         return self
 
 
 @dataclass(frozen=True)
 class Call:
-    """A function of numbers, one per arm, of (N,) arrays of NumPy, and of scalars."""
+    """Function of numbers (one per arm), of (N,) NumPy arrays and of scalars."""
 
     function: Any
     arguments: tuple[Any, ...]
 
     def on(self, section: Section) -> Array:
-        """Its numbers on a block."""
+        """Compute the numbers of a block."""
         given = [each.on(section) if isinstance(each, Read | Call) else each for each in self.arguments]
         if not is_tensor(section.arms):
             return self.function(*given)
@@ -82,26 +82,26 @@ class Call:
         return function_like(self.function, section.arms)(*there)
 
     def cut(self, rows: slice) -> Call:
-        """The same for the block with these of all rows."""
-        return replace(self, arguments=tuple(_cut(each, rows) for each in self.arguments))
+        """Return the recipe for the block with these rows."""
 
+        def cut(argument: Any) -> Any:
+            if isinstance(argument, Read | Call):
+                return argument.cut(rows)
+            return argument[rows] if isinstance(argument, np.ndarray) and argument.ndim else argument
 
-def _cut(argument: Any, rows: slice) -> Any:
-    if isinstance(argument, Read | Call):
-        return argument.cut(rows)
-    return argument[rows] if isinstance(argument, np.ndarray) and argument.ndim else argument
+        return replace(self, arguments=tuple(cut(each) for each in self.arguments))
 
 
 class Section:
-    """A block of the arms, and by key the version of each belief about it, and the belief.
+    """Block of the arms, and the beliefs about it, by key, each with its version.
 
-    When it is moved to another worker, its beliefs stay behind: they are made again there.
+    When a section moves to another worker, its beliefs do not move; they are made again there.
     """
 
     def __init__(self, arms: Array) -> None:
         self.arms = arms
         self.beliefs: dict[str, tuple[int, Posterior]] = {}
-        self.lock = threading.Lock()  # a question that nobody waits for any more may still be worked on
+        self.lock = threading.Lock()  # an abandoned question may still be in progress
 
     def __reduce__(self) -> tuple[type[Section], tuple[Array]]:
         return Section, (self.arms,)
@@ -110,15 +110,15 @@ class Section:
         return len(self.arms)
 
     def __sizeof__(self) -> int:
-        """Bytes, so that it is not moved lightly: those of the arms, and of some rows of a factor beside them.
+        """Size in bytes, with some rows of a factor besides the arms, so that dask does not move it needlessly.
 
-        On a device they are not of the memory that a worker is given.
+        Memory on a device does not count against the worker's memory.
         """
         rows = 0 if on_device(self.arms) else 32
         return 8 * len(self.arms) * (int(self.arms.shape[1]) + rows)
 
     def catch_up(self, knowledge: Knowledge) -> bool:
-        """Bring a belief up to date; False if more must be known than is given."""
+        """Bring a belief up to date; False if earlier updates are missing."""
         if knowledge.small is not None:
             self.beliefs[knowledge.key] = knowledge.version, knowledge.small().at(self.arms)
             return True
@@ -126,7 +126,7 @@ class Section:
         version, belief = self.beliefs.get(knowledge.key, (-1, None))
         if belief is None or version < first:
             return False
-        del self.beliefs[knowledge.key]  # it is made anew, should it fail half-way
+        del self.beliefs[knowledge.key]  # so that it is made again if an update fails
         for news in knowledge.news[version - first :]:
             draw_alike(belief, news.random_state)
             belief.learn(news.points, news.rewards, news.noise)
@@ -135,7 +135,7 @@ class Section:
 
 
 def draw_alike(belief: Posterior, random_state: Any) -> None:
-    """Let the features of a belief be drawn as they were where the generator had this state."""
+    """Set the state of the features' generator, so that features are drawn as elsewhere."""
     generator = getattr(belief, "generator", None)
     if generator is not None:
         generator.bit_generator.state = random_state
@@ -144,30 +144,30 @@ def draw_alike(belief: Posterior, random_state: Any) -> None:
 def built(
     check: Callable[[Any, int], Array], parts: list[Any], starts: list[int], shapes: list[tuple[int, int]]
 ) -> Section:
-    """A section of blocks that lie one behind the other, which must have these shapes; each starts at a row of all."""
+    """Section of consecutive blocks, checked against their declared shapes; ``starts`` are their first rows."""
     blocks = [check(part, start) for part, start in zip(parts, starts, strict=True)]
     for block, start, shape in zip(blocks, starts, shapes, strict=True):
         if tuple(block.shape) != shape:
             raise ValueError(
                 f"the block of arms from row {start} on has shape {tuple(block.shape)}, but was declared as {shape}: "
-                "mend the shape that it is declared with"
+                "fix the shape that it is declared with"
             )
     return Section(joined(blocks))
 
 
 def some(section: Section, rows: Ints) -> Section:
-    """A section of some of the rows, (n,)."""
+    """Section of some of the rows, (n,)."""
     return Section(section.arms[rows])
 
 
 def answer(
     section: Section, live: list[str], knowledge: list[Knowledge], numbers: Read | Call | None, question: Question
 ) -> Any:
-    """What is wanted of these numbers; None if a belief cannot be brought up to date.
+    """Answer a question about these numbers; None if a belief cannot be brought up to date.
 
     Beliefs that are not among the live ones are dropped.
     """
-    with section.lock, np.errstate(all="ignore"):  # of formulas for parts of the numbers, others may overflow
+    with section.lock, np.errstate(all="ignore"):  # a formula for some of the numbers may overflow on the others
         section.beliefs = {key: held for key, held in section.beliefs.items() if key in live}
         if not all(section.catch_up(each) for each in knowledge):
             return None
@@ -175,36 +175,36 @@ def answer(
 
 
 def extreme(numbers: Array, arms: Array, of: str) -> float:
-    """The largest or the smallest of the numbers, by the name of the method that finds it."""
+    """Largest or smallest of the numbers, by the name of the method."""
     return float(getattr(numbers, of)())
 
 
 def any_of(numbers: Array, arms: Array) -> bool:
-    """Whether one of them is true."""
+    """True if one of the numbers is true."""
     return bool(numbers.any())
 
 
 def leading(numbers: Array, arms: Array, count: int) -> tuple[Ints, Floats]:
-    """The places of so many of the largest numbers, and these."""
+    """Indices and values of the ``count`` largest numbers."""
     return largest(numbers, count)
 
 
 def top_of(numbers: Array, arms: Array) -> tuple[int, float, Floats]:
-    """The place of the largest number, the first nan if there is one, the number there, and this arm, (d,)."""
+    """Index and value of the largest number (the first nan if there is one), and the arm, (d,)."""
     place, number = top(numbers)
     return place, number, numpy_of(arms[place])
 
 
 def those_at(numbers: Array, arms: Array, places: Ints | None) -> Floats:
-    """The numbers in some places, all if None, as NumPy's."""
+    """Numbers at some indices, all if None, as a NumPy array."""
     return np.asarray(numpy_of(numbers if places is None else numbers[places]))
 
 
 def rows_at(numbers: None, arms: Array, places: Ints | None) -> Floats:
-    """The arms in some places, all if None, as NumPy's."""
+    """Arms at some indices, all if None, as a NumPy array."""
     return those_at(arms, arms, places)
 
 
 def places_of(numbers: None, arms: Array, points: Floats) -> Ints:
-    """The places of (n, d) points among the arms; those of the others are beyond."""
+    """Rows of (n, d) points among the arms; len(arms) or more for points that are not arms."""
     return places_among(arms, points)

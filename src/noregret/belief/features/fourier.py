@@ -28,13 +28,13 @@ from noregret.belief.numerics.draws import spectral_frequencies
 from noregret.belief.posterior import Floats, Ints, Rng
 
 MOST_FEATURES = 20_000
-"""More Fourier features than this are refused: the belief's state has their number squared."""
+"""Largest number of Fourier features: the state of the belief has their number squared."""
 
 MOST_ON_HOST = 100_000_000
-"""Features of a tensor of arms that are brought to the host to find their span: larger tables are taken to span all."""
+"""Numbers of a table on a device that is copied to the host to find its span; larger tables get no basis."""
 
 ROUNDING = 1e-13
-"""What is smaller than this, compared to the largest, is taken for rounding."""
+"""Share of the largest value below which a value is treated as a rounding error."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class QuadratureFourier:
     order : int
         Nodes per axis. For an error near 1e-10: 16 at lengthscale 0.5, 32 at 0.2, 64 at 0.1.
     folded : bool
-        Join z and -z, which say the same, into one frequency of twice the weight: order^d features instead of
-        2 order^d, the same mean and variance under least squares. The paper does not fold; truncation per direction
-        on folded features is that on the paper's with the level times sqrt(2).
+        Join z and -z, which are equivalent, into one frequency of twice the weight: order^d features instead of
+        2 order^d, with the same mean and variance under least squares. The paper does not fold; truncation per
+        direction on folded features equals truncation on the paper's with the level times sqrt(2).
     tolerance : float
-        Largest error along one axis that is accepted.
+        Largest accepted error along one axis.
 
     Examples
     --------
@@ -102,8 +102,8 @@ class QuadratureFourier:
 class RandomFourier:
     """Cosines and sines at ``count`` frequencies drawn from the kernel's spectral density (2 ``count`` features).
 
-    Rahimi and Recht (2007). Here for comparison: the error falls only as 1 / sqrt(count), which is too slow for
-    the theorems, and the variance starves away from the data.
+    Rahimi and Recht (2007). For comparison only: the error falls as 1 / sqrt(count), which is too slow for the
+    theorems, and the variance is too small away from the data.
     """
 
     kernel: SquaredExponential | Matern | RationalQuadratic
@@ -120,7 +120,7 @@ class RandomFourier:
         _check_size(2 * self.count, "lower the count")
 
     def on(self, arms: Floats, ridge: float, rng: Rng) -> FourierMap:
-        """Features of these arms, at frequencies drawn now."""
+        """Features of these arms, at newly drawn frequencies."""
         frequencies = spectral_frequencies(self.kernel, self.count, arms.shape[1], rng)
         return FourierMap(arms, frequencies, np.full(self.count, 1 / self.count))
 
@@ -136,7 +136,7 @@ class FourierMap:
             self.span = _basis(numpy_of(self.table))
         if self.span is not None:
             self.table, unexplained = self.at(arms)
-            self.unexplained = zeros_like(unexplained)  # but for rounding
+            self.unexplained = zeros_like(unexplained)  # up to rounding
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         if self._in_cube:
@@ -148,7 +148,7 @@ class FourierMap:
         return inside, at_least(column_squares(table) - column_squares(inside), 0.0)
 
     def _table(self, points: Array) -> Array:
-        """The features themselves, (m, n)."""
+        """Features in the unit vectors, (m, n)."""
         moving = np.flatnonzero(self._frequencies.any(axis=1))  # the sine of frequency 0 is 0
         cosines, sines = len(self._weights), len(moving)
         sizes, xp = np.sqrt(self._weights)[:, None], namespace(points)
@@ -191,7 +191,7 @@ def quadrature_error(lengthscale: float, order: int) -> float:
 
 
 def sufficient_order(lengthscale: float, tolerance: float = 1e-6) -> int:
-    """The smallest order whose `quadrature_error` is within the tolerance."""
+    """Smallest order whose `quadrature_error` is within the tolerance."""
     most = 8
     while quadrature_error(lengthscale, most) > tolerance:
         most *= 2
@@ -211,7 +211,7 @@ def _axis(order: int) -> tuple[Floats, Floats]:
 
 
 def _grid(axis: Floats, dimension: int) -> Floats:
-    """All combinations of an axis with itself, (n^d, d), in an order that runs backwards if the axis does."""
+    """All combinations of an axis with itself, (n^d, d); a reversed axis gives the reversed order."""
     return np.stack(np.meshgrid(*[axis] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
 
 

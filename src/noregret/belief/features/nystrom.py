@@ -1,8 +1,8 @@
-"""Nystrom features: any kernel, seen from a dictionary of the pulled arms.
+"""Nystrom features: any kernel, projected on a dictionary of the pulled arms.
 
 Kernel columns are computed once per arm, when it first enters the dictionary. With a Cholesky root, an arm that enters
-appends one feature, at O(m N); the embedding of all arms is made anew, at O(m^2 N), when arms leave. With a symmetric
-root it is made anew whenever the dictionary has changed.
+appends one feature, at O(m N); when arms leave, the features of all arms are recomputed, at O(m^2 N). With a symmetric
+root they are recomputed whenever the dictionary changes.
 """
 
 from __future__ import annotations
@@ -29,42 +29,44 @@ Variance = Literal["full", "subset-of-regressors"]
 Coins = Literal["fresh", "kept"]
 
 NEGLIGIBLE = 1e-8
-"""An arm of which the features leave less variance than this share of the ridge adds no feature of a Cholesky root."""
+"""Share of the ridge: an arm with less unexplained variance adds no feature to a Cholesky root."""
 
 ROUNDING = 1e-12
-"""What is smaller than this, compared to the largest variance, is taken for rounding."""
+"""Share of the largest variance below which a value is treated as a rounding error."""
 
 LINGER = 0.125
-"""Members whose coins have turned against them stay until they are more than this share of the dictionary."""
+"""With kept coins, members that should leave stay until they are more than this share of the dictionary."""
 
 
 @dataclass(frozen=True)
 class Nystrom:
-    """phi(x) = K_S^-1/2 k_S(x), S a dictionary of pulled arms drawn anew after every round by their ridge leverage.
+    """phi(x) = K_S^-1/2 k_S(x), S a dictionary of pulled arms, redrawn after every round by their ridge leverage.
 
     An arm of variance s^2 before the round is drawn with probability p = min(1, q s^2 / ridge) at each of its pulls,
-    q the ``oversampling`` (BKB paper, Alg. 1; heavy-tails paper, Sec. 5 (b), which prints q s^2). S is never empty: it
-    then holds the arm pulled last. A block of rewards taken in at once is one round.
+    q the ``oversampling`` (BKB paper, Alg. 1; heavy-tails paper, Sec. 5 (b), which prints q s^2). If no arm is drawn, S
+    holds the arm pulled last. A block of rewards in one update is one round.
 
     Parameters
     ----------
     kernel : Kernel, or any callable (n, d), (m, d) -> (n, m)
     oversampling : float
-        q. The theorems' q keeps every arm on problems of usual size; 5 to 10 makes a sketch; infinity keeps every
-        arm, and the belief is then that of `ExactGP`.
+        q. The theorems' q keeps every arm on problems of usual size; 5 to 10 gives a sketch; infinity keeps every arm,
+        and the belief equals that of `ExactGP`.
     counting : {"each", "sum", "once"}
         An arm pulled n times is kept with probability 1 - (1 - p)^n, or min(1, n p), or p.
     root : {"symmetric", "cholesky"}
-        K_S^-1/2 by eigenvalues, those below their rounding error dropped (m is the size of S), or the inverse of a
-        pivoted Cholesky root (m is the rank of K_S). Mean and variance are the same under least squares, and the
-        second takes a fraction of the time; truncation per direction depends on the basis, and takes the first.
+        K_S^-1/2 by eigenvalues, without those below their rounding error (m is the size of S), or the inverse of a
+        pivoted Cholesky root (m is the rank of K_S). Mean and variance are the same under least squares, and the second
+        takes a fraction of the time. Truncation per direction depends on the basis, and uses the first.
     variance : {"full", "subset-of-regressors"}
-        k(x, x) - phi'phi + ridge phi' V^-1 phi, or its last term alone, which starves away from S: there to show it.
+        k(x, x) - phi'phi + ridge phi' V^-1 phi, or its last term alone, which is too small away from S (for
+        comparison).
     coins : {"fresh", "kept"}
-        Every arm's coin, a uniform number below which its probability must not be, is tossed anew after every round, as
-        in the paper, or once, at its first pull. Probabilities move slowly, so kept coins change S by few arms a round,
-        which makes a round several times cheaper with a Cholesky root. Arms that ought to leave then do so together,
-        once they are an eighth of S; an S with more arms is no less accurate. The theorem is proved for fresh coins.
+        An arm is kept if its coin, a uniform number, is below its probability. Coins are drawn in every round, as in
+        the paper, or once, at the first pull of the arm. Probabilities change slowly, so kept coins change S by few
+        arms per round, which makes a round several times cheaper with a Cholesky root. Arms that should leave then do
+        so together, when they are an eighth of S; an S with more arms is not less accurate. The theorem is proved for
+        fresh coins.
     """
 
     kernel: Kernel
@@ -94,25 +96,25 @@ class Nystrom:
         object.__setattr__(self, "oversampling", float(oversampling))
 
     def on(self, arms: Floats, ridge: float, rng: Rng) -> NystromMap:
-        """No features yet: the dictionary is empty before the first pull."""
+        """Make a map without features: the dictionary is empty before the first pull."""
         if is_tensor(arms):
             raise ValueError("Nystrom features need NumPy arms, got a tensor: pass arms.cpu().numpy(), or use ExactGP")
         return NystromMap(self, arms, ridge, rng)
 
 
 class NystromMap:
-    """The features of `Nystrom` with the dictionary of now."""
+    """Features of `Nystrom` with the current dictionary."""
 
     def __init__(self, features: Nystrom, arms: Floats, ridge: float, rng: Rng) -> None:
         self.members = np.empty(0, np.intp)  # the dictionary S, as arms
         self._features, self._arms, self._ridge, self.rng = features, arms, ridge, rng
         self._prior = PriorDraws(features.kernel, arms)
-        self._basis: Ints = self.members  # those of them that the features are made of
-        self._coins = np.empty(0)  # of the arms pulled, in the order of first pulls, if they are kept
+        self._basis: Ints = self.members  # the members that the features are made of
+        self._coins = np.empty(0)  # of the arms pulled, in the order of first pulls, if coins are kept
         self._root = np.empty((0, 0))  # of K(basis, basis): the Cholesky root, or the inverse of the symmetric one
         self.span: Floats | None = None
         self._columns = KernelColumns(features.kernel, arms)
-        self.table = self._room = np.empty((0, len(arms)))  # the first rows of the room there is
+        self.table = self._room = np.empty((0, len(arms)))  # the table is the first rows of the room
         self.unexplained = self._not_carried(self._columns.variance, self.table)
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
@@ -135,7 +137,7 @@ class NystromMap:
         return unchanged
 
     def _replace_members(self, drawn: Ints) -> int:
-        """Take these arms for the dictionary, at the least cost; return how many of the features stay."""
+        """Replace the dictionary by these arms at the least cost; return the number of unchanged features."""
         is_member = np.zeros(len(self._arms), bool)
         is_member[self.members] = True
         new = drawn[~is_member[drawn]]
@@ -155,7 +157,7 @@ class NystromMap:
         return np.asarray(kernel - self.table[:, first].T @ self.table[:, second])
 
     def unexplained_draw(self, rng: Rng) -> Floats:
-        """A prior draw g less what the features carry of it, phi'(K_S^-1/2 g_S): of covariance k - phi'phi."""
+        """Draw g - phi'(K_S^-1/2 g_S) for a prior draw g, which has covariance k - phi'phi."""
         if self._features.variance != "full":
             return self.unexplained
         draw: Floats = self._prior.draw(rng)
@@ -173,7 +175,7 @@ class NystromMap:
     def copy(self) -> Self:
         twin = copy.copy(self)
         twin.rng, twin._columns = copy.deepcopy(self.rng), self._columns.copy()
-        twin._room = self.table  # full, so what the twin appends goes to an array of its own
+        twin._room = self.table  # full, so the twin appends to its own array
         return twin
 
     def _chance(self, precision: Floats, variance: Floats) -> Floats:
@@ -188,7 +190,7 @@ class NystromMap:
         return p
 
     def _embed(self, members: Ints) -> None:
-        """Take these arms for the dictionary: features of all arms from it, and the variance they leave."""
+        """Replace the dictionary by these arms, and recompute features and unexplained variance of all arms."""
         with threads_for(members.size**2 * len(self._arms)):
             kept, root, span = self._decompose(self._columns.among(members))
             table = self._whiten(self._columns.copies_of(members[kept]), root)
@@ -197,7 +199,7 @@ class NystromMap:
         self.span, self.table, self.unexplained, self._room = span, table, unexplained, table
 
     def _append(self, new: Ints) -> int:
-        """Take these arms into the dictionary too, at O(m N) for each feature they add; return how many stay."""
+        """Add these arms to the dictionary, at O(m N) per new feature; return the number of unchanged features."""
         before, count = len(self.table), len(self._arms)
         with threads_for(new.size * before * count):
             carried = self.table[:, new]
@@ -214,32 +216,32 @@ class NystromMap:
         return before
 
     def _decompose(self, corner: Floats) -> tuple[Ints, Floats, Floats | None]:
-        """Which of the members the features are made of, the root that `_whiten` takes, and the basis."""
+        """Positions of the members that the features are made of, the root for `_whiten`, and the basis."""
         if self._features.root == "symmetric":
             return np.arange(len(corner)), *_symmetric_inverse_root(corner)
         return *self._pivoted(corner), None
 
     def _whiten(self, columns: Floats, root: Floats) -> Floats:
-        """K_S^-1/2 times kernel columns, (m, n) -> (r, n); they may be written over."""
+        """K_S^-1/2 times kernel columns, (m, n) -> (r, n); these may be overwritten."""
         return root @ columns if self._features.root == "symmetric" else solve_lower(root, columns)
 
     def _pivoted(self, corner: Floats) -> tuple[Ints, Floats]:
-        """Pivoted Cholesky root of a covariance, cut where the rest is negligible: its rows in order, and the root."""
+        """Pivots and pivoted Cholesky root of a covariance, cut off where the rest is negligible."""
         least = max(NEGLIGIBLE * self._ridge, ROUNDING * float(self._columns.variance.max()))
         factor, pivots, rank, _ = dpstrf(corner, tol=least, lower=1)
         return pivots[:rank] - 1, np.ascontiguousarray(np.tril(factor)[:rank, :rank])
 
     def _not_carried(self, prior: Floats, table: Floats) -> Floats:
-        """k(x, x) - phi'phi, (n,); nothing in the subset of regressors."""
+        """k(x, x) - phi'phi, (n,); 0 for the subset of regressors."""
         if self._features.variance != "full":
             return np.zeros(len(prior))
         return np.asarray(np.maximum(prior - column_squares(table), 0.0))
 
 
 def _symmetric_inverse_root(corner: Floats) -> tuple[Floats, Floats]:
-    """The symmetric pseudo-inverse root of K_S = Q D Q' in the basis Q, D^-1/2 Q'; and Q."""
+    """Symmetric pseudo-inverse root of K_S = Q D Q' in the basis Q, D^-1/2 Q'; and Q."""
     root = pivoted_root(corner)
-    if root.shape[1] < LOW_RANK * len(corner):  # K_S = R R' with few columns: the eigenvalues of a small matrix will do
+    if root.shape[1] < LOW_RANK * len(corner):  # K_S = R R' with few columns: eigenvalues of a small matrix suffice
         frame, upper = np.linalg.qr(root)
         values, vectors = np.linalg.eigh(upper @ upper.T)
         vectors = frame @ vectors

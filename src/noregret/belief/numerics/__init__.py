@@ -1,1 +1,1 @@
-"""The few matrix operations that the posteriors share, and how many BLAS threads they use."""
+"""Matrix operations that the posteriors share, and the number of BLAS threads they use."""

@@ -1,4 +1,4 @@
-"""Columns of the kernel matrix of all arms, each computed once while there is room to keep them."""
+"""Columns of the kernel matrix of all arms, cached while there is room, and the checks of their values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from noregret.belief.numerics.linalg import enlarged
 from noregret.belief.posterior import Floats, Ints
 
 SAME = 1e-6
-"""k(x, x) and diag(x) may differ by rounding, by up to this share of the largest variance."""
+"""Largest accepted difference of k(x, x) and diag(x), as a share of the largest variance: rounding."""
+
+COLUMNS_KEPT = 4_000_000
+"""Size of the cache of the exact posteriors, in numbers. With few arms it saves computing columns again; with many
+arms it would double the memory, and the columns are the smaller part of the work."""
 
 
 class KernelColumns:
-    """k(x, all N arms). Those of arms x are kept while they are at most ``most`` numbers in all; then none is."""
+    """Columns k(x, all N arms). Those of arms are cached up to ``most`` numbers in total; beyond, none is."""
 
     def __init__(self, kernel: Kernel, arms: Array, most: float = math.inf) -> None:
         self._kernel, self._arms = kernel, arms
@@ -28,50 +32,49 @@ class KernelColumns:
         self.variance = _checked_variance(kernel.diag(arms), len(arms))  # k(x, x) of every arm, (N,)
         self._tolerance = SAME * float(self.variance.max())
         self._columns = np.empty((0, len(arms)))
-        self._place: dict[int, int] = {}  # which of the columns an arm has
+        self._place: dict[int, int] = {}  # by arm: the position of its cached column
 
     def keeps(self, arms: Ints) -> bool:
-        """Whether the columns of these distinct arms are kept, once they are computed."""
+        """True if the columns of these distinct arms fit into the cache."""
         new = sum(arm not in self._place for arm in arms.tolist())
         return (len(self._place) + new) * len(self._arms) <= self._most
 
     def copies_of(self, arms: Ints) -> Floats:
-        """K(arms, all arms), (n,) -> (n, N), to be written over at will; the arms must be distinct, and be kept."""
-        places = self._places(arms)
-        return np.asarray(self._columns[places])
+        """Writable copy of K(arms, all arms), (n,) -> (n, N); the arms must be distinct and fit into the cache."""
+        return np.asarray(self._columns[self._places(arms)])
 
     def among(self, arms: Ints) -> Floats:
-        """K(arms, arms), (n,) -> (n, n); the arms must be distinct, and be kept."""
+        """K(arms, arms), (n,) -> (n, n); the arms must be distinct and fit into the cache."""
         places = self._places(arms)
         return np.asarray(self._columns[np.ix_(places, arms)])
 
     def of_one(self, arm: int) -> Array:
-        """K(arm, all arms), (N,), not to be written to."""
+        """K(arm, all arms), (N,), read-only."""
         if arm in self._place:
             return np.asarray(self._columns[self._place[arm]])
         columns = self._computed(np.array([arm], np.intp))
         if (len(self._place) + 1) * len(self._arms) <= self._most:
             self._keep([arm], columns)
-        elif self._place:  # they have become too many to be worth their room
+        elif self._place:  # full: the cache is given up
             self._most, self._place, self._columns = 0, {}, self._columns[:0].copy()
         return columns[0]
 
     def at(self, names: Ints, points: Floats, slab: slice) -> Floats:
-        """K(points, arms[slab]) of (n, d) points that messages call by these names, (n, m), computed afresh."""
+        """K(points, arms[slab]) of (n, d) points, (n, m), not cached; ``names`` are for error messages."""
         arms = self._arms[slab]
         columns = self._kernel(points, arms)
         self._check(columns, names, len(arms), slab.start)
         return columns
 
     def between(self, names: Ints, points: Floats) -> Floats:
-        """K(points, points) of (n, d) points that messages call by these names, (n, n)."""
+        """K(points, points) of (n, d) points, (n, n); ``names`` are for error messages."""
         inner = self._kernel(points, points)
         self._check(inner, names, len(points), 0)
         self._check_diagonals(names, inner.diagonal(), self._kernel.diag(points))
         return inner
 
     def _places(self, arms: Ints) -> Ints:
-        """Which of the columns each of these arms has, computed if it has none."""
+        """Positions of the columns of these arms in the cache, computed if missing."""
         new = [arm for arm in arms.tolist() if arm not in self._place]
         if new:
             self._keep(new, self._computed(np.array(new)))
@@ -90,9 +93,9 @@ class KernelColumns:
             self._check_diagonals(arms, columns[np.arange(arms.size), arms], self.variance[arms])
             return columns
         arm = int(arms[0])
-        columns = self._kernel(self._arms[arm : arm + 1], self._arms)  # a slice stays where it is
+        columns = self._kernel(self._arms[arm : arm + 1], self._arms)  # a slice stays in its place
         self._check_shape(columns, 1, len(self._arms))
-        # all that is looked at comes here at once: a device is waited for
+        # all checked numbers in one transfer: a device is waited for
         total, there, diagonal = numbers_of(columns.sum(), columns[0, arm], self.variance[arm])
         self._check_finite(total, columns, arms, 0)
         self._check_diagonal(arm, there, diagonal)
@@ -111,11 +114,11 @@ class KernelColumns:
             )
 
     def _check_finite(self, total: float, columns: Floats, names: Ints, start: int) -> None:
-        """Raise ValueError unless all is finite; ``total`` is a sum that would not be."""
+        """Raise ValueError unless all values are finite; ``total`` is their sum."""
         if not math.isfinite(total) and not np.isfinite(values := numpy_of(columns)).all():
             i, j = np.argwhere(~np.isfinite(values))[0]
             raise ValueError(
-                f"the kernel must be finite, got {values[i, j]} for arms {names[i]} and {start + j}: mend the kernel, "
+                f"the kernel must be finite, got {values[i, j]} for arms {names[i]} and {start + j}: fix the kernel, "
                 "or drop an arm it cannot take"
             )
 
@@ -132,16 +135,16 @@ class KernelColumns:
             )
 
     def copy(self) -> Self:
-        """Columns that grow on their own; those known so far are shared."""
+        """Return a copy with its own cache; the columns known so far are shared."""
         twin = copy.copy(self)
         twin._place = self._place.copy()
-        twin._columns = self._columns[: len(self._place)]  # full: what the twin adds goes to an array of its own
+        twin._columns = self._columns[: len(self._place)]  # full, so the twin adds to its own array
         return twin
 
 
 def _check_takes_tensors(kernel: Kernel, arms: Array) -> None:
     if not is_tensor(kernel(arms[:1], arms[:1])):
-        raise ValueError(f"{kernel} must give a tensor for arms that are one: pass arms.cpu().numpy(), or mend it")
+        raise ValueError(f"{kernel} must give a tensor for arms that are one: pass arms.cpu().numpy(), or fix it")
 
 
 def _checked_variance(variance: Floats, count: int) -> Floats:
@@ -152,7 +155,7 @@ def _checked_variance(variance: Floats, count: int) -> Floats:
         values = numpy_of(variance)
         arm = int((np.isfinite(values) & (values >= 0)).argmin())
         raise ValueError(
-            f"the kernel's variance must be finite and at least 0, got {values[arm]} at arm {arm}: mend the kernel, "
+            f"the kernel's variance must be finite and at least 0, got {values[arm]} at arm {arm}: fix the kernel, "
             "or drop the arm"
         )
     return variance

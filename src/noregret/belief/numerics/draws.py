@@ -16,20 +16,20 @@ from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Rng
 
 FEW_ARMS = 500
-"""Up to so many arms, draws come from a root of the posterior covariance, which a pull changes at O(N^2)."""
+"""Up to this number of arms, draws use a root of the posterior covariance, which a pull updates at O(N^2)."""
 
 ROOT_ARMS = 2000
-"""Up to so many arms, draws from the prior come from a root of the N x N kernel matrix, if it has a spectral law."""
+"""Up to this number of arms, prior draws use a root of the N x N kernel matrix for any kernel."""
 
 FEWEST, MOST, COSINES = 128, 1024, 40_000_000
-"""A draw on N points is a sum of COSINES / N waves, but never fewer or more than these."""
+"""A draw on N points is a sum of COSINES / N waves, at least FEWEST and at most MOST."""
 
 SINE = [(-1) ** n * math.tau ** (2 * n + 1) / math.factorial(2 * n + 1) for n in range(11)]
-"""The Taylor series of sin(2 pi u), right to rounding for |u| <= 1/4."""
+"""Taylor coefficients of sin(2 pi u), exact up to rounding for |u| <= 1/4."""
 
 
 class CovarianceRoot:
-    """S, (r, N), with S'S the covariance of N numbers."""
+    """Root S, (r, N), with S'S the covariance of N numbers."""
 
     def __init__(self, covariance: Floats) -> None:
         self._root = pivoted_root(covariance).T.copy()
@@ -40,17 +40,17 @@ class CovarianceRoot:
         return self._root.size
 
     def draw(self, rng: Rng) -> Floats:
-        """N numbers of mean 0 and this covariance, (N,)."""
+        """Draw N numbers with mean 0 and this covariance, (N,)."""
         return np.asarray(rng.standard_normal(len(self._root)) @ self._root)
 
     def row(self, place: int) -> Floats:
-        """The covariance of one of the numbers with all, (N,)."""
+        """Covariance of one of the numbers with all, (N,)."""
         return np.asarray(self._root[:, place] @ self._root)
 
     def condition(self, place: int, row: Floats, noise: float) -> None:
-        """Make the covariance C what it is after one number was seen with this noise: C - c c' / (c_a + noise).
+        """Condition the covariance C on one number observed with this noise variance: C - c c' / (c_a + noise).
 
-        ``row`` is c = C[a], a the place.
+        ``row`` is c = C[a] for a = ``place``.
         """
         variance = float(row[place])
         if variance <= 0:
@@ -60,7 +60,7 @@ class CovarianceRoot:
         self._root = np.asarray(dger(-shrink, row, direction, a=self._root.T, overwrite_a=1)).T
 
     def copy(self) -> Self:
-        """An independent root of the same covariance."""
+        """Return an independent copy."""
         twin = copy.copy(self)
         twin._root = self._root.copy()
         return twin
@@ -69,15 +69,15 @@ class CovarianceRoot:
 class PriorDraws:
     """Draws from the prior GP(0, k) on N points.
 
-    On few points, or if the kernel is not made of those with a known spectral density, a draw is R z with R a root of
-    the kernel matrix, and exact. On many it is a sum of m waves of random frequency, phase and size, at O(m N) and
-    little memory: sqrt(2 v / m) sum_j e_j cos(w_j'x + b_j), v = k(x, x), with the w_j from the spectral density over
-    v, e_j^2 exponential and b_j uniform (random Fourier features, Rahimi and Recht 2007).
+    On few points, or for a kernel without a known spectral density, a draw is R z with R a root of the kernel matrix;
+    this is exact. On many points it is a sum of m waves of random frequency, phase and size, at O(m N) and little
+    memory: sqrt(2 v / m) sum_j e_j cos(w_j'x + b_j), v = k(x, x), with the w_j from the spectral density over v, e_j^2
+    exponential and b_j uniform (random Fourier features, Rahimi and Recht 2007).
 
-    All waves are new in every draw. So the draws have exactly the prior's mean and covariance, and what is a linear
-    map of them and of independent noise has the mean and covariance it should have: Matheron's rule gives those of the
-    posterior. Every single f(x) is Gaussian under the prior. Several together are so given the frequencies only, with a
-    covariance that is off by about v / sqrt(2 m) from draw to draw.
+    All waves are new in every draw, so the draws have exactly the prior's mean and covariance. A linear map of them and
+    of independent noise has the right mean and covariance too: Matheron's rule gives those of the posterior. Each f(x)
+    is Gaussian under the prior. Several values are jointly Gaussian only given the frequencies, with a covariance that
+    deviates by about v / sqrt(2 m) from draw to draw.
     """
 
     def __init__(self, kernel: Kernel, points: Array) -> None:
@@ -85,10 +85,10 @@ class PriorDraws:
         self._root: Floats | None = None
 
     def draw(self, rng: Rng, among: int | None = None) -> Array:
-        """One function drawn from the prior where the points live, (N,).
+        """Draw one function from the prior at the points, (N,).
 
-        ``among`` is how many points there are in all, where these are some of them: others drawn by an equal generator
-        are the same function there.
+        ``among`` is the total number of points if these are a part of them. An equal generator draws the same function
+        on the other parts.
         """
         if self._root is None:
             count = among or len(self._points)
@@ -96,8 +96,9 @@ class PriorDraws:
                 return waves(self._kernel, self._points, rng, among)
             if among:
                 raise ValueError(
-                    f"no draws on so many arms of a cluster are to be had from {self._kernel}: take a kernel made of "
-                    "SquaredExponential, Matern and RationalQuadratic, or another rule than Thompson"
+                    f"a kernel with a spectral density is needed to draw on {among} arms of a cluster, got "
+                    f"{self._kernel}: take one made of SquaredExponential, Matern and RationalQuadratic, or another "
+                    "rule than Thompson"
                 )
             points = numpy_of(self._points)
             with threads_for(len(points) ** 3):
@@ -107,9 +108,9 @@ class PriorDraws:
 
 
 def waves(kernel: Kernel, points: Array, rng: Rng, among: int | None = None) -> Array:
-    """The sum of waves of `PriorDraws` at these points, (N, d) -> (N,), in blocks of points, where they live.
+    """Sum of waves of `PriorDraws` at these points, (N, d) -> (N,), in blocks of points, in their place.
 
-    ``among`` is the number of points in all, where these are some of them: there are as many waves as for these.
+    ``among`` is the total number of points if these are a part of them; it sets the number of waves.
     """
     count = int(np.clip(COSINES // (among or len(points)), FEWEST, MOST))
     variance = float(kernel.diag(points[:1])[0])
@@ -126,7 +127,7 @@ def waves(kernel: Kernel, points: Array, rng: Rng, among: int | None = None) -> 
 
 
 def has_spectral_law(kernel: Kernel) -> bool:
-    """Whether `spectral_frequencies` can draw from this kernel's spectral density."""
+    """True if `spectral_frequencies` can draw from this kernel's spectral density."""
     match kernel:
         case Scaling():
             return has_spectral_law(kernel.kernel)
@@ -151,27 +152,23 @@ def spectral_frequencies(kernel: Kernel, count: int, dimension: int, rng: Rng) -
             return np.asarray(np.where(rng.random((count, 1)) < share, left, right))
         case SquaredExponential() | Matern() | RationalQuadratic():
             frequencies = rng.standard_normal((count, dimension)) / np.asarray(kernel.lengthscale)
-            return np.asarray(frequencies * _frequency_scale(kernel, count, rng)[:, None])
+            if isinstance(kernel, Matern):  # this and the next are mixtures of SE kernels
+                scale = np.sqrt(2 * kernel.nu / np.maximum(rng.chisquare(2 * kernel.nu, count), 1e-24))
+            elif isinstance(kernel, RationalQuadratic):
+                scale = np.sqrt(rng.gamma(kernel.alpha, 1 / kernel.alpha, count))
+            else:
+                scale = np.ones(count)
+            return np.asarray(frequencies * scale[:, None])
     raise ValueError(f"no spectral density is known for {kernel!r}")
 
 
-def _frequency_scale(kernel: SquaredExponential | Matern | RationalQuadratic, count: int, rng: Rng) -> Floats:
-    """What a Gaussian frequency is multiplied by: these kernels are mixtures of SE kernels."""
-    match kernel:
-        case Matern():
-            return np.sqrt(2 * kernel.nu / np.maximum(rng.chisquare(2 * kernel.nu, count), 1e-24))
-        case RationalQuadratic():
-            return np.sqrt(rng.gamma(kernel.alpha, 1 / kernel.alpha, count))
-    return np.ones(count)
-
-
 def _device_cosine(turns: Array) -> Array:
-    """cos(2 pi turns) where they live."""
+    """cos(2 pi turns) on their device."""
     return namespace(turns).cos(math.tau * turns)
 
 
 def _cosine(turns: Floats) -> Floats:
-    """cos(2 pi turns), written over ``turns``: in half the time of NumPy's, by a series on a quarter of a turn."""
+    """cos(2 pi turns), written over ``turns``; a series on a quarter turn takes half the time of NumPy's cosine."""
     turns -= np.rint(turns)
     np.subtract(0.25, np.abs(turns, out=turns), out=turns)
     square = turns * turns

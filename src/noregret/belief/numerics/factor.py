@@ -1,53 +1,160 @@
-"""The Cholesky factor of the exact posterior: it grows by rows, and its rows are carried to all N arms.
+"""Cholesky factor of the exact posterior: one row per observation, and the value of each row at all N arms.
 
     root root' = K(rows, rows) + diag(noise),    whitened = root^-1 K(rows, arms),    scores = root^-1 y
     mean = scores' whitened,                     variance = k(x, x) - column sums of whitened^2
 
-Here is all the work on arrays as long as the arms that the exact posterior does in a round. What is rows x rows is
-NumPy's; what is as long as the arms lives where they do. Each row is an observation of a point, which need not be an
-arm: its ``slot`` says of which.
+All work of a round on arrays as long as the arms is in this file. Matrices of rows x rows are NumPy arrays; arrays as
+long as the arms stay in the place of the arms. Each row is an observation of a point, which need not be an arm; its
+``slot`` identifies the point.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Self
 
 import numpy as np
 
-from noregret.belief.arrays import Array, beside, column_squares, numbers_of, numpy_of, slabs, zeros_like
+from noregret.belief.arrays import (
+    Array,
+    beside,
+    column_squares,
+    empty_rows,
+    joined,
+    numbers_of,
+    numpy_of,
+    on_device,
+    slabs,
+    zeros_like,
+)
 from noregret.belief.numerics.linalg import enlarged, lower_root, solve_lower
-from noregret.belief.numerics.rows import Rows
-from noregret.belief.posterior import Floats, Ints
+from noregret.belief.posterior import Floats, Ints, Slot
+
+BLOCK = 4_000_000
+"""Numbers in a block of rows, unless `FEWEST` needs more: at most one block is copied when a table grows."""
+
+DEVICE_BLOCK = 128_000_000
+"""As `BLOCK`, for a table on a device, where few large products are faster than many small ones."""
+
+FEWEST = 32
+"""Least number of rows of a block."""
+
+EVERYWHERE = slice(None)
+
+
+class Rows:
+    """(r, N) table in blocks of rows, which grows without a second copy of itself."""
+
+    def __init__(self, like: Array) -> None:
+        self._like = like  # an (N,) array in the place of the table
+        self._most = max(FEWEST, (DEVICE_BLOCK if on_device(like) else BLOCK) // len(like))  # rows of a block
+        self._blocks: list[Array] = []
+        self.count = 0
+
+    @property
+    def last(self) -> Array:
+        """Last row, (N,), writable."""
+        return self._blocks[-1][(self.count - 1) % self._most]
+
+    def append(self, row: Array) -> None:
+        """Add one row, (N,)."""
+        place = self.count % self._most
+        if not place or place == len(self._blocks[-1]):
+            self.resize(self.count + 1)
+        else:
+            self.count += 1
+        self._blocks[-1][place] = row
+
+    def resize(self, count: int) -> None:
+        """Set the number of rows; old rows stay, new ones are uninitialised."""
+        blocks = -(-count // self._most)
+        grown = self._blocks[:blocks]
+        while len(grown) < blocks:
+            grown.append(empty_rows(self._like, self._most if grown else 0))
+        if blocks and len(grown[0]) < min(count, self._most):
+            first = empty_rows(self._like, min(max(count, 2 * len(grown[0])), self._most))
+            first[: len(grown[0])] = grown[0]
+            grown[0] = first
+        self._blocks, self.count = grown, count
+
+    def at(self, arm: int) -> Array:
+        """Copy of one column, (r,)."""
+        if self.count <= self._most:  # read once: its elements are a whole row apart
+            return self._blocks[0][: self.count, arm] + 0.0 if self.count else np.empty(0)
+        return joined([part[:, arm] for _, part in self._parts()])
+
+    def some(self, arms: Ints | slice) -> Floats:
+        """Copy of some columns as a NumPy array, (n,) -> (r, n)."""
+        none = np.empty((0, len(self._like)))[:, arms]
+        return np.concatenate([none, *(numpy_of(part[:, arms]) for _, part in self._parts())])
+
+    def times(self, left: Array, columns: slice = EVERYWHERE) -> Array:
+        """Product of (r,) or (n, r) with the first r rows at some of the columns, (N,) or (n, N); r must not be 0."""
+        count = left.shape[-1]
+        if count <= self._most:
+            return left @ self._blocks[0][:count, columns]
+        total, *others = (left[..., rows] @ part[:, columns] for rows, part in self._parts(count))
+        for product in others:
+            total += product
+        return total
+
+    def write(self, start: int, columns: slice, values: Array) -> None:
+        """Write (n, m) values into n rows from ``start`` on, at some of the columns."""
+        for rows, part in self._parts():
+            first, end = max(rows.start, start), min(rows.stop, start + len(values))
+            if first < end:
+                part[first - rows.start : end - rows.start, columns] = values[first - start : end - start]
+
+    def scale(self, factor: float) -> None:
+        """Multiply the table by a number, in place."""
+        for _, part in self._parts():
+            part *= factor
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        twin = copy.copy(self)
+        twin._blocks = []
+        twin.resize(self.count)
+        for rows, part in self._parts():
+            twin.write(rows.start, EVERYWHERE, part)
+        return twin
+
+    def _parts(self, count: int | None = None) -> Iterator[tuple[slice, Array]]:
+        """First ``count`` rows, all by default, as (rows, part of a block) pairs."""
+        count = self.count if count is None else count
+        for start, block in zip(range(0, count, self._most), self._blocks, strict=False):
+            end = min(start + self._most, count)
+            yield slice(start, end), block[: end - start]
+
 
 Columns = Callable[[slice], Floats]
-"""K(points, arms[slab]), (b, n), for a slab of n arms, as a fresh array."""
+"""K(points, arms[slab]), (b, n), for a slab of n arms, as a new array."""
 
 
 class Factor:
-    """The belief about N arms after some observations y, each a row."""
+    """Belief about N arms after some observations y, one per row."""
 
     def __init__(self, prior_variance: Floats) -> None:
         self._prior_variance = prior_variance
-        self.mean, self.variance = zeros_like(prior_variance), prior_variance  # (N,), replaced and never written to
+        self.mean, self.variance = zeros_like(prior_variance), prior_variance  # (N,), replaced, never changed in place
         self.gain = 0.0  # 1/2 ln det(I + K(rows, rows) / noise)
         self.misfit = 0.0  # y' (K(rows, rows) + diag(noise))^-1 y
         self.rows = 0
-        self.last = -1  # the name of the last row's point: an arm, or N or more; -1 if there is no row
+        self.last = -1  # name of the last row's point: the index of an arm, or N or more; -1 without rows
         self._slots: Ints = np.empty(0, np.intp)
         self._noise, self._scores, self._root = np.empty(0), np.empty(0), np.empty((0, 0))
         self._whitened = Rows(prior_variance)
 
     @property
     def slots(self) -> Ints:
-        """The slot of the point that each row is an observation of, (r,)."""
+        """Slot of the point of each row, (r,)."""
         return self._slots[: self.rows]
 
     @property
     def last_noise(self) -> float:
-        """The noise of the last row."""
+        """Noise variance of the last row."""
         return float(self._noise[self.rows - 1])
 
     def border(self, arms: Ints | slice) -> Floats:
@@ -55,13 +162,13 @@ class Factor:
         return self._whitened.some(arms)
 
     def lifted(self, columns: Floats) -> Floats:
-        """root^-1 K(rows, points), (r, n), from K(rows, points), which may be written over."""
+        """root^-1 K(rows, points), (r, n), from K(rows, points), which may be overwritten."""
         return solve_lower(self._root[: self.rows, : self.rows], columns)
 
     def append(
         self, slots: Ints, inner: Floats, border: Floats, columns: Columns, values: Floats, noise: Floats, last: int
     ) -> bool:
-        """Take in one observation of each of b distinct points, at O(r b N).
+        """Append one observation of each of b distinct points, at O(r b N).
 
         Parameters
         ----------
@@ -75,26 +182,26 @@ class Factor:
         values, noise : (b,) floats
             The observations, and their variances given f.
         last : int
-            The name of the last point.
+            Name of the last point.
 
         Returns
         -------
         bool
-            False, and nothing is changed, if rounding has eaten a pivot: each is at least the noise, but for rounding.
+            False, and nothing has changed, if a pivot is lost to rounding: each is at least the noise, up to rounding.
         """
         return self._put(slots, inner, border, columns, values, noise, last)
 
     def refactor(self, slots: Ints, inner: Floats, columns: Columns, values: Floats, noise: Floats, last: int) -> bool:
-        """Put one observation of each of these distinct points in the place of all rows; otherwise like `append`."""
+        """Replace all rows by one observation of each of these distinct points; otherwise like `append`."""
         return self._put(slots, inner, np.empty((0, slots.size)), columns, values, noise, last)
 
     def append_one(
-        self, arm: int, slot: int, column: Floats, value: float, noise: float, covariance: Floats | None = None
+        self, arm: int, slot: Slot, column: Floats, value: float, noise: float, covariance: Floats | None = None
     ) -> bool:
-        """What `append` does for one arm, in scalars: a third of the time where calls cost more than arithmetic.
+        """`append` for one arm, in scalars, which takes a third of the time on few arms.
 
-        ``column`` is K(arm, arms), (N,); ``covariance`` is that of the arm with all given the rows, (N,), where the
-        caller knows it.
+        ``column`` is K(arm, arms), (N,). ``covariance`` is the posterior covariance of the arm with all arms, (N,), if
+        the caller knows it.
         """
         border = self._whitened.at(arm)
         if covariance is None:
@@ -103,9 +210,9 @@ class Factor:
         return self._append_row(arm, slot, border, covariance, variance_there, mean_there, value, noise)
 
     def append_point(
-        self, name: int, slot: int, inner: float, border: Floats, column: Floats, value: float, noise: float
+        self, name: int, slot: Slot, inner: float, border: Floats, column: Floats, value: float, noise: float
     ) -> bool:
-        """What `append_one` does, for a point that is no arm: ``border`` is root^-1 K(rows, point), (r,)."""
+        """`append_one` for a point that is not an arm: ``border`` is root^-1 K(rows, point), (r,)."""
         covariance = column - self._whitened.times(beside(column, border)) if self.rows else column
         variance_there, mean_there = inner - float(border @ border), float(self._scores[: self.rows] @ border)
         return self._append_row(name, slot, border, covariance, variance_there, mean_there, value, noise)
@@ -113,7 +220,7 @@ class Factor:
     def _append_row(
         self,
         name: int,
-        slot: int,
+        slot: Slot,
         border: Array,
         covariance: Array,
         variance_there: float,
@@ -121,7 +228,7 @@ class Factor:
         value: float,
         noise: float,
     ) -> bool:
-        """Append the row of a point, from its covariance with all arms, and its own variance and mean."""
+        """Append the row of a point, given its covariance with all arms and its own variance and mean."""
         row, pivot = self.rows, variance_there + noise
         if not pivot >= 0.5 * noise:
             return False
@@ -131,7 +238,7 @@ class Factor:
         mean, variance = self.mean + score * whitened, self.variance - whitened * whitened
         if row == len(self._scores):
             self._make_room(row + 1)
-        self._whitened.append(whitened)  # the last that a device without room can refuse
+        self._whitened.append(whitened)  # the last step that can fail on a device without memory
         self._scores[row], self._slots[row], self._noise[row] = score, slot, noise
         self._root[row, :row], self._root[row, row] = numpy_of(border), corner
         self.rows, self.last, self.mean, self.variance = row + 1, name, mean, variance
@@ -140,12 +247,12 @@ class Factor:
         return True
 
     def last_covariance(self) -> Array:
-        """The covariance of the last row's arm with all, (N,): the row, scaled."""
+        """Covariance of the last row's arm with all arms, (N,): the row, scaled."""
         last = self.rows - 1
         return (float(self._noise[last]) / float(self._root[last, last])) * self._whitened.last
 
     def observe_again(self, value: float, noise: float) -> None:
-        """Pool one more observation of the last row's point into that row, at O(N): the row is only scaled."""
+        """Pool one more observation of the last row's point into that row, at O(N): the row is scaled."""
         last, row = self.rows - 1, self._whitened.last
         corner, row_noise = float(self._root[last, last]), float(self._noise[last])
         if self.last < len(self.mean):
@@ -168,47 +275,48 @@ class Factor:
         self._root[last, last], self._noise[last] = pooled_corner, pooled
 
     def fade(self, share: float) -> None:
-        """Make every covariance of a row with an arm this share of what it was, at O(r N); the rows stay as they are.
+        """Multiply every covariance of a row with an arm by ``share``, at O(r N); the rows do not change.
 
-        So it is when the arms are asked about at a later time, which the function at the rows says less about.
+        This moves the arms to a later time, with which the function at the rows has less correlation.
         """
         self._whitened.scale(share)
         self.mean = share * self.mean
         self.variance = self._prior_variance + share**2 * (self.variance - self._prior_variance)
 
     def explained(self, columns: Floats) -> tuple[Floats, Floats]:
-        """The mean, and by how much the variance is below the prior's, each (n,), at points with K(rows, points)."""
+        """Mean, and reduction of the prior variance, each (n,), at points with K(rows, points), (r, n)."""
         return self.told(self.lifted(columns))
 
     def told(self, lifted: Floats) -> tuple[Floats, Floats]:
-        """The same from root^-1 K(rows, points), (r, n)."""
+        """`explained`, given root^-1 K(rows, points), (r, n)."""
         return beside(lifted, self._scores[: self.rows]) @ lifted, column_squares(lifted)
 
     def explained_covariance(self, first: Ints, second: Ints) -> Floats:
-        """By how much the covariance of some arms with others is below the prior's, (n,), (m,) -> (n, m)."""
+        """Reduction of the prior covariance of some arms with others, (n,), (m,) -> (n, m)."""
         return self.border(first).T @ self.border(second)
 
     def explained_draw(self, observed: Floats) -> Array:
-        """What observing a function as this at the rows, (r,), would have told about it, (N,); its prior mean is 0."""
+        """Posterior mean at all arms, (N,), if the rows had observed these values, (r,)."""
         lifted = self.lifted(observed[:, None])[:, 0]
         return self._whitened.times(beside(self.mean, lifted)) if self.rows else zeros_like(self.mean)
 
     def noise_draw(self, rng: np.random.Generator) -> Floats:
-        """Noise of the rows, (r,): rows of one point have that of their average.
+        """Draw the noise of the rows, (r,); rows of one point share the noise of their average.
 
-        So the law of a draw is right, and the same numbers give the same draw however pulls were pooled into rows.
+        The law of a posterior draw is then right, and equal random numbers give equal draws, independent of the pooling
+        of pulls into rows.
         """
         precision = np.bincount(self.slots, 1 / self._noise[: self.rows])
         return np.asarray((rng.standard_normal(precision.size) / np.sqrt(precision))[self.slots])
 
     def moved(self, prior_variance: Floats, columns: Columns, last: int) -> Factor:
-        """The same rows carried to other arms, at O(r^2 N): ``columns`` is K(rows, other arms)."""
+        """Return the same rows for other arms, at O(r^2 N): ``columns`` is K(rows, other arms)."""
         other, rows = self._emptied(prior_variance, last), self.rows
         other._carry(0, np.empty((0, rows)), self._root[:rows, :rows], self._scores[:rows], columns)
         return other
 
     def moved_with(self, prior_variance: Floats, lifted: Floats, last: int) -> Factor:
-        """The same at O(r N), where root^-1 K(rows, other arms), (r, N), is known."""
+        """`moved` at O(r N), given root^-1 K(rows, other arms), (r, N)."""
         other = self._emptied(prior_variance, last)
         other._whitened.resize(self.rows)
         other._whitened.write(0, slice(None), lifted)
@@ -217,7 +325,7 @@ class Factor:
         return other
 
     def _emptied(self, prior_variance: Floats, last: int) -> Factor:
-        """The same rows for other arms, to which they have yet to be carried."""
+        """Same rows for other arms, without mean, variance and whitened rows."""
         other, rows = Factor(prior_variance), self.rows
         other._slots, other._noise, other._scores = self._slots.copy(), self._noise.copy(), self._scores.copy()
         other._root, other.gain, other.misfit = np.zeros(self._root.shape), self.gain, self.misfit
@@ -226,7 +334,7 @@ class Factor:
         return other
 
     def copy(self) -> Self:
-        """An independent factor with the same rows."""
+        """Return an independent copy."""
         twin = copy.copy(self)
         for name in ("_slots", "_noise", "_scores", "_whitened", "_root"):
             setattr(twin, name, getattr(self, name).copy())
@@ -235,7 +343,7 @@ class Factor:
     def _put(
         self, slots: Ints, inner: Floats, border: Floats, columns: Columns, values: Floats, noise: Floats, last: int
     ) -> bool:
-        """Append to as many of the first rows as the border has, all or none of them, and forget the others."""
+        """Keep as many of the first rows as the border has, all or none, and append to them."""
         rows = len(border)
         corner = lower_root(inner - border.T @ border + np.diag(noise))
         if corner is None or (corner.diagonal() ** 2 < 0.5 * noise).any():
@@ -254,14 +362,14 @@ class Factor:
         return True
 
     def _carry(self, rows: int, border: Floats, corner: Floats, scores: Floats, columns: Columns) -> None:
-        """Carry new rows to all arms, below so many of the first ones, a slab of arms at a time.
+        """Compute new rows at all arms, below the first ``rows`` rows, a slab of arms at a time.
 
-        In the place of other rows they are written over them, so that the table is never there twice. If a slab fails
-        after that, mean and variance are nan: better than wrong. New rows below others are only dropped.
+        With ``rows`` 0 the old rows are overwritten, to avoid a second table. If a slab fails then, mean and variance
+        become nan rather than wrong. Otherwise, new rows are dropped on failure.
         """
         size = len(corner)
         parts = slabs(self.mean, size)
-        first = columns(parts[0])  # if the kernel fails, it is here: nothing has changed yet
+        first = columns(parts[0])  # a kernel that fails does so here, before anything changes
         mean, variance = (self.mean, self.variance) if rows else (zeros_like(self.mean), self._prior_variance)
         mean, variance = mean + 0.0, variance + 0.0
         left, weights = beside(mean, border.T), beside(mean, scores)

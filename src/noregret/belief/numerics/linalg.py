@@ -1,4 +1,4 @@
-"""The few matrix operations that the posteriors share."""
+"""Matrix operations that the posteriors share."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Array = TypeVar("Array", Floats, Ints)
 BLOCK = 32
 """Rows of a triangular system that are solved at once."""
 NARROW = 16
-"""Columns up to which blocks are not worth it."""
+"""Up to this number of columns, a triangular solve is faster than blocks."""
 REFRESH = 1000
-"""Changes in place after which a posterior is made afresh from its counts, so that rounding does not pile up."""
+"""In-place changes after which a posterior is recomputed from its counts, so that rounding errors do not accumulate."""
 
 
 def enlarged(array: Array, rows: int) -> Array:
-    """The array with at least this many rows, twice as many as before when it must grow; new ones are zero."""
+    """Return the array with at least ``rows`` rows; when it grows, its length doubles, and new rows are zero."""
     if rows <= len(array):
         return array
     larger = np.zeros((max(rows, 2 * len(array)), *array.shape[1:]), array.dtype)
@@ -41,11 +41,11 @@ def lower_root(matrix: Floats) -> Floats | None:
 
 
 def solve_lower(root: Floats, right: Floats) -> Floats:
-    """root^-1 right, (r, r), (r, n) -> (r, n), where ``right`` lives, written over it where it is contiguous.
+    """root^-1 right, (r, r), (r, n) -> (r, n), in the place of ``right``, which is overwritten if it is contiguous.
 
-    NumPy and SciPy each bring a BLAS with threads of its own, and the threads of one stay busy waiting for a while
-    after a large product and slow the other down. So nearly all of it are NumPy's products, which are also faster than
-    a triangular solve: with the inverses of the blocks on the diagonal, and between the blocks.
+    NumPy and SciPy each load a BLAS with its own threads. After a large product the threads of one spin for a while and
+    slow down the other. So most of the work is done by NumPy products, which are also faster than a triangular solve:
+    with the inverses of the diagonal blocks, and between the blocks.
     """
     if isinstance(right, np.ndarray):
         right = np.ascontiguousarray(right, dtype=float)
@@ -70,11 +70,12 @@ def _solve_lower(root: Floats, right: Floats) -> None:
 
 
 def product_squares(left: Floats, table: Any, lower: bool = False) -> Any:
-    """Sums of squares of the columns of left @ table, (m, r), (r, N) -> (N,), where the table lives.
+    """Sums of squares of the columns of left @ table, (m, r), (r, N) -> (N,), in the place of the table.
 
-    With ``lower``, ``left`` is lower triangular, and most of its zeros are left out.
+    With ``lower``, ``left`` is lower triangular, and products with most of its zeros are skipped.
     """
-    ends = _quarters(len(left)) if lower else [len(left)]
+    size = len(left)
+    ends = [size * quarter // 4 for quarter in (1, 2, 3, 4)] if lower and size >= 4 * BLOCK else [size]
     parts = [(slice(start, end), slice(end if lower else None)) for start, end in pairwise([0, *ends])]
     left = beside(table, left)
 
@@ -84,13 +85,8 @@ def product_squares(left: Floats, table: Any, lower: bool = False) -> Any:
     return joined([squares(slab) for slab in slabs(table.T, len(left))])
 
 
-def _quarters(size: int) -> list[int]:
-    """Where the quarters of so many rows end, if they are many."""
-    return [size] if size < 4 * BLOCK else [size * quarter // 4 for quarter in (1, 2, 3, 4)]
-
-
 def pivoted_root(matrix: Floats) -> Floats:
-    """(N, rank) root R with R R' = matrix up to rounding, by pivoted Cholesky; singular matrices are fine."""
+    """(N, rank) root R with R R' = matrix up to rounding, by pivoted Cholesky; the matrix may be singular."""
     factor, pivots, rank, _ = dpstrf(matrix, lower=1)
     root = np.zeros((len(matrix), rank))
     root[pivots - 1] = np.tril(factor)[:, :rank]

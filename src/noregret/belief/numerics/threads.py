@@ -1,8 +1,8 @@
-"""BLAS threads: one, unless a product is so large that the user's own number pays even on a busy machine.
+"""BLAS threads: one, unless a product is large enough for the user's own number of threads to pay off.
 
-On matrices of a few hundred rows, waking a second thread costs many times the product itself, and more where another
-process has the core. Where the setting belongs to the whole process it is counted: the first to come in notes it, the
-last to leave puts it back. Where every Python thread has its own, every thread does so for itself.
+On matrices of a few hundred rows, waking a second thread costs many times the product itself, and more on a busy core.
+If the setting belongs to the whole process, entries are counted: the first one saves the setting, and the last to leave
+restores it. If every Python thread has its own setting, each thread does this for itself.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 SMALL = 1_000_000_000
-"""Multiply-adds below which one thread does the work: some 50 ms of it, of which a second thread would save half."""
+"""Multiply-adds below which one thread does the work: about 50 ms, of which a second thread would save half."""
 
 TINY = 8_000
-"""Multiply-adds below which no BLAS wakes a second thread, so that the setting need not be touched."""
+"""Multiply-adds below which no BLAS wakes a second thread, so that the setting need not change."""
 
 Switch = tuple[Callable[[], int], Callable[[int], Any]]
-"""How to ask a BLAS for its number of threads, and how to set it."""
+"""Functions that get and set the number of threads of a BLAS."""
 
 
 def threads_for(work: float) -> AbstractContextManager[None]:
@@ -37,7 +37,7 @@ def one_thread() -> AbstractContextManager[None]:
 
 
 class _OneThread(AbstractContextManager[None]):
-    """One BLAS thread inside; all that are inside at once share the counts, so one object will do."""
+    """Context with one BLAS thread. All entries share the counts, so one object is enough."""
 
     def __init__(self) -> None:
         self.lock, self.process, self.thread = threading.Lock(), _Inside(), _InsideThread()
@@ -57,11 +57,11 @@ class _OneThread(AbstractContextManager[None]):
 
 
 class _Inside:
-    """How many blocks are entered and not yet left, and what the first of them changed."""
+    """Number of blocks entered and not yet left, and the settings that the first of them changed."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.changed: list[tuple[Callable[[int], Any], int]] = []  # how to set the threads of a BLAS, and their number
+        self.changed: list[tuple[Callable[[int], Any], int]] = []  # setter of each BLAS, and its former setting
 
     def enter(self, switches: list[Switch]) -> None:
         if self.count == 0:
@@ -78,7 +78,7 @@ class _Inside:
 
 
 class _InsideThread(_Inside, threading.local):
-    """The same, of every Python thread for itself."""
+    """Separate count for every Python thread."""
 
 
 _ONE, _ANY = _OneThread(), nullcontext()
@@ -86,12 +86,12 @@ _ONE, _ANY = _OneThread(), nullcontext()
 
 @cache
 def _switches() -> tuple[list[Switch], list[Switch]]:
-    """Of every BLAS that is loaded: those whose setting the process has, and those where each thread has its own.
+    """Loaded BLAS libraries: those with one setting per process, and those with one setting per Python thread.
 
-    An OpenBLAS with threads of its own has one setting, and its own functions are called: those of threadpoolctl take
-    several times as long, and from 3.8 on they obey only the first Python thread that calls them, but whichever thread
-    is the last to leave must be able to put the setting back. All others are set for the calling thread, where they
-    can be (OpenMP can). Where they cannot, a block of one thread may end that of another: slower, never left changed.
+    An OpenBLAS with its own threads has one setting, and its own functions are called: those of threadpoolctl take
+    several times as long, and from 3.8 on they obey only the first Python thread that calls them, but any thread may be
+    the last to leave and must restore the setting. All others are set for the calling thread if possible (OpenMP is).
+    Otherwise a block of one thread may end that of another, which is slower, but the setting is restored in the end.
     """
     of_process, of_thread = [], []
     for library in ThreadpoolController().select(user_api="blas").lib_controllers:
@@ -104,7 +104,7 @@ def _switches() -> tuple[list[Switch], list[Switch]]:
 
 
 def _own_functions(library: Any) -> Switch | None:
-    """How OpenBLAS itself tells and sets its number of threads, where it has the functions."""
+    """Functions of OpenBLAS itself that get and set its number of threads; None if it has none."""
     for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
         name = f"{prefix}openblas_{{}}_num_threads{suffix}"
         if hasattr(library.dynlib, name.format("set")):

@@ -11,18 +11,19 @@ but for a hill that may be anywhere, each place being as likely as the others.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
 from scipy.spatial import cKDTree
+from scipy.special import betaincinv
 
-from noregret.belief.drift.varying import VaryingPosterior
+from noregret.belief.drift import VaryingPosterior
 from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
-from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated
-from noregret.optimizer.certifying.chances import is_rare, spent
+from noregret.optimizer.calibration import MANY_SMALL_STEPS, FittedModels
 from noregret.optimizer.certifying.ladder import Pooled, Rung, ladder
 from noregret.optimizer.choosing.candidates import sobol, top
 from noregret.optimizer.choosing.exploring import unexplored_from
@@ -50,6 +51,9 @@ DRAWS = 1000
 ANGLES = 65
 """Pairs of values that are looked at on the ellipse of a difference."""
 
+SIZES = tuple(int(32 * 1.5**step) for step in range(15))
+"""Numbers of draws after which a test may be decided: 32, 48, 72, ... 9341."""
+
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
@@ -57,7 +61,7 @@ class Certificate:
 
     Parameters
     ----------
-    calibrated : Calibrated
+    calibrated : FittedModels
     space : Space
     pooled : Pooled
         The measurements, as averages of (u, d) points.
@@ -71,7 +75,7 @@ class Certificate:
         Which of the measured points are never left out.
     """
 
-    calibrated: Calibrated
+    calibrated: FittedModels
     space: Space
     pooled: Pooled
     means: Floats
@@ -196,7 +200,7 @@ def _ellipse(mean: Floats, covariance: Floats, width: float) -> Floats:
 class _Contest:
     """The settings that may be the best, the recommended one first: mean (m,), covariance root root'."""
 
-    calibrated: Calibrated
+    calibrated: FittedModels
     mean: Floats
     root: Floats
 
@@ -214,7 +218,7 @@ def certificate(
     belief: Belief,
     excluded: Ints,
     space: Space,
-    calibrated: Calibrated,
+    calibrated: FittedModels,
     seed: np.random.SeedSequence,
     answers: int,
     anchor: int | None = None,
@@ -235,3 +239,27 @@ def certificate(
         pooled = Pooled(points, centre + values, noise, *belief.scatter, is_noise_known)
     anchors = np.flatnonzero(arms == anchor)
     return Certificate(calibrated, space, pooled, means, others, seed, answers, anchors)
+
+
+def is_rare(count: Callable[[int], int], share: float, risk: float) -> bool:
+    """Whether something happens in at most this share of all cases; yes is wrong with probability at most ``risk``.
+
+    ``count(n)`` is how often it happened in n new cases. The bounds are Clopper and Pearson's, exact for a binomial,
+    and the risk is divided evenly among the `SIZES` at which they are looked at. No, if it is undecided after the last.
+    """
+    each, seen, happened = risk / len(SIZES), 0, 0
+    for size in SIZES:
+        happened, seen = happened + count(size - seen), size
+        if happened < seen and betaincinv(happened + 1, seen - happened, 1 - each) <= share:
+            return True
+        if happened and betaincinv(happened, seen - happened + 1, each) > share:
+            return False
+    return False
+
+
+def spent(risk: float, answers: int) -> float:
+    """What of a risk may be spent on the test after so many answers: (0.1 / 1.1) risk answers^-1.1.
+
+    The sum over all numbers of answers is less than the risk, so a test may follow every answer.
+    """
+    return 0.1 / 1.1 * risk / math.pow(answers, 1.1)

@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 
-from noregret.belief.drift.varying import VaryingPosterior
+from noregret.belief.drift import VaryingPosterior
 from noregret.belief.exact import ExactPosterior
 from noregret.belief.posterior import Floats, Ints
 

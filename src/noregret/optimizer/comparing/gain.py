@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from noregret.formatting import number
 from noregret.optimizer.certifying.certificate import LEVEL
 from noregret.optimizer.checking import Goal
 from noregret.optimizer.estimate import Estimate, chance_in_words
@@ -13,7 +14,7 @@ from noregret.optimizer.estimate import Estimate, chance_in_words
 WIDTH = 2.5
 """The interval of a gain is the mean +- so many standard deviations, under every model that is not refuted.
 
-It is more than the 2 that a Gaussian would need for 95 %, since what is recommended was chosen for looking good.
+It is more than the 2 that a Gaussian would need for 95%, since what is recommended was chosen for looking good.
 """
 
 
@@ -56,8 +57,8 @@ class Gain:
     def percent(self) -> Percent | None:
         """In percent of the size of the baseline; None if the baseline may be 0, or of either sign.
 
-        Its ends are those of a ratio. So 84 % lower is never "between 61 % and 120 %": nothing that is positive
-        can be 120 % lower than something else.
+        Its ends are those of a ratio. So 84% lower is never "between 61% and 120%": nothing that is positive
+        can be 120% lower than something else.
         """
         if self.baseline.lower <= 0 <= self.baseline.upper:
             return None
@@ -69,15 +70,15 @@ class Gain:
         return Percent(100 * estimate, 100 * min(lower, estimate), 100 * max(upper, estimate))
 
     def __str__(self) -> str:
-        """As ``18 % lower than your settings (between 12 % and 23 %, at 95 %)``."""
+        """As ``18% lower than your settings (between 12% and 23%, at 95%)``."""
         if self.best.params is self.baseline.params:
             return "your settings are the best that is known"
         words = ("lower", "higher") if self.goal == "minimize" else ("higher", "lower")
-        percent, unit = (self.percent, " %") if self.percent else (self, "")
+        percent, unit = (self.percent, "%") if self.percent else (self, "")
         both = percent.lower < 0 < percent.upper
-        ends = [_number(end, unit, words if both else None) for end in sorted((percent.lower, percent.upper), key=abs)]
-        middle = _number(percent.estimate, unit, words)
-        said = f"{middle} than your settings (between {ends[0]} and {ends[1]}, at {100 * self.level:g} %)"
+        ends = [_said(end, unit, words if both else None) for end in sorted((percent.lower, percent.upper), key=abs)]
+        middle = _said(percent.estimate, unit, words)
+        said = f"{middle} than your settings (between {ends[0]} and {ends[1]}, at {100 * self.level:g}%)"
         return said + self._about_baseline()
 
     def _about_baseline(self) -> str:
@@ -87,8 +88,8 @@ class Gain:
         return said if chance < 0.5 else ""
 
 
-def _number(number: float, unit: str, words: tuple[str, str] | None) -> str:
+def _said(value: float, unit: str, words: tuple[str, str] | None) -> str:
     """The size of a number with its unit, whole or to two digits, and which of the words it deserves."""
-    word = "" if words is None else f" {words[number < 0]}"
-    size = round(abs(number)) if abs(number) >= 10 else float(f"{abs(number):.2g}")
-    return f"{size:g}{unit}{word}"
+    word = "" if words is None else f" {words[value < 0]}"
+    size = number(round(abs(value)), 9) if 10 <= abs(value) < math.inf else number(abs(value), 2)
+    return f"{size}{unit}{word}"

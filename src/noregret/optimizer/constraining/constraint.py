@@ -8,7 +8,7 @@ from typing import Any
 
 from noregret.optimizer.checking import LARGEST, checked_value
 from noregret.optimizer.history import UNKNOWN
-from noregret.optimizer.spaces.scales import finite
+from noregret.optimizer.spaces.parameters import finite
 
 SIGNS = {"<=": -1.0, ">=": 1.0}
 """The factor on a constraint's numbers that makes the larger ones the better ones."""

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.calibration import Calibrated, Calibration
+from noregret.optimizer.calibration import FittedModels, OptimizerConfig
 from noregret.optimizer.condensing import Belief, conditioned, essential
 from noregret.optimizer.constraining.constraint import Constraint
 from noregret.optimizer.drifting.pace import Drift, Pace, is_moving, of_now
@@ -79,7 +79,7 @@ class _Weighed(NamedTuple):
     """What the numbers up to a milestone amount to: a belief at the points where they were measured."""
 
     stop: int
-    calibrated: Calibrated
+    calibrated: FittedModels
     belief: Belief
 
 
@@ -87,13 +87,13 @@ class Side:
     """Keeps the belief about one constraint, on the arms of the belief about the values."""
 
     def __init__(
-        self, history: History, calibration: Calibration, drift: Drift, index: int, constraint: Constraint
+        self, history: History, calibration: OptimizerConfig, drift: Drift, index: int, constraint: Constraint
     ) -> None:
         self._history, self._calibration = history, replace(calibration, logarithms=Logarithms(gaps=()))
         self._pace = Pace(self._calibration, drift)
         self._index, self._constraint = index, constraint
         self._fitted_key = 0, False
-        self._fitted: Calibrated | None = None
+        self._fitted: FittedModels | None = None
         self._weighed: _Weighed | None = None
         self._belief: Belief | None = None
         self._taken = 0  # arrivals that are part of the belief
@@ -138,13 +138,13 @@ class Side:
     def _evidence(self, stop: int) -> Evidence:
         return self._history.numbers(self._index, self._constraint.sign, stop)
 
-    def _fit(self, stop: int, may_change: bool) -> Calibrated | None:
+    def _fit(self, stop: int, may_change: bool) -> FittedModels | None:
         evidence = self._evidence(stop)
         if len(evidence) < 2:
             return None
         return self._pace.calibrated(evidence, stop) if may_change else self._calibration.calibrated(evidence)
 
-    def _weigh(self, fitted: Calibrated, stop: int) -> _Weighed:
+    def _weigh(self, fitted: FittedModels, stop: int) -> _Weighed:
         evidence, space = self._evidence(stop), self._history.space
         if is_moving(fitted):
             found = conditioned(fitted, of_now(fitted, evidence, stop))

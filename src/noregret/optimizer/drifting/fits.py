@@ -8,7 +8,7 @@ import math
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from noregret.optimizer.calibration import Calibrated, Calibration
+from noregret.optimizer.calibration import FittedModels, OptimizerConfig
 from noregret.optimizer.drifting.pace import Drift, renewal
 from noregret.optimizer.drifting.watch import Watch
 from noregret.optimizer.history import History
@@ -21,17 +21,17 @@ class Fitted(NamedTuple):
     """After how many arrivals the last fit was made, what it was, and how many are to be weighed together."""
 
     at: int
-    calibrated: Calibrated
+    calibrated: FittedModels
     weigh: int
 
 
 class Fits:
     """The last fit, made when somebody asks for it."""
 
-    def __init__(self, history: History, calibration: Calibration, drift: Drift) -> None:
+    def __init__(self, history: History, calibration: OptimizerConfig, drift: Drift) -> None:
         self._history, self._calibration = history, calibration
         self._watch = None if drift is None else Watch(history, calibration, drift)
-        self._still: tuple[int, Calibrated] | None = None  # as of the last milestone, if f stays as it is
+        self._still: tuple[int, FittedModels] | None = None  # as of the last milestone, if f stays as it is
 
     def copy(self, history: History) -> Fits:
         """The same for a copy of the history."""
@@ -53,7 +53,7 @@ class Fits:
         weigh = max(at, milestone(arrivals, first, *calibration.refresh, calibration.longest))
         return Fitted(at, self._if_still(at), weigh)
 
-    def _if_still(self, stop: int) -> Calibrated:
+    def _if_still(self, stop: int) -> FittedModels:
         """The fit to the first ``stop`` arrivals if f stays as it is."""
         if self._still is None or self._still[0] != stop:
             self._still = stop, self._calibration.calibrated(self._history.evidence(stop)[0])
@@ -62,7 +62,7 @@ class Fits:
         return self._still[1]
 
 
-def fitted_from(arrivals: int, usable: int, space: Space, calibration: Calibration) -> int:
+def fitted_from(arrivals: int, usable: int, space: Space, calibration: OptimizerConfig) -> int:
     """Number of the first arrivals that the fit is made from, if f does not change.
 
     Parameters
@@ -73,7 +73,7 @@ def fitted_from(arrivals: int, usable: int, space: Space, calibration: Calibrati
         Number of arrivals up to the second value.
     space : Space
         The space together with its contexts.
-    calibration : Calibration
+    calibration : OptimizerConfig
     """
     return milestone(arrivals, max(calibration.first(space), usable), *calibration.refit)
 

@@ -16,10 +16,10 @@ from typing import Any, Literal
 import numpy as np
 
 from noregret.belief.posterior import Ints
-from noregret.optimizer.calibration import Calibrated, Calibration, View
+from noregret.optimizer.calibration import FittedModels, OptimizerConfig, View
 from noregret.optimizer.fitting.evidence import Evidence
 from noregret.optimizer.fitting.scaling import Scale
-from noregret.optimizer.spaces.scales import finite
+from noregret.optimizer.spaces.parameters import finite
 
 PRIOR = 6.0
 """So many nats more must be explained if f changes, on average over the views of the noise."""
@@ -88,12 +88,12 @@ class Pace:
 
     Parameters
     ----------
-    calibration : Calibration
+    calibration : OptimizerConfig
     drift : "auto" or float
         Whether the half-life is to be found out, or what it is.
     """
 
-    def __init__(self, calibration: Calibration, drift: Drift) -> None:
+    def __init__(self, calibration: OptimizerConfig, drift: Drift) -> None:
         self._calibration, self.half_life = calibration, drift if isinstance(drift, float) else None
 
     def is_likely(self, evidence: Evidence, now: int) -> bool:
@@ -107,17 +107,17 @@ class Pace:
         moving, still = (self._calibration.fitted(each, gaussian)[0] for each in (aged, without_ages(aged)))
         return moving > still
 
-    def calibrated(self, evidence: Evidence, now: int) -> Calibrated:
+    def calibrated(self, evidence: Evidence, now: int) -> FittedModels:
         """The scale and the views that explain the newest measurements best: with a half-life, or without one."""
         scale, aged = self._looked_at(evidence, now)
         if self.half_life is not None:
-            return Calibrated(scale, tuple(view for _, view in self._calibration.views(aged)))
+            return FittedModels(scale, tuple(view for _, view in self._calibration.views(aged)))
         moving, still, gains = self._compared(aged)
         gain = float(np.mean(gains))
         is_found = gain >= PRIOR or (gain > -PRIOR and self._gain(evidence, now - STAYS) >= PRIOR)
         explaining = [view for view, its in zip(moving, gains, strict=True) if its > 0]
         tried = (explaining or moving) if is_found else still
-        return Calibrated(scale, tuple(view for _, view in sorted(tried, key=lambda view: -view[0])))
+        return FittedModels(scale, tuple(view for _, view in sorted(tried, key=lambda view: -view[0])))
 
     def _gain(self, evidence: Evidence, now: int) -> float:
         """How much more change explained after ``now`` arrivals, on average over the views of the noise."""
@@ -150,7 +150,7 @@ def without_ages(aged: Evidence) -> Evidence:
     return replace(aged, ages=None)
 
 
-def is_moving(found: Calibrated) -> bool:
+def is_moving(found: FittedModels) -> bool:
     """Whether f changes."""
     return found.fit.half_life < math.inf
 
@@ -160,7 +160,7 @@ def renewal(half_life: float) -> int:
     return int(np.clip(half_life / 5, 5, 40))
 
 
-def of_now(found: Calibrated, evidence: Evidence, now: int) -> Evidence:
+def of_now(found: FittedModels, evidence: Evidence, now: int) -> Evidence:
     """What a belief about f as it is after ``now`` arrivals is made of, standardised.
 
     No measurement that is too old, and at most `MOST`; at least the newest one.

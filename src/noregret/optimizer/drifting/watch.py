@@ -14,7 +14,7 @@ import numpy as np
 
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats
-from noregret.optimizer.calibration import MANY_SMALL_STEPS, Calibrated, Calibration
+from noregret.optimizer.calibration import MANY_SMALL_STEPS, FittedModels, OptimizerConfig
 from noregret.optimizer.condensing import Conditioned, conditioned
 from noregret.optimizer.drifting.pace import ENOUGH, Drift, Pace, is_moving, looked_at, of_now
 from noregret.optimizer.fitting.evidence import Evidence
@@ -36,10 +36,10 @@ For Gaussians that are as well known as they seem it is passed once in 7,000 tim
 class Watch:
     """Whether f changes, as a function of the history alone."""
 
-    def __init__(self, history: History, calibration: Calibration, drift: Drift) -> None:
+    def __init__(self, history: History, calibration: OptimizerConfig, drift: Drift) -> None:
         self._history, self._pace = history, Pace(calibration, drift)
         self._base = self._at = 0  # the last milestone, and when it was last asked
-        self._found: Calibrated | None = None  # with a finite half-life, or None
+        self._found: FittedModels | None = None  # with a finite half-life, or None
         self._believed: Conditioned | None = None  # when it was last asked
         self._squares: list[float] = []  # how strange each answer since then was
 
@@ -49,7 +49,7 @@ class Watch:
         twin._history, twin._squares = history, list(self._squares)
         return twin
 
-    def moving(self, base: int, still: Callable[[], Calibrated]) -> tuple[int, Calibrated] | None:
+    def moving(self, base: int, still: Callable[[], FittedModels]) -> tuple[int, FittedModels] | None:
         """After how many arrivals f was last found to change, and how; None if it was found to stay.
 
         ``base`` is the last milestone, and ``still`` the calibration of one who believes that f stays.
@@ -61,7 +61,7 @@ class Watch:
             self._ask(strange, None)
         return None if self._found is None else (self._at, self._found)
 
-    def _ask(self, stop: int, still: Callable[[], Calibrated] | None) -> None:
+    def _ask(self, stop: int, still: Callable[[], FittedModels] | None) -> None:
         """How fast f changes, after the first ``stop`` arrivals; a glance may be enough where ``still`` is given."""
         self._at, self._found, self._believed, self._squares = stop, None, None, []
         evidence = self._history.evidence(stop)[0]
@@ -73,7 +73,7 @@ class Watch:
             self._found = found if is_moving(found) else None
             self._believed = conditioned(found, self._telling(found, evidence, stop))
 
-    def _telling(self, found: Calibrated, evidence: Evidence, stop: int) -> Evidence:
+    def _telling(self, found: FittedModels, evidence: Evidence, stop: int) -> Evidence:
         """What the belief that answers are compared with is made of."""
         if is_moving(found):
             return of_now(found, evidence, stop)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noregret.belief.distances import in_pieces
-from noregret.belief.kernels import Columns, Kernel, Matern
+from noregret.belief.kernels import Columns, Kernel, Matern, in_pieces
 from noregret.belief.posterior import Floats
 
 FAR = 100.0

@@ -18,7 +18,7 @@ from noregret.optimizer.constraining.constraint import Constraints, checked_numb
 from noregret.optimizer.history import FAILURE, NOWHERE, Arrival, History
 from noregret.optimizer.spaces.contexts import Contexts
 from noregret.optimizer.spaces.table import Table, is_missing
-from noregret.optimizer.trials import Answer, Trials
+from noregret.optimizer.trials import Observation, Trials
 
 ABOUT = ("trial", "state", "value", "noise")
 """The columns that are neither parameters nor constraints."""
@@ -83,11 +83,11 @@ class Frames:
         numbers = ["value", "noise", *(PREFIX + name for name in self._constraints)]
         return frame.astype({"trial": "Int64"} | dict.fromkeys(numbers, float))
 
-    def answers(self, history: History) -> list[Answer]:
+    def answers(self, history: History) -> list[Observation]:
         """All answers in order."""
         rows = [(self._row(arrival, None), self._parted(history, arrival.where)) for arrival in history.arrivals]
         return [
-            Answer(
+            Observation(
                 value=row.value,
                 noise=_known(row.noise),
                 constraints={name: _known(row.constraints.get(name)) for name in self._constraints},

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
+from noregret.formatting import digits_apart, number
 from noregret.optimizer.comparing.gain import Gain
 from noregret.optimizer.constraining.constraint import Constraints
 from noregret.optimizer.estimate import Estimate, chance_in_words
@@ -71,18 +72,8 @@ def _interval(estimate: Estimate) -> str:
     if math.isinf(estimate.upper):
         return _shown(estimate.estimate)
     digits = digits_apart(estimate.lower, estimate.upper)
-    middle, lower, upper = (f"{each:.{digits}g}" for each in (estimate.estimate, estimate.lower, estimate.upper))
-    return f"{middle} (between {lower} and {upper}, at {100 * estimate.level:g} %)"
-
-
-def digits_apart(lower: float, upper: float) -> int:
-    """Digits enough to tell two numbers apart, and what lies between them; at least four.
-
-    >>> digits_apart(9999.7, 10000.3), digits_apart(0.5, 3.4), digits_apart(-1e308, 1e308)
-    (7, 4, 4)
-    """
-    size, width = max(abs(lower), abs(upper)), upper - lower
-    return 4 if not 0 < width < math.inf else min(max(4, math.ceil(math.log10(size) - math.log10(width)) + 2), 17)
+    middle, lower, upper = (number(each, digits) for each in (estimate.estimate, estimate.lower, estimate.upper))
+    return f"{middle} (between {lower} and {upper}, at {100 * estimate.level:g}%)"
 
 
 def _items(params: Any) -> list[tuple[Any, Any]]:
@@ -94,5 +85,5 @@ def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name}: {_shown(each)}" for name, each in value.items()) + "}"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return number(value)
     return str(value)

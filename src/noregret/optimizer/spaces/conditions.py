@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from noregret.optimizer.spaces.parameter import Parameter
+from noregret.optimizer.spaces.parameters import Parameter, axis_of
 
 Requirement = Mapping[str, frozenset[Hashable]]
 """The keys that the values of other parameters must have, by name; empty for a parameter that always applies."""
@@ -41,12 +41,13 @@ def _keys(name: str, parent: str, values: Sequence[Any], parameters: Mapping[str
     """The keys of the values that a condition names."""
     if parent not in parameters:
         raise ValueError(f"parameter {name!r} has a condition on {parent!r}, which is none of {list(parameters)}")
-    if math.isinf(parameters[parent].count):
+    axis = axis_of(parameters[parent])
+    if math.isinf(axis.count):
         raise ValueError(
             f"parameter {name!r} has a condition on {parent!r}, which must have finitely many values: give it a step"
         )
     try:
-        return frozenset(parameters[parent].key(parameters[parent].checked(parent, value)) for value in values)
+        return frozenset(axis.key(axis.checked(parent, value)) for value in values)
     except ValueError as error:
         raise ValueError(
             f"parameter {name!r} has a condition on a value that {parent!r} cannot take ({error}); "
@@ -84,9 +85,9 @@ def settings(parameters: Mapping[str, Parameter], required: Mapping[str, Require
         elif not applies(required[rest[0]], keys):
             yield from completed(setting, keys, rest[1:])
         else:
-            name, parameter = rest[0], parameters[rest[0]]
-            for value in parameter.values():
-                yield from completed({**setting, name: value}, {**keys, name: parameter.key(value)}, rest[1:])
+            name, axis = rest[0], axis_of(parameters[rest[0]])
+            for value in axis.values():
+                yield from completed({**setting, name: value}, {**keys, name: axis.key(value)}, rest[1:])
 
     return completed({}, {}, names)
 

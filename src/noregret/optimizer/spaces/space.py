@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from noregret.belief.posterior import Floats
 from noregret.optimizer.spaces.conditions import Requirement, applies, compatible, in_words, requirements, settings
-from noregret.optimizer.spaces.parameter import Parameter
+from noregret.optimizer.spaces.parameters import Axis, Choice, Float, Int, Parameter, axis_of
 
 Bools = NDArray[np.bool_]
 
@@ -104,7 +104,7 @@ class Product:
         if not self.parameters:
             raise ValueError("a space needs at least one parameter, got none")
         for name, parameter in self.parameters.items():
-            if isinstance(parameter, type) or not isinstance(parameter, Parameter):
+            if not isinstance(parameter, Float | Int | Choice):
                 raise ValueError(f"parameter {name!r} must be a Float, Int or Choice, got {parameter!r}")
         object.__setattr__(self, "parameters", dict(self.parameters))
         if len(self.groups) > MOST_COORDINATES:
@@ -116,8 +116,12 @@ class Product:
         self._requirements  # noqa: B018  raises where a condition makes no sense
 
     @cached_property
+    def _axes(self) -> dict[str, Axis]:
+        return {name: axis_of(parameter) for name, parameter in self.parameters.items()}
+
+    @cached_property
     def groups(self) -> tuple[int, ...]:
-        return tuple(i for i, parameter in enumerate(self.parameters.values()) for _ in range(parameter.width))
+        return tuple(i for i, axis in enumerate(self._axes.values()) for _ in range(axis.width))
 
     @cached_property
     def company(self) -> tuple[int, ...]:
@@ -128,7 +132,7 @@ class Product:
     @cached_property
     def count(self) -> float:
         """How many different params there are; infinite, too, where conditions are too many to count them."""
-        counts = {name: parameter.count for name, parameter in self.parameters.items()}
+        counts = {name: axis.count for name, axis in self._axes.items()}
         above = {name: self.parameters[name] for name in self._above}
         total: float = 0
         for number, setting in enumerate(settings(above, self._requirements)):
@@ -150,7 +154,7 @@ class Product:
         unknown = next((name for name in params if name not in self.parameters), None)
         if unknown is not None:
             raise ValueError(f"{what} must have a value for each of {list(self.parameters)}: unknown {unknown!r}")
-        values = {name: its.checked(name, params[name]) for name, its in self.parameters.items() if name in params}
+        values = {name: axis.checked(name, params[name]) for name, axis in self._axes.items() if name in params}
         self._check_complete(values, what)
         return values
 
@@ -177,22 +181,22 @@ class Product:
         return [name for name, required in self._requirements.items() if applies(required, keys)]
 
     def key(self, params: Any) -> Hashable:
-        return tuple(its.key(params[name]) if name in params else None for name, its in self.parameters.items())
+        return tuple(axis.key(params[name]) if name in params else None for name, axis in self._axes.items())
 
     def encode(self, params: Sequence[Any]) -> Floats:
         if not self._is_conditional:
-            return np.hstack([its.encode([p[name] for p in params]) for name, its in self.parameters.items()])
+            return np.hstack([axis.encode([p[name] for p in params]) for name, axis in self._axes.items()])
         return np.hstack([self._column(name, params) for name in self.parameters])
 
     def decode(self, points: Floats) -> list[dict[str, Any]]:
-        columns = [parameter.decode(part) for parameter, part in self._parts(points)]
+        columns = [axis.decode(part) for axis, part in self._parts(points)]
         rows = [dict(zip(self.parameters, values, strict=True)) for values in zip(*columns, strict=True)]
         if not self._is_conditional:
             return rows
         return [dict(compress(row.items(), kept)) for row, kept in zip(rows, self.applying(points), strict=True)]
 
     def snap(self, points: Floats) -> Floats:
-        snapped = np.hstack([parameter.snap(part) for parameter, part in self._parts(points)])
+        snapped = np.hstack([axis.snap(part) for axis, part in self._parts(points)])
         if not self._is_conditional:
             return snapped
         return np.where(self.applying(points)[:, self.groups], snapped, self._middle)
@@ -209,7 +213,7 @@ class Product:
     def everything(self) -> Floats:
         if self._is_conditional:
             return self.encode(list(settings(self.parameters, self._requirements)))
-        columns = [parameter.encode(parameter.values()) for parameter in self.parameters.values()]
+        columns = [axis.encode(axis.values()) for axis in self._axes.values()]
         return np.array([np.concatenate(rows) for rows in itertools.product(*columns)])
 
     @cached_property
@@ -228,35 +232,35 @@ class Product:
     @cached_property
     def _middle(self) -> Floats:
         """The coordinates of parameters that do not apply: the middle of a range or of all options, (d,)."""
-        widths = [parameter.width for parameter in self.parameters.values()]
+        widths = [axis.width for axis in self._axes.values()]
         return np.concatenate([np.full(width, 0.5 if width == 1 else 1 / (width * math.sqrt(2))) for width in widths])
 
     def _keys(self, params: Mapping[str, Any]) -> dict[str, Hashable]:
         """The keys of the values that there are."""
-        return {name: its.key(params[name]) for name, its in self.parameters.items() if name in params}
+        return {name: axis.key(params[name]) for name, axis in self._axes.items() if name in params}
 
     def _column(self, name: str, params: Sequence[Any]) -> Floats:
         """The coordinates of one parameter, (n, width)."""
         rows = [row for row, its in enumerate(params) if name in its]
         part = np.tile(self._middle[self._span(name)], (len(params), 1))
-        part[rows] = self.parameters[name].encode([params[row][name] for row in rows])
+        part[rows] = self._axes[name].encode([params[row][name] for row in rows])
         return part
 
     def _part_keys(self, name: str, points: Floats) -> list[Hashable]:
         """The keys of one parameter's values at these points."""
-        parameter = self.parameters[name]
-        return [parameter.key(value) for value in parameter.decode(points[:, self._span(name)])]
+        axis = self._axes[name]
+        return [axis.key(value) for value in axis.decode(points[:, self._span(name)])]
 
     def _span(self, name: str) -> slice:
         """The columns of a parameter."""
         group = list(self.parameters).index(name)
         start = self.groups.index(group)
-        return slice(start, start + self.parameters[name].width)
+        return slice(start, start + self._axes[name].width)
 
-    def _parts(self, points: Floats) -> list[tuple[Parameter, Floats]]:
-        ends = np.cumsum([parameter.width for parameter in self.parameters.values()])[:-1]
+    def _parts(self, points: Floats) -> list[tuple[Axis, Floats]]:
+        ends = np.cumsum([axis.width for axis in self._axes.values()])[:-1]
         parts = np.split(np.asarray(points, dtype=float), ends, axis=1)
-        return list(zip(self.parameters.values(), parts, strict=True))
+        return list(zip(self._axes.values(), parts, strict=True))
 
 
 def named(parameters: Mapping[Any, Any]) -> Product:

@@ -1,1 +1,1 @@
-"""What the measurements say, and what to try next."""
+"""Findings from the observations, and the next suggestion."""

@@ -1,4 +1,4 @@
-"""Findings: what the measurements of a study say, as numbers for displays and pages."""
+"""Findings: conclusions from the observations of a study, as numbers for displays and pages, and as JSON."""
 
 from __future__ import annotations
 
@@ -12,33 +12,37 @@ import numpy as np
 
 from noregret.belief.posterior import Floats
 from noregret.diagnosis import Diagnosis, diagnose
-from noregret.optimizer.certifying.importance import Share
-from noregret.optimizer.checking import LARGEST
-from noregret.optimizer.comparing.gain import Gain
-from noregret.optimizer.conclusions import FEWEST
-from noregret.optimizer.condensing import spread
-from noregret.optimizer.constraining.questions import LIKELY
-from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import Choice, is_same_setting
-from noregret.optimizer.spaces.space import Product
+from noregret.optimizer import (
+    FEWEST,
+    LARGEST,
+    LIKELY,
+    Choice,
+    Estimate,
+    Gain,
+    Optimizer,
+    Product,
+    Share,
+    axis_of,
+    is_same_setting,
+    spread,
+)
 from noregret.tune.store.records import Record, arrived
 from noregret.tune.study.results import JsonField, WallTime
 from noregret.tune.study.study import Params, Study, text
 
 OUTLYING = 0.2
-"""A measurement that counts for less than this share of a usual one is called outlying."""
+"""An observation with a smaller weight than this is called an outlier."""
 CURVE = 41
 """The number of points of an effect's curve."""
 GRID = 25
 """The number of points of a surface along each of its two sides."""
 FEW_CONTEXTS = 6
-"""At most so many contexts have their best setting listed."""
+"""Largest number of contexts whose best setting is listed."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What one parameter does while the others stay as at the best point; what that has not, as where it does best."""
+    """Effect of one parameter, with the others as at the best point, or at their best where that has none."""
 
     name: str
     values: tuple[Any, ...]
@@ -49,7 +53,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Surface:
-    """What two parameters do together while the others stay as at the best point; ``estimate`` is (down, across)."""
+    """Joint effect of two parameters, with the others as at the best point; ``estimate`` is (down, across)."""
 
     across: str
     down: str
@@ -60,7 +64,7 @@ class Surface:
 
 @dataclass(frozen=True)
 class Step:
-    """From this trial on the best setting measured so far was one of this estimate, by what is known in the end."""
+    """Estimate, with all data, of the best setting measured from this trial on."""
 
     trial: int
     estimate: Estimate
@@ -68,7 +72,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Recommended:
-    """The best setting in a context, and how much better it is there than the baseline."""
+    """The best setting in a context, and its gain over the baseline there."""
 
     context: Params
     best: Estimate
@@ -77,7 +81,7 @@ class Recommended:
 
 @dataclass(frozen=True)
 class Point:
-    """Params with everything that was measured there."""
+    """Params with all their observations."""
 
     params: Params
     records: tuple[Record, ...]
@@ -88,7 +92,7 @@ class Point:
 
 
 class Findings:
-    """What is known about a study; everything is computed when it is asked for.
+    """Conclusions about a study, each computed at its first use.
 
     Parameters
     ----------
@@ -96,9 +100,9 @@ class Findings:
     records : sequence of Record
         All trials, finished or not.
     optimizer : Optimizer
-        One that was told the finished ones.
+        An optimizer that knows the finished ones.
     stopped : "within", "budget" or None
-        Why nothing more is measured.
+        Reason why the study has ended.
     """
 
     def __init__(
@@ -117,7 +121,7 @@ class Findings:
 
     @cached_property
     def timed(self) -> bool:
-        """Whether it is known how long runs took."""
+        """True if the durations of runs are known."""
         return any(record.seconds for record in self.records)
 
     @property
@@ -130,17 +134,17 @@ class Findings:
 
     @cached_property
     def context(self) -> Params | None:
-        """The context that everything is about where there are contexts: the one that was measured in last."""
+        """Context of all findings where there are contexts: that of the last observation."""
         return self.done[-1].context if self.done else None
 
     @cached_property
     def best(self) -> Estimate | None:
-        """The recommended point, None as long as nothing was measured."""
+        """Recommended point, None before the first observation."""
         return self.optimizer.best(self.context) if self.done else None
 
     @cached_property
     def gain(self) -> Gain | None:
-        """How much better the recommended point is than the baseline, None as long as there is nothing to compare."""
+        """Gain of the recommended point over the baseline, None without observations of the baseline."""
         return self._gain(self.context)
 
     def _gain(self, context: Params | None) -> Gain | None:
@@ -164,7 +168,7 @@ class Findings:
         return [Recommended(its, self.optimizer.best(its), self._gain(its)) for its in chosen]
 
     def _order(self, context: Params) -> tuple[float, ...]:
-        """What contexts are listed by: numbers by size, choices in their order, and what is absent last."""
+        """Sort key of contexts: numbers by size, choices in their order, absent values last."""
         parts = {name: its for name, its in (self.study.context or {}).items() if name in context}
         places = {
             n: its.options.index(context[n]) if isinstance(its, Choice) else context[n] for n, its in parts.items()
@@ -173,7 +177,7 @@ class Findings:
 
     @cached_property
     def infeasible(self) -> set[int]:
-        """The trials that broke a constraint, by number; what was not measured breaks none."""
+        """Numbers of the trials that broke a constraint; a missing number breaks none."""
         bounds = self.study.constraints.items()
         return {r.number for r in self.done if any(its.is_broken_by(r.constraints.get(name)) for name, its in bounds)}
 
@@ -186,12 +190,12 @@ class Findings:
 
     @property
     def heavy(self) -> bool:
-        """Whether measurements are explained best by noise that is now and then wildly off."""
+        """True if heavy-tailed noise explains the observations best."""
         return self.optimizer.calibrated.weighing.heavy
 
     @property
     def half_life(self) -> float:
-        """The evaluations after which half of what was learnt is out of date, infinite if nothing changes."""
+        """Evaluations after which an observation counts half, infinite without drift."""
         return self.optimizer.half_life
 
     def predicted(self, points: Sequence[Params]) -> tuple[Floats, Floats, Floats]:
@@ -205,9 +209,9 @@ class Findings:
 
     @cached_property
     def weights(self) -> dict[int, float]:
-        """How much each measurement counts, by trial: 1 if it fits the others, about 0 if it is absurd.
+        """Weight of each observation, by trial: 1 if it fits the others, about 0 for an outlier.
 
-        What is so old that it was forgotten is not doubted either.
+        Observations so old that the optimizer dropped them have weight 1.
         """
         known, new = arrived(self.records)
         done = {record.number for record in self.done}
@@ -218,12 +222,12 @@ class Findings:
 
     @cached_property
     def outliers(self) -> list[Record]:
-        """The measurements that disagree with all others, and count for little."""
+        """Observations that disagree with all others and have little weight."""
         return [record for record in self.done if self.weights[record.number] < OUTLYING]
 
     @cached_property
     def points(self) -> list[Point]:
-        """What was measured, by params, in the order of first measurement."""
+        """Observations by params, in the order of first observation."""
         grouped: dict[tuple[str, ...], list[Record]] = {}
         for record in self.done:
             grouped.setdefault(_key(record.params), []).append(record)
@@ -231,7 +235,7 @@ class Findings:
 
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
-        """What repeated measurements say about the tails of the noise, None if they are too few or without noise."""
+        """Tails of the noise by repeated observations, None if they are too few or without noise."""
         grouped: dict[tuple[str, ...], list[float]] = {}
         for record in self.done:
             grouped.setdefault((*_key(record.params), *_key(record.context or {})), []).append(record.value or 0.0)
@@ -243,13 +247,13 @@ class Findings:
 
     @cached_property
     def estimates(self) -> list[Estimate]:
-        """What is believed about each of the points, in their order; empty without intervals."""
+        """Estimate of each of the points, in their order; empty without intervals."""
         params = (point.params for point in self.points)
         return self.optimizer.predict_many(params, self.context) if self.has_intervals else []
 
     @cached_property
     def rivals(self) -> tuple[int, int]:
-        """How many of the other points that may be recommended are clearly worse than the best, and how many not."""
+        """Numbers of the other eligible points that are clearly worse than the best, and that are not."""
         best = self.best
         others = [its for its in self.estimates if best and its.params != best.params and self._is_eligible(its)]
         if best is None or not others:
@@ -260,7 +264,7 @@ class Findings:
 
     @cached_property
     def best_so_far(self) -> list[Step]:
-        """The best setting measured so far, whenever it changed: by what is known now, not by luck at the time.
+        """The best setting measured so far, whenever it changed, judged with all data.
 
         It ends with the recommended one, where that was first measured, or at the last trial if it never was.
         With contexts there is no such thing.
@@ -271,19 +275,17 @@ class Findings:
         first = {_key(point.params): point.records[0].number for point in self.points}
         last = first.get(_key(best.params), self.done[-1].number)
         for trial, its in zip(first.values(), self.estimates, strict=True):
-            if trial < last and self._is_eligible(its) and (not steps or self._is_better(its, steps[-1].estimate)):
+            is_better = not steps or self._promise(its) > self._promise(steps[-1].estimate)
+            if trial < last and is_better and self._is_eligible(its):
                 steps.append(Step(trial, its))
         return [*steps, Step(last, best)]
 
     def _is_eligible(self, its: Estimate) -> bool:
-        """Whether it likely meets the constraints, or as likely as the best does."""
+        """Return True if it likely meets the constraints, or as likely as the best does."""
         return its.feasible >= min(LIKELY, self.best.feasible if self.best else 1.0)
 
-    def _is_better(self, one: Estimate, other: Estimate) -> bool:
-        return self._promise(one) > self._promise(other)
-
     def _promise(self, its: Estimate) -> float:
-        """How good it is even if noise was kind to it; the larger the better."""
+        """Worst-case estimate; the larger the better."""
         return -its.upper if self.study.goal == "minimize" else its.lower
 
     @cached_property
@@ -309,13 +311,13 @@ class Findings:
 
     @cached_property
     def importance(self) -> dict[str, Share]:
-        """How much each parameter matters, most first; empty for a table, with contexts, and without intervals."""
+        """Importance of each parameter, largest first; empty for a table, with contexts, and without intervals."""
         named = isinstance(self.study.space, Mapping) and self.has_intervals and not self.study.context
         return self.optimizer.importance() if named else {}
 
     @cached_property
     def effects(self) -> list[Effect]:
-        """What each parameter that the best setting has does, the most important first; empty for a table."""
+        """Effect of each parameter of the best setting, the most important first; empty for a table."""
         in_order = self.study.names if self.study.context and isinstance(self.study.space, Mapping) else self.importance
         found = [self._effect(name) for name in in_order if self.best and name in self.best.params]
         return [effect for effect in found if len(effect.values) > 1]
@@ -326,7 +328,7 @@ class Findings:
 
     @cached_property
     def surface(self) -> Surface | None:
-        """What the two parameters that matter most do together, None if there are no two."""
+        """Joint effect of the two most important parameters, None if there are no two."""
         if len(self.effects) < 2:
             return None
         across, down = (effect.name for effect in self.effects[:2])
@@ -339,10 +341,10 @@ class Findings:
         """Values along a parameter, its best one among them."""
         assert self.best
         assert isinstance(self.study.space, Mapping)
-        parameter = self.study.space[name]
-        if isinstance(parameter, Choice) or parameter.count <= count:
-            return list(parameter.values())
-        values = parameter.decode(np.linspace(0.0, 1.0, count)[:, None])
+        parameter, axis = self.study.space[name], axis_of(self.study.space[name])
+        if isinstance(parameter, Choice) or axis.count <= count:
+            return list(axis.values())
+        values = axis.decode(np.linspace(0.0, 1.0, count)[:, None])
         return sorted({*values, self.best.params[name]})
 
     def _around_best(self, changed: Mapping[str, Sequence[Any]]) -> list[Params]:
@@ -354,7 +356,7 @@ class Findings:
         points = np.repeat(space.encode([self.best.params]), count, axis=0)
         absent = {name: [its] * count for name, its in self._elsewhere.items() if name not in self.best.params}
         for name, values in {**absent, **changed}.items():
-            points[:, np.array(space.groups) == names.index(name)] = self.study.space[name].encode(values)
+            points[:, np.array(space.groups) == names.index(name)] = axis_of(self.study.space[name]).encode(values)
         return space.decode(points)
 
     @cached_property
@@ -372,3 +374,52 @@ def _bounded(record: Record) -> Record:
 
 def _key(params: Params) -> tuple[str, ...]:
     return tuple(f"{name}={text(params[name])}" for name in sorted(params))
+
+
+def summary(found: Findings) -> dict[str, Any]:
+    """Everything that was found; numbers that are not finite are None."""
+    return {
+        **ending(found),
+        "baseline": baseline_json(found),
+        "half_life": finite(found.half_life),
+        "trials": [trial_json(record) for record in found.records],
+    }
+
+
+def ending(found: Findings) -> dict[str, Any]:
+    """The best setting, and the reason why the study has ended."""
+    return {"best": found.best and estimate_json(found.best), "stopped": found.stopped}
+
+
+def estimate_json(believed: Estimate) -> dict[str, Any]:
+    """Estimate of a setting."""
+    numbers = {name: getattr(believed, name) for name in ("estimate", "lower", "upper", "level", "gap", "feasible")}
+    return {"params": believed.params, **{name: finite(number) for name, number in numbers.items()}}
+
+
+def baseline_json(found: Findings) -> dict[str, Any] | None:
+    """Estimate of the baseline, and the gain over it in percent."""
+    if found.gain is None:
+        return None
+    percent = found.gain.percent
+    gain = {name: finite(getattr(percent, name)) if percent else None for name in ("estimate", "lower", "upper")}
+    return {**estimate_json(found.gain.baseline), "gain": gain}
+
+
+def trial_json(record: Record) -> dict[str, Any]:
+    """One trial, finished or not."""
+    described = {
+        "trial": record.number,
+        "params": record.params,
+        "value": record.value,
+        "failed": record.state == "failed",
+        "state": record.state,
+    }
+    if record.constraints:
+        described["constraints"] = dict(record.constraints)
+    return described
+
+
+def finite(number: float) -> float | None:
+    """Number as JSON, which has no infinity: None stands for it."""
+    return number if math.isfinite(number) else None

@@ -1,4 +1,4 @@
-"""What is known about an Optuna study, whichever sampler ran it."""
+"""Findings of an Optuna study, whichever sampler ran it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
+from noregret.integrations.distributions import Parameter, parameter
 from noregret.integrations.optuna import constraints_of
-from noregret.integrations.replay import Answer, tell_all
-from noregret.integrations.structure import Columns, Parameter, Structure, params_of
-from noregret.optimizer.checking import Goal
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
+from noregret.integrations.replay import tell_all
+from noregret.integrations.structure import Columns, Structure, params_of
+from noregret.optimizer import Choice, Float, Goal, Int, Optimizer
 from noregret.tune.store.records import Record, State
 
 
 def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str]:
-    """Space, an optimizer that was told all trials of it, their records, and the study's name."""
+    """Space, an optimizer that knows all its trials, their records, and the study's name."""
     if len(study.directions) != 1:
         raise ValueError(f"report() is for studies with one objective, got {len(study.directions)}")
     trials = [trial for trial in study.get_trials(deepcopy=False) if trial.params]
@@ -33,17 +31,13 @@ def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str
     found = [(trial, params) for trial in trials if (params := _params(columns, trial)) is not None]
     records = [_record(trial, optimizer.space.checked(params)) for trial, params in found]
     _warn(trials, columns, len(records))
-    tell_all(optimizer, (_answer(optimizer, record) for record in records if record.finished))
+    tell_all(optimizer, (record.answer(optimizer.constraints) for record in records if record.finished))
     return space, optimizer, records, study.study_name
 
 
 def _optimizer(study: Study, space: dict[str, Any], constraints: Iterable[str]) -> Optimizer:
     goal: Goal = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
     return Optimizer(space, goal=goal, rng=0, constraints=dict.fromkeys(constraints, ("<=", 0.0)))
-
-
-def _answer(optimizer: Optimizer, record: Record) -> Answer:
-    return record.params, record.value, None, {name: record.constraints.get(name) for name in optimizer.constraints}
 
 
 def _constraints(trial: FrozenTrial) -> dict[str, float]:
@@ -59,28 +53,21 @@ def _shown(label: str) -> str:
 
 def _parameter(label: str, columns: Columns) -> Float | Int | Choice:
     """A column as a parameter, its values as Optuna has them."""
-    its = columns[label].distribution
     when = {
         _shown(above): [Parameter(columns[above].distribution).value(value) for value in values]
         for above, values in columns[label].when.items()
     }
-    if isinstance(its, CategoricalDistribution):
-        return Choice(its.choices, when=when or None)
-    assert isinstance(its, FloatDistribution | IntDistribution)
-    step = None if its.log else its.step
-    if isinstance(its, FloatDistribution):
-        return Float(its.low, its.high, its.log, step, when or None)
-    return Int(its.low, its.high, its.log, None if step is None else int(step), when or None)
+    return parameter(columns[label].distribution, when or None)
 
 
 def _params(columns: Columns, trial: FrozenTrial) -> dict[str, Any] | None:
-    """What a trial has of these columns, by the names shown, None if it lacks one."""
+    """Params of a trial by the shown names of the columns, None if it lacks one."""
     ours = params_of(columns, trial)
     return None if ours is None else {_shown(label): trial.params[columns[label].name] for label in ours}
 
 
 def _warn(trials: list[FrozenTrial], columns: Columns, kept: int) -> None:
-    """Say what the page leaves out."""
+    """Warn about parameters and trials that the page leaves out."""
     left = sorted({name for trial in trials for name in trial.params} - {its.name for its in columns.values()})
     if left:
         unclear = "parameters of which it is not clear when trials have them"
@@ -91,7 +78,7 @@ def _warn(trials: list[FrozenTrial], columns: Columns, kept: int) -> None:
 
 
 def _record(trial: FrozenTrial, params: dict[str, Any]) -> Record:
-    """A trial; the last report of a pruned one stands for its result."""
+    """Record of a trial; the last report of a pruned one counts as its result."""
     value = trial.value if trial.state.is_finished() and trial.state != TrialState.FAIL else None
     usable = value is not None and abs(value) <= HUGE
     state: State = "done" if usable else "failed" if trial.state.is_finished() else "running"

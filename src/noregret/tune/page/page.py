@@ -1,7 +1,8 @@
-"""The report page: what was found, the evidence for it, and how it was measured, in one HTML file."""
+"""The report page: findings, their evidence, and how they were measured, in one HTML file."""
 
 from __future__ import annotations
 
+import base64
 import re
 import shlex
 from base64 import b64encode
@@ -13,12 +14,13 @@ from importlib.metadata import version
 from importlib.resources import files
 
 from noregret.tune.learning.findings import Findings, Point
-from noregret.tune.page import pictures, prose, tables, words
-from noregret.tune.page.parallel import parallel
-from noregret.tune.study.study import without_password
+from noregret.tune.page import pictures, prose, words
+from noregret.tune.store.exporting import context_columns, exported
+from noregret.tune.store.records import Record
+from noregret.tune.study.study import Params, without_password
 
 MOST_EFFECTS = 24
-"""At most so many parameters have a chart of their own, the most important ones."""
+"""Largest number of parameters with a chart of their own, the most important ones."""
 
 LEGEND = {
     "line": "{line}",
@@ -36,13 +38,19 @@ LEGEND = {
     "pick": "the best setting",
     "recommended": "the best setting",
 }
-"""What marks in a chart mean."""
+"""Meaning of the marks in a chart."""
+
+
+SHOWN = 1000
+"""Largest number of the best trials, and of the last ones, in the table."""
+KEPT = 20_000
+"""Largest number of trials in the CSV, the last ones."""
 
 
 def page(findings: Findings, inside: str | None = None, *, script: str = "", nonce: str = "") -> str:
-    """The whole page, around its `content` if that is known already.
+    """The whole page, around its `content` if that is given.
 
-    ``script`` keeps a live page up to date, and its server lets run what has this ``nonce``.
+    ``script`` keeps a live page up to date; the server allows scripts and styles with this ``nonce``.
     """
     style, code = _file("page.css"), _file("trials.js") + script
     mark = f' nonce="{nonce}"' if nonce else ""
@@ -61,14 +69,14 @@ def _file(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """What a browser may load and run: this style and this script, and nothing else."""
+    """Security policy of the page: a browser may load and run this style and this script only."""
     style, script = (b64encode(sha256(text.encode()).digest()).decode() for text in (style, script))
     policy = f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:"
     return f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
 
 
 def content(findings: Findings) -> str:
-    """The part of the page that changes while a study goes on."""
+    """The part of the page that changes while a study runs."""
     sections = [_head(findings), _best(findings), _contexts(findings)]
     if findings.has_intervals:
         sections += [
@@ -82,7 +90,7 @@ def content(findings: Findings) -> str:
             _repeats(findings),
             _outliers(findings),
         ]
-    return "".join([*sections, _failures(findings), tables.trials(findings), _how(findings), _foot()])
+    return "".join([*sections, _failures(findings), _trials(findings), _how(findings), _foot()])
 
 
 def _head(findings: Findings) -> str:
@@ -118,7 +126,7 @@ def _contexts(findings: Findings) -> str:
             *words.cells(its.context, given),
             words.number(its.best.estimate),
             " to ".join(words.between(its.best.lower, its.best.upper)),
-            *tables.settings(findings, its.best.params),
+            *_setting_cells(findings, its.best.params),
             *([str(its.gain)] if its.gain else []),
         ]
         for its in findings.recommended
@@ -126,13 +134,13 @@ def _contexts(findings: Findings) -> str:
     wordy = len(header) - 1 if gain else None
     return (
         f'<section id="contexts"><h2>The best setting by context</h2><p>{prose.contexts(findings)}</p>'
-        f"{tables.table(header, rows, wordy=wordy)}</section>"
+        f"{_table(header, rows, wordy=wordy)}</section>"
     )
 
 
 def _history(findings: Findings) -> str:
     picture = pictures.history(findings)
-    line = "the best setting measured so far, by all that is known now"
+    line = "best setting so far (judged with all data)"
     return (
         f'<section id="history"><h2>Every measurement</h2><figure>{picture}'
         f"{_legend(findings, picture, line=line)}</figure>{_paragraphs(prose.thinned(findings))}</section>"
@@ -182,14 +190,14 @@ def _together(findings: Findings) -> str:
         f'<section id="together"><h2>{title}</h2><figure>{picture}'
         f'<ul class="legend"><li>estimate: {worst} {pictures.shades()} {best}</li></ul>'
         f"{_legend(findings, picture)}<figcaption>The other parameters stay at their best values; dots are all "
-        "measurements, wherever the others stood.</figcaption></figure></section>"
+        "measurements, whatever their other values.</figcaption></figure></section>"
     )
 
 
 def _all_at_once(findings: Findings) -> str:
     if len(findings.importance) < 2:
         return ""
-    picture = parallel(findings)
+    picture = pictures.parallel(findings)
     return (
         '<section id="parallel"><h2>All parameters at once</h2><p>A line for each measurement, from its result on top '
         f"through the values of its parameters, the most important first.</p><figure>{picture}"
@@ -225,16 +233,16 @@ def _settings(findings: Findings, points: Sequence[Point]) -> str:
     """Points as a chart and a table, by number."""
     estimates = findings.predicted([point.params for point in points])[0]
     rows = [
-        [str(i), words.number(estimate), *_spread(point), *tables.settings(findings, point.params)]
+        [str(i), words.number(estimate), *_spread(point), *_setting_cells(findings, point.params)]
         for i, (point, estimate) in enumerate(zip(points, estimates, strict=True), 1)
     ]
     picture = pictures.settings(findings, points)
     header = ["setting", "estimate", "measured", "mean", "spread (std)", *findings.study.names]
-    return picture + _legend(findings, picture, line="the estimate") + tables.table(header, rows)
+    return picture + _legend(findings, picture, line="the estimate") + _table(header, rows)
 
 
 def _spread(point: Point) -> list[str]:
-    """How often a point was measured, the mean and the standard deviation of what came."""
+    """Number, mean and standard deviation of a point's observations."""
     values = point.values
     mean = words.number(float(values.mean())) if len(values) else ""
     return [str(len(values)), mean, words.number(float(values.std(ddof=1))) if len(values) > 1 else ""]
@@ -244,10 +252,10 @@ def _outliers(findings: Findings) -> str:
     if not findings.outliers:
         return ""
     shown = findings.outliers[-20:]
-    rows = [[words.percent(findings.weights[record.number]), *tables.row(findings, record)] for record in shown]
+    rows = [[words.percent(findings.weights[record.number]), *_row(findings, record)] for record in shown]
     return (
         f'<section id="outliers"><h2>Outlying measurements</h2><p>{prose.outliers(findings)}</p>'
-        f"{tables.table(['counts for', *tables.columns(findings)], rows)}</section>"
+        f"{_table(['counts for', *_columns(findings)], rows)}</section>"
     )
 
 
@@ -264,7 +272,7 @@ def _failures(findings: Findings) -> str:
     )
     return (
         f'<section id="failures"><h2>Failed runs</h2><p>{prose.failures()}</p>'
-        f"{tables.table(['runs', 'reason'], rows, wordy=1)}{error}</section>"
+        f"{_table(['runs', 'reason'], rows, wordy=1)}{error}</section>"
     )
 
 
@@ -287,7 +295,7 @@ def _foot() -> str:
 
 
 def _legend(findings: Findings, picture: str, *, line: str = "") -> str:
-    """What the marks that a picture has mean."""
+    """Legend of the marks in a picture."""
     level = findings.best.level if findings.best else 0.95
     band = f"where its true value probably lies ({words.percent(level)})"
     shown = [(kind, meaning) for kind, meaning in LEGEND.items() if re.search(rf'class="([^"]* )?{kind}[ "]', picture)]
@@ -299,3 +307,89 @@ def _legend(findings: Findings, picture: str, *, line: str = "") -> str:
 
 def _paragraphs(sentences: Iterable[str]) -> str:
     return "".join(f"<p>{words.html(sentence)}</p>" for sentence in sentences)
+
+
+def _trials(findings: Findings) -> str:
+    """The section with all trials; a script makes it sort and filter, it can be read without."""
+    if not findings.records:
+        return ""
+    records = _listed(findings)
+    odd = {record.number for record in findings.outliers}
+    rows = [_row(findings, record) for record in reversed(records)]
+    marked = [record.number in odd for record in reversed(records)]
+    name = words.html(f"{findings.study.name}.csv".replace("/", "-"))
+    data = base64.b64encode(exported(findings.study, findings.records[-KEPT:], "csv")).decode()
+    return (
+        f'<section id="trials"><h2>All trials</h2><p>{_about_list(findings, len(records))} '
+        f'<a download="{name}" href="data:text/csv;charset=utf-8;base64,{data}">Download as CSV</a></p>'
+        f"<details><summary>{len(records):,} trials, the last first</summary>"
+        f"{_table(_columns(findings), rows, marked)}</details></section>"
+    )
+
+
+def _listed(findings: Findings) -> list[Record]:
+    """All trials; of very many, the best and the last."""
+    records = list(findings.records)
+    if len(records) <= 2 * SHOWN:
+        return records
+    sign = 1 if findings.study.goal == "minimize" else -1
+    best = sorted(findings.done, key=lambda record: sign * (record.value or 0.0))[:SHOWN]
+    kept = {record.number for record in [*best, *records[-SHOWN:]]}
+    return [record for record in records if record.number in kept]
+
+
+def _about_list(findings: Findings, shown: int) -> str:
+    count = len(findings.records)
+    said = f"The {SHOWN:,} best and the {SHOWN:,} last of {count:,} trials are listed." if shown < count else ""
+    left = f" The download has the last {KEPT:,}." if count > KEPT else " The download has all." if said else ""
+    return said + left
+
+
+def _columns(findings: Findings) -> list[str]:
+    """The header of a table of trials."""
+    seconds = ["seconds"] if findings.timed else []
+    given = context_columns(findings.study)
+    return ["trial", findings.label, *findings.study.constraints, *seconds, *given, *findings.study.names]
+
+
+def _row(findings: Findings, record: Record) -> list[str]:
+    """A trial in a table."""
+    result = record.state if record.value is None else words.number(record.value)
+    seconds = [words.number(record.seconds) if record.finished else ""] if findings.timed else []
+    given = words.cells(record.context or {}, findings.study.context or ())
+    params = _setting_cells(findings, record.params)
+    return [str(record.number), result, *_constraint_cells(findings, record), *seconds, *given, *params]
+
+
+def _constraint_cells(findings: Findings, record: Record) -> list[str]:
+    """The number of each constraint, with a mark where it breaks it."""
+    told = [(its, record.constraints.get(name)) for name, its in findings.study.constraints.items()]
+    return [
+        "" if number is None else f"{words.number(number)}{' ✗' if its.is_broken_by(number) else ''}"
+        for its, number in told
+    ]
+
+
+def _setting_cells(findings: Findings, params: Params) -> list[str]:
+    """The value of each parameter, empty where it does not apply."""
+    return words.cells(params, findings.study.names)
+
+
+def _table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], marked: Iterable[bool] = (), wordy: int | None = None
+) -> str:
+    """A table; ``marked`` rows are coloured, and column ``wordy`` holds text."""
+
+    def cells(row: Sequence[str], tag: str) -> str:
+        return "".join(
+            f"<{tag}{' class=wordy' if i == wordy else ''}>{words.html(cell)}</{tag}>" for i, cell in enumerate(row)
+        )
+
+    rows = list(rows)
+    odd = list(marked) or [False] * len(rows)
+    body = "".join(
+        f"<tr{' class=odd' if mark else ''}>{cells(row, 'td')}</tr>" for row, mark in zip(rows, odd, strict=True)
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr>{cells(header, "th")}</tr></thead><tbody>{body}</tbody></table></div>'
+    )

@@ -7,23 +7,31 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from noregret.belief.posterior import Floats
-from noregret.optimizer.certifying.importance import Share
-from noregret.optimizer.spaces.parameters import Choice, Int, is_same_setting
+from noregret.optimizer import Choice, Int, Share, is_same_setting
 from noregret.tune.learning.findings import Effect, Findings, Point, Surface
 from noregret.tune.page import words
-from noregret.tune.page.axes import Axis, named_axis, padded
-from noregret.tune.page.charts import Chart
+from noregret.tune.page.charts import TEXT_WIDTH, Axis, Chart, cut, named_axis, padded
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import text
 
 WIDE, NARROW, HEIGHT = 880, 380, 260
 """The widths of charts for desks, of charts for phones and small charts, and the height of all."""
 MOST_DOTS = 800
-"""At most so many measurements of a kind are drawn, evenly spread over the trials: more would be a cloud."""
+"""Largest number of drawn measurements of a kind, evenly spread over the trials: more would be a cloud."""
 COLOURS = 8
 """The number of shades of a surface."""
 FINENESS = 3
-"""A surface is drawn with so many cells between two values of a parameter."""
+"""Number of cells of a surface between two values of a parameter."""
+
+
+ROW, MARGIN = 56, 18
+"""The height of an axis with its name and labels, and the space at both sides."""
+MOST_AXES = 12
+"""Largest number of parameters that are shown, the most important ones."""
+MOST_LINES = 150
+"""Largest number of the best lines, and of the others."""
+BEST = 0.1
+"""The share of the measurements that are called the best."""
 
 
 def history(findings: Findings) -> str:
@@ -51,7 +59,7 @@ def _history(findings: Findings, width: int) -> Chart:
 
 
 def effect(findings: Findings, found: Effect) -> str:
-    """What one parameter does: estimate, band, and the measurements themselves."""
+    """Effect of one parameter: estimate, band, and the measurements themselves."""
     axis = parameter_axis(findings, found.name)
     extra = [*found.estimate, *found.lower, *found.upper]
     chart = Chart(axis, _results(findings, extra), NARROW, HEIGHT, f"Effect of {found.name}")
@@ -81,7 +89,7 @@ def share(found: Share) -> str:
 
 
 def contour(findings: Findings, surface: Surface) -> str:
-    """What two parameters do together, the better the darker, and where measurements were made."""
+    """Joint effect of two parameters, darker for better, and the measurements."""
     across, down = parameter_axis(findings, surface.across), parameter_axis(findings, surface.down)
     chart = Chart(across, down, NARROW, 320, f"Estimate by {surface.across} and {surface.down}")
     shades = _shades(surface.estimate, findings.study.goal == "minimize")
@@ -124,7 +132,7 @@ def settings(findings: Findings, points: Sequence[Point]) -> str:
 
 
 def thinned(records: Sequence[Record], most: int | None = None) -> Sequence[Record]:
-    """At most so many of the records, or `MOST_DOTS`, evenly spread, the first and the last among them."""
+    """At most ``most`` of the records, or `MOST_DOTS`, evenly spread, with the first and the last."""
     most = MOST_DOTS if most is None else most
     if len(records) <= most:
         return records
@@ -141,7 +149,7 @@ def parameter_axis(findings: Findings, name: str) -> Axis:
 
 
 def _kinds(findings: Findings, records: Iterable[Record] | None = None) -> dict[str, list[Record]]:
-    """Measurements, all if none are given, by how they are drawn."""
+    """Measurements by kind of mark; all if none are given."""
     odd = {record.number for record in findings.outliers}
     kinds: dict[str, list[Record]] = {"dot": [], "broken": [], "yours": [], "chosen": [], "odd": []}
     for record in findings.done if records is None else records:
@@ -150,7 +158,7 @@ def _kinds(findings: Findings, records: Iterable[Record] | None = None) -> dict[
 
 
 def _kind(findings: Findings, record: Record) -> str:
-    """How a measurement that is no outlier is drawn."""
+    """Kind of mark of a measurement that is not an outlier."""
     if record.number in findings.infeasible:
         return "broken"
     if findings.best and is_same_setting(record.params, findings.best.params) and record.context == findings.context:
@@ -170,7 +178,7 @@ def _title(record: Record) -> str:
 
 
 def _results(findings: Findings, extra: Sequence[float] = ()) -> Axis:
-    """An axis for results that shows all but the far-off ones, and the ``extra`` values as far as they are near."""
+    """Axis of results without far outliers, and of the ``extra`` values near them."""
     low, high = findings.usual
     margin = 0.3 * (high - low)
     return padded([low, high, *map(float, np.clip(extra, low - margin, high + margin))], findings.label)
@@ -207,3 +215,72 @@ def _runs(row: Sequence[int]) -> Iterable[tuple[int, int, int]]:
     """
     ends = [i for i in range(1, len(row)) if row[i] != row[i - 1]]
     return [(first, end, row[first]) for first, end in zip([0, *ends], [*ends, len(row)], strict=True)]
+
+
+def parallel(findings: Findings) -> str:
+    """The chart, for wide pages and for narrow ones."""
+    return _parallel(findings, WIDE, "wide") + _parallel(findings, NARROW, "narrow")
+
+
+def _parallel(findings: Findings, width: int, kind: str) -> str:
+    names = list(findings.importance)[:MOST_AXES]
+    axes = [padded(findings.usual, findings.label), *(parameter_axis(findings, name) for name in names)]
+    lines = [
+        _thread(record, names, axes, width, kind) for kind, records in _threads(findings).items() for record in records
+    ]
+    rows = [_axis_row(axis, i, width) for i, axis in enumerate(axes)]
+    return (
+        f'<svg class="chart {kind}" viewBox="0 0 {width} {ROW * len(axes)}" role="img" '
+        f'aria-label="All parameters of the measurements">{"".join([*lines, *rows])}</svg>'
+    )
+
+
+def _threads(findings: Findings) -> dict[str, Sequence[Record]]:
+    """Measurements by kind of line, the last on top: all but outliers and those that break a constraint."""
+    left_out = {record.number for record in findings.outliers} | findings.infeasible
+    sign = 1 if findings.study.goal == "minimize" else -1
+    ranked = sorted((r for r in findings.done if r.number not in left_out), key=lambda r: -sign * (r.value or 0.0))
+    few = round(BEST * len(ranked))
+    best = findings.best
+    chosen = [r for r in ranked if best and is_same_setting(r.params, best.params)]
+    others, good = ranked[: len(ranked) - few], ranked[len(ranked) - few :]
+    if best and not chosen:
+        chosen = [Record(-1, best.params, "done", best.estimate)]
+    return {"thread": thinned(others, MOST_LINES), "good": thinned(good, MOST_LINES), "pick": chosen[-1:]}
+
+
+def _thread(record: Record, names: Sequence[str], axes: Sequence[Axis], width: int, kind: str) -> str:
+    """A line through the values of a measurement, broken where it has none."""
+    values = [record.value, *(record.params.get(name) for name in names)]
+    path, pen = "", "M"
+    for i, (axis, value) in enumerate(zip(axes, values, strict=True)):
+        present = i == 0 or names[i - 1] in record.params
+        path += f"{pen}{_across(axis, axis.place(value), width):.1f} {_height(i)}" if present else ""
+        pen = "L" if present else "M"
+    title = "the best setting" if record.number < 0 else f"trial {record.number}"
+    shown = f"{title}: {words.number(record.value or 0.0)} ({words.params(record.params)})"
+    return f'<path class="{kind}" d="{path}"><title>{words.html(shown)}</title></path>'
+
+
+def _axis_row(axis: Axis, index: int, width: int) -> str:
+    """An axis with its name and labels."""
+    height, plot = _height(index), width - 2 * MARGIN
+    ticks = axis.ticks(max(2, plot // 80))
+    fits = max(int(plot / max(len(ticks), 1) / TEXT_WIDTH) - 1, 1)
+    labels = "".join(
+        f'<path class="axis" d="M{_across(axis, value, width):.1f} {height - 3}v6"/>'
+        f'<text x="{_across(axis, value, width):.1f}" y="{height + 15}" text-anchor="middle">'
+        f"{words.html(cut(label, fits))}</text>"
+        for value, label in ticks
+    )
+    shown = words.html(cut(axis.label, int(plot / TEXT_WIDTH)))
+    name = f'<text class="label" x="{MARGIN}" y="{height - 8}">{shown}</text>'
+    return f'<path class="axis" d="M{MARGIN} {height}H{width - MARGIN}"/>{labels}{name}'
+
+
+def _across(axis: Axis, value: float, width: int) -> float:
+    return MARGIN + float(np.clip(axis.share(value), 0.0, 1.0)) * (width - 2 * MARGIN)
+
+
+def _height(index: int) -> int:
+    return ROW * index + 28

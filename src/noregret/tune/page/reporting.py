@@ -10,10 +10,8 @@ from typing import Any
 
 from noregret.files import write_atomically
 from noregret.integrations.replay import tell_all
-from noregret.optimizer.constraining.constraint import Constraint as Bound
-from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.spaces.space import Product
-from noregret.optimizer.trials import Answer
+from noregret.optimizer import Constraint as Bound
+from noregret.optimizer import Observation, Optimizer, Product
 from noregret.tune.learning.findings import Findings
 from noregret.tune.page.page import page
 from noregret.tune.store.records import Record, State
@@ -22,7 +20,7 @@ from noregret.tune.study.study import Budget, Constraint, Params, Study
 
 
 def report(subject: Any, path: str | os.PathLike[str]) -> None:
-    """Write what has been found so far as one HTML page, the one of ``noregret report``.
+    """Write the findings so far as one HTML page, the one of ``noregret report``.
 
     Parameters
     ----------
@@ -46,7 +44,7 @@ def report(subject: Any, path: str | os.PathLike[str]) -> None:
     """
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
-        raise ValueError(f"path must end in .html, which is what is written, got {str(path)!r}")
+        raise ValueError(f"path must end in .html, got {str(path)!r}")
     text = page(_findings(subject, path.stem)).encode()
     write_atomically(path, lambda file: file.write(text))
 
@@ -62,7 +60,7 @@ def _findings(subject: Any, name: str) -> Findings:
 
 
 def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
-    """What an optimizer knows; one whose columns have no names, or numbers for names, is told again what it was."""
+    """Findings of an optimizer; one whose columns have no text names is rebuilt with such names."""
     space, answers = optimizer.space, optimizer.answers
     if isinstance(space, Product):
         named: Any = dict(space.parameters)
@@ -75,7 +73,7 @@ def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
     return findings(named, optimizer, [_record(i, answer) for i, answer in enumerate(answers)], name)
 
 
-def _record(number: int, answer: Answer) -> Record:
+def _record(number: int, answer: Observation) -> Record:
     constraints = {name: its for name, its in answer.constraints.items() if its is not None}
     outcome, context = _outcome(answer.value), answer.context
     return Record(number, answer.params, *outcome, noise=answer.noise, constraints=constraints, context=context)
@@ -83,11 +81,11 @@ def _record(number: int, answer: Answer) -> Record:
 
 def _outcome(value: float | None) -> tuple[State, float | None, str]:
     """State, value and failure of an answer."""
-    return ("failed", None, "told as a failure") if value is None else ("done", value, "")
+    return ("failed", None, "reported as a failure") if value is None else ("done", value, "")
 
 
-def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Answer]) -> Optimizer:
-    """An optimizer of the same kind on these rows that was told these answers."""
+def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Observation]) -> Optimizer:
+    """Optimizer of the same kind on these rows that knows these answers."""
     baseline = None if optimizer.baseline is None else _by_column(optimizer.baseline)
     options: dict[str, Any] = {"constraints": optimizer.constraints, "drift": optimizer.drift}
     twin = Optimizer(rows, goal=optimizer.goal, rng=0, baseline=baseline, context=optimizer.context, **options)
@@ -103,7 +101,7 @@ def _by_column(row: Any) -> Params:
 
 
 def findings(space: Any, optimizer: Optimizer, records: Sequence[Record], name: str) -> Findings:
-    """What an optimizer knows that was told these records, as of a study without a command."""
+    """Findings of an optimizer that knows these records, as of a study without a command."""
     study = Study(
         Path(),
         (),

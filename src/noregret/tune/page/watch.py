@@ -1,7 +1,7 @@
 """The report as a live page, for this machine's own browser only.
 
-It answers GET and HEAD, on the loopback address, and nothing it does changes anything. Requests that came under
-another name than this machine's own are turned away, so that no page from elsewhere can read it through the browser.
+It answers GET and HEAD, on the loopback address, and is read-only. Requests under another host name than this machine's
+own are refused, so that no page of another site can read it through the browser.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from noregret.tune.study.study import NotYet, Study, StudyError
 
 HOST = "127.0.0.1"
 IDLE_SECONDS = 10
-"""A connection on which nothing comes for so long is closed."""
+"""Time after which a silent connection is closed."""
 REST = 4.0
-"""A page that took a second to draw is drawn again after so many seconds at the earliest: others measure here."""
+"""Least pause before a page is drawn again, per second of drawing: measurements run on this machine."""
 CONNECTIONS = 32
-"""The number of connections that may be open; further ones are closed at once."""
+"""Largest number of open connections; further ones are closed at once."""
 
 SCRIPT = """
 const note = document.getElementById("live"), main = document.querySelector("main");
@@ -44,7 +44,7 @@ async function look() {
       equipped();
       mark = answer.headers.get("ETag") || "";
     } else if (answer.status !== 304) throw new Error(await answer.text());
-    note.textContent = "live, looked at " + new Date().toLocaleTimeString(); note.className = "";
+    note.textContent = "live, updated " + new Date().toLocaleTimeString(); note.className = "";
   } catch (error) {
     note.textContent = "not live: " + (error.message || "noregret watch has ended"); note.className = "lost";
   }
@@ -55,7 +55,7 @@ look();
 
 
 class Shown(NamedTuple):
-    """A state of a study: what is known, the part of the page that changes, and a mark that no other state has."""
+    """A state of a study: its findings, the part of the page that changes, and a unique mark."""
 
     findings: Findings
     content: str
@@ -63,7 +63,7 @@ class Shown(NamedTuple):
 
 
 class Watch:
-    """What a study looks like now; drawn again only if something has changed, and not too often."""
+    """Present page of a study; drawn again only if something has changed, and not too often."""
 
     def __init__(self, study: Study) -> None:
         self._study, self._lock = study, Lock()
@@ -73,10 +73,10 @@ class Watch:
         self._begun = self._rested_at = 0.0
         self._replay = replay_of(study)
         self.waiting = ""
-        """Why there is nothing to see yet; empty once the study has been begun."""
+        """Reason why there is nothing to see yet; empty once the study has started."""
 
     def findings(self) -> Findings:
-        """What is known now."""
+        """Present findings."""
         with self._lock:
             records, stopped = self._records()
             if self._findings is None or ((records, stopped) != self._seen and monotonic() >= self._rested_at):
@@ -86,7 +86,7 @@ class Watch:
             return self._findings
 
     def shown(self) -> Shown:
-        """What to show now; drawn once for each state, however many look on."""
+        """Present page, drawn once for each state, for any number of browsers."""
         findings = self.findings()
         with self._lock:
             if self._shown is None or self._shown.findings is not findings:
@@ -96,7 +96,7 @@ class Watch:
             return self._shown
 
     def _records(self) -> tuple[list[Record], str | None]:
-        """All trials, none as long as the study has not been begun; and why it is over, None if it is not."""
+        """All trials, none before the study has started; and the reason why it has ended, None if it has not."""
         try:
             with Store(self._study, readonly=True) as store:
                 self.waiting = ""
@@ -132,7 +132,7 @@ class Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that has gone is no error."""
+        """Ignore browsers that have closed the connection."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -160,7 +160,7 @@ def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
             except StudyError as error:
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "text/plain")
             except ConnectionError:
-                raise  # the browser has gone, and wants no answer
+                raise  # the browser has closed the connection
             except Exception as error:
                 said = f"this page cannot be drawn, which is noregret's fault: {type(error).__name__}: {error}"
                 self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, said, "text/plain")
@@ -205,7 +205,7 @@ def _headers(kind: str, length: int, mark: str, nonce: str) -> dict[str, str]:
 
 
 def serve(study: Study, port: int, ready: Callable[[str, str], None]) -> None:
-    """Serve the page until interrupted; ``ready`` is told its address, and why there is nothing to see yet."""
+    """Serve the page until interrupted; ``ready`` is called with its address, and the reason of a missing study."""
     with server(study, port) as found:
         ready(f"http://{HOST}:{found.server_address[1]}/", found.watch.waiting)
         found.serve_forever(poll_interval=0.2)

@@ -1,4 +1,4 @@
-"""Numbers, times and params in words; text of others as text."""
+"""Numbers, times and params as text for people; foreign text made safe."""
 
 from __future__ import annotations
 
@@ -7,45 +7,18 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from noregret.optimizer.estimate import Estimate
+from noregret.formatting import between as between
+from noregret.formatting import number as number
+from noregret.optimizer import Estimate
 from noregret.terminal import printable
 from noregret.tune.study.study import text
-
-
-def number(value: float, digits: int = 4) -> str:
-    """A number with so many digits that matter.
-
-    >>> number(1234567.0), number(0.000123456), number(12.0), number(1e-12)
-    ('1,235,000', '0.0001235', '12', '1e-12')
-    """
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    size = math.floor(math.log10(abs(value)))
-    if not -5 <= size < 9:
-        return f"{value:.{digits}g}"
-    decimals = digits - 1 - size
-    written = f"{round(value, decimals):,.{max(decimals, 0)}f}"
-    return written.rstrip("0").rstrip(".") if decimals > 0 else written
-
-
-def between(lower: float, upper: float, digits: int = 3) -> tuple[str, str]:
-    """Two ends of an interval, with decimals enough to tell them apart.
-
-    >>> between(12.3456, 12.3466)
-    ('12.3456', '12.3466')
-    """
-    for more in range(digits, 18):
-        low, high = number(lower, more), number(upper, more)
-        if low != high and abs(_read(low) - lower) + abs(_read(high) - upper) < 0.05 * (upper - lower):
-            break
-    return low, high
 
 
 def likely(estimate: Estimate, unit: str = "") -> str:
     """The interval in which a value probably lies, in words.
 
     >>> likely(Estimate({}, 1.2, 1.0, 2.0), " s")
-    'probably between 1 and 2 s (95 %)'
+    'probably between 1 and 2 s (95%)'
     """
     if not math.isfinite(estimate.upper - estimate.lower):
         return "too few results for an interval"
@@ -57,13 +30,9 @@ def percent(share: float) -> str:
     """A share in percent, whole but for small ones.
 
     >>> percent(0.95), percent(0.123), percent(0.004), percent(1e-5), percent(1.0)
-    ('95 %', '12 %', '0.4 %', '0 %', '100 %')
+    ('95%', '12%', '0.4%', '0%', '100%')
     """
-    return f"{100 * share:.0f} %" if share >= 0.01 or share < 0.0005 else f"{100 * share:.1f} %"
-
-
-def _read(written: str) -> float:
-    return float(written.replace(",", ""))
+    return f"{100 * share:.0f}%" if share >= 0.01 or share < 0.0005 else f"{100 * share:.1f}%"
 
 
 def params(values: Mapping[str, Any], separator: str = ", ") -> str:
@@ -76,7 +45,7 @@ def params(values: Mapping[str, Any], separator: str = ", ") -> str:
 
 
 def cells(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """Params in the columns of a table, empty for what does not apply.
+    """Params in the columns of a table, empty where one does not apply.
 
     >>> cells({"depth": 3}, ["depth", "rate"])
     ['3', '']
@@ -90,7 +59,7 @@ def value(found: Any) -> str:
 
 
 def html(anything: str) -> str:
-    r"""Text of others as HTML that shows it, line by line.
+    r"""Foreign text as HTML that shows it, line by line.
 
     >>> html("<b>\x1b[1m")
     '&lt;b&gt;\\x1b[1m'

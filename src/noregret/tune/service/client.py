@@ -1,4 +1,4 @@
-"""A study of a server, with those methods of an Optimizer that ask, tell and conclude. Needs nothing but Python."""
+"""Client of a server's study, with an Optimizer's methods to ask, tell and conclude; without further packages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, overload
 from urllib.parse import quote, urlencode, urlsplit
 
-from noregret.optimizer.checking import checked_noise, checked_value
-from noregret.optimizer.comparing.gain import Gain
-from noregret.optimizer.constraining.constraint import checked_reading
-from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.spaces.parameters import Choice, Float, Int, is_same_setting
-from noregret.optimizer.trials import Trial
+from noregret.optimizer import (
+    Choice,
+    Estimate,
+    Float,
+    Gain,
+    Int,
+    Trial,
+    checked_noise,
+    checked_reading,
+    checked_value,
+    is_same_setting,
+)
+from noregret.tune.study.parameters import form
 
 TIMEOUT_SECONDS = 120.0
-"""How long to wait for an answer: longer than the server itself waits for its storage."""
+"""Time limit for an answer: longer than the server itself waits for its storage."""
 
 
 class ServerError(ConnectionError):
@@ -29,9 +36,9 @@ class ServerError(ConnectionError):
 
 @dataclass(frozen=True, repr=False)
 class RemoteEstimate(Estimate):
-    """What a server believes about some params.
+    """Estimate of a server for some params.
 
-    ``half_life`` is that of the optimizer: after so many evaluations half of what was learnt is out of date.
+    ``half_life`` is the number of evaluations after which an observation counts half.
     """
 
     gap: float = math.inf
@@ -39,35 +46,35 @@ class RemoteEstimate(Estimate):
 
     @property
     def has_gap(self) -> bool:
-        """Whether the server knows anything about the other settings."""
+        """True if the server has a bound for the other settings."""
         return math.isfinite(self.gap)
 
 
 def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
-    """A study of a server that ``noregret serve`` runs.
+    """Connect to a study of a server that ``noregret serve`` runs.
 
-    It has `ask`, `tell`, `fail`, `best`, `predict`, `gain` and `done` as an `Optimizer` has them, but for one thing:
-    `tell` and `fail` take a trial that was asked for, no params of the past. `trials` lists all of its trials. An
-    `Optimizer`'s other methods and properties, such as `tell_many`, `importance` and `to_frame`, it does not have.
+    It has an `Optimizer`'s methods `ask`, `tell`, `fail`, `best`, `predict`, `gain` and `done`, with one difference:
+    `tell` and `fail` take a trial of `ask`, not params of the past. `trials` lists all trials. An `Optimizer`'s other
+    methods and properties, such as `tell_many`, `importance` and `to_frame`, are not available.
 
     Parameters
     ----------
     url : str
-        Where the server is, such as ``"http://127.0.0.1:8420"``.
+        Address of the server, such as ``"http://127.0.0.1:8420"``.
     study : str
         Its name.
     token : str, optional
-        The server's token, if it has one; by default what the environment variable NOREGRET_TOKEN holds.
+        The server's token, if it has one; by default the environment variable NOREGRET_TOKEN.
     space : dict, optional
-        As for `Optimizer`: the study is made if it is not there, and must be the same if it is.
+        As for `Optimizer`: the study is created if it does not exist, and must be the same if it does.
     options
-        ``goal``, ``baseline``, ``constraints``, ``context`` and ``drift`` of a study that is to be made.
+        ``goal``, ``baseline``, ``constraints``, ``context`` and ``drift`` of a new study.
     """
     connection = Connection(url, study, token)
     if space is not None:
         connection.create(space, **options)
     elif options:
-        raise ValueError(f"{next(iter(options))} is for a study that is to be made: give its space too")
+        raise ValueError(f"{next(iter(options))} is for a new study: give its space too")
     return connection
 
 
@@ -96,17 +103,17 @@ class Connection:
         context: Mapping[str, Float | Int | Choice] | None = None,
         drift: Any = None,
     ) -> None:
-        """Make the study, if it is not there; ValueError if there is another one of its name."""
+        """Create the study if it does not exist; ValueError if another one of its name does."""
         sides = {"<=": "max", ">=": "min"}
         body = {
             "name": self.study,
             "goal": goal,
-            "space": {name: _form(parameter) for name, parameter in space.items()},
-            "context": None if context is None else {name: _form(parameter) for name, parameter in context.items()},
+            "space": {name: form(parameter) for name, parameter in space.items()},
+            "context": None if context is None else {name: form(parameter) for name, parameter in context.items()},
             "baseline": baseline,
             "constraints": {name: {sides[side]: bound} for name, (side, bound) in (constraints or {}).items()},
         }
-        body |= {} if drift is None else {"drift": drift}  # older servers know no such word
+        body |= {} if drift is None else {"drift": drift}  # older servers refuse the field
         self._send("POST", "/studies", body)
 
     @overload
@@ -115,10 +122,10 @@ class Connection:
     def ask(self, count: int, context: Any = None, *, client: str | None = None) -> list[Trial]: ...
 
     def ask(self, count: int | None = None, context: Any = None, *, client: str | None = None) -> Trial | list[Trial]:
-        """What to measure next; with a ``count``, that many things to measure at once.
+        """Next trial to measure; with a ``count``, a list of that many.
 
-        A ``client`` is a word of your own, such as the name of a machine: who asks with the same word again, after a
-        crash say, gets the trials that it has not answered.
+        A ``client`` is a name of your own, such as that of a machine. Asking again with the same name, after a crash
+        for example, returns the pending trials of that client.
         """
         body = {"count": 1 if count is None else count, "context": context, "client": client}
         asked = self._send("POST", self._path("/ask"), body)["trials"]
@@ -132,14 +139,14 @@ class Connection:
         noise: float | None = None,
         constraints: Mapping[str, float | None] | None = None,
     ) -> None:
-        """The value of a trial; the same one twice counts once. Once this returns, it is on the server's disk."""
+        """Report the value of a trial; the same one twice counts once. On return it is on the server's disk."""
         numbers = None if constraints is None else {name: _reading(name, its) for name, its in constraints.items()}
         deviation = None if noise is None else checked_noise(_number(noise))
         body = {"value": checked_value(_number(value)), "noise": deviation, "constraints": numbers}
         self._send("POST", self._path(f"/trials/{_id(trial)}/tell"), body)
 
     def fail(self, trial: Trial) -> None:
-        """A trial gave no value."""
+        """Report that a trial failed."""
         self._send("POST", self._path(f"/trials/{_id(trial)}/fail"))
 
     def best(self, context: Any = None) -> Estimate:
@@ -147,11 +154,11 @@ class Connection:
         return _estimate(self._send("GET", self._path(f"/best?{_query(context)}")))
 
     def predict(self, params: Any, context: Any = None) -> Estimate:
-        """What is believed about these params, in this context if there are contexts."""
+        """Estimate for these params, in this context if there are contexts."""
         return _estimate(self._send("POST", self._path("/predict"), {"params": params, "context": context}))
 
     def gain(self, context: Any = None) -> Gain:
-        """How much better `best` is than the baseline, with the interval of the difference."""
+        """Difference between `best` and the baseline, with its interval."""
         found = self._send("GET", self._path(f"/gain?{_query(context)}"))
         baseline = _estimate(found["baseline"])
         best = _estimate(found["best"])
@@ -168,7 +175,7 @@ class Connection:
         )
 
     def done(self, within: float | str, confidence: float = 0.95, context: Any = None) -> bool:
-        """Whether to stop: no setting is likely to be better than `best` by more than ``within``."""
+        """Return True if no setting is likely to be better than `best` by more than ``within``."""
         asked = _query(context, within=within, confidence=confidence)
         return bool(self._send("GET", self._path(f"/done?{asked}"))["done"])
 
@@ -187,7 +194,7 @@ class Connection:
         return _read(status, text)
 
     def _exchanged(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
-        """Status and body of the answer, on a line of its own: nothing stays open that somebody must close."""
+        """Status and body of the answer, on a connection of its own that is closed at once."""
         try:
             with closing(self._kind(*self._place, timeout=TIMEOUT_SECONDS)) as line:
                 line.request(method, path, body, headers | {"Connection": "close"})
@@ -198,22 +205,13 @@ class Connection:
 
 
 def _estimate(found: Mapping[str, Any]) -> RemoteEstimate:
-    known = found.keys() & {its.name for its in fields(RemoteEstimate)}  # newer servers say more
+    known = found.keys() & {its.name for its in fields(RemoteEstimate)}  # newer servers send more fields
     return RemoteEstimate(**{key: _bound(key, found[key]) for key in known})
 
 
 def _bound(key: str, value: Any) -> Any:
-    """What stands for this in an answer: JSON has no infinity, so null does for it."""
+    """Value of a field of an answer: JSON has no infinity, so null stands for it."""
     return value if value is not None else -math.inf if key == "lower" else math.inf
-
-
-def _form(parameter: Float | Int | Choice) -> dict[str, Any]:
-    when = parameter.when and dict(parameter.when)
-    if isinstance(parameter, Choice):
-        return {"type": "choice", "choices": list(parameter.options), "when": when}
-    kind = "float" if isinstance(parameter, Float) else "int"
-    form = {"type": kind, "low": parameter.low, "high": parameter.high, "log": parameter.log, "step": parameter.step}
-    return {**form, "when": when}
 
 
 def _query(context: Any, **values: Any) -> str:
@@ -221,7 +219,7 @@ def _query(context: Any, **values: Any) -> str:
 
 
 def _number(value: Any) -> Any:
-    """The value as a float. What may be too large for one stays as it is, to be refused like any other bad number."""
+    """Value as a float; an int stays, so that one too large for a float is refused like any other bad number."""
     return value if value is None or isinstance(value, int) else float(value)
 
 
@@ -231,7 +229,7 @@ def _reading(name: str, value: Any) -> float | None:
 
 def _id(trial: Any) -> int:
     if not isinstance(trial, Trial):
-        raise ValueError(f"a server is told of the trials that it was asked for, got {trial!r}: pass one of ask()")
+        raise ValueError(f"trial must be one of this server, got {trial!r}: pass one of ask()")
     return trial.id
 
 

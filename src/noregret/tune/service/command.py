@@ -21,16 +21,18 @@ def add_serve(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser("serve", help="studies over HTTP and JSON, for callers in any language")
     parser.set_defaults(command=_serve)
-    parser.add_argument("--storage", default=STORAGE, metavar="URL", help=f"where studies are kept (default {STORAGE})")
+    parser.add_argument(
+        "--storage", default=STORAGE, metavar="URL", help=f"where studies are stored (default {STORAGE})"
+    )
     parser.add_argument(
         "--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1); any other needs a token"
     )
-    parser.add_argument("--port", type=_port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
+    parser.add_argument("--port", type=port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
     parser.add_argument(
         "--token-file",
         type=Path,
         metavar="FILE",
-        help=f"its first line is the token (default: that of {TOKEN}, if set)",
+        help=f"file whose first line is the token (default: {TOKEN}, if set)",
     )
     parser.add_argument(
         "--rate", type=_positive, metavar="N", help="requests a second from one address (default: any number)"
@@ -40,11 +42,12 @@ def add_serve(commands: Any) -> None:
         type=_positive,
         default=LEASE,
         metavar="SECONDS",
-        help=f"after so long without a word, a trial goes to another client (default {LEASE:g})",
+        help=f"time without a sign of its client after which a trial goes to another one (default {LEASE:g})",
     )
 
 
-def _port(text: str) -> int:
+def port(text: str) -> int:
+    """Port that a command line names; 0 for any free one."""
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, got {text!r}")
     return int(text)
@@ -66,7 +69,7 @@ def _serve(args: argparse.Namespace) -> None:
     for package in ("fastapi", "uvicorn"):
         extra(package, "serve")
     extra("optuna", "serve")
-    from noregret.tune.service.running import serve
+    from noregret.tune.service.http.app import serve
 
     serve(args.storage, args.host, args.port, _token(args.token_file), args.rate, args.lease)
 

@@ -1,7 +1,11 @@
-"""What requests and answers look like in JSON."""
+"""JSON forms of requests and answers, and the study that a request describes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,17 +19,27 @@ from pydantic import (
     model_validator,
 )
 
-from noregret.optimizer.comparing.baseline import checked_baseline
-from noregret.optimizer.drifting.pace import LONGEST, checked_drift
-from noregret.optimizer.spaces.parameter import checked_when
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.spaces.table import as_space
+from noregret.optimizer import (
+    LONGEST,
+    Choice,
+    Contexts,
+    Float,
+    Int,
+    as_space,
+    checked_baseline,
+    checked_contexts,
+    checked_drift,
+    checked_when,
+)
+from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber
-from noregret.tune.study.study import Constraint
+from noregret.tune.study.study import Budget, Constraint, Study
 
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"
+SERVICE = "service"
+"""The part of a study's identity that describes one of the service."""
 MANY = 1000
-"""How many trials can be asked for at once, and how many options or parameters there can be."""
+"""Largest number of trials of one request, of options of a choice, and of parameters."""
 
 Name = Annotated[str, Field(pattern=NAME)]
 Label = Annotated[str, Field(min_length=1, max_length=200)]
@@ -41,7 +55,20 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
-class FloatForm(Form):
+class Described(Form):
+    """A parameter that the Optimizer takes."""
+
+    def parameter(self) -> Float | Int | Choice:
+        """Parameter for the Optimizer."""
+        return parameter(self.model_dump())
+
+    @model_validator(mode="after")
+    def _is_parameter(self) -> Described:
+        self.parameter()
+        return self
+
+
+class FloatForm(Described):
     """A number from ``low`` to ``high``."""
 
     type: Literal["float"]
@@ -51,17 +78,8 @@ class FloatForm(Form):
     step: float | None = None
     when: When | None = None
 
-    def parameter(self) -> Float:
-        """The same for the Optimizer."""
-        return Float(self.low, self.high, log=self.log, step=self.step, when=self.when)
 
-    @model_validator(mode="after")
-    def _is_parameter(self) -> FloatForm:
-        self.parameter()
-        return self
-
-
-class IntForm(Form):
+class IntForm(Described):
     """A whole number from ``low`` to ``high``."""
 
     type: Literal["int"]
@@ -71,31 +89,13 @@ class IntForm(Form):
     step: int | None = None
     when: When | None = None
 
-    def parameter(self) -> Int:
-        """The same for the Optimizer."""
-        return Int(self.low, self.high, log=self.log, step=self.step, when=self.when)
 
-    @model_validator(mode="after")
-    def _is_parameter(self) -> IntForm:
-        self.parameter()
-        return self
-
-
-class ChoiceForm(Form):
+class ChoiceForm(Described):
     """One of some values."""
 
     type: Literal["choice"]
     choices: Annotated[list[Scalar], Field(min_length=1, max_length=MANY)]
     when: When | None = None
-
-    def parameter(self) -> Choice:
-        """The same for the Optimizer."""
-        return Choice(self.choices, when=self.when)
-
-    @model_validator(mode="after")
-    def _is_parameter(self) -> ChoiceForm:
-        self.parameter()
-        return self
 
 
 ParameterForm = Annotated[FloatForm | IntForm | ChoiceForm, Field(discriminator="type")]
@@ -103,7 +103,7 @@ SpaceForm = Annotated[dict[Label, ParameterForm], Field(min_length=1, max_length
 
 
 class Bound(Form):
-    """What a number must be: at most ``max``, or at least ``min``."""
+    """Bound on a number: at most ``max``, or at least ``min``."""
 
     max: float | None = None
     min: float | None = None
@@ -114,13 +114,9 @@ class Bound(Form):
             raise ValueError("a constraint must have max or min, and not both")
         return self
 
-    def constraint(self) -> Constraint:
-        """The same for a study."""
-        return Constraint(LastNumber(), self.max, self.min)
-
 
 class StudyForm(Form):
-    """What to tune."""
+    """A study: goal, parameters, contexts, constraints and baseline."""
 
     name: Name
     goal: Literal["minimize", "maximize"] = "minimize"
@@ -130,54 +126,60 @@ class StudyForm(Form):
     baseline: Params | None = None
     drift: Annotated[HalfLife | Literal["auto"] | None, BeforeValidator(checked_drift)] = None
 
-    @property
-    def description(self) -> dict[str, Any]:
-        """What makes it the same study, as JSON. What stays as it is has no drift: older studies know no such word."""
-        return self.model_dump(mode="json", exclude={"drift"} if self.drift is None else None)
+    def study(self, storage: str) -> ServiceStudy:
+        """The study, in the storage with this URL."""
+        return ServiceStudy(
+            path=Path(self.name),
+            command=(),
+            space=_parameters(self.space),
+            name=self.name,
+            goal=self.goal,
+            storage=storage,
+            budget=Budget(),
+            baseline=self.baseline,
+            constraints={name: Constraint(LastNumber(), its.max, its.min) for name, its in self.constraints.items()},
+            description=self.model_dump(mode="json", exclude={"drift"} if self.drift is None else None),
+            context=None if self.context is None else _parameters(self.context),
+            drift=self.drift,
+        )
 
-    @property
-    def parameters(self) -> dict[str, Float | Int | Choice]:
-        """The space for the Optimizer."""
-        return {name: form.parameter() for name, form in self.space.items()}
-
-    @property
-    def contexts(self) -> dict[str, Float | Int | Choice] | None:
-        """The contexts for the Optimizer."""
-        return _parameters(self.context)
-
-    @property
-    def limits(self) -> dict[str, Constraint]:
-        """The constraints for a study."""
-        return {name: bound.constraint() for name, bound in self.constraints.items()}
-
-    @field_validator("space")
+    @field_validator("space", "context")
     @classmethod
-    def _is_space(cls, space: SpaceForm) -> SpaceForm:
-        as_space({name: form.parameter() for name, form in space.items()})
+    def _is_space(cls, space: SpaceForm | None) -> SpaceForm | None:
+        if space is not None:
+            as_space(_parameters(space))
         return space
-
-    @field_validator("context")
-    @classmethod
-    def _is_context(cls, context: SpaceForm | None) -> SpaceForm | None:
-        if context is not None:
-            as_space({name: form.parameter() for name, form in context.items()})
-        return context
 
     @field_validator("baseline")
     @classmethod
     def _is_baseline(cls, baseline: Params | None, info: ValidationInfo) -> Params | None:
         if baseline is None or "space" not in info.data:
             return baseline
-        space = as_space({name: form.parameter() for name, form in info.data["space"].items()})
-        return dict(checked_baseline(space, baseline))
+        return dict(checked_baseline(as_space(_parameters(info.data["space"])), baseline))
 
 
-def _parameters(space: dict[str, Any] | None) -> dict[str, Float | Int | Choice] | None:
-    return None if space is None else {name: form.parameter() for name, form in space.items()}
+def _parameters(space: dict[str, Any]) -> dict[str, Float | Int | Choice]:
+    return {name: form.parameter() for name, form in space.items()}
+
+
+@dataclass(frozen=True)
+class ServiceStudy(Study):
+    """A study whose trials are measured by clients: like one of a file, but without a command."""
+
+    description: Mapping[str, Any] = field(default_factory=dict)
+    """The request that created it; without drift there is no such key, as in older studies."""
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Params and contexts as an Optimizer has them."""
+        return checked_contexts(self.settings, self.context)
+
+    def identity(self) -> dict[str, Any]:
+        return {SERVICE: dict(self.description)}
 
 
 class AskForm(Form):
-    """What is wanted: so many trials, in a context, by a client that is known by a key of its own."""
+    """Request for ``count`` trials, in a context, by a client with a key of its own."""
 
     count: Annotated[int, Field(ge=1, le=MANY)] = 1
     context: Params | None = None
@@ -185,7 +187,7 @@ class AskForm(Form):
 
 
 class TellForm(Form):
-    """What was measured."""
+    """Observation of a trial."""
 
     value: float
     noise: Annotated[float, Field(gt=0)] | None = None
@@ -197,20 +199,20 @@ class FailForm(Form):
 
 
 class TrialForm(BaseModel):
-    """Something to measure."""
+    """A trial to measure."""
 
     id: int
     params: dict[str, Any]
 
 
 class AskedForm(BaseModel):
-    """What to measure."""
+    """Trials to measure."""
 
     trials: list[TrialForm]
 
 
 class TrialState(BaseModel):
-    """What is known of a trial now."""
+    """State of a trial."""
 
     id: int
     state: Literal["done", "failed"]
@@ -218,7 +220,7 @@ class TrialState(BaseModel):
 
 
 class RecordForm(TrialForm):
-    """A trial, and what became of it: its state is ``running``, ``done`` or ``failed``."""
+    """A trial with its outcome: its state is ``running``, ``done`` or ``failed``."""
 
     value: float | None
     state: Literal["running", "done", "failed"]
@@ -232,17 +234,17 @@ class RecordsForm(BaseModel):
 
 
 class PredictForm(Form):
-    """Params to be judged, in a context."""
+    """Params to predict, in a context."""
 
     params: Params
     context: Params | None = None
 
 
 class EstimateForm(BaseModel):
-    """What is believed about some params.
+    """Estimate for some params.
 
-    The true value lies between ``lower`` and ``upper`` with probability ``level``, each null as long as nothing can be
-    said; ``feasible`` is the probability that they meet all constraints.
+    The true value lies between ``lower`` and ``upper`` with probability ``level``; both are null with too few
+    observations. ``feasible`` is the probability that the params meet all constraints.
     """
 
     params: dict[str, Any]
@@ -256,8 +258,8 @@ class EstimateForm(BaseModel):
 class BestForm(EstimateForm):
     """The recommended params.
 
-    No other params are better by more than ``gap``, which is null as long as nothing can be said. Half of what was
-    learnt is out of date after ``half_life`` evaluations, null if nothing is found to change.
+    No other params are better by more than ``gap``, which is null while there is no such bound. An observation counts
+    half after ``half_life`` evaluations, null if no drift was found.
     """
 
     gap: float | None
@@ -265,10 +267,10 @@ class BestForm(EstimateForm):
 
 
 class GainForm(BaseModel):
-    """How much better the recommended params are than the baseline: above 0 is better.
+    """Difference between the recommended params and the baseline: above 0 is better.
 
     The true difference lies between ``lower`` and ``upper`` with probability ``level``; ``relative`` are the ends of
-    its interval as a part of the baseline's size, null where that may be 0; ``text`` says all that in words.
+    its interval as a part of the baseline's size, null where that may be 0; ``text`` is all of it in words.
     """
 
     estimate: float
@@ -283,7 +285,7 @@ class GainForm(BaseModel):
 
 
 class DoneForm(BaseModel):
-    """Whether to stop."""
+    """Decision of the stopping rule."""
 
     done: bool
     gap: float | None
@@ -291,19 +293,19 @@ class DoneForm(BaseModel):
 
 
 class HealthForm(BaseModel):
-    """That the server runs."""
+    """State of the server."""
 
     status: Literal["ok"] = "ok"
 
 
 class FaultForm(BaseModel):
-    """What is wrong."""
+    """Reason of an error."""
 
     detail: str
 
 
 class FieldFault(BaseModel):
-    """What is wrong with a field of a request."""
+    """Error in a field of a request."""
 
     loc: list[str | int]
     msg: str
@@ -311,6 +313,6 @@ class FieldFault(BaseModel):
 
 
 class FieldFaults(BaseModel):
-    """What is wrong with the fields of a request."""
+    """Errors in the fields of a request."""
 
     detail: list[FieldFault]

@@ -1,8 +1,8 @@
-"""Checksums: whether the rows of a trial are still those that were written with its result.
+"""Checksums: a trial's rows must still be those that were written with its result.
 
 The checksum of a trial covers what its rows hold in Optuna's tables: number, state, value, params with their
 distributions, and attributes. It is written in the transaction that finishes the trial. A result without one, of an
-earlier version or of another program, is taken as it is.
+earlier version or of another program, is accepted.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from noregret.tune.store.holder import HOLDER
+from noregret.tune.store.leases import HOLDER
 
 SUM = "noregret:sum"
 """The attribute of a trial that holds its checksum."""
 
 AT_ONCE = 1000
-"""So many trials are looked at together: memory does not grow with what is stored."""
+"""Number of trials that are checked together: it bounds the memory."""
 
 Execute = Callable[[str], Iterable[Any]]
 """Runs a statement on a database and gives its rows."""
@@ -43,7 +43,8 @@ def broken_seals(execute: Execute, study: str = "SELECT study_id FROM studies") 
 
 def _broken_among(execute: Execute, trials: str) -> list[int]:
     """The numbers of the trials whose rows do not fit their checksum; ``trials`` selects their ids."""
-    sums = _sums(execute, trials)  # first of all: a trial that has one is finished, and its rows stay as they are
+    # First: a trial with a checksum is finished, and its rows no longer change.
+    sums = {trial: value for trial, _, value in _attributes(execute, f"key = '{SUM}'", trials)}
     params, kept = _params(execute, trials), _kept(execute, trials)
     values: dict[int, list[float]] = defaultdict(list)
     for trial, value in execute(f"SELECT trial_id, value FROM trial_values WHERE trial_id IN ({trials})"):
@@ -78,15 +79,11 @@ def _params(execute: Execute, trials: str) -> dict[int, list[Any]]:
 
 
 def _kept(execute: Execute, trials: str) -> dict[int, list[Any]]:
-    """The attributes, but for the checksum itself and who ran the trial, which changes at any time."""
+    """The attributes, except the checksum itself and the holder, which changes at any time."""
     found: dict[int, list[Any]] = defaultdict(list)
     for trial, key, value in _attributes(execute, f"key NOT IN ('{SUM}', '{HOLDER}')", trials):
         found[trial].append([key, value])
     return found
-
-
-def _sums(execute: Execute, trials: str) -> dict[int, str]:
-    return {trial: value for trial, _, value in _attributes(execute, f"key = '{SUM}'", trials)}
 
 
 def _attributes(execute: Execute, which: str, trials: str) -> Iterable[Any]:

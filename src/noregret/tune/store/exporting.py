@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from noregret.extra import extra
-from noregret.optimizer.showing.frames import GIVEN
+from noregret.optimizer import GIVEN
 from noregret.tune.store.records import Record
-from noregret.tune.study.past import constraint_column, parameter_column
+from noregret.tune.study.importing import constraint_column, parameter_column
 from noregret.tune.study.study import Study, StudyError
 
 Format = Literal["csv", "json", "parquet"]
 
 
 def format_of(path: Path) -> Format:
-    """The format that a file's name stands for."""
+    """Format of a file, by its name."""
     for known in get_args(Format):
         if path.suffix.lower() == f".{known}":
             return known  # type: ignore[no-any-return]
@@ -58,12 +58,12 @@ def columns(study: Study) -> list[str]:
 
 
 def context_columns(study: Study) -> list[str]:
-    """The names of the columns with what was given, as in frames."""
+    """Names of the columns of the context, as in frames."""
     return [GIVEN + name for name in study.context or ()]
 
 
 def row(study: Study, record: Record) -> dict[str, Any]:
-    """One trial; what it has not is None."""
+    """One trial as a row; absent values are None."""
     params = {parameter_column(name): record.params.get(name) for name in study.names}
     constraints = {constraint_column(name): record.constraints.get(name) for name in study.constraints}
     return {

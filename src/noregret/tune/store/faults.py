@@ -1,26 +1,43 @@
-"""What went wrong with a storage, in words."""
+"""Errors of a storage: explanations in words, and retries of errors that may pass."""
 
 from __future__ import annotations
 
+import logging
+import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from threading import Event
+from time import monotonic
+from typing import TypeVar
+
+import sqlalchemy
+from optuna.exceptions import OptunaError
 
 from noregret.tune.store.databases.database import Database
-from noregret.tune.store.databases.locks import ConnectionLost
 from noregret.tune.store.databases.postgresql import PostgreSQL
 from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.study.study import NotYet, StudyError
 
 SAFE = "the results so far are safe"
 DAMAGED = "not a database", "malformed", "Could not decode"
-"""What SQLite says about a damaged file."""
+"""Messages of SQLite about a damaged file."""
 LASTING = "does not exist", "authentication failed", "pg_hba.conf", "permission denied", "No space left"
-"""What a server says about trouble that does not pass by itself."""
+"""Messages of a server about errors that do not pass by themselves."""
 NO_STUDY = "has no study yet: 'noregret tune' makes it"
 
 
+LOG = logging.getLogger("noregret")
+PATIENCE_SECONDS = 60.0
+"""Time for which a call is retried after errors that may pass."""
+OPENING_SECONDS = 10.0
+"""Time for which opening is retried: longer than most restarts, not too long for a mistyped address."""
+TROUBLE = (OptunaError, sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError, RuntimeError, ImportError)
+"""Exceptions that a storage may raise."""
+T = TypeVar("T")
+
+
 def explained(error: BaseException, where: Database) -> StudyError:
-    """What must be done about an error of the storage."""
+    """Error of the storage as a StudyError that says what to do."""
     causes = list(_causes(error))
     found = next((cause for cause in causes if isinstance(cause, StudyError)), None)
     if found:
@@ -33,17 +50,17 @@ def explained(error: BaseException, where: Database) -> StudyError:
 
 
 def unreadable(where: Database, what: object) -> StudyError:
-    """What must be done about rows that do not say what was written."""
+    """Error about rows that do not hold what was written."""
     return StudyError(f"storage {where}: is damaged: {what}. It is left as it is. {where.remedy}")
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether a file does not hold what was written to it."""
+    """Return True if an error means that a file is damaged."""
     return any(word in str(cause) for cause in _causes(error) for word in DAMAGED)
 
 
 def passing(error: BaseException) -> bool:
-    """Whether it may be over soon: a server that restarts, a file that somebody else is writing."""
+    """Return True if an error may pass: a server that restarts, a file that another process is writing."""
     return any(_may_pass(cause) for cause in _causes(error))
 
 
@@ -51,7 +68,7 @@ def _may_pass(cause: BaseException) -> bool:
     said = str(cause)
     if isinstance(cause, sqlite3.OperationalError):
         return "locked" in said
-    if isinstance(cause, ConnectionLost) or getattr(cause, "connection_invalidated", False):
+    if getattr(cause, "connection_invalidated", False):
         return True
     kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(cause).__mro__}
     return "psycopg.OperationalError" in kinds and not any(word in said for word in LASTING)
@@ -101,3 +118,34 @@ def _other(causes: list[BaseException]) -> str:
 
 def _first_line(causes: list[BaseException]) -> str:
     return str(causes[-1]).strip().partition("\n")[0]
+
+
+class Unavailable(StudyError):
+    """The storage could not be used for as long as a call tries again."""
+
+
+def patiently(call: Callable[[], T], where: Database, stop: Event, seconds: float = PATIENCE_SECONDS) -> T:
+    """Call, and call again at growing intervals while the error may pass.
+
+    Raises
+    ------
+    StudyError
+        If the error will not pass.
+    Unavailable
+        If it has not passed after ``seconds``, or ``stop`` is set.
+    """
+    deadline, pause = monotonic() + seconds, 0.05
+    while True:
+        try:
+            return call()
+        except StudyError:
+            raise
+        except TROUBLE as error:
+            explanation = explained(error, where)
+            if not passing(error):
+                raise explanation from error
+            wait = random.uniform(pause / 2, pause)  # so that many workers do not come back all at once
+            if monotonic() + wait > deadline or stop.wait(wait):
+                raise Unavailable(str(explanation)) from error
+            LOG.info("%s; trying again", explanation)
+            pause = min(2 * pause, 2.0)

@@ -1,43 +1,51 @@
-"""What is kept of each trial, and how it goes into Optuna's tables and comes out again."""
+"""Stored form of a trial."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.tune.measuring.measure import Outcome
-from noregret.tune.study.past import Past
+from noregret.optimizer import Choice, Float, Int, Observation
+from noregret.tune.measuring import Outcome
+from noregret.tune.study.importing import ImportedRow
 from noregret.tune.study.study import Params
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
-    from optuna.trial import FrozenTrial
 
 TOLD, RUN, IMPORTED = "noregret:told", "noregret:run", "noregret:import"
-"""What was newly known when a trial was suggested; how its run went; which row of the past it is."""
+"""Attributes of a trial: the results that were new when it was suggested, details of its run, its imported row."""
+CONTEXT = "noregret:context"
+"""Attribute of a trial that holds its context."""
 
-State = Literal["waiting", "running", "done", "failed"]
-STATES: dict[str, State] = {"WAITING": "waiting", "RUNNING": "running", "COMPLETE": "done", "FAIL": "failed"}
-"""Our words for the names of Optuna's states."""
+State = Literal["waiting", "running", "done", "failed", "pruned"]
+STATES: dict[str, State] = {
+    "WAITING": "waiting",
+    "RUNNING": "running",
+    "COMPLETE": "done",
+    "FAIL": "failed",
+    "PRUNED": "pruned",
+}
+"""Our names for Optuna's states. Pruned trials are of other programs."""
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Params to try next, and the trials whose results were new when they were chosen."""
+    """Params to try next, in this context, and the trials whose results were new when they were chosen."""
 
     params: Params
-    told: tuple[int, ...]
+    told: Sequence[int]
+    context: Params | None = None
 
 
 @dataclass(frozen=True)
 class Record:
-    """One trial."""
+    """A stored trial."""
 
     number: int
     params: Params
@@ -53,23 +61,43 @@ class Record:
     constraints: Mapping[str, float] = field(default_factory=dict)
     """Further numbers of the same run, by the name of the constraint on each."""
     context: Params | None = None
-    """What was given with the question, None where there are no contexts."""
-    imported: bool = False
-    """Whether it was measured elsewhere; such trials are no rounds."""
+    """Context of the trial, None where there are no contexts."""
+    mark: str = ""
+    """Fingerprint of the row that it was imported from; empty if it was measured here."""
+    id: int = field(default=-1, compare=False)
+    """Id in Optuna's tables."""
+    holder: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """Holder of the trial, see `noregret.tune.store.leases`."""
+
+    @property
+    def imported(self) -> bool:
+        """True if it was measured elsewhere; such trials do not count against the budget."""
+        return bool(self.mark)
 
     @property
     def started_text(self) -> str:
-        """When it was started, as text; empty if that is not known."""
+        """Start time as text; empty if unknown."""
         return self.started.isoformat(timespec="milliseconds") if self.started else ""
 
     @property
     def finished(self) -> bool:
-        """Whether there is an answer, be it a failure."""
-        return self.state in ("done", "failed")
+        """True if the trial has an outcome, a failure included."""
+        return self.state not in ("waiting", "running")
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """Outcome of the trial, None while it is pending."""
+        said = self.value, self.failure, self.seconds, self.stderr, self.constraints, self.noise
+        return Outcome(*said) if self.finished else None
+
+    def answer(self, constraints: Iterable[str]) -> Observation:
+        """Outcome as an optimizer with these constraints takes it."""
+        numbers = {name: self.constraints.get(name) for name in constraints}
+        return Observation(self.params, self.value, self.noise, numbers, self.context)
 
 
 def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
-    """The trials with answers, each once, in the order in which suggestions knew of them, and those none knows yet.
+    """Finished trials that suggestions knew of, each once, in the order in which they did; and the other finished ones.
 
     >>> first, second = Record(0, {}, "done"), Record(1, {}, "done")
     >>> arrived([first, second, Record(2, {}, "done", told=(1, 0)), Record(3, {}, "running")])
@@ -82,61 +110,27 @@ def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
     return known, tuple(record.number for record in records if record.finished and record.number not in old)
 
 
-def record(trial: FrozenTrial) -> Record:
-    """A trial out of Optuna's tables."""
-    run, state = trial.user_attrs.get(RUN, {}), STATES[trial.state.name]
-    elsewhere = trial.user_attrs.get(IMPORTED)
-    return Record(
-        number=trial.number,
-        params=dict(trial.params),
-        state=state,
-        value=trial.value if state == "done" else None,
-        failure=run.get("failure", "") if state == "failed" else "",
-        seconds=run.get("seconds", 0.0),
-        stderr=run.get("stderr", ""),
-        told=tuple(trial.user_attrs.get(TOLD, ())),
-        started=None if elsewhere else trial.datetime_start,
-        ended=trial.datetime_complete,
-        noise=elsewhere["noise"] if elsewhere else run.get("noise"),
-        constraints=run.get("constraints", {}),
-        imported=elsewhere is not None,
-    )
-
-
-def mark(row: Past) -> str:
-    """What tells a row of the past from others; equal for equal ones."""
+def fingerprint(row: ImportedRow) -> str:
+    """Key of an imported row, equal for equal rows."""
     content = [row.params, row.value, row.noise, dict(row.constraints), row.origin]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def run_attribute(outcome: Outcome) -> dict[str, Any]:
-    """How a run went, as JSON."""
-    run = {"seconds": outcome.seconds, "failure": outcome.failure, "stderr": outcome.stderr.replace("\0", "")}
-    return {**run, "constraints": dict(outcome.constraints)} if outcome.constraints else run
+    """Details of a run, as JSON."""
+    run: dict[str, Any] = {
+        "seconds": outcome.seconds,
+        "failure": outcome.failure,
+        "stderr": outcome.stderr.replace("\0", ""),
+    }
+    run |= {"constraints": dict(outcome.constraints)} if outcome.constraints else {}
+    return run | ({"noise": outcome.noise} if outcome.noise is not None else {})
 
 
 def distributions(space: Mapping[str, Float | Int | Choice] | Sequence[Params]) -> dict[str, BaseDistribution]:
-    """Optuna's words for a space; for a table, the ranges of its columns."""
+    """Optuna's distributions of a space; for a table, the ranges of its columns."""
+    from noregret.integrations.distributions import column_distribution, distribution
+
     if isinstance(space, Mapping):
-        return {name: _distribution(parameter) for name, parameter in space.items()}
-    return {name: _column([row[name] for row in space]) for name in space[0]}
-
-
-def _distribution(parameter: Float | Int | Choice) -> BaseDistribution:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if isinstance(parameter, Choice):
-        return CategoricalDistribution(parameter.options)
-    if isinstance(parameter, Float):
-        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
-    return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step or 1)
-
-
-def _column(values: list[Any]) -> BaseDistribution:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if all(isinstance(value, int) for value in values):
-        return IntDistribution(min(values), max(values))
-    if all(isinstance(value, float) for value in values):
-        return FloatDistribution(min(values), max(values))
-    return CategoricalDistribution(list(dict.fromkeys(values)))
+        return {name: distribution(parameter) for name, parameter in space.items()}
+    return {name: column_distribution([row[name] for row in space]) for name in space[0]}

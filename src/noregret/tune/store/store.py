@@ -1,247 +1,324 @@
-"""The store: every trial of a study, durable, shared by all who work on it.
+"""The store: every trial of a study, durable and shared by all workers.
 
-The contract. What `Store.tell` has accepted survives the death of any process at any moment, and counts once however
-often it is told. A trial belongs to whoever has claimed it as long as its heartbeat goes on; one whose heartbeat has
-stopped for the length of the lease, or whose process is seen to have ended, goes to the next who asks, with the same
-params, and whoever had it learns so at its next heartbeat. Claims are made one at a time under a lock, so what is
-suggested depends on nothing but what is in the store, and each trial records what was known when it was suggested.
+The contract. An outcome that `Store.tell` has accepted survives the death of any process at any moment, and counts once
+however often it is sent. A trial belongs to the worker that has claimed it while its heartbeat continues. When the
+heartbeat has stopped for the length of the lease, or the process is seen to have ended, the trial goes to the next
+claim with the same params, and its former worker learns so at its next heartbeat. A suggestion depends only on the
+content of the store, and each trial records what was known when it was suggested.
 
-No clock is compared with another one: a heartbeat is a number that changes, and who waits for it to change measures
-the time by itself.
+Every change is a compare-and-swap of the trial table (`noregret.tune.store.trials`). Claims are made one at a time
+under a lock, so that a suggestion is not computed in vain; nothing else depends on the lock.
+
+Clocks are never compared: a heartbeat is a number that changes, and the process that waits for a change measures the
+time itself.
 
 A study is an Optuna study, and Optuna's tools can read it.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from secrets import token_hex
 from threading import Event
-from typing import Any, Literal
+from typing import Any, Literal, Self, TypeVar
 
-import sqlalchemy
-from optuna.exceptions import UpdateFinishedTrialError
-from optuna.trial import TrialState, create_trial
+from noregret.tune.measuring import Outcome
+from noregret.tune.store import trials
+from noregret.tune.store.databases.database import restoring_command
+from noregret.tune.store.faults import OPENING_SECONDS, PATIENCE_SECONDS, TROUBLE, explained, is_damage, unreadable
+from noregret.tune.store.identity import SELF, Migration, needed_migration, refusal
+from noregret.tune.store.leases import LeaseMonitor, holder
+from noregret.tune.store.records import Record, Suggestion, distributions, fingerprint
+from noregret.tune.store.storage import BACKUP_SECONDS, Storage
+from noregret.tune.store.trials import Overtaken, TrialTable, check_newest, unless_overtaken
+from noregret.tune.study.importing import ImportedRow, origin
+from noregret.tune.study.study import Params, Study, StudyError
 
-from noregret.tune.measuring.measure import Outcome
-from noregret.tune.store.checksums import SUM, seal
-from noregret.tune.store.holder import HOLDER, Silence, holder
-from noregret.tune.store.opened import STOPPED, OpenStudy
-from noregret.tune.store.records import (
-    IMPORTED,
-    RUN,
-    TOLD,
-    Record,
-    Suggestion,
-    mark,
-    record,
-    run_attribute,
-)
-from noregret.tune.store.rows import add_params, add_past
-from noregret.tune.study.past import Past, origin
-from noregret.tune.study.study import Study
+NONSENSE = (ValueError, LookupError, TypeError, AttributeError, AssertionError)
+"""Exceptions for rows that do not hold what was written."""
+ADDED, STOPPED = "noregret:added", "noregret:stopped"
+"""Attributes of a study: values of parameters that were added later, and the reason why it ended."""
 
 LOG = logging.getLogger("noregret")
-HOLDS = sqlalchemy.text(
-    "UPDATE trial_user_attributes SET value_json = :new WHERE trial_id = :trial AND key = :key AND value_json LIKE :old"
-)
-"""Changes who holds a trial, if that is still who it was."""
-
+T = TypeVar("T")
 
 Suggest = Callable[[Sequence[Record]], Suggestion | None]
-"""What to try next, None if no more is to be tried because the study's stopping rule holds."""
+"""Function from all records to the next suggestion, None if the study's stopping rule holds."""
 Reason = Literal["within", "budget"]
-"""Why a study has ended: its stopping rule, or its budget."""
+"""Reason why a study has ended: its stopping rule, or its budget."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A trial to run, or None where there is none now; ``over`` if there will be none."""
+    """A trial to run, or None if there is none now; ``over`` if there will be none."""
 
     trial: Record | None
     over: bool = False
 
 
-class Store(OpenStudy):
+class Store:
     """The trials of one study.
 
     Parameters
     ----------
     study : Study
     readonly : bool
-        Only look; nothing is created or changed.
+        Read only; nothing is created or changed.
     stop : Event, optional
-        Set by whoever wants waiting to end.
+        Ends all waiting when it is set.
     migrate : bool
-        Go on with the results that carry over if the study file has changed.
+        Continue with the results that carry over if the study file has changed.
     """
 
     def __init__(
         self, study: Study, *, readonly: bool = False, stop: Event | None = None, migrate: bool = False
     ) -> None:
-        self._held: dict[int, str] = {}
-        self._silence = Silence(study.lease)
-        super().__init__(study, readonly=readonly, stop=stop, migrate=migrate)
+        self.study, self.stop, self.readonly = study, stop or Event(), readonly
+        self.migration: Migration | None = None
+        """Changes of the study file, if results were carried over."""
+        self._settings: dict[int, Params | None] = {}
+        self._distributions = distributions(study.space)
+        self._held: dict[int, tuple[int, str]] = {}
+        """Id and token of each trial that was claimed here, by number."""
+        self._leases = LeaseMonitor(study.lease)
+        self._storage = Storage(
+            study.storage, study.folder, restoring_command(study), readonly=readonly, stop=self.stop
+        )
+        self.where = self._storage.where
+        try:
+            self._patiently(lambda: self._find_study(migrate), OPENING_SECONDS)
+            if not readonly:
+                self.back_up()
+        except BaseException:
+            self._storage.close()
+            raise
+
+    def _find_study(self, migrate: bool) -> None:
+        with self._reading():
+            self._id = self._storage.study_id(self.study)
+        self._storage.check_seals(str(self._id))
+        self._table = TrialTable(self._storage, self._id)
+        self._recognise(migrate)
+
+    def _recognise(self, migrate: bool) -> None:
+        """Check that it is the study that the file describes, or migrate it."""
+        attributes = self._attributes()
+        with self._reading():
+            self._added: Params = dict(attributes.get(ADDED, {}))
+            change = needed_migration(self.study, attributes)
+        if change is None:
+            return
+        if not migrate:
+            raise refusal(self.study, attributes)
+        self._added = {**self._added, **change.added}
+        self._storage.set_attributes(self._id, {SELF: change.identity, ADDED: self._added, STOPPED: None})
+        self.migration = change
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Make a last copy of the database, and end all connections."""
+        try:
+            if not self.readonly:
+                self.back_up(older_than=0.0)
+        finally:
+            self._storage.close()
+
+    def records(self) -> list[Record]:
+        """All trials, by number."""
+        return self._patiently(lambda: self._usable(self._all()))
+
+    def unused(self) -> int:
+        """Number of stored results outside the study's present space."""
+        return self._patiently(lambda: sum(its.finished and self._setting(its) is None for its in self._all()))
 
     def stopped(self) -> Reason | None:
-        """Why nothing more is to be measured; None if something is."""
-        return self._patiently(lambda: self._reason(self._records()))
+        """Reason why the study has ended; None if it has not."""
+        return self._patiently(lambda: self._reason(everything := self._all(), self._usable(everything)))
 
     def out_of_time(self) -> None:
-        """Write down that the budget's seconds are over; it holds until the next trial."""
-        self._patiently(lambda: self._end("budget", None))
+        """Store that the budget's seconds are over; it holds until the next trial."""
+        self._patiently(lambda: self._end("budget", len(self._all())))
 
-    def add(self, rows: Iterable[Past]) -> int:
-        """Keep measurements that were made elsewhere, all or none; how many of them are new."""
-        given = {mark(row): row for row in rows}
-        return self._patiently(lambda: self._kept(given))
+    def back_up(self, older_than: float = BACKUP_SECONDS) -> None:
+        """Copy the database if the last copy is ``older_than`` seconds old; errors count only if it is damaged."""
+        try:
+            self.where.back_up(older_than)
+        except TROUBLE as error:
+            if is_damage(error):
+                raise explained(error, self.where) from error
+
+    def add(self, rows: Iterable[ImportedRow]) -> int:
+        """Store observations that were made elsewhere, all or none; return the number of new ones."""
+        given = {fingerprint(row): row for row in rows}
+        return unless_overtaken(lambda: self._patiently(lambda: self._imported(given)))
 
     def claim(self, suggest: Suggest) -> Claim:
-        """Take over a trial to run: one that was given back, else a new one if budget and stopping rule allow."""
-        try:
-            return self._patiently(lambda: self._claimed(suggest))
-        except UpdateFinishedTrialError:  # whoever had it before has answered after all
-            return Claim(None)
+        """Claim a trial to run: one that was given back, else a new one if budget and stopping rule allow."""
+        return unless_overtaken(lambda: self._patiently(lambda: self._claimed(suggest)))
 
     def tell(self, number: int, outcome: Outcome) -> bool:
-        """Keep what became of a trial; False if it has had another answer before, which then stands."""
-        values = None if outcome.value is None else [outcome.value]
+        """Store the outcome of a trial; False if it has another outcome, which then stays."""
         try:
-            return self._patiently(lambda: self._finished(number, outcome, values))
-        except UpdateFinishedTrialError:
-            return self._patiently(lambda: bool(self._storage.get_trial(self._trial(number)).values == values))
+            return self._patiently(lambda: self._told(number, outcome)).value == outcome.value
         finally:
             self._held.pop(number, None)
 
     def give_back(self, number: int) -> None:
-        """Let others have a trial at once, rather than after the lease, if it is ours."""
-        token = self._held.pop(number, None)
+        """Release a trial at once, rather than after the lease, if it is ours."""
+        if number in self._held:
+            trial, token = self._held.pop(number)
+            self._patiently(lambda: self._release([(trial, {"token": token})]))
 
-        def release() -> None:
-            trial = self._trial(number)
-            with suppress(UpdateFinishedTrialError), self._transaction() as connection:
-                if token and _changed_hands(connection, trial, token, {}):
-                    self._rdb.set_trial_state_values(trial, TrialState.WAITING)
-
-        self._patiently(release)
-
-    def beat(self, numbers: Iterable[int]) -> list[int]:
-        """Say that these trials are being worked on; those that are no longer ours."""
-        held = list(numbers)
-        lost = self._patiently(lambda: [number for number in held if not self._beaten(number)])
+    def heartbeat(self, numbers: Iterable[int]) -> list[int]:
+        """Renew the lease on these trials; return those that are no longer ours."""
+        held = {number: self._held[number] for number in sorted(numbers) if number in self._held}
+        lost = self._patiently(lambda: self._lost(held))
         self._patiently(self._abandoned)
         return lost
 
-    def _reason(self, records: Sequence[Record]) -> Reason | None:
-        rounds, rule = self.study.budget.rounds, self.study.stop
-        with self._reading():
-            end = self._attributes().get(STOPPED) or {}
-            still_holds = end.get("by") == "budget" or (rule and end.get("rule") == [rule.within, rule.confidence])
-            if still_holds and end["trials"] == len(self._all()):
-                return "within" if end["by"] == "within" else "budget"
-        measured = [record for record in records if not record.imported]
-        return "budget" if rounds and len(measured) >= rounds else None
-
-    def _end(self, by: Reason, held: Any) -> None:
-        rule = self.study.stop
-        end = {"by": by, "trials": len(self._all()), "rule": rule and [rule.within, rule.confidence]}
-        with self._transaction(held):
-            self._note({STOPPED: end})
-
     def _claimed(self, suggest: Suggest) -> Claim:
-        with self.where.lock(self.study.name, self.stop) as held:
-            self._collect(held)
-            records = self._records()
+        with self.where.lock(self.study.name, self.stop):
+            abandoned = self._abandoned()
+            for record in abandoned:
+                LOG.info("trial %d: its worker is gone, so it is waiting again", record.number)
+            if abandoned:
+                self._release([(record.id, record.holder) for record in abandoned])
+            everything = self._all()
+            records = self._usable(everything)
             waiting = next((found for found in records if found.state == "waiting"), None)
-            reason = self._reason(records)
+            reason = self._reason(everything, records)
             if reason == "within" or (reason and waiting is None):
                 return Claim(None, over=reason == "within" or all(found.finished for found in records))
             suggestion = None if waiting else suggest(records)
             if waiting is None and suggestion is None:
-                self._end("within", held)
+                self._end("within", len(everything))
                 return Claim(None, over=True)
-            known = self._trial(waiting.number) if waiting else None
-            with self._transaction(held) as connection:
-                trial = self._created(connection, suggestion) if suggestion else known
-                assert trial is not None
-                token = self._taken(trial)
-                claimed = record(self._rdb.get_trial(trial))
-        if token is None:
-            return Claim(None)
-        self._held[claimed.number] = token
-        return Claim(replace(claimed, params=waiting.params if waiting else claimed.params))
+            token, number = token_hex(8), len(everything)
+            with self._storage.transaction() as connection:
+                check_newest(connection, self._id, number - 1)
+                if waiting is not None:
+                    claimed = waiting
+                    if not trials.take(connection, waiting.id, waiting.holder, holder(token)):
+                        raise Overtaken  # its former worker has finished it after all
+                else:
+                    assert suggestion is not None
+                    trial = trials.add(connection, self._id, number, suggestion, holder(token), self._distributions)
+                    claimed = Record(number, suggestion.params, "running", told=tuple(suggestion.told), id=trial)
+        self._held[claimed.number] = claimed.id, token
+        return Claim(replace(claimed, state="running", started=datetime.now()))
 
-    def _created(self, connection: Any, suggestion: Suggestion) -> int:
-        """A new trial, waiting to be run."""
-        template = create_trial(state=TrialState.WAITING, user_attrs={TOLD: list(suggestion.told)})
-        trial = int(self._rdb.create_new_trial(self._id, template))
-        add_params(connection, trial, suggestion.params, self._distributions)
-        return trial
+    def _told(self, number: int, outcome: Outcome) -> Outcome:
+        with self._storage.transaction() as connection:
+            if number in self._held:
+                trial = self._held[number][0]
+            else:
+                found = trials.find(connection, self._id, number)
+                if found is None:
+                    raise KeyError(f"there is no trial {number}")
+                trial = found.id
+            return trials.tell(connection, trial, outcome)
 
-    def _kept(self, given: dict[str, Past]) -> int:
-        with self.where.lock(self.study.name, self.stop) as held:
-            known = self._marks()
+    def _lost(self, held: dict[int, tuple[int, str]]) -> list[int]:
+        """Renew the lease on trials; return the numbers of those that have another holder."""
+        with self._storage.transaction() as connection:
+            return [
+                number
+                for number, (trial, token) in held.items()
+                if not trials.renew(connection, trial, {"token": token}, holder(token))
+            ]
+
+    def _release(self, held: Iterable[tuple[int, Any]]) -> None:
+        """Let trials wait for a new worker, by id, where the holder is still the same."""
+        with self._storage.transaction() as connection:
+            for trial, old in held:
+                trials.release(connection, trial, old)
+
+    def _abandoned(self) -> list[Record]:
+        """Running trials of other processes whose lease has ended."""
+        running = {record.number: record for record in self._all() if record.state == "running"}
+        with self._reading():
+            found = self._leases.abandoned({number: record.holder for number, record in running.items()})
+        return [running[number] for number in found if number not in self._held]
+
+    def _reason(self, everything: Sequence[Record], records: Sequence[Record]) -> Reason | None:
+        rounds, rule = self.study.budget.rounds, self.study.stop
+        with self._reading():
+            end = self._attributes().get(STOPPED) or {}
+            still_holds = end.get("by") == "budget" or (rule and end.get("rule") == [rule.within, rule.confidence])
+            if still_holds and end["trials"] == len(everything):
+                return "within" if end["by"] == "within" else "budget"
+        measured = [record for record in records if not record.imported]
+        return "budget" if rounds and len(measured) >= rounds else None
+
+    def _end(self, by: Reason, count: int) -> None:
+        """Store why a study with this number of trials has ended."""
+        rule = self.study.stop
+        end = {"by": by, "trials": count, "rule": rule and [rule.within, rule.confidence]}
+        self._storage.set_attributes(self._id, {STOPPED: end})
+
+    def _imported(self, given: dict[str, ImportedRow]) -> int:
+        with self.where.lock(self.study.name, self.stop):
+            everything = self._all()
+            known = self._fingerprints(everything)
             new = {its: row for its, row in given.items() if its not in known}
-            first = len(self._all())
-            with self._transaction(held) as connection:
-                if new:
-                    add_past(connection, self._id, first, new, self._distributions)
+            if new:
+                with self._storage.transaction() as connection:
+                    check_newest(connection, self._id, len(everything) - 1)
+                    trials.add_imported(connection, self._id, len(everything), new, self._distributions)
         return len(new)
 
-    def _marks(self) -> set[str]:
-        """What is known already, measured here or elsewhere: who imports an export adds nothing."""
-        elsewhere = {trial.user_attrs[IMPORTED]["row"] for trial in self._all() if IMPORTED in trial.user_attrs}
+    def _fingerprints(self, everything: Sequence[Record]) -> set[str]:
+        """Fingerprints of all known observations, so that importing an export adds nothing."""
         here = {
-            mark(Past(found.params, found.value, found.noise, found.constraints, its))
-            for found in self._records()
+            fingerprint(ImportedRow(found.params, found.value, found.noise, found.constraints, its))
+            for found in self._usable(everything)
             for its in ("", origin(found.number, found.started_text))
             if found.value is not None
         }
-        return elsewhere | here
+        return here | {found.mark for found in everything if found.imported}
 
-    def _taken(self, trial: int) -> str | None:
-        """Make a waiting trial ours; the word by which it is."""
-        if not self._rdb.set_trial_state_values(trial, TrialState.RUNNING):
-            return None
-        token = token_hex(8)
-        self._rdb.set_trial_user_attr(trial, HOLDER, holder(token))
-        return token
-
-    def _finished(self, number: int, outcome: Outcome, values: list[float] | None) -> bool:
-        trial = self._trial(number)
-        state = TrialState.FAIL if values is None else TrialState.COMPLETE
-        with self._transaction() as connection:
-            self._rdb.set_trial_user_attr(trial, RUN, run_attribute(outcome))
-            self._rdb.set_trial_user_attr(trial, SUM, seal(connection.exec_driver_sql, trial, state.name, values))
-            return bool(self._rdb.set_trial_state_values(trial, state, values))
-
-    def _beaten(self, number: int) -> bool:
-        trial, token = self._trial(number), self._held.get(number)
-        with self._transaction() as connection:
-            return token is None or _changed_hands(connection, trial, token, holder(token))
-
-    def _collect(self, held: Any) -> None:
-        """Give back the trials that were abandoned."""
-        for number in self._abandoned():
-            LOG.info("trial %d: nothing is heard of who had it, so it is waiting again", number)
-            trial = self._trial(number)
-            with suppress(UpdateFinishedTrialError), self._transaction(held):
-                self._rdb.set_trial_user_attr(trial, HOLDER, {})
-                self._rdb.set_trial_state_values(trial, TrialState.WAITING)
-
-    def _abandoned(self) -> list[int]:
-        """The running trials of others that nobody works on any more."""
+    def _all(self) -> list[Record]:
+        """All trials, those outside the study's present space and those of other programs included."""
         with self._reading():
-            running = self._storage.get_all_trials(self._id, deepcopy=False, states=(TrialState.RUNNING,))
-            found = self._silence.abandoned({trial.number: trial.user_attrs.get(HOLDER, {}) for trial in running})
-        return [number for number in found if number not in self._held]
+            return self._table.refresh()
 
+    def _usable(self, everything: Sequence[Record]) -> list[Record]:
+        """Trials in the study's present space, with all its parameters."""
+        found = [(record, self._setting(record)) for record in everything if record.state != "pruned"]
+        return [replace(record, params=params) for record, params in found if params is not None]
 
-def _changed_hands(connection: Any, trial: int, token: str, who: dict[str, Any]) -> bool:
-    """Write down who holds a trial now, if it was who has the token; whether it was."""
-    values = {"trial": trial, "key": HOLDER, "old": f'%"{token}"%', "new": json.dumps(who)}
-    return bool(connection.execute(HOLDS, values).rowcount)
+    def _setting(self, record: Record) -> Params | None:
+        """Params of a trial in the study's present space, None if they are outside."""
+        if record.number not in self._settings:
+            try:
+                params = self.study.completed(record.params, self._added)
+                self._settings[record.number] = dict(self.study.settings.checked(params))
+            except ValueError:
+                self._settings[record.number] = None
+        return self._settings[record.number]
+
+    def _attributes(self) -> dict[str, Any]:
+        with self._reading():
+            return self._storage.attributes(self._id)
+
+    def _patiently(self, call: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
+        return self._storage.patiently(call, seconds)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Explain errors about rows that do not hold what was written."""
+        try:
+            yield
+        except StudyError:
+            raise
+        except NONSENSE as error:
+            raise unreadable(self.where, f"what is stored cannot be read ({type(error).__name__}: {error})") from error

@@ -1,1 +1,1 @@
-"""The study file: what to tune, the command that measures it, when to stop."""
+"""The study file: parameters, the command that measures them, and the budget."""

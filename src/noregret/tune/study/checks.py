@@ -8,8 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from noregret.optimizer.checking import checked_confidence, checked_tolerance
-from noregret.optimizer.drifting.pace import Drift, checked_drift
+from noregret.optimizer import Drift, checked_confidence, checked_drift, checked_tolerance
 from noregret.tune.study.results import JsonField, LastNumber, Pattern, Result, WallTime
 from noregret.tune.study.study import text, without_password
 
@@ -29,7 +28,7 @@ def title(value: Any) -> str:
 
 
 def storage(value: Any) -> str:
-    """Return the text of a storage URL. What it means is checked when it is opened."""
+    """Return the text of a storage URL, which is checked when it is opened."""
     try:
         return words(value)
     except ValueError:

@@ -1,22 +1,22 @@
-"""Reading study files."""
+"""Reading study files: every error names the file, the line and the key."""
 
 from __future__ import annotations
 
+import csv
 import itertools
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.optimizer.spaces.scales import EXACT
+from noregret.optimizer import EXACT, Choice, Float, Int, axis_of
 from noregret.tune.study import checks
+from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber, Result
-from noregret.tune.study.sections import Section
 from noregret.tune.study.study import Budget, Constraint, Failure, Params, Stop, Study, StudyError, names_in
-from noregret.tune.study.table import WORD, read_table
 
 Space = Mapping[str, Float | Int | Choice] | list[Params]
 
@@ -26,6 +26,13 @@ LONG_KEY = re.compile(r"""(?<![\w"'-])(?:(?:[\w-]++|"(?:\\.|[^"\\\n])*+"|'[^'\n]
 """A key of more than 100 parts with dots between them. The time that tomllib takes grows with their square."""
 
 _LAST_NUMBER: Result = LastNumber()
+
+
+T = TypeVar("T")
+TEXT = re.compile(r"""("{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3})|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""", re.DOTALL)
+"""Matches the texts and the comments of a TOML file."""
+WORD = r"[A-Za-z_]\w*"
+"""Pattern of a parameter's name."""
 
 
 def load(path: Path) -> Study:
@@ -61,7 +68,7 @@ def load(path: Path) -> Study:
 
 
 def check_name(path: Path) -> None:
-    """Refuse a path that is no text: neither messages nor pages could name it."""
+    """Refuse a path that is not UTF-8 text: neither messages nor pages could name it."""
     try:
         str(path.resolve()).encode()
     except UnicodeEncodeError:
@@ -142,7 +149,7 @@ def _constraints(section: Section) -> dict[str, Constraint]:
 
 
 def _contradiction(one: Constraint, other: Constraint) -> str:
-    """Why no number can meet both; empty if one can."""
+    """Reason why no number can meet both constraints; empty if one can."""
     if one.max is None or other.min is None or one.max >= other.min or one.result != other.result:
         return ""
     return f"the same number cannot be at most {one.max:g} and at least {other.min:g}"
@@ -163,7 +170,7 @@ def _constraint(section: Section, name: str) -> Constraint:
 
 
 def _baseline(study: Study, section: Section) -> Params | None:
-    """The setting in use now, which must be one of the space."""
+    """The baseline, which must be a setting of the space."""
     if not section.content:
         return None
     for name in section.content:
@@ -190,40 +197,42 @@ def _parameter(section: Section, name: str, defaults: Params) -> Float | Int | C
         section.refuse("", f"a parameter's name must be a word such as cache_size, got {name!r}")
     kind = section.get("type", checks.one_of("float", "int", "choice"))
     try:
-        parameter = _choice(section) if kind == "choice" else _range(section, kind)
+        found = parameter({"type": kind, **(_choice(section) if kind == "choice" else _range(section, kind))})
     except StudyError:
         raise
     except ValueError as error:
         section.refuse("", str(error))
     if "default" in section.content:
-        defaults[name] = section.get("default", lambda value: _default(parameter, name, value))
+        defaults[name] = section.get("default", lambda value: _default(found, name, value))
     section.nothing_else()
-    return parameter
+    return found
 
 
 def _default(parameter: Float | Int | Choice, name: str, value: Any) -> Any:
     try:
-        return parameter.checked(name, value)
+        return axis_of(parameter).checked(name, value)
     except ValueError as error:
         raise ValueError(str(error).partition(": widen")[0]) from None
 
 
-def _choice(section: Section) -> Choice:
-    return Choice(section.get("choices", checks.choices), when=section.get("when", checks.table, None))
+def _choice(section: Section) -> dict[str, Any]:
+    return {"choices": section.get("choices", checks.choices), "when": section.get("when", checks.table, None)}
 
 
-def _range(section: Section, kind: str) -> Float | Int:
-    log, when = section.get("log", checks.flag, False), section.get("when", checks.table, None)
+def _range(section: Section, kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "log": section.get("log", checks.flag, False),
+        "when": section.get("when", checks.table, None),
+    }
     if kind == "float":
-        low, high = section.get("low", checks.number), section.get("high", checks.number)
-        return Float(low, high, log, section.get("step", checks.number, None), when)
-    bound = checks.whole(-EXACT, EXACT)
-    step = section.get("step", checks.whole(1, EXACT), None)
-    return Int(section.get("low", bound), section.get("high", bound), log, step, when)
+        ends = {key: section.get(key, checks.number) for key in ("low", "high")}
+        return {**found, **ends, "step": section.get("step", checks.number, None)}
+    found["step"] = section.get("step", checks.whole(1, EXACT), None)
+    return {**found, **{key: section.get(key, checks.whole(-EXACT, EXACT)) for key in ("low", "high")}}
 
 
 def _check_conditions(study: Study, top: Section) -> None:
-    """Refuse conditions that make no sense together, such as those that go in a circle."""
+    """Refuse conditions that contradict each other, such as circular ones."""
     try:
         study.settings  # noqa: B018
     except ValueError as error:
@@ -240,7 +249,117 @@ def _check_placeholders(study: Study, top: Section) -> None:
         if name not in used:
             top.refuse("command", f"parameter {name!r} is not in it and can have no effect: add {{{name}}}")
     always = names_in(part for part in study.command if isinstance(part, str))
-    for name, parameter in study.space.items() if isinstance(study.space, Mapping) else []:
-        if parameter.when and name in always:
+    for name, its in study.space.items() if isinstance(study.space, Mapping) else []:
+        if its.when and name in always:
             advice = f'put it into a group, which is dropped then, such as ["--{name}", "{{{name}}}"]'
             top.refuse("command", f"parameter {name!r} does not always apply: {advice}")
+
+
+@dataclass
+class Section:
+    """A table of the file, whose keys are taken one by one."""
+
+    path: Path
+    source: str
+    name: str
+    content: dict[str, Any]
+    _taken: list[str] = field(default_factory=list)
+
+    def get(self, key: str, check: Callable[[Any], T], *default: T) -> T:
+        """Checked value of a key; an error if it is missing without a default."""
+        self._taken.append(key)
+        if key in self.content:
+            try:
+                return check(self.content[key])
+            except ValueError as error:
+                self.refuse(key, str(error))
+        if not default:
+            for typo in get_close_matches(key, self.content.keys() - set(self._taken), 1):
+                self.refuse(typo, f"unknown key: did you mean {key!r}?")
+            self.refuse("", f"{key!r} is missing")
+        return default[0]
+
+    def section(self, key: str) -> Section:
+        """Table inside this one, empty if it is missing."""
+        return Section(self.path, self.source, f"{self.name}.{key}".lstrip("."), self.get(key, checks.table, {}))
+
+    def nothing_else(self) -> None:
+        """Refuse keys that were not taken."""
+        for key in self.content:
+            if key not in self._taken:
+                close = get_close_matches(key, self._taken, 1)
+                hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(self._taken))}"
+                self.refuse(key, f"unknown key: {hint}")
+
+    def refuse(self, key: str, reason: str) -> NoReturn:
+        """Raise StudyError that names the place of a key, or of the table itself."""
+        line = line_of(self.source, [*filter(None, self.name.split(".")), *filter(None, [key])])
+        place = f"{self.path}:{line}" if line else str(self.path)
+        table = f"[{self.name}] " if self.name else ""
+        raise StudyError(f"{place}: {table}{key}{': ' if key else ''}{reason}")
+
+
+def line_of(source: str, key: list[str]) -> int | None:
+    r"""Line of a key or table, else that of the enclosing table; None if neither is found.
+
+    >>> line_of('[parameters.x]\ntype = "int"\nlow = 3', ["parameters", "x", "low"])
+    3
+    """
+    table: list[str] = []
+    lines: dict[tuple[str, ...], int] = {}
+    for number, line in enumerate(TEXT.sub(_emptied, source).split("\n"), 1):
+        found: list[str] = []
+        if header := re.match(r"\s*\[+([^\]]+)\]", line):
+            found = table = _parts(header[1])
+        elif entry := re.match(r"\s*([\w.\"' -]+?)\s*=", line):
+            found = [*table, *_parts(entry[1])]
+        for length in range(1, len(found) + 1):
+            lines.setdefault(tuple(found[:length]), number)
+    places = (lines.get(tuple(key[:length])) for length in range(len(key), 0, -1))
+    return next((number for number in places if number), None)
+
+
+def _emptied(text: re.Match[str]) -> str:
+    """Text of several lines, emptied; other text as it is."""
+    return "\n" * text[0].count("\n") if text[0][:3] in ('"""', "'''") else text[0]
+
+
+def _parts(dotted: str) -> list[str]:
+    return [part.strip().strip("\"'") for part in dotted.split(".")]
+
+
+def read_table(path: Path) -> list[Params]:
+    """The rows of a CSV file with a header; columns of numbers become numbers. ValueError if it is no such table."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            lines = [row for row in csv.reader(file, strict=True) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(lines) < 2:
+        raise ValueError(f"{path} must have a header and at least one row, got {len(lines)} lines")
+    header, *rows = lines
+    _check(path, header, rows)
+    columns = [_typed([row[i] for row in rows]) for i in range(len(header))]
+    return [dict(zip(header, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _check(path: Path, header: list[str], rows: list[list[str]]) -> None:
+    bad = [name for name in header if not re.fullmatch(WORD, name) or header.count(name) > 1]
+    if bad:
+        raise ValueError(f"{path}: names of columns must be different words such as cache_size, got {bad[0]!r}")
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise ValueError(f"{path}: row {number} must have {len(header)} fields, got {len(row)}")
+        if not all(cell.strip() and "\0" not in cell for cell in row):
+            raise ValueError(f"{path}: row {number} has an empty field: fill it or drop the row")
+
+
+def _typed(column: list[str]) -> list[Any]:
+    for kind in (int, float):
+        try:
+            values = [kind(cell) for cell in column]
+        except ValueError:
+            continue
+        if not any("_" in cell for cell in column) and all(abs(value) <= EXACT for value in values):
+            return values
+    return list(column)

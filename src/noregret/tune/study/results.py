@@ -1,16 +1,23 @@
-"""How the result is read from a finished run."""
+"""Readers of the result of a finished run.
+
+Regular expressions are matched in a process of their own, since some never end and could not be interrupted otherwise.
+Python's matching holds the interpreter, so a slow match would stop every thread, and Ctrl-C too. The process ends
+itself when its time is up, also if its parent is gone.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+import signal
+import subprocess
+import sys
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from noregret.belief.posterior import HUGE
-from noregret.tune.study.matching import Found, TooSlow, search
 
 NUMBER = re.compile(
     r"""(?<![\w.])[-+−﹣－–]?(?:
@@ -24,12 +31,28 @@ NUMBER = re.compile(
 whole, so that `usable` can refuse them: 0x1F, −5 (which is no hyphen), 1_000, 1'000, 1,000, 1.5D+03."""
 
 BEFORE = re.compile(r"""(?:\A|[\s=(\[{"'|,;$€£]|(?<!\d):|(?<!\w)[A-Za-z_]\w*:)\Z""")
-"""What may stand before a last number. The 30 of 5:30, the 2 of 1/2 and the 7 of model-7 have something else there."""
+"""Text allowed before a last number. The 30 of 5:30, the 2 of 1/2 and the 7 of model-7 have something else there."""
 UNIT = r"(?:%|[nuµμm]?s|sec|min|h|[kKMGT]?i?B|[kMG]?Hz|x)?(?:/[a-z]+)?"
 AFTER = re.compile(rf"""{UNIT}(?:\s|\Z|[,;|)\]}}"']|[.:!?]+(?:\s|\Z))""")
-"""What may follow a last number. The 1.5 of 1.5.2 and the 12 of 12abc have something else there."""
+"""Text allowed after a last number. The 1.5 of 1.5.2 and the 12 of 12abc have something else there."""
 THOUSANDS = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?: \d{3})* \Z")
-"""What stands before the last three digits of 1 000: they may be a number of their own, or not."""
+"""Text before the last three digits of 1 000, which are ambiguous: part of a number, or a number of their own."""
+
+
+SECONDS = 5
+"""The time a match may take; usual ones take milliseconds."""
+PROGRAM = """
+import json, re, signal, sys
+signal.alarm(int(sys.argv[1]))
+regex, text, last = json.load(sys.stdin)
+found = None
+for found in re.finditer(regex, text, re.MULTILINE):
+    if not last:
+        break
+if found:
+    group = "value" if "value" in found.re.groupindex else min(found.re.groups, 1)
+    json.dump([found[0], found[group] or "", *found.span(group)], sys.stdout)
+"""
 
 
 class NoResult(ValueError):
@@ -41,12 +64,12 @@ class Output(Protocol):
 
     @property
     def stdout(self) -> str:
-        """What the command printed, the end of it if it was much."""
+        """Standard output of the command; the end of it if it is long."""
         ...
 
     @property
     def seconds(self) -> float:
-        """How long the command took."""
+        """Duration of the command."""
         ...
 
 
@@ -81,7 +104,7 @@ class LastNumber:
 
 @dataclass(frozen=True)
 class WallTime:
-    """How long the command took, in seconds."""
+    """Duration of the command, in seconds."""
 
     def read(self, output: Output) -> float:
         return output.seconds
@@ -173,3 +196,33 @@ def _last_object(stdout: str) -> Any:
 def _shown(stdout: str) -> str:
     end = stdout.strip()[-60:]
     return repr(end) if end else "empty"
+
+
+class TooSlow(ValueError):
+    """The match was not found in time."""
+
+
+class Found(NamedTuple):
+    """A match, and its group ``value``, else its first group, else all of it."""
+
+    text: str
+    value: str
+    start: int
+    """Position of the value in the text."""
+    end: int
+
+
+def search(regex: str, text: str, *, last: bool = False, seconds: int = SECONDS) -> Found | None:
+    r"""The first match, or the last one; TooSlow if it takes longer than ``seconds``.
+
+    >>> search(r"score: (\d+)", "score: 1\nscore: 23", last=True)
+    Found(text='score: 23', value='23', start=16, end=18)
+    """
+    command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(seconds)]
+    question = json.dumps([regex, text, last])
+    done = subprocess.run(command, input=question, capture_output=True, text=True, start_new_session=True)
+    if done.returncode == -signal.SIGALRM:
+        raise TooSlow(f"the regular expression {regex!r} takes longer than {seconds} s on this output: simplify it")
+    if done.returncode:
+        raise RuntimeError(f"matching {regex!r} failed: {done.stderr.strip()[-500:]}")
+    return Found(*json.loads(done.stdout)) if done.stdout else None

@@ -1,4 +1,4 @@
-"""A study: what to tune, the command that measures it, and when to stop."""
+"""A study: parameters, the command that measures them, and when to stop."""
 
 from __future__ import annotations
 
@@ -11,31 +11,30 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from noregret.optimizer.spaces.parameters import Choice, Float, Int
-from noregret.tune.study.forms import form
+from noregret.optimizer import Choice, Float, Int, axis_of
+from noregret.tune.study.parameters import form
 from noregret.tune.study.results import LastNumber, Result
 
 if TYPE_CHECKING:
-    from noregret.optimizer.spaces.space import Space
+    from noregret.optimizer import Goal, Space
 
 Params = dict[str, Any]
-Goal = Literal["minimize", "maximize"]
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 """``{name}``, or a doubled brace, which stands for itself."""
 
 
 class StudyError(ValueError):
-    """The study cannot go on; the message says what must hold, what came, and what to do."""
+    """The study cannot continue; the message says what must hold, what came, and what to do."""
 
 
 class NotYet(StudyError):
-    """The study has not been begun: there is nothing to read in its storage."""
+    """The study has not started: its storage holds nothing to read."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """When to stop: after so many results in all, or so many seconds of this call; at least one of them."""
+    """Limit on the trials in all, on the seconds of this call, or on both."""
 
     rounds: int | None = None
     seconds: float | None = None
@@ -43,7 +42,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Stop:
-    """When the result is good enough: no other setting is likely to be better by more than ``within``."""
+    """Stopping rule: no other setting is likely to be better by more than ``within``."""
 
     within: float | str
     """In the units of the results; or "2%", of the size of the best estimate."""
@@ -52,7 +51,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Constraint:
-    """What another number of the same run must be: at most ``max``, or at least ``min``; one of the two."""
+    """Bound on another number of the same run: at most ``max``, or at least ``min``; one of the two."""
 
     result: Result
     max: float | None = None
@@ -67,7 +66,7 @@ class Constraint:
         return ">=", self.min
 
     def is_broken_by(self, number: float | None) -> bool:
-        """Whether a number breaks it; None, for what was not measured, does not."""
+        """Return True if a number breaks the bound; None, for a missing number, does not."""
         if number is None:
             return False
         return (self.max is not None and number > self.max) or (self.min is not None and number < self.min)
@@ -75,7 +74,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Failure:
-    """When a run counts as failed although its result can be read, and when failures end the call."""
+    """Conditions under which a run counts as failed although its result can be read, and failures end the call."""
 
     ok_exit_codes: tuple[int, ...] = (0,)
     output: str | None = None
@@ -83,12 +82,12 @@ class Failure:
     stop_after: int = 10
     """The number of failed trials in a row that ends the call."""
     retries: int = 0
-    """How often a failed run is repeated at once, with the same setting, before its trial counts as failed."""
+    """Number of times a failed run is repeated at once, with the same setting, before its trial counts as failed."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """What a study file says.
+    """Content of a study file.
 
     >>> study = Study(Path("study.toml"), ("sleep", "{seconds}"), {"seconds": Float(0.0, 0.1)})
     >>> study.arguments({"seconds": 0.05})
@@ -116,9 +115,9 @@ class Study:
     """The setting in use now, which the best one is compared with."""
     constraints: Mapping[str, Constraint] = field(default_factory=dict)
     context: Mapping[str, Float | Int | Choice] | None = None
-    """What is given with each question, and not chosen; the study of a file has none."""
+    """Parameters that are given with each trial and not chosen; the study of a file has none."""
     drift: float | Literal["auto"] | None = None
-    """The evaluations after which half of what was learnt is out of date; "auto" to find out whether and how fast."""
+    """Half-life of observations in evaluations; "auto" to estimate it; None for no drift."""
     defaults: Params = field(default_factory=dict)
     """The values that parameters had before they were tuned."""
 
@@ -132,10 +131,15 @@ class Study:
         """The names of the parameters."""
         return list(self.space) if isinstance(self.space, Mapping) else list(self.space[0])
 
+    @property
+    def bounds(self) -> dict[str, tuple[str, float]]:
+        """The constraints as an Optimizer takes them."""
+        return {name: constraint.bound for name, constraint in self.constraints.items()}
+
     @cached_property
     def settings(self) -> Space:
         """The space as an Optimizer has it."""
-        from noregret.optimizer.spaces.table import as_space
+        from noregret.optimizer import as_space
 
         return as_space(self.space)
 
@@ -144,11 +148,13 @@ class Study:
         missing = {name: value for name, value in values.items() if name not in params}
         if not missing or not isinstance(self.space, Mapping):
             return {**missing, **params}
-        from noregret.optimizer.spaces.space import Product
+        from noregret.optimizer import Product
 
         assert isinstance(self.settings, Product)
         known = {name: value for name, value in {**missing, **params}.items() if name in self.space}
-        applicable = self.settings.applicable({n: self.space[n].checked(n, value) for n, value in known.items()})
+        applicable = self.settings.applicable(
+            {n: axis_of(self.space[n]).checked(n, value) for n, value in known.items()}
+        )
         return {**params, **{name: value for name, value in missing.items() if name in applicable}}
 
     @property
@@ -165,7 +171,7 @@ class Study:
         return ((part,) if isinstance(part, str) else part for part in self.command)
 
     def identity(self) -> dict[str, Any]:
-        """What must stay as it is for measurements to belong together, as JSON."""
+        """Everything that must stay the same for observations to belong together, as JSON."""
         return {
             "goal": self.goal,
             "command": [part if isinstance(part, str) else list(part) for part in self.command],

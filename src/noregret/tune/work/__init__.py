@@ -1,1 +1,1 @@
-"""The work itself, and what is seen of it while it runs."""
+"""Workers that run trials, and their display."""

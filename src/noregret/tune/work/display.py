@@ -1,34 +1,37 @@
-"""What is seen while a study runs: a live picture on a terminal, a line per answer elsewhere."""
+"""Display of a running study: a live picture on a terminal, a line per outcome elsewhere, and the conclusion."""
 
 from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from collections import deque
+from collections.abc import Iterator
 from threading import Lock
 from time import monotonic
 from typing import Any, Self
 
 from noregret.extra import extra
+from noregret.optimizer import Estimate, change_in_words
 from noregret.terminal import printable, say
 from noregret.tune.learning.findings import OUTLYING, Findings
 from noregret.tune.learning.suggest import Suggester
-from noregret.tune.measuring.measure import Outcome
+from noregret.tune.measuring import Outcome
 from noregret.tune.page import words
+from noregret.tune.page.prose import feasibility, room_left, why_over
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
-from noregret.tune.work.conclusion import how_good
 from noregret.tune.work.worker import LOST
 
 LAST = 8
-"""The number of answers shown on a terminal."""
+"""Number of outcomes shown on a terminal."""
 STDERR_LINES = 8
-"""The number of lines shown of what the first failed run wrote to its standard error."""
+"""Number of lines shown of the standard error of the first failed run."""
 
 
 def view(study: Study, records: list[Record], suggester: Suggester, as_json: bool = False) -> Lines:
-    """A live picture if standard output is a terminal, else a line per answer, for people or for scripts."""
+    """A live picture if standard output is a terminal, else a line per outcome, for people or for scripts."""
     if as_json:
         return Objects(study, records)
     if not sys.stdout.isatty():
@@ -37,7 +40,7 @@ def view(study: Study, records: list[Record], suggester: Suggester, as_json: boo
 
 
 class Lines:
-    """A line per answer, written once the answer is in the store."""
+    """A line per outcome, written once the outcome is in the store."""
 
     def __init__(self, study: Study, records: list[Record]) -> None:
         self.study = study
@@ -59,7 +62,7 @@ class Lines:
         say(f"trial {trial.number}: {what} ({words.params(trial.params)}){late}", *(f"    | {line}" for line in why))
 
     def _is_first_failure(self, trial: Record, outcome: Outcome) -> bool:
-        """Whether this is the first run of this call that has failed; from then on it is remembered."""
+        """Return True for the first failed run of this call, and remember it."""
         if self._first_failure or outcome.value is not None or outcome is LOST:
             return False
         self._first_failure = trial, outcome
@@ -70,7 +73,7 @@ class Lines:
 
 
 class Objects(Lines):
-    """A JSON object per answer, on a line of its own, written once the answer is in the store."""
+    """A JSON object per outcome, on a line of its own, written once the outcome is in the store."""
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
         if not counted:
@@ -90,7 +93,7 @@ def last_lines(outcome: Outcome) -> list[str]:
 
 
 class Live(Lines):
-    """Progress, the best so far, the last answers, the time left."""
+    """Progress, the best so far, the last outcomes, the time left."""
 
     def __init__(self, study: Study, records: list[Record], suggester: Suggester, console: Any) -> None:
         super().__init__(study, records)
@@ -183,7 +186,7 @@ class Live(Lines):
         )
 
     def _failure(self) -> Any:
-        """What the first failed run wrote to its standard error."""
+        """Standard error of the first failed run."""
         if self._first_failure is None:
             return None
         trial, outcome = self._first_failure
@@ -213,5 +216,35 @@ class Live(Lines):
 
 
 def _text(shown: str, style: str = "") -> Any:
-    """Text that is read neither as markup nor as orders to the terminal."""
+    """Text without markup and without control characters."""
     return extra("rich.text", "tune").Text(printable(shown), style)
+
+
+def conclusion(found: Findings) -> str:
+    """The findings, and the reason why the study has ended, in a few lines."""
+    if found.best is None:
+        return "\n".join(["no result yet", *why_over(found)])
+    return "\n".join([*_found(found, found.best), *why_over(found), _evidence(found.study)])
+
+
+def _found(found: Findings, best: Estimate) -> Iterator[str]:
+    if found.gain:
+        yield str(found.gain)
+    yield f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best, found.unit)}"
+    width = max(map(len, best.params))
+    yield from (f"  {name:<{width}}  {words.value(value)}" for name, value in best.params.items())
+    yield from how_good(found, best)
+
+
+def how_good(found: Findings, best: Estimate) -> Iterator[str]:
+    """Feasibility of the recommended setting, its gap to all others, and drift."""
+    if found.study.constraints:
+        yield feasibility(best)
+    if best.has_gap:
+        yield room_left(best, found.unit)
+    if found.half_life < math.inf:
+        yield change_in_words(found.half_life)
+
+
+def _evidence(study: Study) -> str:
+    return f"the evidence: noregret report {printable(shlex.quote(str(study.path)))}"

@@ -1,4 +1,4 @@
-"""The commands themselves, once their packages are known to be there."""
+"""The commands ``tune`` and ``report``."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from dataclasses import replace
 from threading import Event
 
 from noregret.terminal import complain, printable, say
-from noregret.tune.learning.findings import Findings
-from noregret.tune.learning.reach import least_rounds
-from noregret.tune.learning.suggest import Suggester, believed
-from noregret.tune.learning.summary import ending, summary
+from noregret.tune.learning.findings import Findings, ending, summary
+from noregret.tune.learning.suggest import Suggester, believed, least_rounds
 from noregret.tune.page.page import page
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Study, StudyError, placeholders
-from noregret.tune.work.conclusion import conclusion
-from noregret.tune.work.display import view
+from noregret.tune.work.display import conclusion, view
 from noregret.tune.work.worker import interruptible, work
 
 
 def dry_run(study: Study) -> str:
-    """The first command of a study as one would type it; nothing is run or written."""
+    """The first command of a study as it would be typed; nothing is run or written."""
     check_command(study)
     first = Suggester(replace(study, stop=None))([])
     assert first
@@ -30,7 +27,7 @@ def dry_run(study: Study) -> str:
 
 
 def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = False) -> int:
-    """Work on a study until it is over, and say what was found; 3 if nothing was, 130 if interrupted."""
+    """Work on a study until it ends, and print the findings; return 3 without results, 130 if interrupted."""
     check_command(study)
     warn_of_hopeless_stop(study)
     stop, suggester = Event(), Suggester(study)
@@ -43,7 +40,7 @@ def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = F
         except KeyboardInterrupt:
             done = sum(record.finished for record in store.records())
             where = printable(str(store.where))
-            complain(f"\nnoregret: stopped; {done} results are kept in {where}. Run the same command to go on.")
+            complain(f"\nnoregret: stopped; {done} results are kept in {where}. Run the same command to continue.")
             return 130
         if store.stopped() is None:
             store.out_of_time()
@@ -53,7 +50,7 @@ def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = F
 
 
 def warn_of_hopeless_stop(study: Study) -> None:
-    """Say so if the stopping rule can never hold within the budget."""
+    """Warn if the stopping rule can never hold within the budget."""
     needed = least_rounds(study)
     if study.budget.rounds and study.budget.rounds < needed:
         complain(
@@ -63,7 +60,7 @@ def warn_of_hopeless_stop(study: Study) -> None:
 
 
 def carried_over(store: Store) -> str:
-    """What has become of a study whose file has changed."""
+    """Report about a study whose file has changed."""
     if store.migration is None:
         return "noregret: nothing to migrate: the study file describes the study as it is stored"
     used, unused = sum(record.finished for record in store.records()), store.unused()
@@ -74,14 +71,14 @@ def carried_over(store: Store) -> str:
 
 
 def report(study: Study, as_json: bool = False) -> str:
-    """What a study has found, as a page or as JSON."""
+    """Findings of a study, as a page or as JSON."""
     with Store(study, readonly=True) as store:
         found = findings(study, store)
         return json.dumps(summary(found), indent=2) + "\n" if as_json else page(found)
 
 
 def findings(study: Study, store: Store) -> Findings:
-    """What is known about a study."""
+    """Findings of a study."""
     records = store.records()
     return Findings(study, records, believed(study, records), store.stopped())
 

@@ -1,4 +1,4 @@
-"""The work: ask for a trial, run the command, keep the answer, until the budget is spent."""
+"""Workers: claim a trial, run the command, store the outcome, until the budget is spent."""
 
 from __future__ import annotations
 
@@ -11,30 +11,29 @@ from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
 from typing import Protocol
 
-from noregret.tune.measuring.keeper import Keeper
-from noregret.tune.measuring.measure import Outcome, Stopped, measure
-from noregret.tune.store.databases.locks import Interrupted
+from noregret.tune.measuring import Keeper, Outcome, Stopped, measure
+from noregret.tune.store.databases.connections import Interrupted
 from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store, Suggest
 from noregret.tune.study.study import Study, StudyError
 
 LOG = logging.getLogger("noregret")
 IDLE_SECONDS = 0.3
-"""How often a worker without a trial looks whether there is one."""
+"""Time after which a worker without a trial looks for one again."""
 STOPPING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 LOST = Outcome(None, "ended, since another worker has it by now", 0.0)
-"""What became of a trial that others took over because nothing was heard of this process."""
+"""Outcome of a trial whose lease this process has lost."""
 
 
 class View(Protocol):
-    """Whoever looks on; called from any thread."""
+    """Display of a running study; called from any thread."""
 
     def started(self, trial: Record) -> None:
         """The command of a trial is about to run."""
         ...
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
-        """An answer is in the store; not ``counted`` if the trial has had another answer before."""
+        """An outcome is in the store; not ``counted`` if the trial had another outcome before."""
         ...
 
     def refresh(self) -> None:
@@ -48,7 +47,7 @@ def work(study: Study, store: Store, suggest: Suggest, view: View, stop: Event) 
     Raises
     ------
     StudyError
-        If the study cannot go on. What was told before is in the store.
+        If the study cannot continue. Earlier outcomes are in the store.
     KeyboardInterrupt
         On Ctrl-C or SIGTERM, after the running commands were ended and their trials given back.
     """
@@ -57,14 +56,14 @@ def work(study: Study, store: Store, suggest: Suggest, view: View, stop: Event) 
 
 
 class Crew:
-    """The workers of one call: threads, for the work itself is done by other processes."""
+    """The workers of one call: threads, since the commands are other processes."""
 
     def __init__(self, study: Study, store: Store, suggest: Suggest, view: View, keeper: Keeper, stop: Event) -> None:
         self.study, self.store, self.suggest = study, store, suggest
         self.view, self.keeper, self.stop = view, keeper, stop
         self._deadline = monotonic() + (study.budget.seconds or float("inf"))
         self._running: dict[int, Event] = {}
-        """What ends the command of each trial."""
+        """Event that ends the command of each trial."""
         self._failures = 0
         self._error: BaseException | None = None
         self._lock = Lock()
@@ -73,7 +72,7 @@ class Crew:
         """Start all workers and wait for them, by events: an interrupted Thread.join may take a thread for ended."""
         over = Event()
         ended: list[Event] = []
-        heart = Thread(target=self._beat, args=(over,), daemon=True)
+        heart = Thread(target=self._heartbeat, args=(over,), daemon=True)
         heart.start()
         try:
             for _ in range(self.study.workers):
@@ -107,7 +106,6 @@ class Crew:
             self._error = self._error or error
             self._stop()
         finally:
-            self.store.forget_thread()
             ended.set()
 
     def _stop(self) -> None:
@@ -144,25 +142,24 @@ class Crew:
             last = outcome.stderr.strip().rpartition("\n")[2]
             raise StudyError(
                 f"command: has failed {failures} times in a row, the last time: {outcome.failure}"
-                f"{f' ({last})' if last else ''}. Mend it and run the same command again; "
-                f"the failures count as such, unless you start anew, with another name in the study file"
+                f"{f' ({last})' if last else ''}. Fix it and run the same command again. "
+                "The failed trials stay in the study; to start over, give it another name in the study file"
             )
 
-    def _beat(self, over: Event) -> None:
+    def _heartbeat(self, over: Event) -> None:
         while not over.wait(self.study.lease / 3):
-            with suppress(StudyError, RuntimeError):  # telling will say what is wrong, if it lasts
-                for number in self.store.beat(list(self._running)):
+            with suppress(StudyError, RuntimeError):  # an error that lasts is raised when the outcome is stored
+                for number in self.store.heartbeat(list(self._running)):
                     if number in self._running:
                         self._running[number].set()
-        self.store.forget_thread()
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the work as Ctrl-C does, and a second one of them end the process at once.
 
-    Whatever a process is doing, it may be killed: nothing that was acknowledged is lost, and its keeper ends its
-    commands. So the second signal waits for nothing, neither for a server that hangs nor for Python.
+    The process may be killed at any moment: no acknowledged outcome is lost, and its keeper ends its commands. So the
+    second signal waits for nothing, neither for a hung server nor for Python.
     """
     if current_thread() is not main_thread():
         yield

@@ -1,11 +1,14 @@
-"""The application: its requests behind a guard, and what is answered where something is wrong."""
+"""The application: its requests behind a guard, its errors as answers, and the server that runs it."""
 
 from __future__ import annotations
 
+import gc
 import logging
+import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
@@ -14,28 +17,37 @@ from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from noregret.belief.numerics.threads import one_thread
+from noregret.terminal import printable, say
 from noregret.tune.service import models
-from noregret.tune.service.choosing.live import Overtaken
-from noregret.tune.service.choosing.studies import AnotherStudy, NoStudy, Studies
+from noregret.tune.service.choosers import Chooser
 from noregret.tune.service.http import routes
+from noregret.tune.service.http.connections import Server, configuration
 from noregret.tune.service.http.routes import BadField, Contradiction, Unknown
-from noregret.tune.service.http.security import Guard
-from noregret.tune.study.study import StudyError
+from noregret.tune.service.http.security import Guard, is_loopback
+from noregret.tune.service.studies import AnotherStudy, NoStudy, Studies
+from noregret.tune.store.storage import Storage
+from noregret.tune.store.trials import Overtaken
+from noregret.tune.study.study import StudyError, without_password
 
 LOG = logging.getLogger("uvicorn.error")
 HERE = ["127.0.0.1", "localhost", "[::1]"]
-"""The names under which a server without a token answers: no page from elsewhere can reach it through a browser."""
+"""Host names under which a server without a token answers, so that no page of another site reaches it."""
 TOKEN = HTTPBearer(auto_error=False, description="The token, where the server has one")
-"""For the description: the guard sees to it."""
+"""For the OpenAPI description; `Guard` checks it."""
 FAULTS: dict[int | str, dict[str, Any]] = {
     401: {"model": models.FaultForm, "description": "The token is missing or wrong"},
-    403: {"model": models.FaultForm, "description": "A page of another site sent it, and there is no token"},
+    403: {"model": models.FaultForm, "description": "A page of another site sent it to a server without a token"},
     413: {"model": models.FaultForm, "description": "The request is too large"},
     415: {"model": models.FaultForm, "description": "A POST is not application/json"},
-    422: {"model": models.FieldFaults, "description": "A field is at fault"},
+    422: {"model": models.FieldFaults, "description": "A field is invalid"},
     429: {"model": models.FaultForm, "description": "Too many requests"},
     503: {"model": models.FaultForm, "description": "The storage cannot be used now"},
 }
+
+
+CHOOSING = 2
+"""Number of processes that choose trials: with the second one, half of the studies do not wait for a long fit."""
 
 
 def application(studies: Studies, token: str | None = None, rate: float | None = None) -> FastAPI:
@@ -44,9 +56,9 @@ def application(studies: Studies, token: str | None = None, rate: float | None =
     Parameters
     ----------
     studies : Studies
-        They are closed when the service ends.
+        Closed when the service ends.
     token : str, optional
-        The word that every request must bring; without one, the service answers under this machine's own names only.
+        Token that every request must have; without one, the service answers under this machine's own names only.
     rate : float, optional
         Requests a second from one address.
     """
@@ -106,3 +118,50 @@ def _explain_faults(app: FastAPI) -> None:
 def _fields(found: list[tuple[Any, str, str]]) -> JSONResponse:
     detail = [{"loc": list(place), "msg": said, "type": kind} for place, said, kind in found]
     return JSONResponse({"detail": detail}, 422)
+
+
+def serve(url: str, host: str, port: int, token: str | None, rate: float | None, lease: float) -> None:
+    """Serve the studies of a storage until interrupted.
+
+    Raises
+    ------
+    StudyError
+        If the storage cannot be used, the address is taken, or it can be reached by others and there is no token.
+    """
+    if token is None and not is_loopback(host):
+        raise StudyError(
+            f"--host {host} can be reached from other machines, so a token is needed: --token-file FILE, or the "
+            "environment variable NOREGRET_TOKEN"
+        )
+    with ExitStack() as ending:
+        choosers = [ending.enter_context(closing(Chooser())) for _ in range(CHOOSING)]  # first: they inherit nothing
+        fitter = ending.enter_context(closing(Chooser()))
+        door = ending.enter_context(_listening(host, port))
+        app = application(Studies(Storage(url, Path.cwd()), lease, choosers, fitter), token, rate)
+        say(
+            f"{_address(host, door)}  (end with Ctrl-C)",
+            f"storage: {printable(without_password(url))}; {_who(host, token)}",
+        )
+        gc.freeze()  # objects made so far stay: the collector need not visit them
+        with one_thread():  # studies share the machine; products of their size are no faster on more
+            Server(configuration(app)).run(sockets=[door])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise StudyError(f"--host {host} --port {port} cannot be used: {error.strerror}: choose another one") from error
+
+
+def _address(host: str, door: socket.socket) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{door.getsockname()[1]}"
+
+
+def _who(host: str, token: str | None) -> str:
+    if token is None:
+        return "no token is set: any local program can connect"
+    machines = "local programs" if is_loopback(host) else "other machines"
+    return f"{machines} can connect with the token; the connection is not encrypted"

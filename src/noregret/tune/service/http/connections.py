@@ -24,9 +24,9 @@ HEADER_SECONDS = 10.0
 BODY_SECONDS = 30.0
 """From the header until the body must have arrived, which is 1 MiB at most."""
 READ_SECONDS = 60.0
-"""How long a client may take to read an answer."""
+"""Time limit for a client to read an answer."""
 SHUTDOWN_SECONDS = 5
-"""How long requests that have arrived may take once the server was told to stop, and how long all else may."""
+"""Time limit after a signal to stop: for requests that have arrived, and for everything else."""
 LOG_SECONDS = 60.0
 """The least time between two lines about too many connections."""
 
@@ -120,7 +120,7 @@ class Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """Server that ends in bounded time after a signal, even if a thread hangs. What was acknowledged is stored."""
+    """Server that ends in bounded time after a signal, even if a thread hangs. Acknowledged requests are stored."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)

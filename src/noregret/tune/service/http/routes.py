@@ -1,4 +1,4 @@
-"""The requests: what each does, and what it answers. FastAPI checks what comes in and describes it as OpenAPI."""
+"""The requests and their answers. FastAPI checks requests and describes them as OpenAPI."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse
 
-from noregret.optimizer.checking import checked_confidence, checked_tolerance
-from noregret.optimizer.constraining.constraint import checked_numbers
-from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.spaces.contexts import Within
+from noregret.optimizer import Estimate, Within, checked_confidence, checked_numbers, checked_tolerance
+from noregret.tune.learning.findings import finite
+from noregret.tune.measuring import Outcome
 from noregret.tune.page.page import page
 from noregret.tune.service import models
-from noregret.tune.service.choosing.live import LiveStudy, Wish, finite
-from noregret.tune.service.choosing.studies import Studies
-from noregret.tune.service.storing.ledger import Entry
-from noregret.tune.service.storing.rows import Answer
+from noregret.tune.service.live import AskRequest, LiveStudy
+from noregret.tune.service.studies import Studies
+from noregret.tune.store.records import Record
 
-FAILED = "told as a failure"
-"""The reason of a failure that a client tells of."""
+FAILED = "reported as a failure"
+"""Reason of a failure that a client reports."""
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -32,7 +30,7 @@ PAGE_HEADERS = {
 }
 Responses = dict[int | str, dict[str, Any]]
 NO_STUDY: Responses = {404: {"model": models.FaultForm, "description": "There is no such study or trial"}}
-OTHER: Responses = {409: {"model": models.FaultForm, "description": "Something else stands already"}}
+OTHER: Responses = {409: {"model": models.FaultForm, "description": "It contradicts what is stored"}}
 
 
 class Unknown(LookupError):
@@ -67,14 +65,16 @@ async def live(request: Request, name: Annotated[str, Path(max_length=100)]) -> 
 Live = Annotated[LiveStudy, Depends(live)]
 Id = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
-ContextText = Annotated[str | None, Query(max_length=10_000, description="The context as JSON, where there is one")]
+ContextText = Annotated[
+    str | None, Query(max_length=10_000, description="The context as JSON, if the study has contexts")
+]
 
 server, router = APIRouter(tags=["server"]), APIRouter()
 
 
 @server.get("/healthz")
 async def healthz() -> models.HealthForm:
-    """Whether the server runs; needs no token."""
+    """Report that the server runs; needs no token."""
     return models.HealthForm()
 
 
@@ -82,61 +82,61 @@ async def healthz() -> models.HealthForm:
     "/studies",
     status_code=201,
     tags=["studies"],
-    responses={200: {"model": models.StudyForm, "description": "The same study is there"}, **OTHER},
+    responses={200: {"model": models.StudyForm, "description": "The same study exists"}, **OTHER},
 )
 def create(
     form: models.StudyForm, response: Response, studies: Annotated[Studies, Depends(all_studies)]
 ) -> models.StudyForm:
-    """Make a study."""
+    """Create a study."""
     response.status_code = 201 if studies.create(form) else 200
     return form
 
 
 @router.post("/studies/{name}/ask", tags=["trials"], responses=NO_STUDY)
 async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedForm:
-    """What to measure next. The same client key gets the trials that it has not answered again."""
+    """Return trials to measure next. The same client key gets its pending trials again."""
     form = form or models.AskForm()
     context = _context(study, form.context, ("body", "context"))
-    trials = await wrap_future(study.ask(Wish(form.count, form.client, context)))
+    trials = await wrap_future(study.ask(AskRequest(form.count, form.client, context)))
     return models.AskedForm(trials=[models.TrialForm(id=number, params=params) for number, params in trials])
 
 
 @router.post("/studies/{name}/trials/{id}/tell", tags=["trials"], responses={**NO_STUDY, **OTHER})
 async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
-    """What a trial gave. The same answer twice counts once."""
+    """Store the observation of a trial. The same one twice counts once."""
     try:
         checked_numbers(study.constraints, form.constraints)
     except ValueError as error:
         raise BadField(("body", "constraints"), error) from None
     numbers = {name: number for name, number in (form.constraints or {}).items() if number is not None}
-    await _told(study, id, Answer(form.value, form.noise, numbers))
+    await _told(study, id, Outcome(form.value, noise=form.noise, constraints=numbers))
     return models.TrialState(id=id, state="done", value=form.value)
 
 
 @router.post("/studies/{name}/trials/{id}/fail", tags=["trials"], responses={**NO_STUDY, **OTHER})
 async def fail(study: Live, id: Id, form: models.FailForm | None = None) -> models.TrialState:
-    """Say that a trial gave no value. The body is an empty object, or nothing."""
-    await _told(study, id, Answer(None, failure=FAILED))
+    """Report that a trial failed. The body is an empty object, or nothing."""
+    await _told(study, id, Outcome(None, FAILED))
     return models.TrialState(id=id, state="failed", value=None)
 
 
-async def _told(study: LiveStudy, id: int, answer: Answer) -> None:
-    stands = await wrap_future(study.tell(id, answer))
+async def _told(study: LiveStudy, id: int, outcome: Outcome) -> None:
+    stands = await wrap_future(study.tell(id, outcome))
     if stands is None:
         raise Unknown(f"there is no trial {id}")
-    if stands != answer:
-        raise Contradiction(f"trial {id} {_in_words(stands)}, and this stands")
+    if stands != outcome:
+        raise Contradiction(f"trial {id} {_in_words(stands)} already, which stays")
 
 
 @router.get("/studies/{name}/trials", tags=["trials"], responses=NO_STUDY)
 def trials(study: Live) -> models.RecordsForm:
-    """All trials."""
-    return models.RecordsForm(trials=[_record(entry) for entry in study.entries()])
+    """Return all trials."""
+    return models.RecordsForm(trials=[_record(record) for record in study.records()])
 
 
 @router.get("/studies/{name}/best", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
 def best(study: Live, context: ContextText = None) -> models.BestForm:
-    """The recommended params, which are not those of the luckiest measurement; 409 before the first value."""
+    """Return the recommended params, not those of the luckiest observation; 409 before the first value."""
     known = study.best(_context(study, _read(context), ("query", "context")))
     if known is None:
         raise Contradiction("the study has no value yet: tell one first")
@@ -146,7 +146,7 @@ def best(study: Live, context: ContextText = None) -> models.BestForm:
 
 @router.post("/studies/{name}/predict", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
 def predict(study: Live, form: models.PredictForm) -> models.EstimateForm:
-    """What is believed about params of your own; 409 before there are two values."""
+    """Return the estimate for params of your own; 409 before there are two values."""
     context = _context(study, form.context, ("body", "context"))
     try:
         params = study.study.settings.checked(form.params)
@@ -161,7 +161,7 @@ def predict(study: Live, form: models.PredictForm) -> models.EstimateForm:
 
 @router.get("/studies/{name}/gain", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
 def gain(study: Live, context: ContextText = None) -> models.GainForm:
-    """How much better the best is than the baseline; 409 without one, or before it and one more have a value."""
+    """Return the gain of the best over the baseline; 409 without one, or before it and one more have a value."""
     part = _context(study, _read(context), ("query", "context"))
     try:
         found = study.gain(part)
@@ -187,7 +187,7 @@ def done(
     confidence: Annotated[float, Query(description="The probability of being right")] = 0.95,
     context: ContextText = None,
 ) -> models.DoneForm:
-    """Whether to stop: no other params are likely to be better than the best by more than ``within``."""
+    """Return whether no other params are likely to be better than the best by more than ``within``."""
     tolerance = _tolerance(within)
     for name, check, value in (
         ("within", checked_tolerance, tolerance),
@@ -203,7 +203,7 @@ def done(
 
 @router.get("/studies/{name}/", tags=["conclusions"], response_class=HTMLResponse, responses=NO_STUDY)
 def show(study: Live) -> HTMLResponse:
-    """What was found, as a page."""
+    """Return the report page."""
     return HTMLResponse(page(study.findings()), headers=PAGE_HEADERS)
 
 
@@ -218,19 +218,18 @@ def _estimate(found: Estimate) -> dict[str, Any]:
     }
 
 
-def _record(entry: Entry) -> models.RecordForm:
-    record = entry.record
+def _record(record: Record) -> models.RecordForm:
     return models.RecordForm(
         id=record.number,
         params=record.params,
         value=record.value,
-        state="running" if entry.answer is None else "failed" if record.value is None else "done",
-        context=entry.context,
+        state="running" if not record.finished else "failed" if record.value is None else "done",
+        context=record.context,
     )
 
 
-def _in_words(answer: Answer) -> str:
-    return f"has failed ({answer.failure})" if answer.value is None else f"was told the value {answer.value!r}"
+def _in_words(outcome: Outcome) -> str:
+    return f"has failed ({outcome.failure})" if outcome.value is None else f"has the value {outcome.value!r}"
 
 
 def _tolerance(within: str) -> float | str:

@@ -1,4 +1,4 @@
-"""Who may ask, how much, and how often: checked before anything else is looked at."""
+"""Access, size and rate of requests, checked before anything else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 LARGEST = 1 << 20
 """The largest request in bytes."""
 ADDRESSES = 10_000
-"""How many addresses are remembered for the rate; those that came longest ago are forgotten."""
+"""Number of addresses that are remembered for the rate; the oldest are forgotten."""
 OPEN_PATH = "/healthz"
 """The only path that needs no token."""
 
@@ -29,7 +29,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return True if only this machine can reach an address."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -38,13 +38,13 @@ def is_loopback(host: str) -> bool:
 
 @dataclass
 class Rate:
-    """At most so many requests a second from each address, and as many at once (at least 1)."""
+    """Limit of requests a second from each address, and of as many at once (at least 1)."""
 
     per_second: float
     _seen: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def wait(self, address: str, now: float) -> float:
-        """Count a request; the seconds after which it would be welcome, 0 if it is now."""
+        """Count a request; return the seconds to wait before it is accepted, 0 if it is."""
         most = max(self.per_second, 1.0)
         left, last = self._seen.pop(address, (most, now))
         left = min(left + (now - last) * self.per_second, most)
@@ -61,9 +61,9 @@ class Guard:
     Parameters
     ----------
     app : ASGI application
-        What is guarded.
+        The guarded application.
     token : str, optional
-        The word that requests must bring; None where none is needed.
+        Token that requests must have; None if none is needed.
     rate : float, optional
         Requests a second from one address.
     """
@@ -98,7 +98,7 @@ class Guard:
 
 
 def _is_foreign(method: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a browser says that a page of another origin sends this request. Following a link to here is not that."""
+    """Return True if a browser says that a page of another origin sends this request; following a link is allowed."""
     if headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site"):
         return method != "GET" or headers.get(b"sec-fetch-mode") != b"navigate"
     origin = headers.get(b"origin")
@@ -110,7 +110,7 @@ def _media_type(headers: Mapping[bytes, bytes]) -> bytes:
 
 
 def _limited(receive: Receive) -> Receive:
-    """What comes in, up to the limit, whatever its length was said to be."""
+    """Body of a request, up to the limit, whatever its stated length."""
     came = 0
 
     async def limited() -> MutableMapping[str, Any]:

@@ -21,11 +21,11 @@ from noregret.files import sync_folder
 from noregret.tune.store.checksums import broken_seals
 
 KEPT = 5
-"""How many copies are kept, if newer ones hold all their results."""
+"""Number of copies that are kept, if newer ones hold all their results."""
 SPACING_SECONDS = 3600.0
-"""How far apart in time kept copies are at least, but for the newest."""
+"""Least time between kept copies, except the newest."""
 LOGS = ("-wal", "-shm", "-journal")
-"""How the names of the files end that SQLite keeps beside a database."""
+"""Name endings of the files that SQLite keeps beside a database."""
 
 RESULTS = """
 SELECT study_name, number, state, value FROM {0}.trials JOIN {0}.studies USING (study_id)
@@ -33,7 +33,7 @@ LEFT JOIN {0}.trial_values USING (trial_id) WHERE state IN ('COMPLETE', 'FAIL')
 """
 COUNT = f"SELECT COUNT(*) FROM ({RESULTS.format('main')})"
 MISSING = f"SELECT EXISTS ({RESULTS.format('older')} EXCEPT {RESULTS.format('main')})"
-"""Whether a result of the older database is not in the main one. SQLite sorts in a file what does not fit its cache."""
+"""Query: is a result of the older database missing in the main one? SQLite sorts large results in a file."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Copy:
 
     @property
     def time(self) -> float:
-        """When it was made, by the clock of then."""
+        """Time of its creation, by the clock of that moment."""
         return self.path.stat().st_mtime
 
     def __str__(self) -> str:
@@ -66,14 +66,14 @@ def copies(database: Path) -> list[Copy]:
 
 
 def count_results(path: Path) -> int:
-    """How many results are in a file that nobody is writing; sqlite3.DatabaseError if anything in it is damaged."""
+    """Number of results in a file without writers; sqlite3.DatabaseError if anything in it is damaged."""
     with closing(_looked_into(path)) as connection:
         examine(connection)
         return int(connection.execute(COUNT).fetchone()[0])
 
 
 def holds_all(newer: Path, older: Path) -> bool:
-    """Whether every result of an older copy is in a newer one; sqlite3.DatabaseError if the older one is damaged."""
+    """Return True if a newer copy holds every result of an older one; sqlite3.DatabaseError if that is damaged."""
     with closing(_looked_into(older)) as connection:
         examine(connection)
     with closing(_looked_into(newer)) as connection:
@@ -86,7 +86,7 @@ def _looked_into(path: Path) -> sqlite3.Connection:
 
 
 def _address(path: Path) -> str:
-    """The address of a file that nobody is writing."""
+    """Address of a file without writers."""
     return f"file:{quote(str(path))}?mode=ro&immutable=1"
 
 
@@ -128,7 +128,7 @@ def make_copy(database: Path, source: sqlite3.Connection) -> None:
 
 
 def superfluous(found: Sequence[Copy]) -> list[Copy]:
-    """Which of some copies, the newest first, are too close in time to an older one, or too many."""
+    """Copies that are too close in time to an older one, or too many; ``found`` has the newest first."""
     spaced: list[Copy] = []
     for copy in reversed(found[1:]):
         if not spaced or abs(copy.time - spaced[-1].time) >= SPACING_SECONDS:

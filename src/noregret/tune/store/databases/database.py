@@ -1,4 +1,4 @@
-"""Where a study is kept: a SQLite file or a PostgreSQL server."""
+"""The database of a study: a SQLite file or a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import Event
-from typing import Any, Protocol
+from typing import Protocol
 
 import sqlalchemy
 from optuna.storages import RDBStorage
@@ -17,41 +17,45 @@ from noregret.tune.study.study import Study, StudyError, without_password
 
 
 class Database(Protocol):
-    """Where studies are kept."""
+    """A database that holds studies."""
 
     @property
     def remedy(self) -> str:
-        """What to do if it is damaged, in a sentence."""
+        """Advice if it is damaged, in a sentence."""
         ...
 
     def open(self, readonly: bool) -> RDBStorage:
-        """Optuna's storage on it; made if need be, unless ``readonly``."""
+        """Optuna's storage on it; created if necessary, unless ``readonly``."""
         ...
 
     def use(self, stop: Event) -> AbstractContextManager[None]:
-        """Keep others from replacing the database, as long as it is written to."""
+        """Keep other processes from replacing the database while it is written to."""
         ...
 
-    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[Any]:
-        """Keep all other processes from what also needs this lock; a killed process gives it up by itself.
+    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[None]:
+        """Hold a lock against all other processes; a killed process releases it.
 
-        Gives the connection that holds the lock, through which nothing is written once the lock is lost; None where a
-        lock cannot be lost.
+        On a server a lock is lost with its connection. So nothing may depend on it but the work that it saves.
         """
         ...
 
     def check(self, readonly: bool) -> None:
-        """An exception if the database is damaged, or missing beside its copies."""
+        """Raise an exception if the database is damaged, or missing beside its copies."""
         ...
 
     def back_up(self, older_than: float = 0.0) -> None:
-        """Copy the database if the last copy is so many seconds old, where this is not somebody else's business."""
+        """Copy the database if the last copy is ``older_than`` seconds old; a server has its own backup."""
         ...
 
 
 def database(study: Study) -> Database:
     """The database of a study; relative paths start from its folder."""
-    return database_at(study.storage, study.folder, shlex.join(["noregret", "restore", str(study.path)]))
+    return database_at(study.storage, study.folder, restoring_command(study))
+
+
+def restoring_command(study: Study) -> str:
+    """The command that lists the copies of a study's database."""
+    return shlex.join(["noregret", "restore", str(study.path)])
 
 
 def database_at(url: str, folder: Path, restoring: str) -> Database:
@@ -77,3 +81,25 @@ def database_at(url: str, folder: Path, restoring: str) -> Database:
     raise StudyError(
         f"storage must be sqlite:///FILE or postgresql://USER@HOST/DATABASE, got {without_password(url)!r}"
     )
+
+
+def listed(study: Study) -> str:
+    """The copies of a study's database, the newest first."""
+    where = _file(study)
+    lines = [f"copies of {where}, the newest first; '{where.restoring} N' puts one back:"]
+    return "\n".join([*lines, *map(str, where.copies())])
+
+
+def restored(study: Study, number: int) -> str:
+    """Replace the database by a copy; return a sentence about it."""
+    where = _file(study)
+    moved = where.restore(number)
+    before = f"; what was there before is now {', '.join(map(str, moved))}" if moved else ""
+    return f"{where} is copy {number} again{before}"
+
+
+def _file(study: Study) -> SQLite:
+    where = database(study)
+    if not isinstance(where, SQLite):
+        raise StudyError(f"storage {where}: is on a server, whose copies are made and put back there")
+    return where

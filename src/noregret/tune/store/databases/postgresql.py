@@ -15,12 +15,11 @@ import sqlalchemy
 from optuna.storages import RDBStorage
 from sqlalchemy.pool import NullPool
 
-from noregret.tune.store.databases.locks import server_lock
-from noregret.tune.store.databases.tables import POOL_NAME, log_in_one_line, on_pool
+from noregret.tune.store.databases.connections import POOL_NAME, log_in_one_line, on_pool, server_lock
 from noregret.tune.study.study import without_password
 
 ANSWER_SECONDS = 30.0
-"""How long to wait for a server's answer before the connection is given up; the server gives up a little earlier."""
+"""Time limit for one answer of the server, after which the connection is closed; the server's own is shorter."""
 CONNECTING: dict[str, Any] = {
     "connect_timeout": 10,
     "keepalives": 1,
@@ -29,14 +28,14 @@ CONNECTING: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": int(1000 * ANSWER_SECONDS),
 }
-"""A server that does not answer is given up, and one that is gone is noticed even if nobody says anything."""
+"""Limits that detect a server that does not answer, or has gone without closing the connection."""
 LIMITS = "SET statement_timeout = '20s'; SET idle_in_transaction_session_timeout = '60s'"
-"""How long the server works on one statement, and waits inside a transaction for the next."""
+"""Time limits of the server: for one statement, and for the next one inside a transaction."""
 
 
 @dataclass(frozen=True, repr=False)
 class PostgreSQL:
-    """A database on a server. It is looked after, and backed up, by whoever runs the server."""
+    """A database on a server, which is backed up by its operator."""
 
     url: sqlalchemy.URL
 
@@ -47,7 +46,7 @@ class PostgreSQL:
         return f"PostgreSQL({self})"
 
     def hide_passwords(self, said: str) -> str:
-        """What a driver said, without the passwords of the URL."""
+        """Message of a driver, without the passwords of the URL."""
         secrets = [self.url.password, *(value for key, value in self.url.query.items() if key.endswith("password"))]
         for secret in sorted(map(str, filter(None, secrets)), key=len, reverse=True):
             said = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", said)
@@ -55,7 +54,7 @@ class PostgreSQL:
 
     @property
     def remedy(self) -> str:
-        return "Have the server's own backup put back; to start anew, give the study another name"
+        return "Have the server's own backup put back; to start over, give the study another name"
 
     def open(self, readonly: bool) -> RDBStorage:
         pool = self._engine(pool_size=64).pool
@@ -65,7 +64,7 @@ class PostgreSQL:
     def use(self, stop: Event) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[Any]:
+    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[None]:
         return server_lock(self._engine(poolclass=NullPool), name, stop)
 
     def check(self, readonly: bool) -> None:
@@ -85,7 +84,7 @@ class PostgreSQL:
 
 
 def _connected(dialect: object, record: object, arguments: Any, options: Any) -> Any:
-    """Connect in a way that does not wait for ever for a server that hangs."""
+    """Connect with a time limit for every answer, so that a hung server is noticed."""
     return _impatient().connect(*arguments, **options)
 
 

@@ -25,6 +25,7 @@ from optuna.storages import RDBStorage
 from sqlalchemy.pool import QueuePool
 
 from noregret.files import sync_folder
+from noregret.tune.store.databases.connections import POOL_NAME, Interrupted, file_lock, log_in_one_line, on_pool
 from noregret.tune.store.databases.copies import (
     LOGS,
     Copy,
@@ -36,14 +37,12 @@ from noregret.tune.store.databases.copies import (
     make_copy,
     set_aside,
 )
-from noregret.tune.store.databases.locks import Interrupted, file_lock
-from noregret.tune.store.databases.tables import POOL_NAME, log_in_one_line, on_pool
 from noregret.tune.study.study import NotYet, StudyError
 
 BUSY_SECONDS = 60
-"""How long to wait for another process that is writing."""
+"""Time to wait for another process that is writing."""
 DURABLE = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
-"""What makes a commit wait until it is on the disk, and readers and writers not wait for each other."""
+"""Settings with which a commit waits for the disk, and readers and writers do not wait for each other."""
 
 
 @dataclass
@@ -63,7 +62,7 @@ class SQLite:
     def remedy(self) -> str:
         if copies(self.path):
             return f"'{self.restoring}' lists its copies and puts one back"
-        return "It has no copy; to start anew, move it away"
+        return "It has no copy; to start over, move it away"
 
     def open(self, readonly: bool) -> RDBStorage:
         if readonly and not self.path.exists():
@@ -80,7 +79,7 @@ class SQLite:
     def check_in_place(self) -> None:
         """StudyError if the file that was opened for writing is no longer at its path.
 
-        SQLite does not notice: it goes on with the file that it has open, which nobody will find again.
+        SQLite does not notice: it continues to write to the open file, which no longer has a name.
         """
         if self._opened is not None and _identity(self.path) != self._opened:
             copied = f", or '{self.restoring}' puts back one of its copies" if copies(self.path) else ""
@@ -92,7 +91,7 @@ class SQLite:
     def use(self, stop: Event) -> AbstractContextManager[None]:
         return file_lock(self._users, stop, shared=True)
 
-    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[Any]:
+    def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[None]:
         return file_lock(self.path.with_name(f"{self.path.name}.lock"), stop)
 
     def check(self, readonly: bool) -> None:
@@ -122,7 +121,7 @@ class SQLite:
         return found
 
     def restore(self, number: int) -> list[Path]:
-        """Put a copy in the place of the database; the names that what was there has now."""
+        """Replace the database by a copy; return the new names of the replaced files."""
         chosen = next((copy for copy in self.copies() if copy.number == number), None)
         if chosen is None:
             raise StudyError(f"storage {self}: has no copy {number}: '{self.restoring}' lists those it has")
@@ -157,34 +156,34 @@ class SQLite:
         if found:
             raise StudyError(
                 f"storage {self}: is missing, but has copies, the newest {found[0].path}. '{self.restoring}' lists "
-                f"them and puts one back; to start anew, move all of them away"
+                f"them and puts one back; to start over, move all of them away"
             )
 
     def _has_foreign_log(self, path: Path) -> bool:
-        """Whether the log beside a file was written for another one, which had its name before.
+        """Return True if the log beside a file was written for another file, which had its name before.
 
         New files and copies say in their header that they have no log (bytes 18 and 19 are 1), until they are opened
         for writing; SQLite would apply one all the same. The header is read through SQLite: a process that opens and
-        closes the file itself gives up all locks that its connections have on it, and then whoever is the next to
-        leave takes the log away from under them. All of the file is in memory for this moment: SQLite gives no part.
+        closes the file itself gives up all locks that its connections have on it, and the next process to close
+        the database deletes the log under them. All of the file is in memory for this moment: SQLite gives no part.
         """
         if not path.with_name(f"{path.name}-wal").exists():
             return False
         try:
             with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as connection:
                 return connection.serialize()[18:20] == b"\1\1"
-        except sqlite3.Error:  # what is no database has no log of its own either, and `examine` says so
+        except sqlite3.Error:  # not a database: `examine` says so
             return False
 
     def _part_with(self, endings: Sequence[str]) -> None:
-        """Move files that do not belong to the database aside, and say so."""
+        """Move files that do not belong to the database aside, with a message."""
         moved = set_aside(self.path, endings)
         if moved:
             names = " and ".join(map(str, moved))
             print(f"noregret: found the log of another file beside {self}; it is now {names}", file=sys.stderr)
 
     def _create(self) -> None:
-        """Make all tables in a file of another name, so that nobody ever meets half of them."""
+        """Make all tables in a file of another name first, so that no process sees half of them."""
         temporary = fresh(self.path.with_name(f".{self.path.name}.new"))
         temporary.touch()
         self._storage(temporary, ["PRAGMA synchronous=OFF"]).engine.dispose()
@@ -204,7 +203,7 @@ class SQLite:
     def _connect(
         self, path: Path, pragmas: Sequence[str] = (), readonly: bool = True, is_in_use: bool = False
     ) -> sqlite3.Connection:
-        """A connection; a file that this process writes to is known to have no log but its own."""
+        """Open a connection; a file that this process writes to has no foreign log."""
         reading = readonly and not path.with_name(f"{path.name}-journal").exists()  # else SQLite must undo half a write
         address = f"file:{quote(str(path))}?mode={'ro' if reading else 'rw'}"
         if reading and not is_in_use and (self._nobody_can_write(path) or self._has_foreign_log(path)):

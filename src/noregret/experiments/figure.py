@@ -1,0 +1,338 @@
+"""Figures: a paper's claims, the trials that test them, and the pictures of the results.
+
+A `Figure` has panels, claims and a drawing. Panels list the trials: `ComparisonPanel` runs algorithms on a problem, and
+`MeasurementPanel` measures something else. Claims turn the finished trials into verdicts; `noregret.experiments.claims`
+has the tests. `regrets` and `regret_tables` are the drawing and the tables that most figures use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from noregret.belief.posterior import Floats
+from noregret.decision.loops import Algorithm
+from noregret.experiments import plot
+from noregret.experiments.summary import summarise
+from noregret.experiments.trace import Measurement, Trace
+from noregret.experiments.trials import Trial, build
+from noregret.problems import Changing, Problem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Picture
+
+Results = Mapping[str, Mapping[str, Sequence[Any]]]
+"""Finished trials by the key of the panel, then by the label of the curve, in the order of the trials."""
+
+Decision = Literal["as the paper says", "against the paper", "undecided"]
+"""Outcome of a test; undecided if the confidence interval contains the threshold."""
+
+Outcome = Decision | Literal["not comparable"]
+
+OUTCOMES: Sequence[Outcome] = ("as the paper says", "against the paper", "undecided", "not comparable")
+
+
+class Scale(NamedTuple):
+    """Size of an experiment."""
+
+    rounds: int
+    trials: int
+
+
+class Setting(NamedTuple):
+    """Settings of one reproduction of a figure."""
+
+    scale: Scale
+    seed: int = 0
+    data: Path | None = None
+    """Folder of the measured data; None for the data of the package."""
+
+
+class Task(NamedTuple):
+    """One trial to run."""
+
+    label: str
+    """Name of the curve that the trial belongs to."""
+    path: Path
+    """File of the result, relative to the folder of all trials and without its suffix."""
+    work: Callable[[], Trace | Measurement]
+    """Function that runs the trial, in any process."""
+    kind: type[Trace] | type[Measurement] = Trace
+    """Type that ``work`` returns."""
+
+
+class Panel(Protocol):
+    """One set of axes and its trials."""
+
+    @property
+    def key(self) -> str:
+        """Short name, unique among all panels; panels of two figures that share trials have the same key."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Title above the axes."""
+        ...
+
+    @property
+    def files(self) -> Sequence[str]:
+        """Names of the data files that are needed."""
+        ...
+
+    def tasks(self, setting: Setting) -> Sequence[Task]:
+        """Trials of the panel; the curves of one trial are adjacent, so that they finish together."""
+        ...
+
+
+class Finding(NamedTuple):
+    """Outcome of the test of a claim, and its numbers as text."""
+
+    outcome: Decision
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper and the test that decides it."""
+
+    text: str
+    judge: Callable[[Results], Finding]
+    unlike: str = ""
+    """Missing data or settings without which the claim cannot be tested; empty if nothing is missing."""
+    because: str = ""
+    """Known reason for a different outcome at the full scale."""
+
+
+class Table(NamedTuple):
+    """A table of numbers shown beside a picture."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Verdict(NamedTuple):
+    """A claim with its outcome, the numbers behind it and, if known, the reason."""
+
+    claim: str
+    outcome: Outcome
+    numbers: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure or table of a paper."""
+
+    name: str
+    """Name on the command line, of the form ``paper/figure``."""
+    title: str
+    says: str
+    """Statement of the paper, in a sentence or two."""
+    how: str
+    """Description of the experiment here, with its departures from the paper."""
+    panels: Sequence[Panel]
+    claims: Sequence[Claim]
+    draw: Callable[[Figure, Results], Mapping[str, Picture]]
+    """Pictures by the key of their panel, or by another short name."""
+    scale: Scale
+    """Full scale: the rounds of the paper, if it gives them, and enough trials to decide."""
+    quick: Scale
+    minutes: float
+    """Approximate time on two cores, in minutes."""
+    tabulate: Callable[[Figure, Results], Sequence[Table]] = lambda figure, results: ()
+    """Tables of the numbers."""
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the data files that are needed."""
+        return sorted({file for panel in self.panels for file in panel.files})
+
+    def judge(self, results: Results, scale: Scale) -> list[Verdict]:
+        """Decide every claim at this scale. Reasons hold for the full scale and are left out at a smaller one."""
+        small = scale.rounds < self.scale.rounds or scale.trials < self.scale.trials
+        verdicts = []
+        for claim in self.claims:
+            outcome, numbers = claim.judge(results)
+            if claim.unlike:
+                verdict = Verdict(claim.text, "not comparable", numbers, f"{outcome} here, but {claim.unlike}")
+            else:
+                reason = "" if small or outcome == "as the paper says" else " ".join(claim.because.split())
+                verdict = Verdict(claim.text, outcome, numbers, reason)
+            verdicts.append(verdict)
+        return verdicts
+
+
+def seeds(setting: Setting, count: int) -> list[np.random.SeedSequence]:
+    """One seed per trial; with more trials the first seeds stay the same."""
+    return np.random.SeedSequence(setting.seed).spawn(count)
+
+
+class Entrant(NamedTuple):
+    """An algorithm of a comparison: its builder, and settings that are not facts of the problem."""
+
+    builder: Callable[..., Algorithm]
+    settings: Mapping[str, Any]
+    problem: Callable[..., Problem] | None = None
+    """Form of the problem with the same arms and rewards but another kernel, for an algorithm that needs it."""
+
+
+@dataclass(frozen=True)
+class ComparisonPanel:
+    """Algorithms on one problem; in every trial all of them have the same instance and the same noise.
+
+    Parameters
+    ----------
+    key, title : str
+    problem : callable
+        Makes the problem of a trial from ``rng``. If there are ``files``, it takes their folder first; if there are
+        ``rows``, it also takes ``row``, the number of the trial.
+    entrants : mapping of str to Entrant
+        The algorithms by their labels.
+    files : sequence of str
+        Data files of the problem.
+    rows : int, optional
+        Number of instances, which is the largest number of trials.
+    watch : sequence of str
+        Further quantities that every trace records, as in `noregret.run`.
+    """
+
+    key: str
+    title: str
+    problem: Callable[..., Problem | Changing]
+    entrants: Mapping[str, Entrant]
+    files: Sequence[str] = ()
+    rows: int | None = None
+    watch: Sequence[str] = ()
+
+    def tasks(self, setting: Setting) -> list[Task]:
+        """Tasks ordered by trial, and within a trial by algorithm."""
+        count = min(setting.scale.trials, self.rows or setting.scale.trials)
+        return [
+            self._task(i, seed, label, setting)
+            for i, seed in enumerate(seeds(setting, count))
+            for label in self.entrants
+        ]
+
+    def _task(self, i: int, seed: np.random.SeedSequence, label: str, setting: Setting) -> Task:
+        entrant, rounds = self.entrants[label], setting.scale.rounds
+        problem = entrant.problem or self.problem
+        problem = partial(problem, setting.data) if self.files else problem
+        problem = partial(problem, row=i) if self.rows else problem
+        algorithm = partial(built, entrant, horizon=rounds)
+        trial = Trial(label, problem, algorithm, rounds, seed, watch=tuple(self.watch))
+        depends: list[Any] = [rounds, setting.seed, {key: repr(value) for key, value in entrant.settings.items()}]
+        depends += [str(setting.data)] if self.files and setting.data else []
+        return Task(label, kept_at(self.key, label, i, depends), trial.play)
+
+
+def built(entrant: Entrant, problem: Problem | Changing, horizon: int) -> Algorithm:
+    """Build an algorithm as the paper ran it: the values that the paper passed override the facts of the problem."""
+    passed = problem.paper if isinstance(problem, Problem) else {}
+    return build(entrant.builder, problem, horizon, {**passed, **entrant.settings})
+
+
+Measure = Callable[..., Mapping[str, Floats]]
+
+
+@dataclass(frozen=True)
+class MeasurementPanel:
+    """Measurements of every trial that are not runs of an algorithm.
+
+    Parameters
+    ----------
+    key, title : str
+    measures : mapping of str to callable
+        Functions by label, from ``rounds`` and ``rng``, a Generator, to named arrays. All labels of a trial have the
+        same seed.
+    """
+
+    key: str
+    title: str
+    measures: Mapping[str, Measure]
+    files: Sequence[str] = field(default=(), init=False)
+
+    def tasks(self, setting: Setting) -> list[Task]:
+        """Tasks ordered by trial, and within a trial by measurement."""
+        return [
+            Task(
+                label,
+                kept_at(self.key, label, i, [setting.scale.rounds, setting.seed]),
+                partial(measured, measure, setting.scale.rounds, seed),
+                Measurement,
+            )
+            for i, seed in enumerate(seeds(setting, setting.scale.trials))
+            for label, measure in self.measures.items()
+        ]
+
+
+def measured(measure: Measure, rounds: int, seed: np.random.SeedSequence) -> Measurement:
+    """Make one measurement on one BLAS thread."""
+    start = perf_counter()
+    with threadpool_limits(1, user_api="blas"):
+        arrays = measure(rounds=rounds, rng=np.random.default_rng(seed))
+    about = getattr(measure, "func", measure)
+    record = {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key)}
+    return Measurement(dict(arrays), perf_counter() - start, (about.__doc__ or "").strip(), record)
+
+
+def kept_at(key: str, label: str, trial: int, depends: Sequence[Any]) -> Path:
+    """Path of a trial, with a hash of everything that the trial depends on."""
+    record = json.dumps([key, label, *depends, version("noregret")], sort_keys=True)
+    return Path(key, f"{label}_{hashlib.sha256(record.encode()).hexdigest()[:8]}_{trial:04d}")
+
+
+WIDTH, HEIGHT = 5.2, 4.4
+"""Size of a picture with its legend, in inches; narrow enough for a phone."""
+
+
+def axes(title: str) -> Axes:
+    """Axes of a new picture for the page."""
+    ax = plot.new_axes(WIDTH, HEIGHT)
+    ax.set_title(title, loc="left", fontsize=11)
+    return ax
+
+
+def picture(ax: Axes) -> Picture:
+    """Picture that holds these axes."""
+    whole: Any = ax.figure
+    held: Picture = whole
+    return held
+
+
+def regrets(
+    figure: Figure, results: Results, *, log: bool = False, average: bool = False, rates: bool = False
+) -> Mapping[str, Picture]:
+    """Regret of every algorithm, one picture per panel."""
+    return {
+        panel.key: picture(
+            plot.regret(results[panel.key], ax=axes(panel.title), log=log, average=average, rates=rates, legend="below")
+        )
+        for panel in figure.panels
+    }
+
+
+def regret_tables(figure: Figure, results: Results) -> list[Table]:
+    """Final regret and time per round of every algorithm, one table per panel."""
+    return [
+        Table(
+            panel.title,
+            ("algorithm", "regret", "sd", "µs/round"),
+            [
+                (row.algorithm, f"{row.regret:.4g}", f"{row.sd:.3g}", f"{row.microseconds:,.0f}")
+                for row in summarise(results[panel.key])
+            ],
+        )
+        for panel in figure.panels
+    ]

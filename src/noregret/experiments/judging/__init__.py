@@ -1,1 +1,0 @@
-"""Figures, their panels, and how the claims of a paper are decided."""

@@ -1,1 +1,0 @@
-"""What came out, as files and as one page."""

@@ -1,0 +1,22 @@
+"""Rules and designs: the score of every arm, and the arms of a whole epoch."""
+
+from noregret.decision.designs import MaxVarianceDesign, RandomDesign
+from noregret.decision.rules import (
+    UCB,
+    ExpectedImprovement,
+    MaxVariance,
+    ProbabilityOfImprovement,
+    Thompson,
+    Uniform,
+)
+
+__all__ = [
+    "UCB",
+    "ExpectedImprovement",
+    "MaxVariance",
+    "MaxVarianceDesign",
+    "ProbabilityOfImprovement",
+    "RandomDesign",
+    "Thompson",
+    "Uniform",
+]

@@ -1,1 +1,0 @@
-"""One run of the command, and the result read from it."""

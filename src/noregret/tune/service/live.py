@@ -1,0 +1,365 @@
+"""An open study: asks, outcomes and conclusions, for all threads of one server and beside other servers.
+
+New trials are chosen from the trials that were read, and written only if no other server has made a trial since;
+otherwise they are chosen again. So any number of servers can work on a study: every trial knows of the one before it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count, islice
+from secrets import token_hex
+from threading import Lock
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from noregret.optimizer import LEVEL, Estimate, Gain, Observation, Optimizer, checked_constraints
+from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.suggest import replay_of
+from noregret.tune.measuring import Outcome
+from noregret.tune.service.choosers import Chooser, Fitting, ModelClient, chosen, itself
+from noregret.tune.service.models import ServiceStudy
+from noregret.tune.store import trials
+from noregret.tune.store.faults import Unavailable
+from noregret.tune.store.leases import LeaseMonitor
+from noregret.tune.store.records import Record, Suggestion, distributions
+from noregret.tune.store.storage import Storage
+from noregret.tune.store.trials import Overtaken, TrialTable, check_newest, unless_overtaken
+from noregret.tune.study.study import Params
+
+Asked = TypeVar("Asked")
+Answered = TypeVar("Answered")
+
+
+class BatchQueue(Generic[Asked, Answered]):
+    """Queue of requests that are worked on in batches: all that arrive during one batch are the next.
+
+    Parameters
+    ----------
+    pool : Executor
+        Its threads do the work: one batch at a time, with other work of the pool between two batches.
+    work : callable
+        Returns an answer for each request of a batch. If it raises an exception, the requests are worked on one by one,
+        and each gets its own answer or exception.
+    for_all : exception type
+        An exception of this type concerns all requests alike, and trying them one by one would only take longer.
+    """
+
+    def __init__(
+        self,
+        pool: Executor,
+        work: Callable[[Sequence[Asked]], Sequence[Answered]],
+        for_all: type[BaseException] | tuple[type[BaseException], ...] = (),
+    ) -> None:
+        self._pool, self._work, self._lock = pool, work, Lock()
+        self._for_all = for_all
+        self._waiting: list[tuple[Asked, Future[Answered]]] = []
+        self._is_busy = False
+
+    def submit(self, request: Asked) -> Future[Answered]:
+        """Add a request; return the future of its answer."""
+        answer: Future[Answered] = Future()
+        with self._lock:
+            self._waiting.append((request, answer))
+            is_first, self._is_busy = not self._is_busy, True
+        if is_first:
+            self._pool.submit(self._serve)
+        return answer
+
+    def _serve(self) -> None:
+        """Work on one batch, and schedule the next if there is one."""
+        with self._lock:
+            lot, self._waiting = self._waiting, []
+        self._answer([(asked, answer) for asked, answer in lot if answer.set_running_or_notify_cancel()])
+        with self._lock:
+            self._is_busy = is_more = bool(self._waiting)
+        if is_more:
+            self._pool.submit(self._serve)
+
+    def _answer(self, lot: Sequence[tuple[Asked, Future[Answered]]]) -> None:
+        try:
+            found = self._work([asked for asked, _ in lot]) if lot else []
+        except BaseException as error:  # the future reports it, whatever it is
+            if len(lot) > 1 and not isinstance(error, self._for_all):
+                for one in lot:
+                    self._answer([one])
+                return
+            for _, answer in lot:
+                answer.set_exception(error)
+        else:
+            for (_, answer), its in zip(lot, found, strict=True):
+                answer.set_result(its)
+
+
+class Told(NamedTuple):
+    """Outcome of a trial of a study; ``record`` is None if the trial has not been read yet."""
+
+    study: int
+    number: int
+    record: Record | None
+    outcome: Outcome
+
+
+class Ledger(TrialTable):
+    """All trials of a study, and the order in which suggestions knew of their answers.
+
+    Parameters
+    ----------
+    storage, number
+        As `TrialTable` takes them.
+    study : ServiceStudy
+    """
+
+    def __init__(self, storage: Storage, number: int, study: ServiceStudy) -> None:
+        super().__init__(storage, number)
+        self.distributions = distributions(study.space)
+        self._constraints = list(study.constraints)
+        self.fresh: set[int] = set()
+        """Finished trials that no suggestion knew of."""
+        self.told: list[Observation] = []
+        """Answers that suggestions knew of, in the order in which they did."""
+        self._order: set[int] = set()
+
+    def answers(self, numbers: Iterable[int]) -> list[Observation]:
+        """The answers of these trials."""
+        return [self.records[number].answer(self._constraints) for number in numbers]
+
+    def unknown(self, known: Iterable[int]) -> list[Record]:
+        """Trials that are pending for a suggestion that knows of these fresh ones, by number."""
+        missing = self.pending.keys() | self.fresh.difference(known)
+        return [self.records[number] for number in sorted(missing)]
+
+    def _enter(self, record: Record) -> None:
+        super()._enter(record)
+        if record.finished and record.number not in self._order:
+            self.fresh.add(record.number)
+        for number in record.told:
+            if number not in self._order:
+                self._order.add(number)
+                self.fresh.discard(number)
+                self.told += self.answers([number])
+
+
+class Known(NamedTuple):
+    """State of a study: its trials, the number of outcomes, and an optimizer that has them."""
+
+    records: list[Record]
+    answers: int
+    has_value: bool
+    optimizer: Optimizer
+
+
+@dataclass(frozen=True)
+class AskRequest:
+    """Request for ``count`` trials, for the client of this name if it has one, in this context."""
+
+    count: int
+    client: str | None = None
+    context: Params | None = None
+
+
+Assignment = list[tuple[int, Params]]
+"""Assigned trials: ids and params."""
+
+
+@dataclass
+class Plan:
+    """Plan for a request: trials that exist, and new suggestions."""
+
+    request: AskRequest
+    running: list[Record]
+    suggestions: list[Suggestion] = field(default_factory=list)
+
+    @property
+    def missing(self) -> int:
+        """Number of trials that are still missing."""
+        return self.request.count - len(self.running) - len(self.suggestions)
+
+
+class LiveStudy:
+    """One study, open for requests.
+
+    Parameters
+    ----------
+    storage : Storage
+    number : int
+        Its id in the tables.
+    study : ServiceStudy
+    lease : float
+        Seconds after which a trial without a sign of its client goes to another one.
+    pool : Executor
+        Its threads answer asks.
+    telling : BatchQueue
+        Queue of outcomes to store, shared by all studies.
+    chooser : Chooser, optional
+        Process that chooses trials; without one they are chosen here.
+    fitting : Fitting
+        The fits that trials are chosen by.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        number: int,
+        study: ServiceStudy,
+        lease: float,
+        pool: Executor,
+        telling: BatchQueue[Told, Outcome | None],
+        chooser: Chooser | None,
+        fitting: Fitting,
+    ) -> None:
+        self.study = study
+        self.constraints = checked_constraints(study.bounds)
+        self._storage, self._ledger = storage, Ledger(storage, number, study)
+        self._model = ModelClient(replay_of(study), chooser)
+        self._leases, self._lock, self._fitting = LeaseMonitor(lease), Lock(), fitting
+        self._latest: Known | None = None
+        self._asking, self._telling = BatchQueue(pool, self._granted, Unavailable), telling
+
+    def ask(self, request: AskRequest) -> Future[Assignment]:
+        """Trials to measure, as ids and params: first those that the client has, then lost ones, then new ones.
+
+        Concurrent requests for a study are batched, so new outcomes are processed once. Requests of one client in one
+        context get the same trials. Overtaken if other servers were faster `ATTEMPTS` times.
+        """
+        return self._asking.submit(request)
+
+    def tell(self, number: int, outcome: Outcome) -> Future[Outcome | None]:
+        """Store the outcome of a trial; return the first one, which stays; None if there is no such trial."""
+        return self._telling.submit(Told(self._ledger.study, number, self._ledger.records.get(number), outcome))
+
+    def records(self) -> list[Record]:
+        """All trials, by number."""
+        with self._lock:
+            return self._storage.patiently(self._ledger.refresh)
+
+    def best(self, context: Params | None) -> tuple[Estimate, float] | None:
+        """Recommended params and the half-life of observations, None before the first value."""
+        known = self._known()
+        return (known.optimizer.best(context), known.optimizer.half_life) if known.has_value else None
+
+    def predict(self, params: Params, context: Params | None) -> Estimate:
+        """Estimate for params of the study; ValueError while there are too few values."""
+        return self._known().optimizer.predict(params, context)
+
+    def gain(self, context: Params | None) -> Gain:
+        """Gain of the recommended params over the baseline; ValueError while there are too few values."""
+        if self.study.baseline is None:
+            raise ValueError("there is nothing to compare with: make a study with a baseline")
+        return self._known().optimizer.gain(context)
+
+    def done(self, within: float | str, confidence: float, context: Params | None) -> tuple[bool, float, float]:
+        """Decision of the stopping rule, the gap to other params, and its probability."""
+        known = self._known()
+        if not known.has_value:
+            return False, math.inf, LEVEL
+        best = known.optimizer.best(context)
+        return known.optimizer.done(within, confidence, context), best.gap, best.level
+
+    def findings(self) -> Findings:
+        """Findings for the page, without the times from ask to answer: they are not durations of commands."""
+        known = self._known()
+        return Findings(self.study, [replace(record, seconds=0.0) for record in known.records], known.optimizer)
+
+    def look(self) -> None:
+        """Read the holders of all trials, so that expired leases are noticed."""
+        with self._lock:
+            self._storage.patiently(self._ledger.refresh)
+            self._abandoned()
+
+    def _known(self) -> Known:
+        """Present state of the study."""
+        with self._lock:
+            records, told = self._storage.patiently(self._ledger.refresh), self._ledger.told
+            answers = told + self._ledger.answers(sorted(self._ledger.fresh))
+            latest = self._latest
+            if latest is None or (latest.answers, len(latest.records)) != (len(answers), len(records)):
+                optimizer = self._model(answers, itself, settled=len(told))
+                has_value = any(value is not None for _, value, *_ in answers)
+                latest = self._latest = Known(records, len(answers), has_value, optimizer)
+            return latest
+
+    def _granted(self, requests: Sequence[AskRequest]) -> list[Assignment]:
+        keys = [_key(request, place) for place, request in enumerate(requests)]
+        largest: dict[object, AskRequest] = {}
+        for key, request in zip(keys, requests, strict=True):
+            largest[key] = max(largest.get(key, request), request, key=lambda its: its.count)
+        with self._lock:
+            asked = list(largest.values())
+            found = self._storage.patiently(lambda: unless_overtaken(lambda: self._grant(asked)))
+        granted = dict(zip(largest, found, strict=True))
+        return [granted[key][: request.count] for key, request in zip(keys, requests, strict=True)]
+
+    def _grant(self, requests: Sequence[AskRequest]) -> list[Assignment]:
+        """Grant requests of which no two are of one client in one context."""
+        self._ledger.refresh()
+        plans = [Plan(request, self._own(request)) for request in requests]
+        self._share_out_lost(plans)
+        self._propose(plans)
+        return self._write(plans)
+
+    def _own(self, request: AskRequest) -> list[Record]:
+        """Pending trials of a client, the first ones, as many as it asks for."""
+        if request.client is None:
+            return []
+        pending = (self._ledger.pending[number] for number in sorted(self._ledger.pending))
+        own = (its for its in pending if (its.holder.get("client"), its.context) == (request.client, request.context))
+        return list(islice(own, request.count))
+
+    def _abandoned(self) -> list[int]:
+        return self._leases.abandoned({number: record.holder for number, record in self._ledger.pending.items()})
+
+    def _share_out_lost(self, plans: Sequence[Plan]) -> None:
+        """Assign trials with expired leases to requests that need more."""
+        taken = {record.number for plan in plans for record in plan.running}
+        for number in sorted(set(self._abandoned()) - taken):
+            record = self._ledger.pending[number]
+            plan = next((its for its in plans if its.missing > 0 and its.request.context == record.context), None)
+            if plan:
+                plan.running.append(record)
+
+    def _propose(self, plans: Sequence[Plan]) -> None:
+        """Choose the missing trials."""
+        if not any(plan.missing > 0 for plan in plans):
+            return
+        told, fresh = self._ledger.told, sorted(self._ledger.fresh)
+        fresh, fits = self._fitting.ready(told, fresh, self._ledger.answers(fresh))
+        pending = [(record.params, record.context) for record in self._ledger.unknown(fresh)]
+        contexts = [plan.request.context for plan in plans for _ in range(plan.missing)]
+        found = iter(self._model(told + self._ledger.answers(fresh), partial(chosen, pending, contexts), fits=fits))
+        for plan in plans:
+            while plan.missing > 0:
+                plan.suggestions.append(Suggestion(next(found), fresh, plan.request.context))
+                fresh = []
+
+    def _write(self, plans: Sequence[Plan]) -> list[Assignment]:
+        """Store all assignments in one transaction; Overtaken if the trials have changed since they were read."""
+        study, numbers = self._ledger.study, count(self._ledger.newest + 1)
+        granted: list[Assignment] = []
+        with self._storage.transaction() as connection:
+            check_newest(connection, study, self._ledger.newest)
+            taken = [(record, plan.request) for plan in plans for record in plan.running]
+            for record, request in sorted(taken, key=lambda pair: pair[0].number):  # as outcomes are: no deadlocks
+                if not trials.take(connection, record.id, record.holder, _holder(request)):
+                    raise Overtaken
+            for plan in plans:
+                new = [(next(numbers), suggestion) for suggestion in plan.suggestions]
+                for number, suggestion in new:
+                    trials.add(connection, study, number, suggestion, _holder(plan.request), self._ledger.distributions)
+                old = [(record.number, record.params) for record in plan.running]
+                granted.append(old + [(number, suggestion.params) for number, suggestion in new])
+        return granted
+
+
+def _key(request: AskRequest, place: int) -> object:
+    """Key that is equal for requests that get the same trials; without a client it is the place."""
+    return place if request.client is None else (request.client, json.dumps(request.context, sort_keys=True))
+
+
+def _holder(request: AskRequest) -> dict[str, Any]:
+    """Holder of a trial, with a token that is new at every sign of the client."""
+    return {"client": request.client, "token": token_hex(8)}

@@ -1,1 +1,0 @@
-"""Where trials are kept: rows of tables, read on as far as they are new."""

@@ -1,0 +1,156 @@
+"""An open database: transactions, consistent reads, and the studies that it holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any, NamedTuple, TypeVar
+
+import optuna
+import sqlalchemy
+from optuna.storages import get_storage
+
+from noregret.tune.store.checksums import broken_seals
+from noregret.tune.store.databases.database import database_at
+from noregret.tune.store.databases.sqlite import SQLite
+from noregret.tune.store.faults import OPENING_SECONDS, PATIENCE_SECONDS, patiently, unreadable
+from noregret.tune.store.identity import FORM, FORMAT, SELF, study_id
+from noregret.tune.study.study import Study, StudyError
+
+BACKUP_SECONDS = 60.0
+"""Age of the last copy after which another is made."""
+RESTORING = "noregret restore STUDY_FILE_WITH_THIS_STORAGE"
+"""The command that lists copies."""
+FIND = sqlalchemy.text(
+    "SELECT study_id, key, value_json FROM studies JOIN study_user_attributes USING (study_id) WHERE study_name = :name"
+)
+ATTRIBUTES = sqlalchemy.text("SELECT key, value_json FROM study_user_attributes WHERE study_id = :study")
+SET_ATTRIBUTE = sqlalchemy.text(
+    "INSERT INTO study_user_attributes (study_id, key, value_json) VALUES (:study, :key, :json) "
+    "ON CONFLICT (study_id, key) DO UPDATE SET value_json = excluded.value_json"
+)
+ONE_STATE = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+"""Options of connections to PostgreSQL on which all statements of a transaction see the same state."""
+
+T = TypeVar("T")
+
+
+class Found(NamedTuple):
+    """A study of the database: its id there, and what it is."""
+
+    id: int
+    identity: dict[str, Any]
+
+
+class Storage:
+    """A database with any number of studies, for all threads of a process.
+
+    Parameters
+    ----------
+    url : str
+        As ``storage`` of a study file.
+    folder : Path
+        Where relative paths start.
+    restoring : str
+        The command that lists copies, for messages.
+    readonly : bool
+        Read only; nothing is created or changed.
+    stop : Event, optional
+        Ends all waiting when it is set.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        restoring: str = RESTORING,
+        *,
+        readonly: bool = False,
+        stop: Event | None = None,
+    ) -> None:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self.url, self.readonly, self.stop = url, readonly, stop or Event()
+        self.where = database_at(url, folder, restoring)
+        # SQLite has one writer at a time: threads wait for each other here, where waiting is cheap.
+        self._alone: AbstractContextManager[Any] = Lock() if isinstance(self.where, SQLite) else nullcontext()
+        with ExitStack() as using:
+            self.patiently(lambda: self._open(using), OPENING_SECONDS)
+            self._using = using.pop_all()
+
+    def _open(self, using: ExitStack) -> None:
+        using.close()
+        if not self.readonly:
+            using.enter_context(self.where.use(self.stop))
+        with self._opening():
+            self.where.check(self.readonly)
+            self._rdb = self.where.open(self.readonly)
+        self.engine = self._rdb.engine
+        using.callback(self.engine.dispose)
+        # The statements of a transaction in SQLite see one state of the database, those in PostgreSQL only if asked to.
+        is_file = isinstance(self.where, SQLite)
+        self._reading = self.engine if is_file else self.engine.execution_options(**ONE_STATE)
+
+    def _opening(self) -> AbstractContextManager[Any]:
+        """Lock under which tables and studies are created."""
+        return nullcontext() if self.readonly else self.where.lock("open", self.stop)
+
+    def close(self) -> None:
+        """End all connections."""
+        self._using.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        """Connection for one transaction, which is on the disk at the end."""
+        with self._alone, self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Any]:
+        """Connection for reading. All statements see the same state, whatever other processes commit meanwhile."""
+        with self._alone, self._reading.begin() as connection:
+            yield connection
+
+    def patiently(self, call: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
+        """Call, and retry after errors that may pass."""
+        return patiently(call, self.where, self.stop, seconds)
+
+    def check_seals(self, studies: str = "SELECT study_id FROM studies") -> None:
+        """Raise StudyError if the rows of a trial do not fit its checksum; ``studies`` selects the ids of studies."""
+        with self.snapshot() as connection:
+            broken = broken_seals(connection.exec_driver_sql, studies)
+        if broken:
+            raise unreadable(self.where, f"the checksum of trial {broken[0]} does not fit its result")
+
+    def study_id(self, study: Study) -> int:
+        """Id of a study, which is created if there is none of its name; StudyError if noregret has not made it."""
+        with self._opening():
+            try:
+                return study_id(get_storage(self._rdb), study, self.readonly)
+            finally:
+                self._rdb.remove_session()
+
+    def find(self, name: str) -> Found | None:
+        """The study of this name, None if there is none that noregret has made."""
+        with self.snapshot() as connection:
+            rows = connection.execute(FIND, {"name": name}).all()
+        attributes = {key: json.loads(text) for _, key, text in rows}
+        if FORM not in attributes:
+            return None
+        if attributes[FORM] > FORMAT:
+            raise StudyError(f"study {name!r} was written by a newer noregret: upgrade this one")
+        return Found(int(rows[0][0]), attributes[SELF])
+
+    def attributes(self, study: int) -> dict[str, Any]:
+        """Attributes of a study."""
+        with self.snapshot() as connection:
+            rows = connection.execute(ATTRIBUTES, {"study": study}).all()
+        return {key: json.loads(text) for key, text in rows}
+
+    def set_attributes(self, study: int, attributes: Mapping[str, Any]) -> None:
+        """Store attributes of a study, all or none."""
+        with self.transaction() as connection:
+            values = [{"study": study, "key": key, "json": json.dumps(value)} for key, value in attributes.items()]
+            connection.execute(SET_ATTRIBUTE, values)

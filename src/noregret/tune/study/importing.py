@@ -1,0 +1,177 @@
+"""Observations that were made elsewhere, from a CSV file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from noregret.optimizer import Choice, Float, Int, checked_noise
+from noregret.tune.study.results import NoResult, usable
+from noregret.tune.study.study import Params, Study, StudyError, text
+
+OWN = ("trial", "state", "value", "noise", "started", "seconds")
+"""Columns of an export other than parameters."""
+
+
+def parameter_column(name: str) -> str:
+    """The column of a parameter: its name, unless another column has it.
+
+    >>> parameter_column("size"), parameter_column("seconds")
+    ('size', 'params.seconds')
+    """
+    return f"params.{name}" if name in OWN else name
+
+
+def constraint_column(name: str) -> str:
+    """The column of a constraint."""
+    return f"constraint.{name}"
+
+
+@dataclass(frozen=True)
+class ImportedRow:
+    """An observation that was made elsewhere."""
+
+    params: Params
+    value: float
+    noise: float | None = None
+    """Standard deviation of the value, None if unknown."""
+    constraints: Mapping[str, float] = field(default_factory=dict)
+    origin: str = field(default="", compare=False)
+    """Key that separates equal observations: the trial and the time of an export, empty in other tables."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Content of a file: its observations, and the reason why each other row is left out."""
+
+    rows: list[ImportedRow]
+    kept_out: list[str]
+
+
+def read_rows(study: Study, path: Path, ignore: bool = False) -> Table:
+    """Read observations from a CSV file with a header: a column for each parameter, ``value``, ``noise`` if known.
+
+    Raises
+    ------
+    StudyError
+        If the file is not such a table, or has unknown columns, unless these are ignored.
+    """
+    header, lines = _lines(path)
+    _check_columns(study, path, header, ignore)
+    rows, kept_out = [], []
+    for number, line in lines:
+        try:
+            rows.append(_row(study, dict(zip(header, line, strict=True))))
+        except ValueError as error:
+            kept_out.append(f"line {number}: {error}")
+    return Table(rows, kept_out)
+
+
+def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header, and the other lines with their numbers."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            found = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise StudyError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(found) < 2:
+        raise StudyError(f"{path} must have a header and at least one row, got {len(found)} lines")
+    (_, header), *lines = found
+    for number, line in lines:
+        if len(line) != len(header):
+            raise StudyError(f"{path}: line {number} must have {len(header)} fields as the header has, got {len(line)}")
+    return header, lines
+
+
+def _check_columns(study: Study, path: Path, header: Sequence[str], ignore: bool) -> None:
+    parameters = {parameter_column(name): name for name in study.names}
+    constraints = [constraint_column(name) for name in study.constraints]
+    if twice := next((name for name in header if header.count(name) > 1), None):
+        raise StudyError(f"{path}: column {twice!r} comes twice: rename one of them")
+    for column in ("value", *constraints, *(column for column, name in parameters.items() if _is_needed(study, name))):
+        if column not in header:
+            raise StudyError(f"{path}: column {column!r} is missing, it has {', '.join(header)}")
+    unknown = [column for column in header if column not in (*OWN, *parameters, *constraints)]
+    if unknown and not ignore:
+        raise StudyError(
+            f"{path}: {_listed(unknown)} of no parameter: these are {', '.join(study.names)}. Rename it, or add "
+            "--ignore to leave it out"
+        )
+
+
+def _listed(unknown: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, unknown))
+    return f"column {shown} is" if len(unknown) == 1 else f"columns {shown} are"
+
+
+def _is_needed(study: Study, name: str) -> bool:
+    conditional = isinstance(study.space, Mapping) and study.space[name].when
+    return name not in study.defaults and not conditional
+
+
+def _row(study: Study, cells: Mapping[str, str]) -> ImportedRow:
+    if cells.get("state", "done") != "done":
+        raise ValueError(f"its trial is {cells['state']}, not done")
+    given = {name: cells.get(parameter_column(name), "") for name in study.names}
+    params = {name: _value(study, name, cell) for name, cell in given.items() if cell}
+    return ImportedRow(
+        _checked(study, params),
+        _number("value", cells["value"]),
+        checked_noise(_number("noise", cells["noise"])) if cells.get("noise") else None,
+        {name: _number(column, cells[column]) for name in study.constraints if (column := constraint_column(name))},
+        origin(cells["trial"], cells.get("started", "")) if cells.get("trial") else "",
+    )
+
+
+def origin(trial: object, started: str) -> str:
+    """Key of a row of an export."""
+    return f"{trial} {started}"
+
+
+def _checked(study: Study, params: Params) -> Params:
+    try:
+        return dict(study.settings.checked(study.completed(params, study.defaults)))
+    except ValueError as error:
+        raise ValueError(str(error).partition(": widen")[0]) from None
+
+
+def _number(column: str, cell: str) -> float:
+    try:
+        return usable(cell)
+    except NoResult as error:
+        raise ValueError(str(error).replace("the result", column, 1)) from None
+
+
+def _value(study: Study, name: str, cell: str) -> Any:
+    """Value of a parameter in a cell, as the parameter has it."""
+    if not isinstance(study.space, Mapping):
+        return next((row[name] for row in study.space if _is_same(row[name], cell)), cell)
+    parameter = study.space[name]
+    if isinstance(parameter, Choice):
+        return next((option for option in parameter.options if _is_same(option, cell)), cell)
+    return _read_number(parameter, cell)
+
+
+def _read_number(parameter: Float | Int, cell: str) -> Any:
+    for kind in (int, float) if isinstance(parameter, Int) else (float,):
+        try:
+            return kind(cell)
+        except ValueError:
+            continue
+    return cell
+
+
+def _is_same(value: Any, cell: str) -> bool:
+    """Return True if a cell stands for a value, as the command gets it or as another program writes it."""
+    if isinstance(value, str):
+        return value == cell
+    if isinstance(value, bool):
+        return text(value) == cell.lower()
+    try:
+        return float(cell) == float(value)
+    except (ValueError, OverflowError):
+        return False

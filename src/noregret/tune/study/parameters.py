@@ -1,0 +1,75 @@
+"""Parameters as plain JSON or TOML, and back: in study files, in stored studies, over HTTP, and in messages."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from noregret.optimizer import Choice, Float, Int, condition_in_words
+
+Form = dict[str, Any]
+
+
+def form(its: Float | Int | Choice) -> Form:
+    """Parameter as JSON; step and condition only if it has them.
+
+    >>> form(Int(2, 64, step=2, when={"mode": "fast"}))
+    {'type': 'int', 'low': 2, 'high': 64, 'log': False, 'step': 2, 'when': {'mode': ['fast']}}
+    """
+    if isinstance(its, Choice):
+        found: Form = {"type": "choice", "choices": list(its.options)}
+    else:
+        found = {"type": "float" if isinstance(its, Float) else "int", "low": its.low, "high": its.high, "log": its.log}
+        found |= {} if its.step is None else {"step": its.step}
+    return {**found, "when": dict(its.when)} if its.when else found
+
+
+def parameter(described: Mapping[str, Any]) -> Float | Int | Choice:
+    """Parameter that a form describes; step, log and condition are optional. ValueError if it is invalid.
+
+    >>> parameter({"type": "int", "low": 2, "high": 64, "step": 2})
+    Int(low=2, high=64, log=False, step=2)
+    """
+    when = described.get("when")
+    if described["type"] == "choice":
+        return Choice(described["choices"], when=when)
+    kind = Float if described["type"] == "float" else Int
+    log, step = described.get("log", False), described.get("step")
+    return kind(described["low"], described["high"], log=log, step=step, when=when)
+
+
+def read_form(stored: Any) -> Any:
+    """Stored description of a parameter in the current form; earlier versions stored its repr.
+
+    >>> read_form("Choice(options=('a', 2, False))")
+    {'type': 'choice', 'choices': ['a', 2, False]}
+    """
+    if not isinstance(stored, str) or not stored.startswith(("Float(", "Int(", "Choice(")):
+        return stored
+    call = ast.parse(stored, mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert isinstance(call.func, ast.Name)
+    values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    kinds: dict[str, Any] = {"Float": Float, "Int": Int, "Choice": Choice}
+    return form(kinds[call.func.id](**values))
+
+
+def in_words(described: Any) -> str:
+    """Stored description of a part of a study, for people.
+
+    >>> in_words(form(Float(0.5, 2, log=True))), in_words(form(Choice(["a", True])))
+    ('float from 0.5 to 2, log', "choice of 'a', true")
+    """
+    if not isinstance(described, Mapping):
+        return str(described)
+    if described["type"] == "choice":
+        said = f"choice of {', '.join(map(_shown, described['choices']))}"
+    else:
+        said = f"{described['type']} from {described['low']:g} to {described['high']:g}{', log' * described['log']}"
+        said += f", step {described['step']:g}" if "step" in described else ""
+    return f"{said}, when {condition_in_words(described['when'])}" if "when" in described else said
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)

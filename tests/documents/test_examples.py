@@ -1,0 +1,63 @@
+"""The examples work as described."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from noregret.cli import main
+from noregret.optimizer import axis_of
+from noregret.tune.study.reading import load
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("name", ["tune_compression", "cloud_table"])
+def test_the_first_command_of_each_study_runs(name, capsys):
+    assert main(["tune", str(EXAMPLES / name / "study.toml"), "--dry-run"]) == 0
+    assert capsys.readouterr().out.startswith("python3 ")
+    study = load(EXAMPLES / name / "study.toml")
+    middle = study.space[0] if name == "cloud_table" else {k: axis_of(p).values()[0] for k, p in study.space.items()}
+    done = subprocess.run(study.arguments(middle), cwd=study.folder, capture_output=True, text=True, check=True)
+    assert re.search(r"\d", done.stdout)
+
+
+def test_the_demo_ends_in_a_gain_over_its_baseline(tmp_path, capsys):
+    folder = shutil.copytree(EXAMPLES / "tune_compression", tmp_path / "demo")
+    study = folder / "study.toml"
+    study.write_text(re.sub(r"rounds = \d+", "rounds = 6", study.read_text()))
+    script = folder / "compress.py"
+    script.write_text(re.sub(r"FILES = \d+", "FILES = 3", script.read_text()))
+    assert main(["tune", str(study)]) == 0
+    out = capsys.readouterr().out
+    assert re.search("than your settings|your settings are the best", out), out
+    assert "constraint" in out
+
+
+def test_higher_levels_and_larger_blocks_compress_more():
+    study = load(EXAMPLES / "tune_compression" / "study.toml")
+    assert smallest(study, {"level": 6, "block_kib": 1024}) < smallest(study, {"level": 1, "block_kib": 64})
+
+
+def smallest(study, params):
+    """Compressed size with a setting, in percent: the smaller one of two runs."""
+    runs = [
+        subprocess.run(study.arguments(params), cwd=study.folder, capture_output=True, check=True) for _ in range(2)
+    ]
+    sizes = [json.loads(run.stdout) for run in runs]
+    assert all(size["ms_per_mb"] > 1 for size in sizes)
+    return min(size["size_percent"] for size in sizes)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("ask_tell", "'key': .* ns per number"), ("optuna_sampler", "recommended: ")]
+)
+def test_the_scripts_end_in_what_they_found(name, words):
+    done = subprocess.run([sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, check=True)
+    assert re.search(words, done.stdout), done.stdout

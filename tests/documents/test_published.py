@@ -1,0 +1,135 @@
+"""Measured numbers of the README and the documentation: they equal the stored results."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
+
+from benchmarks import quotes  # noqa: E402
+from benchmarks.peers import page, results  # noqa: E402
+from benchmarks.peers.ranks import ALL, mean_ranks  # noqa: E402
+
+ROWS = results.read()
+
+
+def _lines(peer, regrets, problem="hill", noise="spikes"):
+    line = {"peer": peer, "problem": problem, "noise": noise, "budget": 50, "cumulative": 1.0, "seconds": 0.5}
+    return [line | {"seed": seed, "recommended": regret} for seed, regret in enumerate(regrets)]
+
+
+def test_the_comparison_is_what_its_results_give():
+    assert (ROOT / "docs" / "peers.md").read_text(encoding="utf-8") == page.text(ROWS)
+    assert (ROOT / "docs" / "reports" / "peers.md").read_text(encoding="utf-8") == page.all_tables(ROWS)
+    for name in (*page.RANKED.values(), "peers_regret.svg", "peers_seconds.svg"):
+        assert f"](pictures/{name})" in page.text(ROWS)
+        assert (ROOT / "docs" / "pictures" / name).stat().st_size > 10_000
+
+
+def test_the_comparison_changes_with_its_results():
+    worse = [row | {"recommended": row["recommended"] + (row["peer"] == "noregret")} for row in ROWS]
+    assert page.text(worse) != page.text(ROWS)
+    assert "**It is not first** under Gaussian 0.1" in " ".join(page.text(worse).split())
+
+
+@pytest.mark.slow
+def test_pictures_are_drawn_beside_the_page(tmp_path):
+    page.write(ROWS, tmp_path / "peers.md")
+    assert {path.name for path in (tmp_path / "pictures").iterdir()} >= set(page.RANKED.values())
+    assert (tmp_path / "reports" / "peers.md").read_text(encoding="utf-8") == page.all_tables(ROWS)
+
+
+def test_results_are_means_over_seeds_with_their_intervals():
+    (row,) = results.summarised(_lines("a", [0.1, 0.2, 0.6]), "2026-11-16")
+    assert (row["runs"], row["recommended"], row["on"]) == (3, 0.3, "2026-11-16")
+    assert row["recommended_half"] == pytest.approx(
+        4.303 * 0.2646 / 3**0.5, abs=1e-3
+    )  # Student's t, 2 degrees of freedom
+
+
+def test_results_are_replaced_by_newer_ones_and_not_by_fewer_runs(tmp_path):
+    old = results.summarised(_lines("a", [0.1, 0.2]) + _lines("b", [0.3, 0.4, 0.5]), "2026-11-15")
+    new = results.summarised(_lines("a", [0.5, 0.7, 0.9]) + _lines("b", [0.9, 0.9]), "2026-11-16")
+    both = results.replaced(old, new)
+    assert [(row["peer"], row["recommended"]) for row in both] == [("a", 0.7), ("b", 0.4)]
+    results.write(both, tmp_path / "kept.csv")
+    assert results.read(tmp_path / "kept.csv") == both
+
+
+def test_ranks_are_of_optimisers_that_met_everything():
+    rows = [
+        row | {"noise": noise}
+        for noise in page.KINDS[:-1]
+        for row in results.summarised(
+            [
+                line
+                for p in ("hill", "valley")
+                for peer, r in (("a", 0.1), ("b", 0.2))
+                for line in _lines(peer, [r, r], p)
+            ]
+            + _lines("part", [0.0, 0.0]),
+            "2026-11-16",
+        )
+    ]
+    ranks = mean_ranks(rows, "recommended", 50)
+    assert {peer: by_kind[ALL] for peer, by_kind in ranks.of.items()} == {"a": (1, 1, 1), "b": (2, 2, 2)}
+    assert ranks.first("spikes") == "a"
+
+
+@pytest.mark.parametrize("name", quotes.claims())
+def test_pages_quote_what_was_measured(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert quotes.filled(text, quotes.claims()[name]) == text, "the results have changed: python -m benchmarks.quotes"
+    assert not re.search(r"\d<!--", text), "names stand in claims.json"
+
+
+def test_wrong_quotes_are_updated_and_missing_ones_are_errors():
+    seconds = quotes.numbers()["million.seconds"]
+    claim = "a million rounds take {million.seconds} seconds"
+    assert (
+        quotes.filled("So a million\nrounds take 5 seconds.", [claim])
+        == f"So a million\nrounds take {seconds} seconds."
+    )
+    block = "The end: ```text\nold\n```\n```text\nanother\n```"
+    right = quotes.filled(block, ["The end: ```text\n{demo}```"])
+    assert quotes.outputs()["demo"] in right
+    assert "old" not in right
+    assert "another" in right
+    with pytest.raises(ValueError, match="0 places match"):
+        quotes.filled("nothing", [claim])
+    with pytest.raises(KeyError):
+        quotes.filled("5", ["{million.parsecs}"])
+
+
+def test_the_readme_says_where_it_is_first_and_where_it_is_not():
+    ranks = mean_ranks(ROWS, "recommended", 50)
+    assert {kind for kind in page.KINDS if ranks.first(kind) == "noregret"} >= {"student-1.5", "pareto", "spikes", ALL}
+    claimed = " ".join(quotes.claims()["README.md"])
+    for kind in ("gaussian-0.5", "student-3"):  # the README names the one that is first there
+        assert f"rank.50.{kind}.{ranks.first(kind)}" in claimed
+
+
+@pytest.mark.parametrize("kind", ["gauss", "uniform", "cauchy"])
+def test_on_the_public_suite_noregret_is_first_as_the_readme_says(kind):
+    peers = ("noregret", "optuna-tpe", "cma-es", "random")
+    ranks = [float(quotes.numbers()[f"bbob.50.{kind}.{peer}"]) for peer in peers]
+    assert ranks[0] < min(ranks[1:])
+    assert sum(ranks) == pytest.approx(10, abs=0.21), "mean ranks of four, each rounded to a tenth"
+
+
+def test_measured_numbers_have_a_command_that_the_pages_name():
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in quotes.claims())
+    for entry in json.loads(quotes.MEASURED.read_text(encoding="utf-8")).values():
+        assert entry["command"] in text
+        assert entry["on"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "SECURITY.md"])
+def test_links_lead_somewhere(name):
+    links = re.findall(r"\]\((?!http)([^)#]+)(?:#[^)]*)?\)", (ROOT / name).read_text(encoding="utf-8"))
+    assert len(links) >= 2
+    assert [link for link in links if not (ROOT / link).exists()] == []

@@ -1,0 +1,33 @@
+"""More of `tests.experiments.test_reproduce_command`, nightly."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from tests.experiments.test_reproduce_command import command, trials_in
+
+from noregret.experiments.page import runs_in
+
+
+@pytest.mark.parametrize(("end", "jobs"), [(signal.SIGINT, 2), (signal.SIGKILL, 1)])
+def test_a_stopped_run_goes_on_where_it_was(tmp_path, end, jobs):
+    args = command("kernelized/fig1", "--rounds", 1500, "--trials", 2, "--jobs", jobs, "--out", tmp_path)
+    run = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    limit = time.monotonic() + 60
+    while trials_in(tmp_path) < 4 and time.monotonic() < limit:
+        time.sleep(0.02)
+    os.killpg(run.pid, end)
+    _, errors = run.communicate(timeout=60)
+    done = trials_in(tmp_path)
+    assert 4 <= done < 20
+    if end == signal.SIGINT:
+        assert run.returncode == 130
+        assert errors == f"\nnoregret: stopped; finished trials are kept in {tmp_path}\n"
+    again = subprocess.run(args, capture_output=True, text=True, timeout=600)
+    assert again.returncode == 0, again.stderr
+    (log,) = runs_in(tmp_path)
+    assert log["run"] <= 20 - done
+    assert log["run"] + log["kept"] == 20
+    assert trials_in(tmp_path) == 20

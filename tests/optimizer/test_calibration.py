@@ -1,0 +1,617 @@
+"""The steps from observations to a posterior, one by one."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, norm
+from scipy.stats import t as student
+
+from noregret import Choice, ExactGP, ExpectedImprovement, Float, Int, Matern
+from noregret.decision.rules import log_expected_improvement
+from noregret.optimizer import condensing
+from noregret.optimizer.calibration import OptimizerConfig, subset
+from noregret.optimizer.choosing.candidates import Candidates, around, shifted, sobol
+from noregret.optimizer.choosing.climbing import Climbing
+from noregret.optimizer.choosing.rules import AMONG_NAMES, FittedWidth, SaturatedImprovement, SimultaneousWidth
+from noregret.optimizer.condensing import essential
+from noregret.optimizer.drifting.fits import milestone
+from noregret.optimizer.failures import hopeless
+from noregret.optimizer.fitting.evidence import Evidence
+from noregret.optimizer.fitting.fit import CENTRE, Fit
+from noregret.optimizer.fitting.likelihood import Likelihood, log_likelihood
+from noregret.optimizer.fitting.matern import FitMatern
+from noregret.optimizer.fitting.scaling import Logarithms, RobustScale, Scale
+from noregret.optimizer.fitting.weights import Equal, StudentT, smoothed
+from noregret.optimizer.history import UNKNOWN, Arrival, History
+from noregret.optimizer.spaces.space import Product
+
+
+def evidence(points=30, measurements=45, dimension=3, seed=0, told=False, noise=None):
+    """Observations of a smooth function, some points repeated, some with known noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((points, dimension))
+    where = np.concatenate([np.arange(points), rng.integers(points, size=measurements - points)])
+    draws = rng.standard_normal(measurements) if noise is None else noise(rng, measurements)
+    known = np.where(rng.random(measurements) < 0.3, 0.2, np.nan) if told else np.full(measurements, np.nan)
+    values = np.sin(5 * X[where, 0]) + X[where, 1] + 0.2 * draws
+    return Evidence(X, where, values, known, np.arange(dimension))
+
+
+def test_medians_by_point():
+    data = Evidence(
+        np.zeros((3, 1)), np.array([0, 2, 0, 1, 0, 1]), np.array([5.0, 9, 1, 2, 3, 4]), np.full(6, np.nan), None
+    )
+    assert data.medians().tolist() == [3.0, 3.0, 9.0]
+
+
+# --- scaling -----------------------------------------------------------------------------------------------------
+
+
+def test_the_scale_of_gaussian_values_is_their_own():
+    values = 7 + 3 * np.random.default_rng(0).standard_normal(2000)
+    data = Evidence(np.zeros((2000, 1)), np.arange(2000), values, np.full(2000, np.nan), np.zeros(1, int))
+    scale = RobustScale()(data)
+    assert scale.centre == pytest.approx(7, abs=0.2)
+    assert scale.unit == pytest.approx(3, rel=0.05)
+
+
+@pytest.mark.parametrize("absurd", [1e9, -1e9, 1e300, -1e300])
+def test_absurd_values_do_not_move_the_scale(absurd):
+    values = np.random.default_rng(0).standard_normal(40)
+    data = lambda v: Evidence(np.zeros((40, 1)), np.arange(40), v, np.full(40, np.nan), np.zeros(1, int))  # noqa: E731
+    spoilt = np.where(np.arange(40) < 3, absurd, values)
+    before, after = RobustScale()(data(values)), RobustScale()(data(spoilt))
+    assert abs(after.centre - before.centre) < 0.3
+    assert 0.6 < after.unit / before.unit < 1.6
+    assert np.isfinite(after.standard(spoilt) ** 2).all()
+
+
+def test_where_nothing_spreads_the_unit_is_one():
+    data = Evidence(np.zeros((5, 1)), np.arange(5), np.full(5, 4.0), np.full(5, np.nan), np.zeros(1, int))
+    assert RobustScale()(data) == Scale(4.0, 1.0, RobustScale().bend, floor=-6.0)
+
+
+@pytest.mark.parametrize("points", [4, 6, 9])
+@pytest.mark.parametrize("absurd", [1e9, -1e9, 1e300, -1e300])
+def test_one_absurd_point_of_a_few_does_not_move_the_scale_far(absurd, points):
+    values = np.random.default_rng(points).standard_normal(points)
+    data = lambda values: Evidence(  # noqa: E731
+        np.zeros((points, 1)), np.arange(points), values, np.full(points, np.nan), np.zeros(1, int)
+    )
+    before, after = RobustScale()(data(values)), RobustScale()(data(np.append(values[1:], absurd)))
+    assert abs(after.centre - before.centre) < 3 * before.unit
+    assert after.unit < 12 * before.unit
+    assert after.floor > before.centre - 400 * before.unit
+
+
+def test_nothing_is_reported_as_absurdly_bad():
+    data = evidence(points=12, measurements=12)
+    plain = RobustScale()(data)
+    lowest = plain.centre - 10 * max(plain.centre - data.values.min(), plain.unit)
+    for scale in (plain, *Logarithms()(data, plain)):
+        assert scale.original(np.array([-1e6, -50.0])).tolist() == pytest.approx([lowest, lowest])
+        np.testing.assert_allclose(scale.original(scale.standard(data.values)), data.values)
+
+
+def test_where_only_a_few_differ_they_set_the_unit():
+    data = Evidence(np.zeros((21, 1)), np.arange(21), np.eye(1, 21)[0], np.full(21, np.nan), np.zeros(1, int))
+    assert RobustScale()(data).unit == pytest.approx(1 / 2.563)
+
+
+def test_a_scale_can_be_undone():
+    scale = Scale(10.0, 2.0, bend=2.0)
+    for value in (-50.0, 0.0, 5.9, 6.1, 10.0, 1e4):
+        assert scale.original(float(scale.standard(np.array(value)))) == pytest.approx(value)
+    assert scale.standard(np.array([6.0, 12.0])).tolist() == [-2.0, 1.0]
+    assert float(scale.standard(np.array(-190.0))) == pytest.approx(-2 - math.log(99))
+
+
+# --- fit ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_the_likelihood_is_that_of_all_measurements(told):
+    data = evidence(told=told)
+    if told:  # a point whose measurements are of both kinds is averaged approximately: keep to one kind each
+        known = np.where(data.where < 10, 0.2, np.nan)
+        data = Evidence(data.points, data.where, data.values, known, data.groups)
+    trust = np.random.default_rng(1).uniform(0.2, 1.2, len(data))
+    theta = np.log([0.4, 0.8, 1.5, 1.2, 0.2])
+    X = data.points[data.where]
+    covariance = 1.2**2 * Matern(2.5, (0.4, 0.8, 1.5))(X, X) + CENTRE**2 + np.diag(data.variance(0.2**2) / trust)
+    expected = multivariate_normal(np.zeros(len(data)), covariance).logpdf(data.values)
+    assert Likelihood(data, trust)(theta)[0] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_the_gradient_is_that_of_the_likelihood(told):
+    data = evidence(told=told)
+    data = Evidence(data.points, data.where, data.values, data.noise, np.array([0, 1, 1]))
+    likelihood = Likelihood(data, np.random.default_rng(1).uniform(0.2, 1.2, len(data)))
+    for theta in np.log([0.4, 0.8, 1.2, 0.2]), np.log([0.4, 0.8, 1.2, 0.7, 0.2]):
+        steps = 1e-5 * np.eye(len(theta))
+        numeric = [(likelihood(theta + h)[0] - likelihood(theta - h)[0]) / 2e-5 for h in steps]
+        assert likelihood(theta)[1] == pytest.approx(numeric, rel=1e-5, abs=1e-6)
+
+
+def test_parameters_that_act_one_by_one_have_a_part_of_the_kernel():
+    data = evidence()
+    fit, X = Fit((0.4, 0.8, 1.5), 1.2, 0.2, additive=0.9), data.points
+    alone = [Matern(2.5, length)(X[:, [i]], X[:, [i]]) for i, length in enumerate(fit.lengthscales)]
+    expected = 1.2**2 * Matern(2.5, fit.lengthscales)(X, X) + 0.9**2 * np.mean(alone, axis=0)
+    assert fit.kernel(data.groups)(X, X) == pytest.approx(expected, rel=1e-12)
+    covariance = expected[np.ix_(data.where, data.where)] + CENTRE**2 + np.diag(data.variance(0.2**2))
+    density = multivariate_normal(np.zeros(len(data)), covariance).logpdf(data.values)
+    assert log_likelihood(data, np.ones(len(data)), fit) == pytest.approx(density, rel=1e-9)
+
+
+def test_what_is_sharper_than_the_rest_has_a_part_of_the_kernel():
+    data = evidence()
+    fit, X = Fit((0.4, 0.8, 1.5), 1.2, 0.2, detail=0.5), data.points
+    sharper = Matern(2.5, tuple(0.15 * length for length in fit.lengthscales))
+    expected = 1.2**2 * Matern(2.5, fit.lengthscales)(X, X) + 0.5**2 * sharper(X, X)
+    assert fit.kernel(data.groups)(X, X) == pytest.approx(expected, rel=1e-12)
+    assert fit.size**2 == pytest.approx(expected[0, 0])
+    covariance = expected[np.ix_(data.where, data.where)] + CENTRE**2 + np.diag(data.variance(0.2**2))
+    density = multivariate_normal(np.zeros(len(data)), covariance).logpdf(data.values)
+    explained, centred = Likelihood(data, np.ones(len(data))).at(fit)
+    assert explained == pytest.approx(density, rel=1e-9)
+    assert centred.centre == pytest.approx(CENTRE**2 * np.linalg.solve(covariance, data.values).sum())
+
+
+@pytest.mark.slow
+def test_what_acts_one_by_one_is_foreseen_where_nothing_was_measured():
+    """A sum of waves in four dimensions, 80 points: the mean of 4 seeds, against the fit without that part."""
+
+    def waves(X):
+        return np.cos(9 * X).sum(axis=1)
+
+    def error(seed, additive):
+        rng = np.random.default_rng(seed)
+        points, places = rng.random((80, 4)), rng.random((500, 4))
+        values = waves(points) + 0.1 * rng.standard_normal(80)
+        data = Evidence(points, np.arange(80), values, np.full(80, np.nan), np.arange(4))
+        fit = FitMatern()(data, np.ones(80))
+        fit = fit if additive else replace(fit, amplitude=fit.size, additive=0.0)
+        belief = ExactGP(fit.kernel(data.groups), fit.noise**2).prior(points)
+        belief.update(np.arange(80), values - fit.centre)
+        return np.sqrt(np.mean((belief.predict(places)[0] + fit.centre - waves(places)) ** 2))
+
+    assert np.mean([error(seed, additive=True) for seed in range(4)]) < 0.4
+    assert np.mean([error(seed, additive=False) for seed in range(4)]) > 0.8
+
+
+def test_what_choices_do_adds_up_from_the_start():
+    """Of the 1,024 settings of five choices of four, 20 are measured: the others are foreseen, in the mean of 4 seeds.
+
+    Numbers that are as few are not taken to add up.
+    """
+    options, groups = np.eye(4), np.repeat(np.arange(5), 4)
+
+    def error(seed):
+        rng = np.random.default_rng(seed)
+        effects, chosen = rng.standard_normal((5, 4)), rng.integers(4, size=(220, 5))
+        points, values = options[chosen].reshape(220, 20), effects[np.arange(5), chosen].sum(axis=1)
+        data = Evidence(points[:20], np.arange(20), values[:20], np.full(20, np.nan), groups)
+        fit = FitMatern()(data, np.ones(20))
+        belief = ExactGP(fit.kernel(groups), fit.noise**2).prior(points[:20])
+        belief.update(np.arange(20), values[:20] - fit.centre)
+        return np.sqrt(np.mean((belief.predict(points[20:])[0] + fit.centre - values[20:]) ** 2)) / values.std()
+
+    assert np.mean([error(seed) for seed in range(4)]) < 0.3
+    numbers = evidence(points=20, measurements=20)
+    assert FitMatern()(numbers, np.ones(20)).additive == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_the_fit_finds_noise_and_relevance(seed):
+    data = evidence(points=80, measurements=80, seed=seed)
+    fit = FitMatern()(data, np.ones(80))
+    assert 0.13 < fit.noise < 0.27, "true: 0.2"
+    assert 1.5 * fit.lengthscales[0] < min(fit.lengthscales[1:]), "the others do less"
+
+
+def test_waves_are_found_from_a_short_start_too():
+    """Period 0.15 at 100 random points: from the median lengthscale alone they count as noise in most runs."""
+
+    def shortest(seed, starts):
+        rng = np.random.default_rng(seed)
+        points = rng.random((100, 2))
+        waves = 0.8 * np.cos(2 * np.pi * points / 0.15).sum(axis=1)
+        values = waves - 4 * ((points - 0.4) ** 2).sum(axis=1) + 0.3 * rng.standard_normal(100)
+        waving = Evidence(points, np.arange(100), values, np.full(100, np.nan), np.arange(2))
+        return min(FitMatern(starts=starts)(RobustScale()(waving).standardised(waving), np.ones(100)).lengthscales)
+
+    assert max(shortest(seed, (1.0, 0.25)) for seed in range(5)) < 0.1
+    assert max(shortest(seed, (1.0,)) for seed in range(5)) > 0.2
+
+
+@pytest.mark.parametrize("values", [np.zeros(8), np.eye(1, 8)[0], np.full(8, 1e6), np.arange(8) * 1e-9])
+def test_degenerate_values_can_be_fitted(values):
+    data = Evidence(np.random.default_rng(0).random((8, 2)), np.arange(8), values, np.full(8, np.nan), np.arange(2))
+    fit = OptimizerConfig().calibrated(data).fit
+    assert np.isfinite([*fit.lengthscales, fit.amplitude, fit.noise, fit.centre]).all()
+    assert fit.noise > 0
+
+
+def test_the_same_point_many_times_can_be_fitted():
+    data = Evidence(np.full((1, 2), 0.5), np.zeros(50, int), np.arange(50.0), np.full(50, np.nan), np.arange(2))
+    assert OptimizerConfig().calibrated(data).fit.noise > 0
+
+
+# --- weights -----------------------------------------------------------------------------------------------------
+
+
+def test_the_cost_of_trust_makes_the_likelihood_students():
+    """With f known, the bound is the Student-t log density exactly."""
+    for dof in (2.0, 4.0, 7.5):
+        residuals = np.random.default_rng(0).standard_t(dof, 50)
+        trust = (dof + 1) / (dof + residuals**2)
+        gaussian = norm.logpdf(residuals, scale=1 / np.sqrt(trust)).sum()
+        alone = Evidence(np.zeros((50, 1)), np.arange(50), residuals, np.full(50, np.nan), np.zeros(1, int))
+        assert gaussian - StudentT(dof).cost(alone, trust) == pytest.approx(student.logpdf(residuals, dof).sum())
+
+
+def test_smoothing_is_the_posterior():
+    data, kernel = evidence(), Matern(2.5, 0.5)
+    precision = np.random.default_rng(1).uniform(1, 30, len(data))
+    mean, variance, _ = smoothed(kernel(data.points, data.points), data, precision, 0.3)
+    belief = ExactGP(kernel, 1.0).prior(data.points)
+    belief.update(data.where, data.values - 0.3, noise=1 / precision)
+    assert mean == pytest.approx(belief.mean + 0.3, abs=1e-8)
+    assert variance == pytest.approx(belief.std**2, abs=1e-8)
+
+
+def test_absurd_measurements_are_not_trusted():
+    data = evidence(points=40, measurements=40)
+    spoilt = np.where(np.arange(40) % 10 == 3, data.values + 30, data.values)
+    data = Evidence(data.points, data.where, spoilt, data.noise, data.groups)
+    trust = StudentT(4.0).trust(data, Fit((0.5, 0.5, 2.0), 1.0, 0.2))
+    assert (trust[np.arange(40) % 10 == 3] < 0.01).all()
+    assert np.median(trust[np.arange(40) % 10 != 3]) > 0.8
+
+
+@pytest.mark.parametrize("residual", [0.0, 0.5, 3.0, 50.0])
+def test_trust_on_arrival_is_the_trust_of_weighing(residual):
+    """One observation of an isolated point."""
+    fit, weighing = Fit((0.5,), 1.0, 0.2), StudentT(4.0, iterations=60)
+    data = Evidence(np.full((1, 1), 0.5), np.zeros(1, int), np.array([residual]), np.full(1, np.nan), np.zeros(1, int))
+    assert weighing.arriving(residual, 1.0, 0.2) == pytest.approx(float(weighing.trust(data, fit)[0]), rel=0.02)
+
+
+def test_repeats_move_the_estimate_to_the_mean():
+    """Exponential noise: the mean is 1, the median 0.69."""
+    values = np.random.default_rng(0).exponential(size=400)
+    fit = Fit((0.5,), 5.0, 0.7)
+    estimates = []
+    for growth in (0.0, 0.5):
+        data = Evidence(np.full((1, 1), 0.5), np.zeros(400, int), values, np.full(400, np.nan), np.zeros(1, int))
+        trust = StudentT(2.0, growth).trust(data, fit)
+        estimates.append(float(trust @ values / trust.sum()))
+    assert estimates[0] < 0.85
+    assert estimates[1] == pytest.approx(values.mean(), abs=0.03)
+
+
+def test_measurements_that_agree_are_trusted_however_far_from_the_others():
+    """Noise does not repeat itself: one outlier is ignored, two that differ are, two that agree are not."""
+    points = np.random.default_rng(0).random((61, 2))
+
+    def trust(*odd):
+        where, values = np.append(np.arange(60), np.full(len(odd), 60)), np.append(points[:60].sum(axis=1), odd)
+        data = Evidence(points, where, values, np.full(len(values), np.nan), np.arange(2))
+        return StudentT(4.0).trust(data, Fit((1.0, 1.0), 1.0, 0.2))[60:]
+
+    assert trust(6.0)[0] < 0.05
+    assert (trust(6.0, 10.0) < 0.05).all()
+    assert (trust(6.0, 6.1) > 0.5).all()
+
+
+def test_values_that_many_share_are_trusted():
+    """0 and 1: the rarer one is not an outlier. An extreme value is one, also if repeated."""
+    rng = np.random.default_rng(0)
+    points, outcomes = rng.random((60, 1)), (rng.random(60) < 0.15).astype(float)
+    fit = Fit((0.5,), 0.3, 0.1)
+    data = Evidence(points, np.arange(60), outcomes, np.full(60, np.nan), np.zeros(1, int))
+    assert StudentT(2.0).trust(data, fit).min() >= 1.0
+    once = replace(data, values=np.where(np.arange(60) == 7, 3.1, 0.01 * rng.standard_normal(60)))
+    assert StudentT(2.0).trust(once, fit)[7] < 0.1
+    often = replace(data, values=np.where(np.arange(60) < 4, 1e6, 0.01 * rng.standard_normal(60)))
+    assert StudentT(2.0).trust(often, fit)[:4].max() < 0.1
+
+
+def test_of_a_few_points_the_unit_is_no_less_than_the_noise():
+    """Two settings that are close to each other by luck say nothing about how far others may be apart."""
+    values = np.random.default_rng(0).standard_normal(400)
+    where = np.arange(400) % 2
+    values -= np.array([np.median(values[where == point]) for point in (0, 1)])[where]
+    data = Evidence(np.eye(2), where, values, np.full(400, np.nan), np.zeros(2, int))
+    assert 0.8 < RobustScale()(data).unit < 1.2
+
+
+def test_an_absurd_value_is_ignored_among_repeats_too():
+    values = np.append(np.random.default_rng(0).standard_normal(100), 1e4)
+    data = Evidence(np.full((1, 1), 0.5), np.zeros(101, int), values, np.full(101, np.nan), np.zeros(1, int))
+    trust = StudentT(2.0).trust(data, Fit((0.5,), 5.0, 1.0))
+    assert abs(trust @ values / trust.sum() - values[:-1].mean()) < 0.05
+
+
+def heavy(data):
+    return OptimizerConfig().calibrated(data).weighing.heavy
+
+
+@pytest.mark.parametrize("size", [10, 40])
+def test_gaussian_noise_is_taken_for_gaussian(size):
+    assert sum(heavy(evidence(size, size, seed=seed)) for seed in range(8)) <= 1
+
+
+def spike(rng, size):
+    return rng.standard_normal(size) + 200 * (np.arange(size) == size // 2)
+
+
+@pytest.mark.parametrize("size", [10, 40])
+def test_one_spike_is_enough(size):
+    assert all(heavy(evidence(size, size, seed=seed, noise=spike)) for seed in range(5))
+
+
+@pytest.mark.parametrize(("noise", "is_fitted"), [(None, False), (lambda rng, size: rng.standard_t(2, size), True)])
+def test_heavier_tails_are_fitted_unless_they_are_hopeless(noise, is_fitted):
+    """If they are not, the fit without them is used for theirs, in case that tails get heavier before the next one."""
+    data = evidence(points=200, measurements=200, noise=noise)
+    views = OptimizerConfig().views(RobustScale()(data).standardised(data))
+    fits = {view.weighing: view.fit for _, view in views}
+    assert (fits[StudentT(4.0)] != fits[Equal()]) == is_fitted
+    assert views[0][1].weighing.heavy == is_fitted
+
+
+def test_heavy_tails_are_found_in_time():
+    draws = lambda rng, size: rng.standard_t(1.5, size)  # noqa: E731
+    assert sum(heavy(evidence(60, 60, seed=seed, noise=draws)) for seed in range(8)) >= 7
+
+
+# --- rules and widths --------------------------------------------------------------------------------------------
+
+
+def known(counts, means, noise=0.5):
+    """A posterior of independent arms, each measured this often with this average."""
+    belief = ExactGP(Matern(2.5, 1e-3), noise**2).prior(np.arange(float(len(counts)))[:, None])
+    for arm, (count, mean) in enumerate(zip(counts, means, strict=True)):
+        belief.update([arm] * count, [mean] * count)
+    return belief
+
+
+def test_a_point_measured_enough_loses_its_appeal():
+    belief = known([200, 0], [1.5, 0.0])
+    plain, saturated = ExpectedImprovement()(belief, None), SaturatedImprovement()(belief, None)
+    assert saturated[1] == pytest.approx(plain[1]), "nothing is known: as it is"
+    assert saturated[0] == pytest.approx(plain[0] + math.log(5 * belief.std[0] ** 2 / 0.5**2))
+    assert np.argmax(SaturatedImprovement()(known([40, 0], [1.0, 0.0]), None)) == 1
+
+
+def test_early_on_a_point_may_be_measured_more_often():
+    belief = known([8], [1.0])
+    assert SaturatedImprovement()(belief, None) == pytest.approx(ExpectedImprovement()(belief, None))
+    assert SaturatedImprovement(early=0)(belief, None) < ExpectedImprovement()(belief, None)
+
+
+def test_the_fitted_width_is_amm_with_a_norm_from_the_misfit():
+    belief = known([4, 4], [1.0, -1.0])
+    noise = belief.rounds - belief.effective_dimension
+    norm2 = max(0.0, belief.misfit - noise)
+    expected = 0.3 * math.sqrt(norm2 + 2 * (belief.information_gain + math.log(20)))
+    assert FittedWidth(0.3, delta=0.05)(belief) == pytest.approx(expected)
+    assert FittedWidth()(known([4, 4], [5.0, -5.0])) > FittedWidth()(belief), "it grows with what contradicts the fit"
+
+
+def test_the_simultaneous_width_holds_for_all_of_several_gaussians_at_once():
+    belief = known([400, 400, 400, 400], [0.0] * 4)
+    assert SimultaneousWidth(0.1)(belief) == pytest.approx(math.sqrt(2 * math.log(belief.effective_dimension / 0.1)))
+    assert belief.effective_dimension == pytest.approx(4, abs=0.01)
+    outside = np.abs(np.random.default_rng(0).standard_normal((4000, 4))) > SimultaneousWidth(0.1)(belief)
+    assert outside.any(axis=1).mean() < 0.1
+    assert SimultaneousWidth(0.1)(known([0], [0.0])) == pytest.approx(math.sqrt(2 * math.log(10))), "never below one"
+
+
+# --- candidates, milestones, history -----------------------------------------------------------------------------
+
+
+def test_candidates_close_in_on_the_best():
+    space = Product({"x": Float(0, 1), "y": Float(0, 1)})
+    belief = ExactGP(Matern(2.5, 0.3), 1e-4).prior(np.random.default_rng(0).random((30, 2)))
+    belief.update(np.arange(30), -((belief.arms - 0.4) ** 2).sum(axis=1))
+    points = Candidates()(space, belief, np.full(2, 0.3), np.random.default_rng(1))
+    assert ((points >= 0) & (points <= 1)).all()
+    peak = points[np.argmax(belief.predict(points)[0])]
+    fine = np.random.default_rng(2).random((20_000, 2))
+    assert belief.predict(peak[None])[0][0] >= belief.predict(fine)[0].max() - 1e-4
+
+
+def test_a_small_space_is_taken_whole():
+    space = Product({"a": Int(1, 20), "b": Choice(["x", "y", "z"])})
+    belief = ExactGP(Matern(2.5, 0.3), 1e-2).prior(space.everything()[:3])
+    assert len(Candidates()(space, belief, np.full(4, 0.3), np.random.default_rng(0))) == 60
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_climbs_comes_nearly_as_high_as_one_can(seed):
+    """In ten dimensions, against forty random climbs: the best candidate has 90% of the improvement."""
+    rng, dimension = np.random.default_rng(seed), 10
+    space, lengthscales = Product({f"x{i}": Float(0, 1) for i in range(dimension)}), np.full(dimension, 0.6)
+    arms = rng.random((60, dimension))
+    belief = ExactGP(Matern(2.5, 0.6), 0.01).prior(arms)
+    belief.update(np.arange(60), -((arms - 0.4) ** 2).sum(axis=1))
+    incumbent = float(belief.mean.max())
+
+    def height(points):
+        mean, std = belief.predict(points)
+        return float(log_expected_improvement(mean - incumbent, std).max())
+
+    drawn = Candidates(climbing=None)(space, belief, lengthscales, np.random.default_rng(1))
+    climbed = Candidates()(space, belief, lengthscales, np.random.default_rng(1))
+    np.testing.assert_array_equal(climbed[: len(drawn)], drawn)
+    anywhere = np.vstack([drawn[-5:], rng.random((40, dimension))])
+    highest = height(Climbing(steps=100)(space, belief, anywhere, lengthscales, incumbent))
+    assert height(drawn) < height(climbed)
+    assert height(climbed) > highest + np.log(0.9)
+
+
+def test_choices_and_whole_numbers_do_not_climb():
+    space = Product({"a": Float(0, 1), "b": Int(1, 5), "c": Choice(["x", "y", "z"]), "d": Float(0, 1)})
+    rng = np.random.default_rng(0)
+    starts = space.snap(rng.random((4, len(space.groups))))
+    belief = ExactGP(Matern(2.5, 0.6), 0.01).prior(starts)
+    belief.update(np.arange(4), rng.standard_normal(4))
+    ends = Climbing()(space, belief, starts, np.full(len(space.groups), 0.6), float(belief.mean.max()))
+    before, after = space.decode(starts), space.decode(ends)
+    assert [(params["b"], params["c"]) for params in after] == [(params["b"], params["c"]) for params in before]
+    assert all(new["a"] != old["a"] for new, old in zip(after, before, strict=True))
+
+
+def test_candidates_belong_to_the_space():
+    space = Product({"a": Float(0, 1), "b": Int(1, 5), "c": Choice(["x", "y", "z"])})
+    belief = ExactGP(Matern(2.5, 0.3), 1e-2).prior(space.snap(sobol(8, 5, 0)))
+    belief.update(np.arange(8), np.arange(8.0))
+    points = Candidates()(space, belief, np.full(5, 0.3), np.random.default_rng(0))
+    assert np.array_equal(points, space.snap(points))
+    assert {(p["b"], p["c"]) for p in space.decode(points)} == {(b, c) for b in range(1, 6) for c in "xyz"}
+
+
+def test_sobol_points_are_nested_and_even():
+    assert np.array_equal(sobol(64, 3, 7)[:20], sobol(20, 3, 7))
+    moved = shifted(sobol(256, 2, 0), np.random.default_rng(0))
+    counts = np.histogram2d(moved[:, 0], moved[:, 1], bins=4, range=[[0, 1], [0, 1]])[0]
+    assert counts.min() > 8, "16 a cell on average"
+
+
+def test_steps_stay_near_but_for_a_leap_now_and_then():
+    centre = np.full((1, 4), 0.5)
+    cloud = around(centre, 1000, np.full(4, 0.01), np.arange(4), np.random.default_rng(0))
+    assert (np.abs(cloud - 0.5).max(axis=1) < 0.06).mean() > 0.85
+    assert (np.abs(cloud - 0.5).max(axis=1) > 0.1).any()
+    assert (cloud != 0.5).any(axis=1).all()
+
+
+def test_milestones_come_at_a_growing_distance():
+    reached = sorted({milestone(count, 5, 40, 2.0) for count in range(5, 200)})
+    assert reached == [5, 6, 7, 8, 9, 11, 14, 18, 26, 42, 84, 168]
+    assert milestone(3, 5, 40, 2.0) == 3
+
+
+@pytest.mark.slow
+def test_milestones_are_never_far_apart():
+    found = sorted({milestone(count, 5, 2000, 1.05, 100) for count in range(5, 6000)})
+    assert max(np.diff(found)) == 100
+    assert [m for m in found if m < 1900] == sorted({milestone(c, 5, 2000, 1.05) for c in range(5, 1900)})
+
+
+@pytest.mark.slow
+def test_essential_points_cover_everything_and_crowd_where_it_is_best():
+    rng = np.random.default_rng(0)
+    points = rng.random((400, 2))
+    values = -((points - 0.3) ** 2).sum(axis=1)
+    given = Evidence(points, np.arange(400), values, np.full(400, np.nan), np.array([0, 1]))
+    calibrated = OptimizerConfig().calibrated(given)
+    kept = essential(calibrated, calibrated.scale.standardised(given), 60)
+    assert kept.size == 60
+    far = np.sqrt(((points[:, None] - points[kept]) ** 2).sum(axis=2)).min(axis=1)
+    assert far.max() < 0.25, "thirty points that cover the square leave none farther from them"
+    best = np.argsort(-values)[:20]
+    assert np.isin(best, kept).all()
+
+
+def test_of_very_many_points_a_bounded_number_is_considered_and_those_measured_often_are_among_them(monkeypatch):
+    rng, considered = np.random.default_rng(0), []
+    where = np.concatenate([np.arange(500), np.full(500, 7)])[rng.permutation(1000)]
+    given = Evidence(rng.random((500, 2)), where, rng.random(1000), np.full(1000, np.nan), np.array([0, 1]))
+    calibrated, spread = OptimizerConfig().calibrated(given), condensing.spread
+    monkeypatch.setattr(condensing, "CONSIDERED", 100)
+    monkeypatch.setattr(condensing, "spread", lambda points, n: considered.append(len(points)) or spread(points, n))
+    kept = essential(calibrated, calibrated.scale.standardised(given), 40)
+    assert kept.size == 40
+    assert 0 < considered[0] <= 100
+    assert 7 in essential(calibrated, calibrated.scale.standardised(given), 100)
+
+
+def test_many_points_are_predicted_as_few_are(monkeypatch):
+    monkeypatch.setattr(condensing, "PIECE", 7)
+    belief = ExactGP(Matern(2.5, 0.3), 0.1).prior(np.random.default_rng(0).random((5, 2)))
+    belief.update([0, 1, 2], [1.0, 2.0, 3.0])
+    points = np.random.default_rng(1).random((20, 2))
+    for pieces, whole in zip(condensing.predicted(belief, points), belief.predict(points), strict=True):
+        np.testing.assert_allclose(pieces, whole, atol=1e-12)
+
+
+@pytest.mark.parametrize(("parameters", "answers"), [(1, 9), (20, 28), (50, 28)])
+def test_the_first_fit_waits_for_a_few_answers(parameters, answers):
+    assert OptimizerConfig().first(Product({f"x{i}": Float(0, 1) for i in range(parameters)})) == answers
+
+
+def test_only_a_list_of_names_has_a_rule_of_its_own():
+    calibration, letters = OptimizerConfig(), Choice(["a", "b", "c"])
+    assert calibration.asks_by(Product({"x": letters}), is_moving=False) == AMONG_NAMES
+    assert calibration.asks_by(Product({"x": letters}), is_moving=True) == calibration.moving_rule
+    for space in ({"x": letters, "y": letters}, {"x": Int(1, 3)}, {"x": Float(0, 1)}):
+        assert calibration.asks_by(Product(space), is_moving=False) == SaturatedImprovement()
+    told = OptimizerConfig(rule=ExpectedImprovement())
+    assert told.asks_by(Product({"x": letters}), is_moving=False) == ExpectedImprovement()
+
+
+def test_a_subset_spreads_over_time():
+    data = evidence(points=30, measurements=60)
+    part = subset(data, 10)
+    assert len(part.points) == 10
+    assert np.array_equal(part.points[0], data.points[0])
+    assert np.array_equal(part.points[-1], data.points[-1])
+    assert len(part) == np.isin(data.points[data.where], part.points).all(axis=1).sum()
+    assert subset(data, 30) is data
+
+
+def test_points_that_only_failed_count_as_bad():
+    history = History(Product({"x": Float(0, 1)}))
+    for i in range(11):
+        history.add(Arrival(history.meet({"x": i / 20}), float(i), UNKNOWN))
+    history.add(Arrival(history.meet({"x": 0.9}), UNKNOWN, UNKNOWN))
+    history.add(Arrival(history.meet({"x": 0.05}), UNKNOWN, UNKNOWN))  # has a value: its failure does not count
+    data, numbers = history.evidence(13)
+    assert len(data) == 12
+    assert (numbers[data.where[-1]], data.values[-1]) == (11, 1.0)
+    assert history.hopeless.tolist() == history.unproven.tolist() == [11]
+
+
+# --- failures ----------------------------------------------------------------------------------------------------
+
+
+def judged(points, successes, failures):
+    points = np.array(points, dtype=float)
+    return hopeless(points, np.array(successes), np.array(failures), points.shape[1]).tolist()
+
+
+def test_one_failure_is_enough_where_failures_are_rare():
+    points = [[x] for x in (0.0, 0.1, 0.2, 0.3, 0.9)]
+    assert judged(points, [1, 1, 1, 1, 0], [0, 0, 0, 0, 1]) == [4]
+
+
+def test_a_failure_amid_settings_that_work_is_bad_luck():
+    points = [[x] for x in (0.48, 0.49, 0.5, 0.51, 0.52, 0.9)]
+    assert judged(points, [1, 1, 0, 1, 1, 1], [0, 0, 1, 0, 0, 0]) == []
+    assert judged(points, [1, 1, 0, 1, 1, 1], [0, 0, 3, 0, 0, 0]) == [2], "but three in a row are not"
+
+
+def test_where_everything_fails_now_and_then_a_lone_failure_is_bad_luck():
+    points = [[x] for x in (0.0, 0.3, 0.6, 0.9)]
+    assert judged(points, [7, 7, 7, 0], [3, 3, 3, 1]) == []
+    assert judged(points, [7, 7, 7, 0], [0, 0, 0, 1]) == [3]
+
+
+def test_neighbours_that_fail_make_a_setting_hopeless():
+    """Failures are as common elsewhere in both."""
+    points = [[x] for x in (0.0, 0.3, 0.6, 0.88, 0.9, 0.92)]
+    assert judged(points, [7, 7, 7, 0, 0, 0], [3, 3, 3, 1, 1, 1]) == [3, 4, 5]
+
+
+def test_nothing_failed_and_nothing_else_tried():
+    assert judged([[0.5]], [1], [0]) == []
+    assert judged([[0.5]], [0], [1]) == [0]
+    assert judged([[0.5], [0.6]], [0, 0], [1, 0]) == [0], "what is only under way is no neighbour"

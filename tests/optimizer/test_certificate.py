@@ -1,0 +1,381 @@
+"""The certificate: intervals of estimates, bounds on better settings, and stopping."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from noregret import Choice, Float, Optimizer
+from noregret.belief.exact import ExactGP
+from noregret.belief.kernels import Matern
+from noregret.optimizer.calibration import FittedModels, View
+from noregret.optimizer.certifying.certificate import MOST, SIZES, Certificate, is_rare, spent
+from noregret.optimizer.certifying.ladder import NATS, Pooled, ladder, rungs
+from noregret.optimizer.fitting.fit import CENTRE, Fit
+from noregret.optimizer.fitting.scaling import Scale
+from noregret.optimizer.fitting.weights import Equal
+from noregret.optimizer.spaces.table import as_space
+
+LINE = {"x": Float(0, 1)}
+
+
+def bowl(x):
+    return (x - 0.3) ** 2
+
+
+def told(count, function=bowl, noise=0.01, seed=0, goal="minimize"):
+    """An optimizer after this number of observations, evenly spaced, in random order."""
+    opt, rng = Optimizer(LINE, goal=goal, rng=seed), np.random.default_rng(seed)
+    for x in rng.permutation(np.linspace(0, 1, count)).tolist():
+        opt.tell({"x": x}, function(x) + noise * rng.standard_normal())
+    return opt
+
+
+def certificate_of(points, values, fit, noise=0.01, others=None, space=LINE):
+    """The certificate after values at (u, 1) points in standard units."""
+    calibrated = FittedModels(Scale(0.0, 1.0), (View(Equal(), fit),))
+    others = points if others is None else others
+    pooled, seed = Pooled(points, values, np.full(len(points), noise**2)), np.random.SeedSequence(0)
+    return Certificate(calibrated, as_space(space), pooled, values, others, seed, len(points))
+
+
+def rung_of(pooled, fit, amplitude=1.0, noise=1.0):
+    """One model of the ladder: the fit with these factors on its amplitude and noise."""
+    return rungs(fit, np.zeros(1, dtype=np.intp), pooled, 1.0, [(amplitude, noise)])[0]
+
+
+def test_best_states_its_level_and_how_much_better_others_may_be():
+    best = told(60).best()
+    assert (best.level, best.feasible) == (0.95, 1.0)
+    assert 0 <= best.gap < 0.1, "the worst is 0.49"
+    assert best.lower <= best.estimate <= best.upper
+
+
+def test_any_params_have_a_gap_that_is_as_large_as_they_are_bad():
+    assert 0.3 < told(60).predict({"x": 0.9}).gap < 0.5, "it is 0.36 worse than the best"
+
+
+def test_after_one_value_nothing_is_known():
+    opt = told(1)
+    assert opt.best().gap == math.inf
+    assert opt.best().lower == -math.inf
+
+
+def test_a_gap_is_of_when_the_estimate_was_made():
+    opt = told(60)
+    early, same = opt.best(), opt.best()
+    opt.tell({"x": 0.3}, -5.0)
+    opt.tell({"x": 0.3}, -5.0)
+    assert early.gap == same.gap < 0.1
+    assert pickle.loads(pickle.dumps(early)) == early
+    assert pickle.loads(pickle.dumps(early)).gap == early.gap
+
+
+def test_gap_and_answer_do_not_depend_on_who_looked_before():
+    quiet, curious = told(60), told(60)
+    for within in (0.001, 0.01, 1.0):
+        curious.done(within)
+    assert curious.predict({"x": 0.5}).gap > 0
+    for twin in (curious, copy.copy(curious), pickle.loads(pickle.dumps(curious))):
+        assert twin.best() == quiet.best()
+        assert twin.best().gap == quiet.best().gap
+        assert twin.done(0.05) == quiet.done(0.05)
+
+
+def test_goals_are_each_others_mirror_image():
+    low, high = told(60), told(60, lambda x: -bowl(x), goal="maximize", noise=-0.01)
+    assert low.best().gap == high.best().gap
+    assert [low.done(within) for within in (0.001, 0.05)] == [high.done(within) for within in (0.001, 0.05)]
+
+
+def test_units_are_those_of_the_values():
+    small, large = told(60), Optimizer(LINE, rng=0)
+    for measurement in small.measurements:
+        large.tell(measurement.params, 5 + 1024 * measurement.value)
+    assert large.best().gap == pytest.approx(1024 * small.best().gap, rel=0.01)
+
+
+def test_the_gap_is_that_of_draws_of_the_maximum():
+    arms, fit = np.linspace(0, 1, 60)[:, None], Fit((0.2,), 1.0, 0.05)
+    values = np.sin(7 * arms[::3, 0])
+    found = certificate_of(arms[::3], values, fit, 0.05, arms)
+    one = found._contest(rung_of(found.pooled, fit), arms[[30]])
+    belief, rng = (
+        ExactGP(CENTRE**2 * Matern(2.5, 1e6) + Matern(2.5, 0.2), 0.05**2).prior(arms),
+        np.random.default_rng(1),
+    )
+    belief.update(np.arange(0, 60, 3), values)
+    draws = np.array([belief.sample(rng) for _ in range(4000)])
+    expected = np.quantile(draws.max(axis=1) - draws[:, 30], 0.95)
+    assert np.quantile(one.excess(4000, rng), 0.95) == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("lengthscale", [0.4, 0.1, 0.02])
+@pytest.mark.parametrize(("amplitude", "noise"), [(1.0, 1.0), (2.0, 1.0), (1.0, 4.0), (0.0, 2.0)])
+def test_a_rung_is_the_posterior_of_its_model(lengthscale, amplitude, noise):
+    """A direct solve with the prior covariance CENTRE^2 + a^2 k and all measurements, repeated ones too."""
+    rng = np.random.default_rng(0)
+    points, where, values = rng.random((8, 1)), np.repeat(np.arange(8), 3), rng.standard_normal(24)
+    averages, variance = values.reshape(8, 3).mean(axis=1), 0.15
+    scatter = float(((values - averages[where]) ** 2).sum()) / variance
+    pooled = Pooled(points, averages, np.full(8, variance / 3), scatter, 16)
+    found = rung_of(pooled, Fit((lengthscale,), 1.0, 0.3), amplitude, noise)
+
+    places = np.vstack([points, [[0.5], [2.0]]])
+    prior = CENTRE**2 + amplitude**2 * Matern(2.5, lengthscale)(places, places)
+    matrix = prior[np.ix_(where, where)] + noise**2 * variance * np.eye(24)
+    shared = prior[:, where]
+    mean, covariance = shared @ np.linalg.solve(matrix, values), prior - shared @ np.linalg.solve(matrix, shared.T)
+    np.testing.assert_allclose(found.predict(places), (mean, np.sqrt(np.diag(covariance))), atol=1e-9)
+    np.testing.assert_allclose(found.joint(places)[1], covariance, atol=1e-9)
+    density = -0.5 * (values @ np.linalg.solve(matrix, values) + np.linalg.slogdet(matrix)[1])
+    constant = -0.5 * (16 * np.log(variance) + 8 * np.log(3))  # the same for all rungs
+    assert found.likelihood == pytest.approx(density - constant)
+
+
+def test_the_noise_that_explains_everything_is_the_most_likely_one():
+    rng = np.random.default_rng(0)
+    pooled = Pooled(rng.random((30, 1)), rng.standard_normal(30), np.full(30, 0.01), 4.0, 5)
+    fit, best = Fit((0.2,), 1.0, 0.1), pooled.noise_alone()
+    likelihoods = [rung_of(pooled, fit, 0.0, best * factor).likelihood for factor in (0.95, 1.0, 1.05)]
+    assert np.argmax(likelihoods) == 1
+
+
+@pytest.mark.parametrize(("spread", "factor"), [(0.0, 1.0), (0.3, 1.0), (2.0, 4.0)])
+def test_a_constant_f_never_explains_the_values_with_less_noise_than_there_is(spread, factor):
+    values = spread * np.array([-1.0, 1.0, -1.0, 1.0])
+    pooled = Pooled(np.linspace(0, 1, 4)[:, None], values, np.full(4, 0.5**2))
+    assert pooled.noise_alone() == pytest.approx(factor)
+
+
+def test_rungs_that_the_measurements_refute_are_dropped_and_the_right_one_never():
+    points, fit = np.linspace(0, 1, 20)[:, None], Fit((0.4,), 0.5, 0.05)
+    for seed in range(20):
+        covariance = Matern(2.5, 0.1)(points, points) + 0.05**2 * np.eye(20)
+        values = np.linalg.cholesky(covariance) @ np.random.default_rng(seed).standard_normal(20)
+        pooled = Pooled(points, values, np.full(20, 0.05**2))
+        found = ladder(fit, np.zeros(1, dtype=np.intp), pooled)
+        assert any((each.ratio, each.amplitude) == (0.25, 2.0) for each in found), "the right one"
+        assert rung_of(pooled, fit).likelihood < max(each.likelihood for each in found) - NATS
+        assert not any((each.ratio, each.amplitude) == (1.0, 2.0) for each in found)
+
+
+def test_noise_alone_is_refuted_by_a_signal_and_by_nothing_else():
+    """20 points measured once, with a noise that was fitted far too small: noise alone is still tried, and kept."""
+    points, fit, groups = np.linspace(0, 1, 20)[:, None], Fit((0.1,), 1.0, 0.05), np.zeros(1, dtype=np.intp)
+    for seed in range(20):
+        noise = np.random.default_rng(seed).standard_normal(20)
+        nothing = ladder(fit, groups, Pooled(points, noise, np.full(20, 0.05**2)))
+        assert any(each.amplitude == 0 for each in nothing)
+        signal = 3 * np.sin(6 * points[:, 0]) + 0.1 * noise
+        something = ladder(Fit((0.4,), 2.0, 0.1), groups, Pooled(points, signal, np.full(20, 0.1**2)))
+        assert all(each.amplitude > 0 for each in something)
+
+
+def test_repeats_refute_a_larger_noise_and_a_told_noise_is_not_doubted():
+    points, groups = np.linspace(0, 1, 6)[:, None], np.zeros(1, dtype=np.intp)
+    values, noise = np.array([0.0, 0.4, -0.3, 0.2, 0.1, -0.2]), np.full(6, 0.3**2)
+
+    def noises(**repeats):
+        found = ladder(Fit((0.3,), 0.3, 0.3), groups, Pooled(points, values, noise, **repeats))
+        return sum(each.ratio == 1.0 for each in found)
+
+    assert noises(scatter=40.0, freedom=40) < noises()
+    assert noises(is_noise_known=True) <= 2, "the fit, and a constant"
+
+
+def test_there_are_models_whatever_was_measured():
+    """Also where all values are equal."""
+    for values in (np.zeros(30), np.full(30, 1e-12), np.linspace(-2, 2, 30)):
+        pooled = Pooled(np.linspace(0, 1, 30)[:, None], values, np.full(30, 1e-6), 0.0, 300)
+        found = ladder(Fit((0.3,), 0.02, 1e-3), np.zeros(1, dtype=np.intp), pooled)
+        assert any(each.amplitude > 0 for each in found)
+        assert max(each.likelihood for each in found) - NATS <= min(each.likelihood for each in found[1:] or found)
+
+
+def test_what_one_fit_excludes_another_leaves_open():
+    """A hill fits between observations that a short lengthscale explains nearly as well as a long one does."""
+    points, values = np.linspace(0, 1, 6)[:, None], np.array([0.0, 0.1, 0.0, -0.1, 0.0, 0.1])
+    found = certificate_of(points, values, Fit((1.0,), 1.0, 0.1), 0.1, np.linspace(0, 1, 200)[:, None])
+    gaps = [
+        np.quantile(found._contest(each, points[[1]]).excess(500, np.random.default_rng(0)), 0.95)
+        for each in found.rungs
+    ]
+    assert len(gaps) > 1
+    assert max(gaps) > 1.5 * gaps[0]
+    middle = np.array([[0.5]])
+    own = np.array(rung_of(found.pooled, Fit((1.0,), 1.0, 0.1)).predict(middle))[:, 0]
+    assert found.interval(middle, 3.0)[1] > own[0] + 3 * own[1]
+
+
+def test_nothing_is_promised_while_a_place_is_unexplored():
+    points = np.linspace(0, 1, 41)[:, None]
+    values, fit = -((points[:, 0] - 0.3) ** 2), Fit((0.5,), 1.0, 0.01)
+    assert certificate_of(points, values, fit).unexplored == 0
+    assert certificate_of(points, values, fit).gap(points[[12]]) < 0.05
+    hole = np.abs(points[:, 0] - 0.7) > 0.09
+    holed = certificate_of(points[hole], values[hole], fit)
+    assert 0.04 < holed.unexplored < 0.06, "of a gap of 0.2, a measurement is near up to 0.075 from each end"
+    assert holed.gap(points[[12]]) == math.inf
+    assert not holed.is_within(points[[12]], 1e6, 0.05)
+    assert holed.is_within(points[[12]], 1e6, 0.2), "half of this risk is more than what is unexplored"
+
+
+def test_short_lengthscales_need_closer_measurements():
+    points, rng = np.linspace(0, 1, 21)[:, None], np.random.default_rng(0)
+    rough = certificate_of(points, rng.standard_normal(21), Fit((0.05,), 1.0, 0.01))
+    assert min(rung.ratio for rung in rough.rungs) < 1
+    assert rough.unexplored > 0.1
+    smooth = certificate_of(points, points[:, 0], Fit((0.8,), 1.0, 0.01))
+    assert smooth.unexplored == 0
+
+
+def test_names_without_features_are_explored_when_all_are_measured():
+    opt = Optimizer({"name": Choice([f"n{i}" for i in range(14)])}, rng=0)
+    for i in range(13):
+        opt.tell({"name": f"n{i}"}, float(i))
+    assert not opt.done(1e6)
+    opt.tell({"name": "n13"}, 13.0)
+    assert opt.done(1e6)
+
+
+def test_settings_that_never_work_are_no_alternatives():
+    opt = told(40)
+    before = len(opt.best()._certificate.others)
+    for _ in range(4):
+        opt.fail({"x": 0.111})
+    after = opt.best()._certificate
+    assert not np.any(after.others == 0.111)
+    assert len(after.others) > before // 2
+
+
+def test_long_histories_are_bounded():
+    rng = np.random.default_rng(0)
+    points = rng.random((700, 1))
+    found = certificate_of(points, -((points[:, 0] - 0.3) ** 2), Fit((0.5,), 1.0, 0.01))
+    kept = found.rungs[0].points
+    assert len(kept) == MOST
+    assert np.abs(kept - 0.3).min() == np.abs(points - 0.3).min(), "the best is among them"
+    assert np.diff(np.sort(kept[:, 0])).max() < 0.02, "and they are everywhere"
+
+
+def test_done_is_no_while_values_are_few():
+    opt = Optimizer(LINE, rng=0)
+    assert not opt.done(1e6)
+    for x in np.linspace(0, 1, 8).tolist():
+        opt.tell({"x": x}, x)
+        assert not opt.done(1e6)
+
+
+def test_within_may_be_a_part_of_the_best_estimate():
+    opt = told(60, lambda x: 100 + 50 * bowl(x), noise=0.1)
+    gap = opt.best().gap
+    assert opt.done("50%")
+    assert opt.done(" 50 %")
+    assert not opt.done(f"{0.2 * gap}%"), "the best is about 100"
+    assert opt.done(50)
+    assert not opt.done(0.2 * gap)
+
+
+@pytest.mark.parametrize(
+    "within", [0, -1, math.nan, math.inf, "2", "%", "-2%", "nan%", "inf%", None, True, [1, 2], "x%", "5"]
+)
+def test_bad_tolerances_are_refused(within):
+    for opt in (told(0), told(12)):
+        with pytest.raises(ValueError, match=r"within must be a number above 0, or a part .* like '2%'"):
+            opt.done(within)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 95, -0.5, math.nan, "0.95", None, True])
+def test_bad_confidences_are_refused(confidence):
+    with pytest.raises(ValueError, match="confidence must be a probability between 0 and 1"):
+        told(0).done(0.1, confidence=confidence)
+
+
+def test_what_advice_says_is_accepted():
+    assert told(60).done(within=10.0, confidence=0.95)
+    assert isinstance(told(60).done(within="2%"), bool)
+
+
+def test_more_confidence_takes_more():
+    opt = told(60)
+    levels = [opt.done(0.03, confidence) for confidence in (0.05, 0.5, 0.9, 0.99, 0.999999999)]
+    assert levels == sorted(levels, reverse=True)
+    assert (levels[0], levels[-1]) == (True, False)
+
+
+def test_rare_is_wrong_no_more_often_than_the_risk():
+    share, risk = 0.1, 0.2
+    rng = np.random.default_rng(0)
+    wrong = sum(is_rare(lambda n: rng.binomial(n, 1.0001 * share), share, risk) for _ in range(400))
+    assert wrong <= 400 * risk
+    assert sum(is_rare(lambda n: rng.binomial(n, 0.5 * share), share, risk) for _ in range(100)) > 90
+
+
+def test_what_never_happens_is_rare_soon_and_what_is_undecided_is_not():
+    asked = []
+    assert is_rare(lambda n: asked.append(n) or 0, 0.025, 1e-4)
+    assert sum(asked) < 600
+    asked.clear()
+    assert not is_rare(lambda n: asked.append(n) or round(0.025 * n), 0.025, 1e-4)
+    assert sum(asked) == SIZES[-1]
+
+
+def test_asking_after_every_answer_spends_no_more_than_the_risk():
+    assert spent(0.05, 10) == pytest.approx(0.05 * 0.1 / 1.1 * 10**-1.1)
+    assert sum(spent(0.05, answers) for answers in range(1, 10**5)) < 0.05
+
+
+def test_a_hidden_hill_is_not_stopped_at():
+    """A bowl that leads away from a narrow hill: a belief that trusts its fit would stop."""
+
+    def hidden(x):
+        return bowl(x) - 2 * math.exp(-0.5 * ((x - 0.87) / 0.02) ** 2)
+
+    opt = Optimizer(LINE, rng=0)
+    for x in [*np.linspace(0, 0.7, 40).tolist(), 0.97, 1.0]:
+        opt.tell({"x": x}, hidden(x))
+    assert not opt.done(0.1)
+    assert opt.best().gap == math.inf
+
+
+@pytest.mark.slow
+def test_intervals_and_stops_keep_their_level():
+    """Twenty runs on several hills: one in twenty may be wrong."""
+
+    def hills(x):
+        return bowl(x) - 0.1 * math.cos(20 * (x - 0.3))
+
+    stopped = broken = exceeded = missed = 0
+    for seed in range(20):
+        opt = told(50, hills, 0.03, seed)
+        best = opt.best()
+        truth = hills(best.params["x"])
+        missed += not best.lower <= truth <= best.upper
+        exceeded += truth - hills(0.3) > best.gap
+        if opt.done(0.2):
+            stopped += 1
+            broken += truth - hills(0.3) > 0.2
+    assert stopped >= 10
+    assert max(broken, exceeded, missed) <= 1
+
+
+def test_before_the_first_fit_the_gap_is_infinite():
+    """Two observations, one for each of two settings, say nothing about the noise."""
+    opt = Optimizer({"k": Choice(["a", "b"])}, goal="minimize", rng=0)
+    for value in (1.0, 1.2, 0.9, 1.1, 1.0, 1.1, 0.8, 1.2, 1.1):
+        assert not opt.answers or opt.best().gap == math.inf
+        assert not opt.answers or not opt.done(within=100.0)
+        opt.tell(opt.ask(), value)
+    assert opt.best().gap < math.inf
+
+
+def test_where_nothing_meets_the_constraints_the_gap_is_infinite():
+    opt = Optimizer({"x": Float(0, 1)}, goal="minimize", rng=0, constraints={"m": ("<=", -5)})
+    for _ in range(15):
+        trial = opt.ask()
+        opt.tell(trial, trial.params["x"], constraints={"m": (trial.params["x"] - 0.7) ** 2})
+    assert opt.best().is_likeliest
+    assert opt.best().gap == math.inf

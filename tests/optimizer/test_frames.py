@@ -1,0 +1,193 @@
+"""Observations in and out as frames, and the state of an optimizer in words."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import noregret
+from noregret import Choice, Float, Int, Optimizer
+from noregret.optimizer.spaces.parameters import FloatAxis
+
+SPACE = {"rate": Float(0, 1), "layers": Int(1, 8), "kind": Choice(["a", "b"])}
+PAST = [
+    {"rate": 0.2, "layers": 3, "kind": "a", "value": 1.5, "noise": 0.1, "constraint.memory": 400},
+    {"rate": 0.7, "layers": 5, "kind": "b", "value": 0.5, "noise": None, "constraint.memory": math.nan},
+]
+
+
+def fresh(**options):
+    return Optimizer(SPACE, rng=0, constraints={"memory": ("<=", 512)}, **options)
+
+
+def told(opt):
+    return [(a.where, a.value, a.constraints) for a in opt._history.arrivals]
+
+
+def test_rows_columns_and_single_answers_say_the_same():
+    rows, columns, single = fresh(), fresh(), fresh()
+    rows.tell_many(PAST)
+    columns.tell_many({name: [row[name] for row in PAST] for name in PAST[0]})
+    for row in PAST:
+        memory = None if math.isnan(row["constraint.memory"]) else row["constraint.memory"]
+        params = {name: row[name] for name in SPACE}
+        single.tell(params, row["value"], row["noise"], constraints={"memory": memory})
+    assert str(told(rows)) == str(told(columns)) == str(told(single))
+    assert rows.best() == single.best()
+
+
+def test_noise_and_constraints_are_optional_in_a_frame():
+    opt = fresh()
+    opt.tell_many([{"rate": 0.2, "layers": 3, "kind": "a", "value": 1.5}])
+    assert math.isnan(opt._history.arrivals[0].constraints[0]), "what has no column was not measured"
+
+
+def test_an_empty_frame_says_nothing():
+    opt = fresh()
+    opt.tell_many([])
+    opt.tell_many({})
+    assert not opt.measurements
+
+
+def test_rows_of_a_table_are_told_by_column():
+    table = Optimizer(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), rng=0)
+    table.tell_many([{0: 3.0, 1: 4.0, "value": 7.0}, {0: 1.0, 1: 2.0, "value": 8.0}])
+    assert table.best().params.tolist() == [3.0, 4.0]
+    names = Optimizer([{"machine": "small"}, {"machine": "large"}], rng=0)
+    names.tell_many({"machine": ["large", "small"], "value": [1.0, 2.0]})
+    assert names.best().params == {"machine": "large"}
+
+
+def test_a_frame_answers_the_trials_that_are_out():
+    opt = fresh()
+    trial = opt.ask()
+    opt.tell_many([trial.params | {"value": 1.0}])
+    with pytest.raises(ValueError, match="told already"):
+        opt.tell(trial, 2.0, constraints={"memory": 1})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"speed": 3}, "unknown column 'speed': drop it, or rename it to one of"),
+        ({"constraint.mass": 3}, "unknown column 'constraint.mass'"),
+        ({"value": None}, "row 1 has no value: drop it, or give it the state 'failed'"),
+        ({"value": "fast"}, "row 1 of the frame: value must be a number, got 'fast'"),
+        ({"rate": 7.0}, "row 1 of the frame: rate"),
+        ({"kind": None}, "row 1 of the frame: .*'kind' is missing"),
+        ({"noise": -1}, "row 1 of the frame: noise"),
+        ({"constraint.memory": "much"}, "row 1 of the frame: constraint 'memory' must be a finite number"),
+        ({"state": "lost"}, "state must be one of .*, got 'lost' in row 1"),
+    ],
+)
+def test_one_bad_row_and_nothing_is_told(change, message):
+    opt = fresh()
+    with pytest.raises(ValueError, match=message):
+        opt.tell_many([PAST[0], PAST[1] | change])
+    assert not opt._history.arrivals
+    assert not opt._history.params
+    opt.tell_many([PAST[0], PAST[1] | {"value": None, "state": "failed"}])
+    assert len(opt.measurements) == 1
+
+
+def test_what_is_no_frame_is_refused():
+    for wrong in (3, "past.csv", [1, 2], np.ones((2, 2))):
+        with pytest.raises(ValueError, match="must be a DataFrame, a list of dicts or a dict of columns"):
+            fresh().tell_many(wrong)
+    with pytest.raises(ValueError, match="must be of one length"):
+        fresh().tell_many({"rate": [0.1], "value": [1, 2]})
+    clash = Optimizer({"value": Float(0, 1)}, rng=0)
+    with pytest.raises(ValueError, match="a frame has a column 'value' of its own: rename the parameter"):
+        clash.tell_many([{"value": 0.5}])
+
+
+def some_answers():
+    opt = fresh(baseline={"rate": 0.5, "layers": 4, "kind": "a"})
+    for number in range(12):
+        trial = opt.ask()
+        opt.tell(trial, 5 + trial.params["rate"] + 0.01 * number, constraints={"memory": 60 * trial.params["layers"]})
+    opt.tell({"rate": 0.1, "layers": 2, "kind": "b"}, 4.9, noise=0.5, constraints={"memory": None})
+    opt.fail(opt.ask())
+    return opt, opt.ask()
+
+
+def test_frames_go_out_and_come_in_again():
+    pytest.importorskip("pandas")
+    opt, out = some_answers()
+    frame = opt.to_frame()
+    assert list(frame.columns) == ["trial", "state", "value", "noise", *SPACE, "constraint.memory"]
+    assert frame["state"].value_counts().to_dict() == {"done": 13, "failed": 1, "running": 1}
+    assert frame["trial"].tolist()[:3] == [0, 1, 2]
+    assert frame["trial"].isna().tolist()[12], "params of the past have no trial"
+    assert frame["noise"].tolist()[12] == 0.5
+    assert frame["trial"].tolist()[-1] == out.id
+    again = fresh(baseline={"rate": 0.5, "layers": 4, "kind": "a"})
+    again.tell_many(frame)
+    assert again.best() == opt.best()
+    assert str(told(again)) == str(told(opt))
+
+
+def test_without_pandas_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'noregret\[frames\]'"):
+        fresh().to_frame()
+
+
+def test_pandas_is_not_imported_unless_a_frame_is_made():
+    program = "import sys, noregret; o = noregret.Optimizer({'x': noregret.Float(0, 1)}, rng=0); "
+    program += "o.tell_many({'x': [0.1, 0.2], 'value': [1, 2]}); repr(o); assert 'pandas' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_repr_says_what_it_is_and_where_it_stands():
+    opt, _ = some_answers()
+    assert repr(fresh()) == "<Optimizer, minimize over rate, layers, kind with memory <= 512: 0 values>"
+    assert "13 values, 1 failed, 1 out; best " in repr(opt)
+    assert "meets the constraints with a probability of" in repr(opt)
+    assert "your settings" in repr(opt)
+    single = Optimizer({"x": Float(0, 1)}, goal="maximize", rng=0)
+    single.tell({"x": 0.123456}, 1.23456)
+    assert repr(single) == "<Optimizer, maximize over x: 1 value; best 1.235 at {x: 0.1235}>"
+
+
+def test_a_notebook_gets_a_table_without_markup_of_others():
+    opt = Optimizer({"<b>": Choice(["<script>", "&"])}, rng=0)
+    opt.tell({"<b>": "<script>"}, 1.0)
+    page = opt._repr_html_()
+    assert page.startswith("<table")
+    assert page.endswith("</table>")
+    assert "<script>" not in page
+    assert "<b>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_policy_says_what_it_is_and_where_it_stands():
+    algorithm = noregret.algorithms.igp_ucb(noregret.SquaredExponential(0.2))
+    policy = noregret.Policy(algorithm, np.linspace(0, 1, 20)[:, None], rng=0)
+    policy.tell(policy.ask(), 1.0)
+    policy.ask()
+    assert repr(policy) == "<Policy of Sequential on 20 arms, 20 in play: 1 reward, 1 pending>"
+
+
+def test_every_row_of_a_frame_is_checked_once(monkeypatch):
+    opt, checked = Optimizer({"x": Float(0, 1)}, rng=0), []
+    check = FloatAxis.checked
+    monkeypatch.setattr(
+        FloatAxis, "checked", lambda self, name, value: checked.append(value) or check(self, name, value)
+    )
+    opt.tell_many({"x": np.linspace(0, 1, 50), "value": np.zeros(50)})
+    assert checked == np.linspace(0, 1, 50).tolist()
+
+
+def test_a_frame_tells_what_its_rows_would_tell_one_by_one():
+    rng = np.random.default_rng(0)
+    space = {"x": Float(0, 1), "n": Int(1, 3), "kind": Choice(["a", "b"])}
+    rows = [{"x": x, "n": 1 + i % 3, "kind": "ab"[i % 2], "value": x**2} for i, x in enumerate(rng.random(40).tolist())]
+    single, many = (Optimizer(space, rng=0) for _ in range(2))
+    for row in rows:
+        single.tell({name: row[name] for name in space}, row["value"])
+    many.tell_many({name: np.array([row[name] for row in rows]) for name in rows[0]})
+    assert many.answers == single.answers
+    assert many.ask().params == single.ask().params

@@ -1,0 +1,71 @@
+"""More of `tests.tune.test_cli`, nightly."""
+
+import subprocess
+import sys
+
+import pytest
+from tests.tune.test_cli import records_of, written
+
+from noregret.cli import main
+from noregret.tune.study.reading import load
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("script", "failure"),
+    [
+        ("true", "no number on standard output"),
+        ("echo nan", "got nan"),
+        ("echo 1e300", "got 1e300"),
+        ("kill -9 $$", "killed by SIGKILL"),
+        ("yes", "printed more than 64 MiB"),
+        ("sleep 60", "still running after 0.2 s (timeout)"),
+        ("exit 1", "exit code 1"),
+    ],
+)
+def test_whatever_a_command_does_now_and_then_the_study_goes_on(tmp_path, script, failure):
+    once = f"if mkdir once 2>/dev/null; then {script}; else echo $0; fi"
+    study = written(tmp_path, ["sh", "-c", once, "{x}", "{n}"], budget="rounds = 3", name="t.toml")
+    study.write_text(study.read_text().replace("timeout = 20", "timeout = " + ("0.2" if "60" in script else "20")))
+    assert main(["tune", str(study)]) == 0
+    first, *others = records_of(study)
+    assert failure in first.failure
+    assert [record.state for record in others] == ["done", "done"]
+
+
+@pytest.mark.slow
+def test_a_full_output_is_an_error_and_loses_nothing(tmp_path):
+    study = written(tmp_path, budget="rounds = 3")
+    run = ["run", "random", "--problem", "branin", "--rounds", "5", "--trials", "1", "--jobs", "1"]
+    reading = (["report", study], ["report", study, "--json"], ["export", study, "--csv"], ["restore", study])
+    for args in (
+        ["tune", study],
+        *reading,
+        ["tune", study, "--dry-run"],
+        ["init", tmp_path / "new.toml"],
+        ["list"],
+        run,
+    ):
+        with open("/dev/full", "w") as full:
+            command = [sys.executable, "-m", "noregret", *map(str, args)]
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=600)
+        assert done.stderr == "noregret: standard output cannot be written: No space left on device\n"
+        assert done.returncode == 2
+    assert [record.state for record in records_of(study)] == ["done"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["a b", "a#b", "a%20b", "a{b}", "a:b", "ünï", "a\nb", "a&b=c", "'\"$x", "x?y/a", "x#%y/a"]
+)
+def test_odd_file_names_work(tmp_path, capsys, name):
+    path = tmp_path / f"{name}.toml"
+    path.parent.mkdir(exist_ok=True)
+    assert main(["init", str(path)]) == 0
+    load(path)
+    written(path.parent, name=path.name, budget="rounds = 2")
+    assert main(["tune", str(path)]) == 0
+    assert main(["report", str(path)]) == 0
+    assert path.with_suffix(".html").exists()
+    assert len(list(path.parent.glob("*.db"))) == 1
+    assert len(records_of(path)) == 2

@@ -1,0 +1,23 @@
+"""More of `tests.optimizer.test_drift`, nightly."""
+
+import numpy as np
+from tests.optimizer.test_drift import glides, jumps, played
+
+
+def test_after_a_jump_it_recovers_within_25_evaluations_and_without_drift_it_does_not():
+    """From 0.2 to 0.8: to recover is to recommend what is nearer to the new best, and in most runs near it."""
+    seeds, after = range(3), 25
+    found = {
+        drift: [abs(played(jumps, 50 + after, seed, drift=drift)[0].best().params["x"] - 0.8) for seed in seeds]
+        for drift in (None, "auto")
+    }
+    assert max(found["auto"]) < 0.3
+    assert np.median(found["auto"]) < 0.1
+    assert np.median(found[None]) > 0.3
+
+
+def test_what_glides_is_followed():
+    late = {
+        d: np.mean([played(glides, 120, seed, drift=d)[1][-30:].mean() for seed in range(2)]) for d in (None, "auto")
+    }
+    assert late["auto"] < 0.5 * late[None]

@@ -1,0 +1,99 @@
+"""Choosers: a separate process gives the same as the server itself, and may die at any time."""
+
+import os
+import signal
+from contextlib import closing
+from functools import partial
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from noregret import Float
+from noregret.integrations.replay import Replay
+from noregret.tune.service.choosers import Chooser, ModelClient, chosen, itself
+
+SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
+
+
+@pytest.fixture(scope="module")
+def chooser():
+    with closing(Chooser()) as process:
+        yield process
+
+
+def guide(chooser=None):
+    return ModelClient(Replay(SPACE, "minimize", 0), chooser)
+
+
+def answer(params):
+    return params, (params["x"] - 0.3) ** 2 + params["y"]
+
+
+def asked(led, rounds, turn=lambda number, answers: None):
+    """Trials asked for, with three pending; ``turn`` may change the results before each."""
+    answers, out, found = [], [], []
+    for number in range(rounds):
+        turn(number, answers)
+        new = led(answers, partial(chosen, [(params, None) for params in out], [None] * (1 + number % 2)))
+        found += new
+        out += new
+        while len(out) > 3:
+            answers.append(answer(out.pop(0)))
+    return found
+
+
+def swap_last(number, answers):
+    """Another server has noted the last two answers in another order."""
+    if number % 5 == 4:
+        answers[-2:] = answers[:-3:-1]
+
+
+@pytest.mark.parametrize("turn", [lambda number, answers: None, swap_last])
+def test_a_chooser_asks_what_the_server_itself_would(chooser, turn):
+    assert asked(guide(chooser), 14, turn) == asked(guide(), 14, turn)
+
+
+def test_a_chooser_has_several_studies_and_gives_optimizers(chooser):
+    first, second = guide(chooser), guide(chooser)
+    answers = [answer({"x": number / 10, "y": 0.5}) for number in range(9)]
+    assert first(answers, itself).best() == guide()(answers, itself).best()
+    assert [its.params for its in second(answers[:3], itself).answers] == [params for params, _ in answers[:3]]
+    assert len(first(answers, itself, settled=4).answers) == 9
+
+
+def _stumbles(optimizer):
+    raise ValueError(f"{len(optimizer.answers)} answers are too many")
+
+
+def _gives_what_does_not_travel(optimizer):
+    return lambda: optimizer
+
+
+def test_what_goes_wrong_is_told_to_who_asked_and_the_next_is_served(chooser):
+    led, answers = guide(chooser), [answer({"x": 0.5, "y": 0.5})]
+    with pytest.raises(ValueError, match="1 answers are too many"):
+        led(answers, _stumbles)
+    with pytest.raises(RuntimeError, match="pickle"):
+        led(answers, _gives_what_does_not_travel)
+    assert len(led(answers, itself).answers) == 1
+
+
+def test_where_a_chooser_has_died_the_server_goes_on_as_if_it_had_not():
+    with closing(Chooser()) as process:
+
+        def kill(number, answers):
+            if number == 7:
+                os.kill(process._process.pid, signal.SIGKILL)
+
+        assert asked(guide(process), 14, kill) == asked(guide(), 14)
+
+
+def test_a_study_that_is_closed_is_forgotten(chooser):
+    led = guide(chooser)
+    led([], itself)
+    study = led._study
+    del led
+    assert study in chooser._gone
+    guide(chooser)([], itself)
+    assert study not in chooser._gone

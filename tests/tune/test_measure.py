@@ -1,0 +1,260 @@
+"""One measurement: for any command, its output is read, it ends, and no process is left."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread, Timer
+
+import pytest
+
+from noregret.optimizer import Float
+from noregret.tune.measuring import KEPT, Keeper, Stopped, measure, run_command
+from noregret.tune.study import results
+from noregret.tune.study.results import Pattern, WallTime
+from noregret.tune.study.study import Failure, Study, StudyError
+
+PYTHON = sys.executable
+
+
+@pytest.fixture(scope="module")
+def keeper():
+    with Keeper() as found:
+        yield found
+
+
+def study(folder, *command, **options):
+    return Study(folder / "s.toml", command, {"x": Float(0, 1)}, **options)
+
+
+def outcome(keeper, folder, *command, **options):
+    return measure(study(folder, *command, **options), {"x": 0.5}, keeper, Event())
+
+
+def alive(pid):
+    """Test whether a process runs; zombies do not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for(condition, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_the_result_is_read(keeper, tmp_path):
+    found = outcome(keeper, tmp_path, "echo", "{x}")
+    assert (found.value, found.failure) == (0.5, "")
+    assert 0 < found.seconds < 5
+
+
+def test_it_runs_in_the_folder_of_the_study_without_input(keeper, tmp_path):
+    (tmp_path / "found").write_text("3")
+    assert outcome(keeper, tmp_path, "cat", "found", "-").value == 3.0
+
+
+def test_wall_time_is_that_of_the_command(keeper, tmp_path):
+    assert 0.2 <= outcome(keeper, tmp_path, "sleep", "0.2", result=WallTime()).value < 2
+
+
+@pytest.mark.parametrize(
+    ("command", "failure"),
+    [
+        (["true"], "no number on standard output, which was empty"),
+        (["echo", "nan"], "the result must be a finite number between -1e100 and 1e100, got nan"),
+        (["echo", "1e300"], "the result must be a finite number between -1e100 and 1e100, got 1e300"),
+        (["false"], "exit code 1"),
+        (["sh", "-c", "echo 1; kill -9 $$"], "killed by SIGKILL"),
+        (["sh", "-c", "echo 1; kill -SEGV $$"], "killed by SIGSEGV"),
+        (["sh", "-c", "echo 1; exit 7"], "exit code 7"),
+        (["sh", "-c", "echo 1; echo ERROR 12 >&2"], "its output has 'ERROR 12', which counts as a failure"),
+    ],
+)
+def test_failures_in_words(keeper, tmp_path, command, failure):
+    found = outcome(keeper, tmp_path, *command, failure=Failure(output=r"ERROR \d+"))
+    assert (found.value, found.failure) == (None, failure)
+
+
+def test_other_exit_codes_can_be_fine(keeper, tmp_path):
+    assert outcome(keeper, tmp_path, "sh", "-c", "echo 1; exit 7", failure=Failure((0, 7))).value == 1.0
+
+
+FLAKY = "echo >> runs; [ $(wc -l < runs) -ge 3 ] && echo 7"
+
+
+@pytest.mark.parametrize(("retries", "runs", "value"), [(0, 1, None), (1, 2, None), (2, 3, 7.0), (9, 3, 7.0)])
+def test_a_failed_run_is_repeated_as_often_as_the_study_says(keeper, tmp_path, retries, runs, value):
+    found = outcome(keeper, tmp_path, "sh", "-c", FLAKY, failure=Failure(retries=retries))
+    assert found.value == value
+    assert found.failure == ("" if value else "exit code 1")
+    assert len((tmp_path / "runs").read_text().splitlines()) == runs
+
+
+@pytest.mark.slow
+def test_stopping_ends_the_retries(keeper, tmp_path):
+    stop = Event()
+    Timer(0.5, stop.set).start()
+    with pytest.raises(Stopped):
+        measure(study(tmp_path, "sh", "-c", "sleep 0.05; exit 1", failure=Failure(retries=1000)), {}, keeper, stop)
+
+
+def test_the_end_of_the_error_output_is_kept(keeper, tmp_path):
+    found = outcome(keeper, tmp_path, "sh", "-c", "echo reason >&2; exit 1")
+    assert found.stderr == "reason\n"
+
+
+@pytest.mark.parametrize("name", ["no-such-program", "./missing", "./not-executable"])
+def test_a_command_that_cannot_be_started(keeper, tmp_path, name):
+    (tmp_path / "not-executable").write_text("echo 1")
+    with pytest.raises(StudyError, match=f"command: '{name}' cannot be started"):
+        outcome(keeper, tmp_path, name)
+
+
+def test_a_command_that_hangs_is_ended_with_all_its_children(keeper, tmp_path):
+    began = time.monotonic()
+    found = outcome(
+        keeper, tmp_path, "sh", "-c", "trap '' TERM; sleep 60 & echo $! > child; wait; sleep 60", timeout=0.3
+    )
+    assert found.failure == "still running after 0.3 s (timeout)"
+    assert time.monotonic() - began < 10
+    wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
+
+
+def test_what_a_command_leaves_behind_is_ended_and_not_waited_for(keeper, tmp_path):
+    began = time.monotonic()
+    found = outcome(keeper, tmp_path, "sh", "-c", "sleep 60 & echo $! > child; echo 4")
+    assert found.value == 4.0
+    assert time.monotonic() - began < 10
+    wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
+
+
+@pytest.mark.slow
+def test_a_process_that_has_left_the_group_is_not_waited_for(keeper, tmp_path):
+    began = time.monotonic()
+    leave = "import os, time; os.setsid(); open('child', 'w').write(str(os.getpid())); time.sleep(20)"
+    found = outcome(
+        keeper, tmp_path, "sh", "-c", f'{PYTHON} -S -c "{leave}" & while [ ! -s child ]; do :; done; echo 4'
+    )
+    assert found.value == 4.0
+    assert time.monotonic() - began < 10
+    os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
+
+
+def test_a_flood_is_ended(keeper, tmp_path):
+    found = outcome(keeper, tmp_path, "yes", "1")
+    assert found.failure == "printed more than 64 MiB"
+
+
+def test_of_much_output_the_end_is_kept(keeper, tmp_path):
+    run = run_command(["sh", "-c", "yes 1 | head -c 3000000; echo; echo 42"], tmp_path, 60, keeper, Event())
+    assert len(run.stdout) == KEPT
+    assert run.stdout.endswith("\n42\n")
+    assert outcome(keeper, tmp_path, "sh", "-c", "yes 1 | head -c 3000000; echo; echo 42").value == 42.0
+
+
+def test_bytes_that_are_not_text_do_no_harm(keeper, tmp_path):
+    assert outcome(keeper, tmp_path, "printf", r"\377\376 \0 5").value == 5.0
+
+
+def test_colours_are_not_read_as_numbers(keeper, tmp_path):
+    assert outcome(keeper, tmp_path, "printf", r"\033[1;32m12.5\033[0m\n").value == 12.5
+
+
+def test_titles_of_windows_are_not_read_as_numbers(keeper, tmp_path):
+    assert outcome(keeper, tmp_path, "printf", r"12.5\n\033]0;99 %% done\007\033]0;100 %%\033\\").value == 12.5
+
+
+SLOW = r"(a+)+$"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"result": Pattern(SLOW)}, {"failure": Failure(output=SLOW)}])
+def test_reading_a_result_has_a_time_limit(keeper, tmp_path, monkeypatch, options):
+    monkeypatch.setattr(results.search, "__kwdefaults__", {"last": False, "seconds": 1})
+    ticks, over = [], Event()
+    Thread(target=lambda: [ticks.append(1) for _ in iter(lambda: over.wait(0.05), True)]).start()
+    found = outcome(keeper, tmp_path, "echo", "5 " + "a" * 60 + "!", **options)
+    over.set()
+    assert found.value is None
+    assert found.failure == f"the regular expression '{SLOW}' takes longer than 1 s on this output: simplify it"
+    assert len(ticks) > 5  # no other process was stopped
+
+
+@pytest.mark.slow
+def test_a_match_ends_itself_when_its_caller_is_gone(tmp_path):
+    program = f"""
+from noregret.tune.study.results import search
+search({SLOW!r}, "a" * 60 + "!", seconds=2)
+"""
+    process = subprocess.Popen([PYTHON, "-c", program])
+    wait_for(lambda: children(process.pid), 60)
+    (child,) = children(process.pid)
+    process.kill()
+    process.wait()
+    wait_for(lambda: not alive(child))
+
+
+def children(parent):
+    """The processes that a process has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            found += [int(path.parent.name)] if int(path.read_text().rpartition(")")[2].split()[1]) == parent else []
+    return found
+
+
+def test_stopping_ends_the_command(keeper, tmp_path):
+    stop = Event()
+    Timer(0.2, stop.set).start()
+    with pytest.raises(Stopped):
+        measure(study(tmp_path, "sh", "-c", "echo $$ > child; sleep 60"), {}, keeper, stop)
+    wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
+
+
+def test_no_value_becomes_a_shell_word(keeper, tmp_path):
+    value = f"$(touch {tmp_path}/hit); touch {tmp_path}/hit `touch {tmp_path}/hit` & | > {tmp_path}/hit"
+    found = measure(Study(tmp_path / "s.toml", ("printf", "%s\n7", "{x}"), {}), {"x": value}, keeper, Event())
+    assert found.value == 7.0
+    assert not (tmp_path / "hit").exists()
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_commands_do_not_outlive_a_killed_process(tmp_path, announced):
+    program = f"""
+from pathlib import Path
+from threading import Event
+from noregret.tune.measuring import Keeper
+from noregret.tune.measuring import run_command
+with Keeper() as keeper:
+    if not {announced}:
+        keeper.add = lambda group: None
+    run_command(["sh", "-c", "sleep 60 & echo $! > child; wait"], Path({str(tmp_path)!r}), 60, keeper, Event())
+"""
+    process = subprocess.Popen([PYTHON, "-c", program])
+    wait_for(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text(), 60)
+    process.kill()
+    process.wait()
+    wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
+
+
+def test_no_process_is_left_unreaped(keeper, tmp_path):
+    for command in (["true"], ["sh", "-c", "kill -9 $$"], ["sleep", "60"]):
+        outcome(keeper, tmp_path, *command, timeout=0.2)
+    assert not unreaped(os.getpid())
+
+
+def unreaped(parent):
+    """Children of a process that have ended and that it has not asked about."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, its_parent = path.read_text().rpartition(")")[2].split()[:2]
+            found += [path] if state == "Z" and int(its_parent) == parent else []
+    return found

@@ -1,0 +1,251 @@
+"""A changed study file: results that carry over, results that do not, and the advice."""
+
+import json
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from noregret.cli import main
+from noregret.optimizer import Choice, Float, Int
+from noregret.tune.measuring import Outcome
+from noregret.tune.store.identity import SELF
+from noregret.tune.store.records import Suggestion, arrived
+from noregret.tune.store.storage import Storage
+from noregret.tune.store.store import Store
+from noregret.tune.study.results import LastNumber, WallTime
+from noregret.tune.study.study import Budget, Constraint, Study, StudyError
+
+SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 8), "mode": Choice(["a", "b"])}
+COMMAND = ("m", "{x}", "{n}", "{mode}")
+
+
+def suggest(records):
+    number = len(records)
+    params = {"x": number / 10, "n": number % 8 + 1, "mode": "ab"[number % 2]}
+    return Suggestion(params, arrived(records)[1])
+
+
+@pytest.fixture
+def url():
+    """The storage; tests/siege runs all of these on PostgreSQL."""
+    return "sqlite:///s.db"
+
+
+@pytest.fixture
+def study(url, tmp_path):
+    """A study with ten results."""
+    study = Study(tmp_path / "s.toml", COMMAND, SPACE, storage=url, budget=Budget(rounds=100))
+    with Store(study) as store:
+        for i in range(10):
+            store.tell(store.claim(suggest).trial.number, Outcome(float(i), "", 0.1))
+    return study
+
+
+def next_trial(study, params):
+    """Make a trial with these params, and answer it."""
+    with Store(study) as store:
+        trial = store.claim(lambda records: Suggestion(params, arrived(records)[1])).trial
+        store.tell(trial.number, Outcome(0.5, "", 0.1))
+    return trial
+
+
+def values(study, **options):
+    with Store(study, **options) as store:
+        return [record.value for record in store.records()]
+
+
+def with_space(study, **parameters):
+    return replace(study, space={**study.space, **parameters})
+
+
+@pytest.mark.parametrize(
+    ("change", "used"),
+    [
+        ({"x": Float(0.0, 2.0)}, range(10)),
+        ({"x": Float(-1.0, 0.55), "n": Int(3, 99, log=True)}, [2, 3, 4, 5]),
+        ({"mode": Choice(["c", "b", "a"])}, range(10)),
+        ({"mode": Choice(["b", "c"])}, range(1, 10, 2)),
+    ],
+)
+def test_results_inside_of_the_new_ranges_are_used_and_the_others_stay_stored(study, change, used):
+    changed = with_space(study, **change)
+    with pytest.raises(
+        StudyError, match=r"parameters\.\w+ was .*, now it is .*'noregret tune --migrate .*s.toml' continues"
+    ):
+        Store(changed)
+    with pytest.raises(StudyError, match="--migrate"):
+        Store(changed, readonly=True)
+    assert values(study) == [float(i) for i in range(10)]  # nothing has happened yet
+    with Store(changed, migrate=True) as store:
+        assert [record.value for record in store.records()] == [float(i) for i in used]
+        assert store.unused() == 10 - len(used)
+        assert [line.split(":")[0] for line in store.migration.changes] == sorted(change)
+    assert values(changed) == [float(i) for i in used]
+    assert values(study, migrate=True) == [float(i) for i in range(10)]  # and back again
+
+
+def test_new_trials_have_the_new_options_and_old_ones_stay_as_they_are(study):
+    changed = with_space(study, mode=Choice(["c", "b", "a"]), x=Float(-5.0, 5.0))
+    Store(changed, migrate=True).close()
+    trial = next_trial(changed, {"x": -2.0, "n": 1, "mode": "c"})
+    assert trial.params == {"x": -2.0, "n": 1, "mode": "c"}
+    with Store(changed) as store:
+        assert [record.params["mode"] for record in store.records()] == [*"ababababab", "c"]
+        assert [record.params["x"] for record in store.records()][-2:] == [0.9, -2.0]
+
+
+def test_a_parameter_is_added_with_the_value_it_had_so_far(study):
+    added = replace(with_space(study, depth=Int(1, 4)), command=(*COMMAND, "--depth={depth}"))
+    with pytest.raises(StudyError, match=r"say in \[parameters.depth\] which value it had so far, such as default = 1"):
+        Store(added, migrate=True)
+    told = replace(added, defaults={"depth": 1})
+    with Store(told, migrate=True) as store:
+        assert {record.params["depth"] for record in store.records()} == {1}
+        assert store.migration.changes == (
+            "depth: new, int from 1 to 4; it was 1 so far",
+            "command: has words for depth now",
+        )
+    next_trial(told, {"x": 0.5, "n": 1, "mode": "a", "depth": 4})
+    for later in (told, replace(told, defaults={"depth": 3}), replace(told, defaults={})):
+        with Store(later) as store:  # the earlier value stays, for any later file
+            assert [record.params["depth"] for record in store.records()] == [1] * 10 + [4]
+
+
+def test_a_word_of_the_command_may_become_a_parameter(study):
+    fixed = replace(study, name="fixed", command=(*COMMAND, "--depth", "3"))
+    with Store(fixed) as store:
+        store.tell(store.claim(suggest).trial.number, Outcome(1.0, "", 0.1))
+    free = replace(
+        with_space(fixed, depth=Int(1, 4)), command=(*COMMAND, ("--depth", "{depth}")), defaults={"depth": 3}
+    )
+    assert values(free, migrate=True) == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        ({"command": ("other", "{x}", "{n}", "{mode}")}, "change the command back"),
+        ({"command": (*COMMAND, "--fast")}, "change the command back"),
+        ({"goal": "maximize"}, "change goal back"),
+        ({"result": WallTime()}, "change result back"),
+        ({"seed": 3}, "change seed back"),
+        ({"space": {**SPACE, "n": Float(1.0, 8.0)}}, "change the type of n back to 'int'"),
+        ({"space": {"x": SPACE["x"], "n": SPACE["n"]}}, "keep it, with the one value it is to have from now on"),
+        ({"space": [{"x": 1.0, "n": 2, "mode": "a"}]}, "have nothing in common: change it back"),
+    ],
+)
+def test_what_does_not_carry_over_is_refused_with_what_to_do(study, change, advice):
+    changed = replace(study, **change)
+    for migrate in (False, True):
+        with pytest.raises(StudyError, match=rf"do not carry over: .*{advice}.*give this one another name or storage"):
+            Store(changed, migrate=migrate)
+    assert values(replace(changed, name="other")) == []
+    assert values(study) == [float(i) for i in range(10)]
+
+
+def test_a_parameter_that_keeps_one_value_is_the_way_to_drop_it(study):
+    assert values(with_space(study, mode=Choice(["b"])), migrate=True) == [1.0, 3.0, 5.0, 7.0, 9.0]
+
+
+def test_constraints_may_come_and_go_and_their_bounds_change_freely(study):
+    limited = replace(study, constraints={"memory": Constraint(LastNumber(), max=3.0)})
+    assert values(limited, migrate=True) == [float(i) for i in range(10)]
+    with Store(limited) as store:
+        trial = store.claim(suggest).trial
+        store.tell(trial.number, Outcome(0.5, "", 0.1, constraints={"memory": 2.0}))
+        assert [record.constraints for record in store.records()[-2:]] == [{}, {"memory": 2.0}]
+    assert len(values(replace(study, constraints={"memory": Constraint(LastNumber(), max=9.0)}))) == 11
+    with pytest.raises(StudyError, match=r"do not carry over: change constraints.memory back"):
+        Store(replace(study, constraints={"memory": Constraint(WallTime(), max=3.0)}), migrate=True)
+    assert len(values(study, migrate=True)) == 11
+
+
+def test_a_parameter_is_added_where_it_applies_only(study):
+    depth = Int(1, 4, when={"mode": "b"})
+    told = replace(with_space(study, depth=depth), command=(*COMMAND, ("--depth={depth}",)), defaults={"depth": 2})
+    with Store(told, migrate=True) as store:
+        assert [record.params.get("depth") for record in store.records()] == [None, 2] * 5
+
+
+def test_rows_of_a_table_may_come_and_go(study):
+    rows = [{"size": i, "kind": "ab"[i % 2]} for i in range(6)]
+    table = replace(study, name="table", space=rows, command=("m", "{size}", "{kind}"))
+    with Store(table) as store:
+        for _ in range(5):
+            claim = store.claim(lambda records: Suggestion(rows[len(records)], arrived(records)[1]))
+            store.tell(claim.trial.number, Outcome(float(claim.trial.number), "", 0.1))
+    changed = replace(table, space=[*rows[2:], {"size": 99, "kind": "c"}])
+    assert values(changed, migrate=True) == [2.0, 3.0, 4.0]
+    assert next_trial(changed, {"size": 99, "kind": "c"}).params == {"size": 99, "kind": "c"}
+
+
+def test_suggestions_after_a_migration_know_of_no_result_that_is_not_used(study):
+    with Store(with_space(study, x=Float(0.25, 0.65)), migrate=True) as store:
+        known, new = arrived(store.records())
+        assert sorted([*known, *new]) == [3, 4, 5, 6]
+
+
+def test_a_trial_under_way_is_still_told_and_counts_if_it_is_of_the_new_study(study):
+    with Store(study) as before:
+        trial = before.claim(suggest).trial
+        with Store(with_space(study, x=Float(0.0, 3.0)), migrate=True) as after:
+            assert before.tell(trial.number, Outcome(7.5, "", 0.1))
+            assert after.records()[-1].value == 7.5
+
+
+def test_a_study_of_an_earlier_version_is_known_by_what_it_wrote(study):
+    with Store(study) as store:
+        old = {**study.identity(), "parameters.x": "Float(low=0.0, high=1.0, log=False)"}
+        old |= {"parameters.n": "Int(low=1, high=8, log=False)", "parameters.mode": "Choice(options=('a', 'b'))"}
+        store._storage.set_attributes(store._id, {SELF: old, "noregret:format": 2})
+    assert len(values(study)) == 10
+    with pytest.raises(StudyError, match=r"parameters.x was float from 0 to 1, now it is float from 0 to 2"):
+        Store(with_space(study, x=Float(0.0, 2.0)))
+
+
+def test_a_migration_that_is_cut_off_has_not_happened(study, monkeypatch):
+    changed = replace(with_space(study, depth=Int(1, 4)), command=(*COMMAND, "{depth}"), defaults={"depth": 1})
+
+    transaction = Storage.transaction
+
+    @contextmanager
+    def cut_off(self):
+        with transaction(self) as connection:
+            yield connection
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Storage, "transaction", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        Store(changed, migrate=True)
+    monkeypatch.undo()
+    assert len(values(study)) == 10
+    assert len(values(changed, migrate=True)) == 10
+
+
+FILE = """
+command = ["awk", "BEGIN {{ print {x} }}"]
+[budget]
+rounds = 4
+[parameters.x]
+type = "float"
+low = 0.0
+high = 1.0
+"""
+
+
+@pytest.mark.slow
+def test_on_the_command_line(tmp_path, capsys):
+    path = tmp_path / "s.toml"
+    path.write_text(FILE)
+    assert main(["tune", str(path)]) == 0
+    path.write_text(FILE.replace("high = 1.0", "high = 2.0").replace("rounds = 4", "rounds = 5"))
+    capsys.readouterr()
+    assert main(["tune", str(path)]) == 2
+    assert f"'noregret tune --migrate {path}' continues" in capsys.readouterr().err
+    assert main(["tune", "--migrate", "--json", str(path)]) == 0
+    found = capsys.readouterr()
+    assert "x: float from 0 to 1, now float from 0 to 2\n4 results carry over" in found.err
+    assert [json.loads(line).get("trial") for line in found.out.splitlines()] == [4, None]
+    assert main(["tune", "--migrate", str(path)]) == 0
+    assert "nothing to migrate" in capsys.readouterr().err

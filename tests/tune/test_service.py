@@ -1,0 +1,505 @@
+"""Requests and answers of the service, on an application without a server."""
+
+import json
+import re
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+import httpx
+import uvicorn
+
+from noregret.tune.service.http import connections
+from noregret.tune.service.http.app import application
+from noregret.tune.service.http.connections import configuration
+from noregret.tune.service.http.security import LARGEST, Rate
+from noregret.tune.service.live import BatchQueue
+from noregret.tune.service.models import FloatForm, StudyForm
+from noregret.tune.service.studies import AnotherStudy, Studies
+from noregret.tune.store.storage import Storage
+
+ROOT = Path(__file__).parents[2]
+X = {"x": {"type": "float", "low": 0, "high": 1}}
+NAMES = (f"study{number}" for number in count())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("service")
+
+
+@contextmanager
+def serving(app):
+    """A client of an application, which is served by a thread."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        server = uvicorn.Server(configuration(app))
+        thread = Thread(target=server.run, kwargs={"sockets": [door]})
+        thread.start()
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{door.getsockname()[1]}", timeout=60) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def client(folder):
+    with serving(application(Studies(Storage("sqlite:///s.db", folder), lease=1000.0))) as client:
+        yield client
+
+
+@pytest.fixture
+def study(client):
+    """The path of a new study."""
+    name = next(NAMES)
+    assert client.post("/studies", json={"name": name, "space": X}).status_code == 201
+    return f"/studies/{name}"
+
+
+def ask(http, study, **body):
+    answer = http.post(f"{study}/ask", json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json().keys() == {"trials"}
+    return answer.json()["trials"]
+
+
+def tell(client, study, trial, value, **more):
+    return client.post(f"{study}/trials/{trial}/tell", json={"value": value, **more}).status_code
+
+
+def places(answer):
+    """The fields at fault."""
+    assert answer.status_code == 422, answer.text
+    return [fault["loc"] for fault in answer.json()["detail"]]
+
+
+def test_a_study_is_made_once_and_another_one_of_its_name_is_refused(client):
+    body = {
+        "name": "made",
+        "goal": "maximize",
+        "space": {
+            **X,
+            "n": {"type": "int", "low": 1, "high": 64, "log": True},
+            "k": {"type": "choice", "choices": [1, "a"]},
+        },
+        "constraints": {"memory": {"max": 512}},
+        "baseline": {"x": 0.5, "n": 2, "k": "a"},
+    }
+    assert client.post("/studies", json=body).status_code == 201
+    assert client.post("/studies", json=body).status_code == 200
+    other = client.post("/studies", json={**body, "constraints": {"memory": {"max": 500}}})
+    assert other.status_code == 409
+    assert "constraints differs" in other.json()["detail"]
+    assert ask(client, "/studies/made")[0]["params"] == body["baseline"]  # the first thing to measure
+
+
+def test_trials_are_asked_for_told_and_listed(client, study):
+    first, second, third = ask(client, study, count=3)
+    assert [trial["id"] for trial in (first, second, third)] == [0, 1, 2]
+    assert first.keys() == {"id", "params"}
+    assert 0 <= first["params"]["x"] <= 1
+    assert tell(client, study, 0, 1.5, noise=0.1) == 200
+    assert client.post(f"{study}/trials/1/fail", json={}).status_code == 200
+    listed = client.get(f"{study}/trials").json()["trials"]
+    assert listed == [
+        {**first, "value": 1.5, "state": "done", "context": None},
+        {**second, "value": None, "state": "failed", "context": None},
+        {**third, "value": None, "state": "running", "context": None},
+    ]
+
+
+def test_the_same_answer_counts_once_and_another_one_is_refused(client, study):
+    ask(client, study, count=2)
+    assert [tell(client, study, 0, value) for value in (1.5, 1.5, 2.5)] == [200, 200, 409]
+    assert client.post(f"{study}/trials/0/fail", json={}).status_code == 409
+    assert [client.post(f"{study}/trials/1/fail", json={}).status_code for _ in range(2)] == [200, 200]
+    assert tell(client, study, 1, 1.5) == 409
+    assert [trial["value"] for trial in client.get(f"{study}/trials").json()["trials"]] == [1.5, None]
+
+
+def test_a_client_gets_the_trials_again_that_it_has_not_answered(client, study):
+    mine = ask(client, study, count=2, client="a")
+    assert ask(client, study, count=2, client="a") == mine
+    assert ask(client, study, client="b")[0]["id"] == 2
+    assert ask(client, study)[0]["id"] == 3
+    assert tell(client, study, 0, 1.0) == 200
+    assert [trial["id"] for trial in ask(client, study, count=2, client="a")] == [1, 4]
+
+
+def test_what_is_best_and_whether_to_stop(client, study):
+    assert client.get(f"{study}/best").status_code == 409
+    assert client.get(f"{study}/done", params={"within": "2%"}).json() == {"done": False, "gap": None, "level": 0.95}
+    for _ in range(12):
+        (trial,) = ask(client, study)
+        assert tell(client, study, trial["id"], (trial["params"]["x"] - 0.3) ** 2) == 200
+    best = client.get(f"{study}/best").json()
+    assert best.keys() == {"params", "estimate", "lower", "upper", "level", "gap", "feasible", "half_life"}
+    assert best["half_life"] is None
+    assert abs(best["params"]["x"] - 0.3) < 0.15
+    assert best["feasible"] == 1.0
+    done = client.get(f"{study}/done", params={"within": 0.5, "confidence": 0.8}).json()
+    assert done == {"done": True, "gap": best["gap"], "level": best["level"]}
+
+
+def test_what_is_believed_about_params_is_said_from_the_second_value_on(client, study):
+    ask(client, study, count=2)
+    for told in range(2):
+        answer = client.post(f"{study}/predict", json={"params": {"x": 0.5}})
+        assert answer.status_code == 409
+        assert answer.json() == {"detail": f"predict() needs at least 2 values, {told} told so far: tell more first"}
+        assert tell(client, study, told, 1.0 + told) == 200
+    assert client.post(f"{study}/predict", json={"params": {"x": 0.5}}).status_code == 200
+
+
+def test_suggestions_are_those_of_an_optimizer_that_was_told_the_same(client, study):
+    from noregret import Float, Optimizer
+
+    optimizer = Optimizer({"x": Float(0, 1)}, goal="minimize", rng=0)
+    for _ in range(15):
+        (trial,), own = ask(client, study), optimizer.ask()
+        assert trial["params"] == own.params
+        value = abs(own.params["x"] - 0.6)
+        optimizer.tell(own, value)
+        assert tell(client, study, trial["id"], value) == 200
+
+
+def test_constraints_are_told_by_name(client):
+    body = {"name": "limited", "space": X, "constraints": {"memory": {"max": 0.5}, "speed": {"min": 1}}}
+    assert client.post("/studies", json=body).status_code == 201
+    study = "/studies/limited"
+    ask(client, study, count=2)
+    missing = client.post(f"{study}/trials/0/tell", json={"value": 1.0, "constraints": {"memory": 1}})
+    assert places(missing) == [["body", "constraints"]]
+    assert "'speed' is missing" in missing.json()["detail"][0]["msg"]
+    for trial, memory in ((0, 0.6), (1, 0.4)):
+        told = {"memory": memory, "speed": None}
+        assert tell(client, study, trial, 1.0, constraints=told) == 200
+        assert tell(client, study, trial, 1.0, constraints=told) == 200
+    assert tell(client, study, 1, 1.0, constraints={"memory": 0.3, "speed": None}) == 409
+    assert client.get(f"{study}/best").json()["feasible"] < 1.0
+
+
+def test_a_context_is_given_with_each_question(client):
+    load = {"load": {"type": "float", "low": 0, "high": 1}}
+    body = {"name": "context", "space": X, "context": load}
+    assert client.post("/studies", json=body).status_code == 201
+    assert places(client.post("/studies", json={**body, "baseline": {"x": 2}})) == [["body", "baseline"]]
+    study = "/studies/context"
+    assert places(client.post(f"{study}/ask", json={})) == [["body", "context"]]
+    assert places(client.post(f"{study}/ask", json={"context": {"load": 2}})) == [["body", "context"]]
+    assert places(client.get(f"{study}/best?context=x")) == [["query", "context"]]
+    for number in range(24):
+        here = {"load": number % 2}
+        (trial,) = ask(client, study, context=here, client="me")
+        assert ask(client, study, context=here, client="me") == [trial]
+        assert tell(client, study, trial["id"], (trial["params"]["x"] - 0.2 - 0.6 * here["load"]) ** 2) == 200
+    for number in (0, 1):
+        here = json.dumps({"load": number})
+        best = client.get(f"{study}/best", params={"context": here}).json()
+        assert abs(best["params"]["x"] - 0.2 - 0.6 * number) < 0.2
+        assert client.get(f"{study}/done", params={"within": 10, "context": here}).status_code == 200
+    assert client.get(f"{study}/trials").json()["trials"][1]["context"] == {"load": 1}
+    page = client.get(f"{study}/").text
+    assert "expected result, where load=1" in page
+    assert "The best setting in every measured context" in page
+
+
+def test_a_study_that_was_made_before_there_was_drift_is_the_same(tmp_path):
+    form = StudyForm(name="old", space={"x": FloatForm(type="float", low=0, high=1)})
+    with closing(Studies(Storage("sqlite:///s.db", tmp_path), lease=1000.0)) as studies:
+        assert studies.create(form)
+        made = studies._found("old").identity["service"]
+        assert made.keys() == {"name", "goal", "space", "context", "constraints", "baseline"}
+        assert not studies.create(form.model_copy(update={"drift": None}))
+        with pytest.raises(AnotherStudy, match="drift differs"):
+            studies.create(form.model_copy(update={"drift": "auto"}))
+
+
+@pytest.mark.parametrize("name", ["../a", "a/b", "", ".", "..", "a b", "é", "a" * 101, "a\0", "a\n", "-a", ".hidden"])
+def test_names_cannot_lead_anywhere(client, folder, name):
+    def files():
+        return {path for path in folder.rglob("*") if "s.db" not in path.name}  # copies of it come and go
+
+    before = files()
+    assert places(client.post("/studies", json={"name": name, "space": X})) == [["body", "name"]]
+    assert files() == before
+
+
+@pytest.mark.parametrize(
+    "path", ["/studies/..%2f..%2fetc%2fpasswd/best", "/studies/%2e%2e/best", "/studies/a%00b/best"]
+)
+def test_paths_cannot_lead_anywhere(client, path):
+    assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"goal": "best"}, ["goal"]),
+        ({"space": {}}, ["space"]),
+        ({"space": {"x": {"type": "float", "low": 2, "high": 1}}}, ["space", "x", "float"]),
+        ({"space": {"x": {"type": "float", "low": "0", "high": 1}}}, ["space", "x", "float", "low"]),
+        ({"space": {"x": {"type": "real", "low": 0, "high": 1}}}, ["space", "x"]),
+        ({"space": {"x": {"type": "int", "low": 0, "high": 1, "steps": 2}}}, ["space", "x", "int", "steps"]),
+        ({"space": {"x": {"type": "int", "low": 10**18, "high": 10**18 + 1000}}}, ["space", "x", "int"]),
+        ({"space": {"x": {"type": "int", "low": 0, "high": 10**400}}}, ["space", "x", "int"]),
+        ({"space": {"x": {"type": "float", "low": 0, "high": 10**400}}}, ["space", "x", "float", "high"]),
+        ({"constraints": {"m": {"max": 10**400}}}, ["constraints", "m", "max"]),
+        ({"baseline": {"x": 10**400}}, ["baseline"]),
+        ({"drift": 10**400}, ["drift"]),
+        ({"space": {"k": {"type": "choice", "choices": []}}}, ["space", "k", "choice", "choices"]),
+        ({"space": {**X, "y": {**X["x"], "when": {"z": 1}}}}, ["space"]),
+        ({"baseline": {"x": 2}}, ["baseline"]),
+        ({"drift": "fast"}, ["drift"]),
+        ({"drift": 0.5}, ["drift"]),
+        ({"drift": True}, ["drift"]),
+        ({"constraints": {"m": {}}}, ["constraints", "m"]),
+        ({"constraints": {"m": {"max": 1, "min": 0}}}, ["constraints", "m"]),
+        ({"command": ["rm"]}, ["command"]),
+        ({"storage": "sqlite:///other.db"}, ["storage"]),
+    ],
+)
+def test_the_field_at_fault_is_named(client, change, place):
+    body = {"name": "faulty", "space": X, **change}
+    assert [["body", *place]] == places(client.post("/studies", json=body))
+    assert client.get("/studies/faulty/best").status_code == 404  # nothing was created
+
+
+@pytest.mark.parametrize("value", ["", "NaN", "1e999", str(10**400), "true", "null", '"1"', "[]"])
+def test_values_that_are_none_are_refused_and_change_nothing(client, study, value):
+    ask(client, study)
+    body = f'{{"value": {value}}}'
+    answer = client.post(f"{study}/trials/0/tell", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert client.get(f"{study}/trials").json()["trials"][0]["state"] == "running"
+
+
+def test_further_faults_are_named(client, study):
+    assert places(client.post(f"{study}/ask", json={"count": 0})) == [["body", "count"]]
+    assert places(client.post(f"{study}/ask", json={"context": {"load": 1}})) == [["body", "context"]]
+    assert places(client.get(f"{study}/done")) == [["query", "within"]]
+    assert places(client.get(f"{study}/done?within=much")) == [["query", "within"]]
+    assert places(client.get(f"{study}/done?within=1&confidence=2")) == [["query", "confidence"]]
+    assert places(client.post(f"{study}/trials/x/fail", json={})) == [["path", "id"]]
+    assert client.post(f"{study}/trials/7/fail", json={}).status_code == 404
+    assert client.post("/studies/none/ask", json={}).status_code == 404
+    assert client.get("/studies").status_code == 405
+
+
+def test_the_page_is_html_that_loads_nothing_from_elsewhere(client, study):
+    assert client.get(f"{study}/").status_code == 200
+    for value in (1.0, 2.0, 3.0):
+        tell(client, study, ask(client, study)[0]["id"], value)
+    page = client.get(f"{study}/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert study.rpartition("/")[2] in page.text
+
+
+def test_no_other_site_reaches_a_server_without_a_token(client):
+    assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 400
+    answer = client.get("/healthz", headers={"Origin": "http://evil.example"})
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},  # a form that is sent
+    ],
+)
+def test_pages_of_other_sites_change_nothing(client, study, headers):
+    ask(client, study)
+    for path in ("/ask", "/trials/0/fail"):
+        refused = client.post(f"{study}{path}", json={}, headers=headers)
+        assert refused.status_code == 403
+        assert refused.json() == {"detail": "pages of other sites may not use a server without a token"}
+    assert [trial["state"] for trial in client.get(f"{study}/trials").json()["trials"]] == ["running"]
+    assert tell(client, study, 0, 1.0) == 200
+
+
+def test_pages_of_the_service_and_links_to_it_work(client, study):
+    own = {"Origin": str(client.base_url).rstrip("/"), "Sec-Fetch-Site": "same-origin"}
+    assert client.post(f"{study}/ask", json={}, headers=own).status_code == 200
+    typed, link = {"Sec-Fetch-Site": "none"}, {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    for headers in (typed, link):
+        assert client.get(f"{study}/", headers=headers).status_code == 200
+
+
+def test_what_is_posted_must_be_json(client, study):
+    ask(client, study)
+    for kind in (None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        for path in ("/ask", "/trials/0/fail", "/trials/0/tell"):
+            headers = {} if kind is None else {"Content-Type": kind}
+            refused = client.post(f"{study}{path}", headers=headers)
+            assert refused.status_code == 415
+            assert refused.json() == {"detail": "a POST must be JSON: Content-Type: application/json"}
+    as_json = {"Content-Type": "Application/JSON; charset=utf-8"}
+    assert client.post(f"{study}/trials/0/fail", headers=as_json).status_code == 200  # no body is needed
+
+
+def test_nothing_is_answered_without_the_token(folder):
+    app = application(Studies(Storage("sqlite:///t.db", folder), lease=1000.0), token="secret-word")
+    with serving(app) as client:
+        assert client.get("/healthz").json() == {"status": "ok"}
+        for said in (None, "Bearer secret-wor", "secret-word", "Bearer \xe9"):
+            headers = {} if said is None else {b"Authorization": said.encode("latin-1")}
+            for path in ("/openapi.json", "/studies/a/best", "/nowhere"):
+                refused = client.get(path, headers=headers)
+                assert refused.status_code == 401
+                assert refused.headers["www-authenticate"] == "Bearer"
+                assert "secret" not in refused.text
+        right = {"Authorization": "Bearer secret-word"}
+        assert client.post("/studies", json={"name": "a", "space": X}, headers=right).status_code == 201
+        assert client.get("/openapi.json", headers=right).status_code == 200
+
+
+def test_requests_that_are_too_large_are_refused(client):
+    big = json.dumps({"name": "a" * LARGEST, "space": X})
+    as_json = {"Content-Type": "application/json"}
+    assert client.post("/studies", content=big, headers=as_json).status_code == 413
+    pieces = (big[start : start + 65536].encode() for start in range(0, len(big), 65536))
+    answer = client.post("/studies", content=pieces, headers=as_json)
+    assert answer.status_code == 413
+    assert "bytes" in answer.json()["detail"]
+
+
+def test_the_rate_is_kept_for_each_address(folder):
+    rate = Rate(2.0)
+    assert [rate.wait("a", now) for now in (0.0, 0.0, 0.0, 0.25, 0.5)] == [0.0, 0.0, 0.5, 0.25, 0.0]
+    assert rate.wait("b", 0.5) == 0.0
+    app = application(Studies(Storage("sqlite:///r.db", folder), lease=1000.0), rate=0.001)
+    with serving(app) as client:
+        assert client.get("/studies/a/best").status_code == 404
+        refused = client.get("/studies/a/best")
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 100
+        assert client.get("/healthz").status_code == 200
+
+
+def test_no_header_makes_an_address_another_one(folder):
+    app = application(Studies(Storage("sqlite:///p.db", folder), lease=1000.0), rate=3)
+    with serving(app) as client:
+        codes = [
+            client.get("/studies/a/best", headers={"X-Forwarded-For": f"10.0.0.{number}"}).status_code
+            for number in range(20)
+        ]
+    assert 429 in codes
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /studies HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", b"BODY"])
+def test_a_request_that_does_not_arrive_is_not_waited_for(client, monkeypatch, sent):
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "BODY_SECONDS", 0.3)
+    header = (
+        b"POST /studies HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    )
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as line:
+        line.sendall(header if sent == b"BODY" else sent)
+        with suppress(ConnectionResetError):
+            assert line.recv(100) == b""
+    assert client.get("/healthz").status_code == 200
+
+
+def test_threads_that_ask_at_once_get_different_trials(client, study):
+    found = []
+    threads = [Thread(target=lambda: found.extend(ask(client, study, count=2))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(trial["id"] for trial in found) == list(range(12))
+
+
+def test_requests_that_wait_are_worked_on_together_and_each_gets_its_own_answer():
+    lots, go_on = [], Event()
+
+    def work(requests):
+        lots.append(list(requests))
+        assert go_on.wait(30)
+        return [10 * request for request in requests]
+
+    with ThreadPoolExecutor(2) as pool:
+        desk = BatchQueue(pool, work)
+        first = desk.submit(1)
+        while not lots:
+            pass
+        waiting = [desk.submit(number) for number in (2, 3, 4)]
+        waiting[1].cancel()  # closed connections are not waited for
+        go_on.set()
+        assert (first.result(30), waiting[0].result(30), waiting[2].result(30)) == (10, 20, 40)
+        assert desk.submit(5).result(30) == 50
+    assert lots == [[1], [2, 4], [5]]
+
+
+def test_what_goes_wrong_is_told_to_all_who_asked_and_the_next_are_served():
+    def work(requests):
+        return [1 / request for request in requests]
+
+    with ThreadPoolExecutor(1) as pool:
+        desk = BatchQueue(pool, work)
+        with pytest.raises(ZeroDivisionError):
+            desk.submit(0).result(30)
+        assert desk.submit(2).result(30) == 0.5
+
+
+def test_answers_that_are_told_at_once_all_stand(client, study):
+    trials, codes = ask(client, study, count=20), []
+    told = [(trial["id"], value) for trial in trials for value in (1.0, 1.0, 2.0)]
+    threads = [Thread(target=lambda its=its: codes.append((its[0], tell(client, study, *its)))) for its in told]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    values = {trial["id"]: trial["value"] for trial in client.get(f"{study}/trials").json()["trials"]}
+    for trial in trials:
+        expected = [200, 200, 409] if values[trial["id"]] == 1.0 else [200, 409, 409]
+        assert sorted(code for id, code in codes if id == trial["id"]) == expected
+
+
+def test_studies_are_optunas_and_their_results_have_checksums(client, folder, study):
+    import optuna
+
+    from noregret.tune.store.checksums import broken_seals
+
+    ask(client, study, count=2)
+    tell(client, study, 0, 1.5)
+    client.post(f"{study}/trials/1/fail", json={})
+    storage = optuna.storages.RDBStorage(f"sqlite:///{folder / 's.db'}")
+    its = optuna.load_study(study_name=study.rpartition("/")[2], storage=storage)
+    assert [trial.state.name for trial in its.trials] == ["COMPLETE", "FAIL"]
+    assert its.best_value == 1.5
+    with storage.engine.begin() as connection:
+        assert broken_seals(connection.exec_driver_sql) == []
+        connection.exec_driver_sql("UPDATE trial_values SET value = 1.25 WHERE value = 1.5")
+        assert broken_seals(connection.exec_driver_sql)
+        connection.exec_driver_sql("UPDATE trial_values SET value = 1.5 WHERE value = 1.25")
+    storage.engine.dispose()
+
+
+def test_the_page_shows_what_is_answered(client):
+    page = (ROOT / "docs" / "serve.md").read_text("utf-8")
+    curl = r"""\$ curl "?\$url(/[^\s"]*)"?(?: -H "\$json"(?: \\)?\s+-d '([^']*)')?\n(\{.*\}\n)?"""
+    requests = re.findall(curl, page)
+    assert len(requests) == 8
+    for path, body, shown in requests:
+        headers = {"Content-Type": "application/json"} if body else {}
+        answer = client.request("POST" if body else "GET", path, content=body or None, headers=headers)
+        assert not shown or answer.text == shown.strip()
+
+
+def test_the_description_that_is_checked_in_is_current(client):
+    assert json.loads((ROOT / "docs" / "openapi.json").read_text("utf-8")) == client.get("/openapi.json").json()
