@@ -80,6 +80,7 @@ def _complaints(path, prose):
                 yield f"{path}:{at}: {' '.join(found.group().split())!r}: write {instead}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", [*FOLDERS, "pages"])
 def test_words_are_plain(folder):
     paths = [

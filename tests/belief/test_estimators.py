@@ -168,6 +168,7 @@ def test_the_roots_are_two_estimators():
         TruncatedDirections(level, root="lu")
 
 
+@pytest.mark.slow
 def test_a_reward_exactly_at_the_level_is_kept():
     """For any rounding of u y: the cut is looked up by division, and must agree with |u y| <= b."""
     rng = np.random.default_rng(0)
@@ -272,6 +273,7 @@ def test_a_block_is_as_good_as_one_reward_at_a_time(estimator):
     np.testing.assert_allclose(one.mean, two.mean, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e300, -1e300, 1.7e308, -1e101])
 @pytest.mark.parametrize("when", [0, 3, 40])
 @pytest.mark.parametrize("features", [QFF, Nystrom(SE, 3.0)])

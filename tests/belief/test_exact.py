@@ -185,6 +185,7 @@ def test_moving_to_other_arms_keeps_what_was_learnt(seed, kernel, ridge, rounds,
     assert belief.rounds == rounds
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, KERNELS, RIDGES, st.integers(0, 80), st.integers(1, 60))
 def test_more_arms_behind_the_others_are_other_arms(seed, kernel, ridge, rounds, more):
@@ -575,6 +576,7 @@ def test_errors_say_what_must_hold_and_what_came(make, message):
         make()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pulls", ["in blocks", "one arm's in blocks", "with little noise", "in a row"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_small_ridge_goes_on_however_many_pulls_are_pooled(pulls, seed):

@@ -124,6 +124,7 @@ def test_a_sketch_keeps_the_contract_too(features):
     check_model(SparseGP(features, 0.1), GRID[::2], fixed=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [EXACT[0], Nystrom(SE, 2.0)])
 def test_samples_have_the_posteriors_covariance(features):
     """5000 draws; the entries of their covariance are off by at most 6 standard errors, sqrt(2 / 5000) at most."""
@@ -171,6 +172,7 @@ def test_the_dictionary_is_drawn_from_the_variance_before_the_round(seed):
         assert belief.rank == len(belief.dictionary)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("root", ["symmetric", "cholesky"])
 @pytest.mark.parametrize("seed", range(3))
 def test_kept_coins_are_tossed_once_and_an_eighth_of_the_dictionary_may_linger(seed, root):

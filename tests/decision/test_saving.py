@@ -482,6 +482,7 @@ def test_a_missing_file_is_an_ordinary_error(tmp_path):
         Policy.load(tmp_path / "run.npz")
 
 
+@pytest.mark.slow
 def test_damage_anywhere_is_found_or_harmless(tmp_path):
     """Cut the file, or flip a byte, at many places: a ValueError that names the file, or the same policy."""
     policy = batches()

@@ -125,6 +125,7 @@ def test_numbers_between_those_seen_are_as_their_neighbours():
     assert Structure()(study.trials)["x"].when == {"n": (5, 6, 7, 8, 9)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [layers, nested, both])
 def test_suggestions_and_recommendations_are_as_the_objective_asks(objective):
     """Only parameters that no completed trial has had are suggested at random."""

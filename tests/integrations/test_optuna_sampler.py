@@ -206,6 +206,7 @@ def constrained(sampler, count, excess=lambda x, y: x + y - 1):
     return study
 
 
+@pytest.mark.slow
 @CONSTRAINTS_FUNC_IS_OLD
 def test_constraints_are_optunas():
     sampler = NoRegretSampler(seed=0, constraints_func=lambda trial: trial.user_attrs["excess"])

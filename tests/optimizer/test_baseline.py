@@ -79,10 +79,12 @@ def test_it_is_not_measured_first_if_it_is_known():
     assert opt.ask().params != TODAY
 
 
+@pytest.mark.slow
 def test_it_is_measured_again_while_the_gain_hinges_on_its_noise(noisy):
     assert 3 <= times_measured(noisy) <= SHARE * 60 + 1
 
 
+@pytest.mark.slow
 def test_it_is_not_measured_again_without_noise():
     assert times_measured(played(30, noise=0.0)) <= 2
 
@@ -109,6 +111,7 @@ def test_the_gain_is_in_the_units_of_the_values(noisy):
     assert str(gain) in repr(noisy)
 
 
+@pytest.mark.slow
 def test_goals_are_each_others_mirror_image(noisy):
     high = played(60, function=lambda p: -bowl(p), goal="maximize", noise=-0.1)
     assert high.gain().estimate == noisy.gain().estimate
@@ -161,6 +164,7 @@ def test_percent_is_given_only_where_it_makes_sense():
     assert below.percent == pytest.approx((50, 40, 60)), "of the size of the baseline"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_nothing_positive_is_said_to_be_more_than_100_percent_lower(seed):
     """Durations with a noise of 30%, far shorter at best than today: percentages are those of a ratio."""
@@ -203,6 +207,7 @@ def test_the_headline():
     )
 
 
+@pytest.mark.slow
 def test_an_infeasible_baseline_is_allowed_and_said():
     opt = Optimizer(SQUARE, rng=0, baseline=TODAY, constraints={"sum": ("<=", 1.0)})
     rng = np.random.default_rng(0)

@@ -356,6 +356,7 @@ def test_one_spike_is_enough(size):
     assert all(heavy(evidence(size, size, seed=seed, noise=spike)) for seed in range(5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "is_fitted"), [(None, False), (lambda rng, size: rng.standard_t(2, size), True)])
 def test_heavier_tails_are_fitted_unless_they_are_hopeless(noise, is_fitted):
     """If they are not, the fit without them is used for theirs, in case that tails get heavier before the next one."""
@@ -366,6 +367,7 @@ def test_heavier_tails_are_fitted_unless_they_are_hopeless(noise, is_fitted):
     assert views[0][1].weighing.heavy == is_fitted
 
 
+@pytest.mark.slow
 def test_heavy_tails_are_found_in_time():
     draws = lambda rng, size: rng.standard_t(1.5, size)  # noqa: E731
     assert sum(heavy(evidence(60, 60, seed=seed, noise=draws)) for seed in range(8)) >= 7

@@ -44,6 +44,7 @@ def opt(runs):
     return copy.copy(runs[0])
 
 
+@pytest.mark.slow
 def test_what_is_recommended_is_feasible_and_good(runs):
     found = [run.best() for run in runs]
     feasible = [total(best.params) <= 1 for best in found]
@@ -85,6 +86,7 @@ def hopeless(seed):
     return opt
 
 
+@pytest.mark.slow
 def test_where_nothing_is_feasible_the_nearest_is_recommended_and_that_is_said():
     found = [hopeless(seed) for seed in range(2, 6)]
     assert all(opt.best().params["x"] > 0.8 for opt in found), "c comes nearest to 5 at x = 1"
@@ -110,6 +112,7 @@ def test_two_constraints_multiply():
     assert 0.3 <= opt.best().params["x"] < 0.4
 
 
+@pytest.mark.slow
 def test_the_stated_probability_is_that_of_the_true_constraint():
     """Measured near the bound with much noise: the stated probabilities are about right."""
     said, true = [], []

@@ -111,6 +111,7 @@ def test_fits_of_constraints_are_made_once_too(monkeypatch):
     assert len(fits) <= 2 * made + 4
 
 
+@pytest.mark.slow
 def test_trials_out_do_not_make_a_belief_begin_again(monkeypatch):
     """Points that were chosen before the last candidates get their own arms."""
     calls = Counter()

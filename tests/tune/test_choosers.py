@@ -49,6 +49,7 @@ def swap_last(number, answers):
         answers[-2:] = answers[:-3:-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", [lambda number, answers: None, swap_last])
 def test_a_chooser_asks_what_the_server_itself_would(chooser, turn):
     assert asked(guide(chooser), 14, turn) == asked(guide(), 14, turn)

@@ -125,6 +125,7 @@ def test_a_copy_that_holds_what_the_database_lacks_is_never_deleted(study, db):
     assert found[max(found)] == 4
 
 
+@pytest.mark.slow
 def test_the_memory_that_a_copy_takes_does_not_grow_with_the_results(study, db):
     peaks = []
     with Store(study) as store:
@@ -361,6 +362,7 @@ def test_a_result_that_comes_while_checksums_are_read_is_no_damage(study, db, wh
         connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

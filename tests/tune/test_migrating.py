@@ -59,6 +59,7 @@ def with_space(study, **parameters):
     return replace(study, space={**study.space, **parameters})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "used"),
     [
@@ -122,6 +123,7 @@ def test_a_word_of_the_command_may_become_a_parameter(study):
     assert values(free, migrate=True) == [1.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "advice"),
     [

@@ -33,6 +33,7 @@ def measured(space, rounds=25, value=lambda params: params["x"], rng=0, failing=
     return optimizer
 
 
+@pytest.mark.slow
 def test_an_optimizer_with_parameters_of_every_kind(tmp_path):
     space = {"x": Float(0.001, 1, log=True), "n": Int(1, 64), "kind": Choice(["<b>", None, 3])}
     optimizer = measured(space, failing=(3, 9))
@@ -51,6 +52,7 @@ def downloaded(path):
     return base64.b64decode(re.search(r'base64,([^"]*)', path.read_text())[1]).decode().splitlines()
 
 
+@pytest.mark.slow
 def test_baseline_constraints_and_what_does_not_apply(tmp_path):
     space = {"x": Float(0, 1, step=0.1), "kind": Choice(["a", "b"]), "depth": Int(1, 9, when={"kind": "b"})}
     optimizer = Optimizer(space, rng=0, baseline={"x": 1.0, "kind": "a"}, constraints={"memory": ("<=", 5)})
@@ -148,6 +150,7 @@ def test_the_page_says_when_a_failed_setting_is_avoided(tmp_path):
     assert "treated as a bad one if it is more likely broken than unlucky" in text
 
 
+@pytest.mark.slow
 def test_tables_with_and_without_names(tmp_path):
     rows = [{"x": float(i), "name": str(i)} for i in range(12)]
     assert "Of 12 candidates" in written(measured(rows), tmp_path / "p.html")
@@ -231,6 +234,7 @@ def test_what_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_optimizer_needs_no_optuna(tmp_path):
     code = (
         "import sys; sys.modules['optuna'] = None\n"

@@ -81,6 +81,7 @@ def places(answer):
     return [fault["loc"] for fault in answer.json()["detail"]]
 
 
+@pytest.mark.slow
 def test_a_study_is_made_once_and_another_one_of_its_name_is_refused(client):
     body = {
         "name": "made",
@@ -134,6 +135,7 @@ def test_a_client_gets_the_trials_again_that_it_has_not_answered(client, study):
     assert [trial["id"] for trial in ask(client, study, count=2, client="a")] == [1, 4]
 
 
+@pytest.mark.slow
 def test_what_is_best_and_whether_to_stop(client, study):
     assert client.get(f"{study}/best").status_code == 409
     assert client.get(f"{study}/done", params={"within": "2%"}).json() == {"done": False, "gap": None, "level": 0.95}
@@ -159,6 +161,7 @@ def test_what_is_believed_about_params_is_said_from_the_second_value_on(client, 
     assert client.post(f"{study}/predict", json={"params": {"x": 0.5}}).status_code == 200
 
 
+@pytest.mark.slow
 def test_suggestions_are_those_of_an_optimizer_that_was_told_the_same(client, study):
     from noregret import Float, Optimizer
 
@@ -187,6 +190,7 @@ def test_constraints_are_told_by_name(client):
     assert client.get(f"{study}/best").json()["feasible"] < 1.0
 
 
+@pytest.mark.slow
 def test_a_context_is_given_with_each_question(client):
     load = {"load": {"type": "float", "low": 0, "high": 1}}
     body = {"name": "context", "space": X, "context": load}
@@ -240,6 +244,7 @@ def test_paths_cannot_lead_anywhere(client, path):
     assert client.get(path).status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "place"),
     [
@@ -273,6 +278,7 @@ def test_the_field_at_fault_is_named(client, change, place):
     assert client.get("/studies/faulty/best").status_code == 404  # nothing was created
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["", "NaN", "1e999", str(10**400), "true", "null", '"1"', "[]"])
 def test_values_that_are_none_are_refused_and_change_nothing(client, study, value):
     ask(client, study)
@@ -310,6 +316,7 @@ def test_no_other_site_reaches_a_server_without_a_token(client):
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "headers",
     [
@@ -351,6 +358,7 @@ def test_what_is_posted_must_be_json(client, study):
     assert client.post(f"{study}/trials/0/fail", headers=as_json).status_code == 200  # no body is needed
 
 
+@pytest.mark.slow
 def test_nothing_is_answered_without_the_token(folder):
     app = application(Studies(Storage("sqlite:///t.db", folder), lease=1000.0), token="secret-word")
     with serving(app) as client:

@@ -121,6 +121,7 @@ def test_several_servers_give_a_key_one_trial_sqlite(tmp_path):
     several(tmp_path, "sqlite:///s.db")
 
 
+@pytest.mark.slow
 def test_several_servers_give_a_key_one_trial_postgresql(tmp_path, postgresql):
     several(tmp_path, postgresql.new_database())
 

@@ -57,6 +57,7 @@ def recomputed(live):
         yield chosen(pending, [None], replay(answers))[0]
 
 
+@pytest.mark.slow
 def test_suggestions_that_know_of_less_can_be_computed_again(tmp_path, processes, monkeypatch):
     monkeypatch.setattr(fitting, "WAIT_SECONDS", 0.0)
     monkeypatch.setattr(fitting, "BEHIND", 8)

@@ -60,6 +60,7 @@ def test_a_serialization_failure_is_tried_again(tmp_path, postgresql):
         assert called
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_busy", [False, True])
 def test_a_cut_connection_is_replaced_and_said_in_one_line(tmp_path, postgresql, caplog, capfd, is_busy):
     url = postgresql.new_database()
@@ -96,6 +97,7 @@ def move(path):
     path.rename(path.with_name("moved.db"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", [delete, replace, move])
 def test_nothing_is_acknowledged_once_the_file_is_gone(tmp_path, harm):
     studies = opened(tmp_path)

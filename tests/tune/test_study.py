@@ -80,6 +80,7 @@ def test_choices_that_differ_on_the_command_line_are_different(tmp_path):
     assert words == ["1", "2.5", "a", "true"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
