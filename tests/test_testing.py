@@ -350,6 +350,7 @@ def test_a_fault_is_found(name):
         function()
 
 
+@pytest.mark.slow
 def test_the_sound_versions_pass():
     check_kernel(SE, ARMS)
     check_schedule(Constant(1.0))

@@ -102,6 +102,7 @@ def test_truncated_directions_equal_the_plain_sum_over_the_history(seed, feature
     assert np.abs(belief.mean - least_squares.mean).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1.0, 0.4])
 def test_truncated_directions_equal_the_plain_sum_after_thousands_of_rounds(alpha):
     """Few arms, many pulls, one at a time, with the level of the paper at the end of it."""
@@ -126,6 +127,7 @@ def test_an_arm_without_features_teaches_nothing_and_breaks_nothing():
     np.testing.assert_allclose((belief.mean, belief.std), [[0, 0.5], [0, math.sqrt(0.5)]], atol=1e-12)
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, st.sampled_from(FEATURES))
 def test_no_direction_of_a_pulled_arm_is_longer_than_its_reach(seed, features):

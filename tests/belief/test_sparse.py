@@ -84,6 +84,7 @@ def test_updates_equal_a_direct_solve(seed, features, ridge):
         np.testing.assert_allclose(getattr(belief, name), expected, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [EXACT[0], EXACT[4], SKETCH[0], SKETCH[4]], ids=str)
 def test_single_pulls_that_are_looked_at_equal_a_direct_solve(features):
     """Arms come several times in a row, and the mean is read after every reward, so that it is changed in place."""
@@ -97,6 +98,7 @@ def test_single_pulls_that_are_looked_at_equal_a_direct_solve(features):
         np.testing.assert_allclose(getattr(belief, name), expected, rtol=1e-7, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, st.sampled_from(EXACT), st.floats(0.01, 10))
 def test_exact_features_give_the_exact_posterior(seed, features, ridge):
@@ -260,6 +262,7 @@ def test_a_copy_and_the_original_learn_about_new_arms_apart(root, coins):
     np.testing.assert_array_equal(belief.predict(GRID), control.predict(GRID))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [UCB(Constant(1.0)), Thompson(Constant(1.0))])
 @pytest.mark.parametrize("features", [QuadratureFourier(SE, 32), Nystrom(SE, 5.0), RandomFourier(SE, 30)])
 def test_policies_find_the_top_on_features(features, rule):

@@ -342,6 +342,7 @@ def heavy(data):
     return OptimizerConfig().calibrated(data).weighing.heavy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [10, 40])
 def test_gaussian_noise_is_taken_for_gaussian(size):
     assert sum(heavy(evidence(size, size, seed=seed)) for seed in range(8)) <= 1
@@ -351,6 +352,7 @@ def spike(rng, size):
     return rng.standard_normal(size) + 200 * (np.arange(size) == size // 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [10, 40])
 def test_one_spike_is_enough(size):
     assert all(heavy(evidence(size, size, seed=seed, noise=spike)) for seed in range(5))
@@ -436,6 +438,7 @@ def test_a_small_space_is_taken_whole():
     assert len(Candidates()(space, belief, np.full(4, 0.3), np.random.default_rng(0))) == 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_what_climbs_comes_nearly_as_high_as_one_can(seed):
     """In ten dimensions, against forty random climbs: the best candidate has 90% of the improvement."""

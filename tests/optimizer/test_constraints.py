@@ -54,6 +54,7 @@ def test_what_is_recommended_is_feasible_and_good(runs):
     assert not any(best.is_likeliest for best in found)
 
 
+@pytest.mark.slow
 def test_the_unconstrained_recommendation_would_be_infeasible(opt):
     free = Optimizer(SQUARE, rng=0)
     for measurement in opt.measurements:
@@ -62,6 +63,7 @@ def test_the_unconstrained_recommendation_would_be_infeasible(opt):
     assert total(free.best().params) > 1.1
 
 
+@pytest.mark.slow
 def test_at_least_is_the_mirror_image_of_at_most():
     low = played(15)
     high = Optimizer(SQUARE, rng=0, constraints={"sum": (">=", -1.0)})
@@ -172,11 +174,13 @@ def test_trials_that_are_out_count_for_the_constraints():
     assert len(set(asked)) > 1, "while nothing is feasible, a batch looks in several places"
 
 
+@pytest.mark.slow
 def test_any_rule_can_be_used_under_constraints():
     opt = played(20, calibration=OptimizerConfig(rule=UCB(Constant(2.0))))
     assert total(opt.best().params) < 1.1
 
 
+@pytest.mark.slow
 def test_exploring_questions_go_on_under_constraints():
     opt = Optimizer({"x": Float(0, 1)}, rng=0, constraints={"c": ("<=", 0.5)})
     rng = np.random.default_rng(0)
@@ -220,6 +224,7 @@ def test_bad_constraints_are_refused(constraints, message):
         Optimizer(SQUARE, constraints=constraints)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("told", "message"),
     [
@@ -247,6 +252,7 @@ def test_constraints_nobody_has_are_refused():
     assert not opt.measurements
 
 
+@pytest.mark.slow
 def test_whole_numbers_take_constraints():
     opt, rng = (
         Optimizer({"k": Int(1, 40)}, goal="maximize", rng=0, constraints={"m": ("<=", 100)}),

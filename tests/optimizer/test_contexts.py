@@ -161,6 +161,7 @@ def test_frames_have_a_column_for_each_part_of_the_context():
     assert len(other.measurements) == 12
 
 
+@pytest.mark.slow
 def test_copies_go_on_alike():
     opt = played(20)
     for twin in (copy.copy(opt), pickle.loads(pickle.dumps(opt))):
@@ -259,6 +260,7 @@ def test_the_baseline_is_out_once():
     assert opt.ask(context=CALM).params != {"x": 0.5}
 
 
+@pytest.mark.slow
 def test_looking_at_a_gain_changes_nothing(compared):
     looked = copy.copy(compared)
     for load in (15, 33, 64):

@@ -34,6 +34,7 @@ def bowl(params):
     return 3 * (params["x"] - 0.3) ** 2 + abs(params["y"] - 0.6)
 
 
+@pytest.mark.slow
 def test_shares_are_between_0_and_1_and_intervals_hold_the_estimates():
     space = {"kind": Choice(["a", "b", "c"]), "n": Int(1, 9), "one": Int(3, 3), "x": Float(0, 1)}
     found = learnt(0, lambda params: (params["kind"] == "b") + 0.01 * params["n"], space).importance()

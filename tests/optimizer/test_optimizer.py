@@ -142,6 +142,7 @@ def test_looking_changes_nothing():
     assert quiet.ask().params == curious.ask().params
 
 
+@pytest.mark.slow
 def test_params_given_away_may_be_changed():
     one, other = Optimizer(SQUARE, rng=0), Optimizer(SQUARE, rng=0)
     for _ in range(10):
@@ -161,6 +162,7 @@ def test_an_optimizer_can_be_copied():
     assert copy.deepcopy(opt).ask().params == opt.ask().params
 
 
+@pytest.mark.slow
 def test_a_copy_goes_its_own_way():
     opt = Optimizer(SQUARE, rng=0)
     played(opt, 15)
@@ -245,6 +247,7 @@ def test_answers_in_any_order():
     assert np.mean(regrets) < 0.02
 
 
+@pytest.mark.slow
 def test_a_trial_that_never_comes_back_is_forgotten():
     """Of two arms, the better is lost: it must be asked for again."""
     opt = Optimizer([{"i": 0}, {"i": 1}], goal="maximize", rng=0)
@@ -291,6 +294,7 @@ def test_the_past_counts():
     assert len(opt.measurements) == 40
 
 
+@pytest.mark.slow
 def test_the_params_of_a_trial_answer_it():
     one, other = Optimizer(SQUARE, rng=0), Optimizer(SQUARE, rng=0)
     for _ in range(15):
@@ -630,6 +634,7 @@ def test_one_value_is_little_but_something():
     assert opt.best().lower <= 2.0 + 0.5
 
 
+@pytest.mark.slow
 def test_a_table_of_one_row():
     opt = Optimizer([[3.0, 4.0]], rng=0)
     for t in range(20):

@@ -253,6 +253,7 @@ def test_importance_is_of_values_not_of_logarithms():
         assert share.estimate < 0.03
 
 
+@pytest.mark.slow
 def test_the_page_tells_the_noise_near_the_best_setting():
     opt, space = learnt(unit=1000.0), {name: Float(0, 1) for name in ("x", "y", "z")}
     records = [Record(i, its.params, "done", its.value) for i, its in enumerate(opt.measurements)]

@@ -80,6 +80,7 @@ def test_what_goes_wrong_is_told_to_who_asked_and_the_next_is_served(chooser):
     assert len(led(answers, itself).answers) == 1
 
 
+@pytest.mark.slow
 def test_where_a_chooser_has_died_the_server_goes_on_as_if_it_had_not():
     with closing(Chooser()) as process:
 

@@ -137,6 +137,7 @@ def test_before_the_first_fit_nothing_is_said_about_other_settings(tmp_path):
         assert not re.search("another setting|better setting|unmeasured|nobody knows", text, re.IGNORECASE)
 
 
+@pytest.mark.slow
 def test_unmeasured_parts_of_the_space_are_mentioned_after_the_first_fit(tmp_path):
     optimizer = measured({name: Float(0, 1) for name in "xyz"}, rounds=14)
     assert not optimizer.best().gap < np.inf
@@ -145,6 +146,7 @@ def test_unmeasured_parts_of_the_space_are_mentioned_after_the_first_fit(tmp_pat
     assert said in conclusion(_findings(optimizer, "mine"))
 
 
+@pytest.mark.slow
 def test_the_page_says_when_a_failed_setting_is_avoided(tmp_path):
     text = written(measured({"x": Float(0, 1)}, failing=(3,)), tmp_path / "p.html")
     assert "treated as a bad one if it is more likely broken than unlucky" in text
@@ -175,6 +177,7 @@ def objective(trial):
     return x + (kind is None) + 0.01 * n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [optuna.samplers.TPESampler(seed=0), optuna.samplers.RandomSampler(seed=0)])
 def test_an_optuna_study_of_any_sampler(tmp_path, sampler):
     study = optuna.create_study(study_name="<mine>", direction="maximize", sampler=sampler)

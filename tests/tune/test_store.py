@@ -59,6 +59,7 @@ def done(value):
 FAILED = Outcome(None, "exit code 1", 0.25, "some\0 reason")
 
 
+@pytest.mark.slow
 def test_true_is_another_choice_than_1(file_study):
     study = replace(file_study, space={"mode": Choice([1, 2.5, "a", True])}, baseline={"mode": 1})
     with Store(study) as store:
@@ -339,6 +340,7 @@ def test_a_database_that_is_missing_on_the_server(file_study, postgresql):
         Store(replace(file_study, storage=url))
 
 
+@pytest.mark.slow
 def test_a_role_that_may_not_write(file_study, postgresql):
     url = postgresql.new_database()
     postgresql.execute("CREATE ROLE reader LOGIN")
@@ -421,6 +423,7 @@ def test_whoever_leaves_takes_nothing_away_from_who_stays(file_study, meanwhile)
     assert seen == "[(1.0,), (2.0,)]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("readonly", [False, True])
 def test_half_a_write_of_a_killed_process_is_undone_by_whoever_opens_the_study(file_study, example, readonly):
     """As if killed while SQLite switched to a log: the unfinished write is in ``s.db-journal``."""

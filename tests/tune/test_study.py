@@ -315,6 +315,7 @@ def test_results_are_read(result, stdout, value):
     assert result.read(Printed(stdout)) == value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("result", "stdout", "message"),
     [
