@@ -91,6 +91,18 @@ def test_an_epoch_cut_by_the_horizon_eliminates_nothing():
     assert trace.watched["active"][50] < 200
 
 
+def test_rewards_told_one_by_one_count_once_against_the_horizon():
+    """A first epoch of 4 leaves 6 of 10 for the second, which would have 8."""
+    loop = Elimination(ExactGP(KERNEL, 0.2), RandomDesign(), Constant(100.0), 4, horizon=10)
+    play = loop.play(np.linspace(0, 1, 20)[:, None], np.random.default_rng(0))
+    plans, pull = [], next(play)
+    for _ in range(4):
+        plans.append(len(pull.arms))
+        pull = play.send((pull.arms[:1], np.zeros(1)))
+    assert plans == [4, 3, 2, 1]
+    assert len(pull.arms) == 6
+
+
 def test_elimination_by_hand():
     """Line 10 in the print, on the epoch's own rewards, for both rules of keeping."""
     problem = bumps()
