@@ -270,3 +270,14 @@ def test_a_flipped_digit_on_a_server_is_reported_and_another_name_starts_anew(st
         Store(study)
     with Store(replace(study, name="another")) as store:
         assert store.records() == []
+
+
+def test_looks_of_several_threads_come_one_after_another():
+    monitor, found = LeaseMonitor(60.0), []
+    look = Thread(target=lambda: found.append(monitor.abandoned({})))
+    with monitor._lock:
+        look.start()
+        look.join(0.2)
+        assert found == []
+    look.join(10)
+    assert found == [[]]
