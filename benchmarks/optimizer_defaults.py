@@ -25,7 +25,7 @@ from benchmarks.development.playing import Run, play  # noqa: E402
 from benchmarks.development.problems import CUBES, GROUPS, SPACES  # noqa: E402
 from noregret import UCB, Constant, ExpectedImprovement  # noqa: E402
 from noregret.optimizer import OptimizerConfig  # noqa: E402
-from noregret.optimizer.choosing.rules import FittedWidth, SaturatedImprovement  # noqa: E402
+from noregret.optimizer.choosing.rules import SaturatedImprovement  # noqa: E402
 from noregret.optimizer.fitting.matern import FitMatern  # noqa: E402
 from noregret.optimizer.fitting.scaling import RobustScale  # noqa: E402
 from noregret.optimizer.fitting.weights import Equal, StudentT  # noqa: E402
@@ -36,7 +36,6 @@ VARIANTS = {
     "always-student": OptimizerConfig(weighings=(StudentT(4.0),)),
     "ucb-1": OptimizerConfig(rule=UCB(Constant(1.0))),
     "ucb-2": OptimizerConfig(rule=UCB(Constant(2.0))),
-    "fitted-width": OptimizerConfig(rule=UCB(FittedWidth(0.15))),
     "improvement": OptimizerConfig(rule=ExpectedImprovement()),
     "saturated-5": OptimizerConfig(rule=SaturatedImprovement(early=0.0)),
     "long-lengthscales": OptimizerConfig(fit=FitMatern(lengthscale=0.5, lengthscale_spread=0.8)),

@@ -9,12 +9,10 @@ from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
 
 from noregret import Choice, ExactGP, ExpectedImprovement, Float, Int, Matern
-from noregret.decision.rules import log_expected_improvement
 from noregret.optimizer import condensing
 from noregret.optimizer.calibration import OptimizerConfig, subset
 from noregret.optimizer.choosing.candidates import Candidates, around, shifted, sobol
-from noregret.optimizer.choosing.climbing import Climbing
-from noregret.optimizer.choosing.rules import AMONG_NAMES, FittedWidth, SaturatedImprovement, SimultaneousWidth
+from noregret.optimizer.choosing.rules import AMONG_NAMES, SaturatedImprovement, SimultaneousWidth
 from noregret.optimizer.condensing import essential
 from noregret.optimizer.drifting.fits import milestone
 from noregret.optimizer.failures import hopeless
@@ -145,20 +143,6 @@ def test_parameters_that_act_one_by_one_have_a_part_of_the_kernel():
     covariance = expected[np.ix_(data.where, data.where)] + CENTRE**2 + np.diag(data.variance(0.2**2))
     density = multivariate_normal(np.zeros(len(data)), covariance).logpdf(data.values)
     assert log_likelihood(data, np.ones(len(data)), fit) == pytest.approx(density, rel=1e-9)
-
-
-def test_what_is_sharper_than_the_rest_has_a_part_of_the_kernel():
-    data = evidence()
-    fit, X = Fit((0.4, 0.8, 1.5), 1.2, 0.2, detail=0.5), data.points
-    sharper = Matern(2.5, tuple(0.15 * length for length in fit.lengthscales))
-    expected = 1.2**2 * Matern(2.5, fit.lengthscales)(X, X) + 0.5**2 * sharper(X, X)
-    assert fit.kernel(data.groups)(X, X) == pytest.approx(expected, rel=1e-12)
-    assert fit.size**2 == pytest.approx(expected[0, 0])
-    covariance = expected[np.ix_(data.where, data.where)] + CENTRE**2 + np.diag(data.variance(0.2**2))
-    density = multivariate_normal(np.zeros(len(data)), covariance).logpdf(data.values)
-    explained, centred = Likelihood(data, np.ones(len(data))).at(fit)
-    assert explained == pytest.approx(density, rel=1e-9)
-    assert centred.centre == pytest.approx(CENTRE**2 * np.linalg.solve(covariance, data.values).sum())
 
 
 @pytest.mark.slow
@@ -400,15 +384,6 @@ def test_early_on_a_point_may_be_measured_more_often():
     assert SaturatedImprovement(early=0)(belief, None) < ExpectedImprovement()(belief, None)
 
 
-def test_the_fitted_width_is_amm_with_a_norm_from_the_misfit():
-    belief = known([4, 4], [1.0, -1.0])
-    noise = belief.rounds - belief.effective_dimension
-    norm2 = max(0.0, belief.misfit - noise)
-    expected = 0.3 * math.sqrt(norm2 + 2 * (belief.information_gain + math.log(20)))
-    assert FittedWidth(0.3, delta=0.05)(belief) == pytest.approx(expected)
-    assert FittedWidth()(known([4, 4], [5.0, -5.0])) > FittedWidth()(belief), "it grows with what contradicts the fit"
-
-
 def test_the_simultaneous_width_holds_for_all_of_several_gaussians_at_once():
     belief = known([400, 400, 400, 400], [0.0] * 4)
     assert SimultaneousWidth(0.1)(belief) == pytest.approx(math.sqrt(2 * math.log(belief.effective_dimension / 0.1)))
@@ -436,42 +411,6 @@ def test_a_small_space_is_taken_whole():
     space = Product({"a": Int(1, 20), "b": Choice(["x", "y", "z"])})
     belief = ExactGP(Matern(2.5, 0.3), 1e-2).prior(space.everything()[:3])
     assert len(Candidates()(space, belief, np.full(4, 0.3), np.random.default_rng(0))) == 60
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_what_climbs_comes_nearly_as_high_as_one_can(seed):
-    """In ten dimensions, against forty random climbs: the best candidate has 90% of the improvement."""
-    rng, dimension = np.random.default_rng(seed), 10
-    space, lengthscales = Product({f"x{i}": Float(0, 1) for i in range(dimension)}), np.full(dimension, 0.6)
-    arms = rng.random((60, dimension))
-    belief = ExactGP(Matern(2.5, 0.6), 0.01).prior(arms)
-    belief.update(np.arange(60), -((arms - 0.4) ** 2).sum(axis=1))
-    incumbent = float(belief.mean.max())
-
-    def height(points):
-        mean, std = belief.predict(points)
-        return float(log_expected_improvement(mean - incumbent, std).max())
-
-    drawn = Candidates(climbing=None)(space, belief, lengthscales, np.random.default_rng(1))
-    climbed = Candidates()(space, belief, lengthscales, np.random.default_rng(1))
-    np.testing.assert_array_equal(climbed[: len(drawn)], drawn)
-    anywhere = np.vstack([drawn[-5:], rng.random((40, dimension))])
-    highest = height(Climbing(steps=100)(space, belief, anywhere, lengthscales, incumbent))
-    assert height(drawn) < height(climbed)
-    assert height(climbed) > highest + np.log(0.9)
-
-
-def test_choices_and_whole_numbers_do_not_climb():
-    space = Product({"a": Float(0, 1), "b": Int(1, 5), "c": Choice(["x", "y", "z"]), "d": Float(0, 1)})
-    rng = np.random.default_rng(0)
-    starts = space.snap(rng.random((4, len(space.groups))))
-    belief = ExactGP(Matern(2.5, 0.6), 0.01).prior(starts)
-    belief.update(np.arange(4), rng.standard_normal(4))
-    ends = Climbing()(space, belief, starts, np.full(len(space.groups), 0.6), float(belief.mean.max()))
-    before, after = space.decode(starts), space.decode(ends)
-    assert [(params["b"], params["c"]) for params in after] == [(params["b"], params["c"]) for params in before]
-    assert all(new["a"] != old["a"] for new, old in zip(after, before, strict=True))
 
 
 def test_candidates_belong_to_the_space():

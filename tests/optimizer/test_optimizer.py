@@ -11,7 +11,6 @@ import pytest
 
 from noregret import UCB, Choice, Constant, Float, Int, Optimizer
 from noregret.optimizer.calibration import OptimizerConfig
-from noregret.optimizer.choosing.rules import FittedWidth
 from noregret.optimizer.fitting.scaling import Scale
 from noregret.optimizer.fitting.weights import Equal
 from noregret.optimizer.trials import Trial
@@ -78,7 +77,7 @@ def test_minimising_is_maximising_the_negative():
 @pytest.mark.slow
 def test_every_step_can_be_replaced():
     calibration = OptimizerConfig(
-        rule=UCB(FittedWidth()), weighings=(Equal(),), scale=lambda evidence: Scale(0.0, 1.0), initial=5
+        rule=UCB(2.0), weighings=(Equal(),), scale=lambda evidence: Scale(0.0, 1.0), initial=5
     )
     opt = Optimizer(SQUARE, rng=0, calibration=calibration)
     played(opt, 30)

@@ -161,7 +161,7 @@ class OptimizerConfig:
     caution: Schedule = field(default=Constant(2.0))
     interval: Schedule = field(default_factory=SimultaneousWidth)
     candidates: Candidates = field(default_factory=Candidates)
-    candidates_within: Candidates = field(default_factory=lambda: Candidates(entries=200_000, climbing=None))
+    candidates_within: Candidates = field(default_factory=lambda: Candidates(entries=200_000))
     exploring: Exploring = field(default_factory=Exploring)
     initial: int = 8
     initial_parameters: int = 20

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints, Posterior, Rng
-from noregret.decision.rules import log_expected_improvement
-from noregret.optimizer.choosing.climbing import Climbing
 from noregret.optimizer.spaces.space import Space
 
 ROUNDING = 1e-6
@@ -38,8 +36,6 @@ class Candidates:
     entries : float
         The kernel of candidates and measured points has about so many entries at most: where it would have more, fewer
         points are drawn and brought.
-    climbing : Climbing or None
-        How those that promise most are moved uphill at last.
     """
 
     cover: int = 512
@@ -49,7 +45,6 @@ class Candidates:
     few: int = 1000
     brought: int = 256
     entries: float = 300_000
-    climbing: Climbing | None = field(default_factory=Climbing)
 
     def __call__(self, space: Space, measured: Posterior, lengthscales: Floats, rng: Rng) -> Floats:
         """Points of the space, (N, d), given the belief on what was measured and the lengthscale of each coordinate.
@@ -71,17 +66,7 @@ class Candidates:
             cloud_mean, cloud_std = measured.predict(cloud)
             points = np.vstack([points, cloud])
             mean, std = np.concatenate([mean, cloud_mean]), np.concatenate([std, cloud_std])
-        return np.vstack([points, self._climbed(space, measured, points, mean, std, lengthscales)])
-
-    def _climbed(
-        self, space: Space, measured: Posterior, points: Floats, mean: Floats, std: Floats, lengthscales: Floats
-    ) -> Floats:
-        """Where the points that promise most come to by climbing, (n, d)."""
-        if self.climbing is None or points.shape[1] < self.climbing.coordinates:
-            return points[:0]
-        incumbent = float(measured.predict(measured.arms)[0].max())
-        starts = points[top(log_expected_improvement(mean - incumbent, std), self.climbing.starts)]
-        return self.climbing(space, measured, starts, lengthscales, incumbent)
+        return points
 
     def _part(self, measured: int) -> float:
         """Which part of the candidates is drawn, so many points being measured."""

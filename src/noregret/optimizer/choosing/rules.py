@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noregret.belief.exact import ExactPosterior
 from noregret.belief.posterior import Floats, Posterior, Rng
 from noregret.decision.rules import ExpectedImprovement
 
@@ -33,24 +32,6 @@ class SaturatedImprovement:
 
 AMONG_NAMES = SaturatedImprovement(enough=1.0, early=0.0)
 """The rule for settings without neighbours: repeating one of them tells nothing of the others."""
-
-
-@dataclass(frozen=True)
-class FittedWidth:
-    """scale * sqrt(B^2 + 2 (gain + ln(1 / delta))): the AMM width with R^2 = ridge and a norm B from the measurements.
-
-    B^2 is what noise does not explain of the misfit y'(K + D)^-1 y, of which it explains the rounds less the effective
-    dimension. So B grows when measurements contradict the fit. Were kernel, noise and B known, ``scale`` 1 would be a
-    theorem's; they are not, and 1 explores far more than pays.
-    """
-
-    scale: float = 0.25
-    delta: float = 0.1
-
-    def __call__(self, posterior: ExactPosterior) -> float:
-        noise = posterior.rounds - posterior.effective_dimension
-        norm2 = max(0.0, posterior.misfit - noise)
-        return self.scale * math.sqrt(norm2 + 2 * (posterior.information_gain + math.log(1 / self.delta)))
 
 
 @dataclass(frozen=True)

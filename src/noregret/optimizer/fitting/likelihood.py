@@ -69,7 +69,7 @@ class Likelihood:
         self.constant = 0.5 * float(np.log(precision).sum()) - 0.5 * len(evidence) * math.log(2 * math.pi)
 
     def at(self, fit: Fit) -> tuple[float, Fit]:
-        """The value at a fit, with its sharper part, and the fit with the most probable mean of f."""
+        """The value at a fit, and the fit with the most probable mean of f."""
         solved = self._solved(CENTRE**2 + fit.covariance(self.evidence), fit.noise**2)
         return solved.value, replace(fit, centre=CENTRE**2 * float(solved.solved.sum()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import Bounds, OptimizeResult, minimize
@@ -31,9 +31,6 @@ class FitMatern:
     Where f has many hills, there is often another maximum at which they all count as noise, with long lengthscales. So
     from ``enough`` points on the search starts from the medians with lengthscales times each of the ``starts``, and the
     most probable end is taken.
-
-    The sharper part k_r is tried afterwards, from ``enough_for_details`` points on, with r one of the ``details`` times
-    the size of f, the smallest first, and kept if it makes the measurements more likely by ``telling`` (in logarithms).
     """
 
     lengthscale: float = 0.3
@@ -48,9 +45,6 @@ class FitMatern:
     half_life: float = 50.0
     half_life_spread: float = 0.7
     starts: tuple[float, ...] = (1.0, 0.25)
-    enough_for_details: int = 100
-    details: tuple[float, ...] = (0.1, 0.2, 0.4)
-    telling: float = 1.0
 
     def __call__(self, evidence: Evidence, trust: Floats, start: Fit | None = None) -> Fit:
         """Fit standardised measurements with trust w, (n,), from ``start`` or, without one, from ``starts``."""
@@ -71,18 +65,7 @@ class FitMatern:
         bounds = Bounds(np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach)
         firsts = self._firsts(centre, dimension, len(evidence.points)) if start is None else [start.theta]
         found = min((_minimised(loss, first, bounds) for first in firsts), key=lambda end: float(end.fun))
-        fit = likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
-        return self._detailed(fit, likelihood) if len(evidence.points) >= self.enough_for_details else fit
-
-    def _detailed(self, fit: Fit, likelihood: Likelihood) -> Fit:
-        """The fit with as much of the sharper part as makes the measurements more likely."""
-        best, found = likelihood.at(fit)[0] + self.telling, fit
-        for part in self.details:
-            explained, tried = likelihood.at(replace(fit, detail=part * fit.size))
-            if explained <= best:
-                break
-            best, found = explained, tried
-        return found
+        return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
     def _firsts(self, centre: Floats, dimension: int, points: int) -> list[Floats]:
         """Where the search starts."""
