@@ -224,19 +224,3 @@ def numbers_in(thing):
     parts = parts.values() if isinstance(parts, dict) else parts
     inside = isinstance(parts, list | tuple | dict | set | type({}.values()))
     return sum(map(numbers_in, parts)) if inside else 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", DRIFT)
-def test_memory_stays_what_it_is_however_long_the_run(name):
-    """Memory after 900 rounds is no more than after 300, except for 50 arms that may be new."""
-    algorithm = algorithms.NAMES[name](KERNEL, **DRIFT[name])
-    arms, world = np.linspace(0, 1, 50)[:, None], np.random.default_rng(0)
-    play = algorithm.play(arms, world)
-    pull, held = next(play), {}
-    for t in range(1, 901):
-        pull = play.send((pull.arms, world.standard_normal(1)))
-        held[t] = numbers_in(pull.belief)
-    assert pull.belief.rounds == 900
-    assert max(held.values()) < 25_000
-    assert max(held[t] for t in range(600, 901)) <= max(held[t] for t in range(1, 600)) + 3_000

@@ -1,8 +1,6 @@
 """Arms on a cluster: the same choices as NumPy's, workers that die, no implicit copies, clear errors."""
 
 import math
-import os
-import signal
 import subprocess
 import sys
 
@@ -415,24 +413,6 @@ def test_a_cluster_without_workers_is_refused():
         empty.scale(1)
         client.wait_for_workers(1)
         Policy(build("igp-ucb"), blocks()).ask()
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_is_replaced_and_nothing_is_lost():
-    """Processes, killed in the middle of a run: dask starts others, and makes their blocks again."""
-    with (
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}),  # machines may be busy
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster, set_as_default=False) as client,
-        client.as_current(),
-    ):
-
-        def kill_one(rounds):
-            if rounds in (4, 8, 9):
-                os.kill(next(nanny.pid for nanny in cluster.workers.values() if nanny.pid), signal.SIGKILL)
-
-        algorithm = build("igp-ucb")
-        assert played(algorithm, blocks(), 12, kill_one)[0] == played(algorithm, ARMS, 12)[0]
 
 
 @pytest.mark.slow

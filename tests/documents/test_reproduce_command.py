@@ -1,12 +1,14 @@
 """More of `tests.experiments.test_reproduce_command`, nightly."""
 
 import os
+import pty
+import re
 import signal
 import subprocess
 import time
 
 import pytest
-from tests.experiments.test_reproduce_command import command, trials_in
+from tests.experiments.test_reproduce_command import SMALL, command, trials_in
 
 from noregret.experiments.page import runs_in
 
@@ -31,3 +33,23 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, end, jobs):
     assert log["run"] <= 20 - done
     assert log["run"] + log["kept"] == 20
     assert trials_in(tmp_path) == 20
+
+
+def test_on_a_terminal_there_are_bars_for_the_whole_and_for_each_figure(tmp_path):
+    screen, terminal = pty.openpty()
+    args = command("bkb/fig1", "heavy-tails/fig1b", *SMALL, "--out", tmp_path)
+    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "100"}
+    run = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=terminal, env=environment)
+    os.close(terminal)
+    seen = b""
+    try:
+        while chunk := os.read(screen, 4096):
+            seen += chunk
+    except OSError:  # the terminal is gone: the command has ended
+        pass
+    os.close(screen)
+    assert run.wait(timeout=60) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode())
+    for name in ("everything", "bkb/fig1", "heavy-tails/fig1b"):
+        assert re.search(rf"{name} .*100%.*left", text), text
+    assert re.search(r"bkb/fig1: claims: [1-3] \w", text)

@@ -1,9 +1,6 @@
 """``noregret reproduce`` as a user types it."""
 
-import os
-import pty
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -97,23 +94,3 @@ def test_a_failed_figure_is_told_by_the_exit_code(tmp_path, capsys, monkeypatch)
 
         object.__setattr__(FIGURES["bkb/fig1"], "draw", draw)
     assert "failed: RuntimeError: no ink" in capsys.readouterr().out
-
-
-def test_on_a_terminal_there_are_bars_for_the_whole_and_for_each_figure(tmp_path):
-    screen, terminal = pty.openpty()
-    args = command("bkb/fig1", "heavy-tails/fig1b", *SMALL, "--out", tmp_path)
-    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "100"}
-    run = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=terminal, env=environment)
-    os.close(terminal)
-    seen = b""
-    try:
-        while chunk := os.read(screen, 4096):
-            seen += chunk
-    except OSError:  # the terminal is gone: the command has ended
-        pass
-    os.close(screen)
-    assert run.wait(timeout=60) == 0
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode())
-    for name in ("everything", "bkb/fig1", "heavy-tails/fig1b"):
-        assert re.search(rf"{name} .*100%.*left", text), text
-    assert re.search(r"bkb/fig1: claims: [1-3] \w", text)

@@ -1,8 +1,6 @@
 """Drift: the best setting changes, the half-life is estimated, and statements are about the present."""
 
-import copy
 import math
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -81,19 +79,6 @@ def test_a_half_life_that_is_given_is_used_from_the_first_fit_on():
     opt, off = played(jumps, 80, seed=0, drift=15)
     assert opt.half_life == pytest.approx(15)
     assert np.median(off[65:]) < 0.05
-
-
-@pytest.mark.slow
-def test_what_is_believed_is_a_function_of_the_history():
-    lived, _ = played(jumps, 73, seed=2, drift="auto")
-    assert lived.half_life < math.inf
-    told = Optimizer(LINE, rng=2, drift="auto", calibration=QUICK)
-    for params, value, *_ in lived.answers:
-        told.tell(params, value)
-    assert told.half_life == pytest.approx(lived.half_life)
-    others = [told, copy.copy(lived), pickle.loads(pickle.dumps(lived))]
-    assert [its.best().params["x"] for its in others] == pytest.approx([lived.best().params["x"]] * 3)
-    assert [its.ask().params["x"] for its in others] == pytest.approx([lived.ask().params["x"]] * 3)
 
 
 @pytest.mark.slow

@@ -411,12 +411,6 @@ SPACES = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("space", SPACES)
-def test_nothing_that_failed_is_asked_for_twice_where_all_else_is_equal(space):
-    check_failures_are_left(space, seed=0)
-
-
 def check_failures_are_left(space, seed):
     """Raise AssertionError if params that failed are asked for again or recommended."""
     opt, failed = Optimizer(space, goal="maximize", rng=seed), []

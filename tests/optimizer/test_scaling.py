@@ -184,19 +184,6 @@ def test_the_estimate_is_the_mean_in_the_values_own_unit():
     assert 0.5 < np.exp(np.mean(np.log(ratios))) < 2.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("absurd", [1e300, -1e300])
-def test_an_absurd_value_after_the_fit_does_no_harm(absurd):
-    opt, _ = run(multiplied, 0, 40)
-    assert opt.calibrated.scale.logarithm is not None
-    before = opt.best()
-    opt.tell({"x": 0.9, "y": 0.9}, absurd)
-    after = opt.best()
-    assert bowl(np.array([list(after.params.values())]))[0] < bowl(np.array([list(before.params.values())]))[0] + 0.1
-    assert opt.measurements[-1].trust < 0.1
-    assert abs(after.estimate - before.estimate) < 1
-
-
 # --- statements about it ------------------------------------------------------------------------------------------
 
 

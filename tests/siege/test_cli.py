@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.tune.test_cli import records_of, written
+from tests.tune.test_cli import NASTY, ORDERS, harmless, noregret, on_a_terminal, records_of, written
 
 from noregret.cli import main
 from noregret.tune.study.reading import load
@@ -69,3 +69,31 @@ def test_odd_file_names_work(tmp_path, capsys, name):
     assert path.with_suffix(".html").exists()
     assert len(list(path.parent.glob("*.db"))) == 1
     assert len(records_of(path)) == 2
+
+
+@pytest.mark.slow
+def test_two_processes_share_a_study(tmp_path):
+    study = written(tmp_path, budget="rounds = 10")
+    command = [sys.executable, "-m", "noregret", "tune", study]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    lines = [line for process in both for line in process.communicate(timeout=600)[0].splitlines()]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sorted(int(line.split()[1][:-1]) for line in lines if line.startswith("trial")) == list(range(10))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("failing", [False, True])
+def test_text_of_others_is_shown_as_text(tmp_path, failing):
+    study = tmp_path / "\x1b]0;owned\x07.toml"
+    study.write_text(NASTY)
+    (tmp_path / "m.sh").write_text(ORDERS + (r"printf 'a \033]0;owned\007 [/y]'" if failing else "echo a 1"))
+    code, seen = on_a_terminal("tune", study)
+    assert code == (2 if failing else 0), seen
+    assert "[bold]n[/bold] [/x]" in seen
+    assert harmless(seen), repr(seen)
+    again = noregret("tune", study)
+    shown = noregret("report", study)
+    assert harmless(again.stdout + again.stderr + shown.stdout + shown.stderr)
+    page = study.with_suffix(".html").read_text()
+    assert harmless(page)
+    assert r"\x9b31m :smile: \u202e" in page

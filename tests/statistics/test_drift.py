@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.algorithms.test_drift import DRIFT, KERNEL
+from tests.algorithms.test_drift import DRIFT, KERNEL, numbers_in
 
 from noregret import Policy, algorithms, problems, run
 
@@ -60,3 +60,19 @@ def test_after_a_jump_those_that_forget_recover(name):
         plain = algorithms.ay_ucb(KERNEL, noise=0.1, scale=0.5, norm=before.norm)
         remembers.append(run(plain, problem, 400, rng=seed).regret[-100:].mean())
     assert np.mean(forgets) < np.mean(remembers) / 3, (forgets, remembers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRIFT)
+def test_memory_stays_what_it_is_however_long_the_run(name):
+    """Memory after 900 rounds is no more than after 300, except for 50 arms that may be new."""
+    algorithm = algorithms.NAMES[name](KERNEL, **DRIFT[name])
+    arms, world = np.linspace(0, 1, 50)[:, None], np.random.default_rng(0)
+    play = algorithm.play(arms, world)
+    pull, held = next(play), {}
+    for t in range(1, 901):
+        pull = play.send((pull.arms, world.standard_normal(1)))
+        held[t] = numbers_in(pull.belief)
+    assert pull.belief.rounds == 900
+    assert max(held.values()) < 25_000
+    assert max(held[t] for t in range(600, 901)) <= max(held[t] for t in range(1, 600)) + 3_000

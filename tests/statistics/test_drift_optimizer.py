@@ -1,7 +1,14 @@
 """More of `tests.optimizer.test_drift`, nightly."""
 
+import copy
+import math
+import pickle
+
 import numpy as np
-from tests.optimizer.test_drift import glides, jumps, played
+import pytest
+from tests.optimizer.test_drift import LINE, QUICK, glides, jumps, played
+
+from noregret import Optimizer
 
 
 def test_after_a_jump_it_recovers_within_25_evaluations_and_without_drift_it_does_not():
@@ -21,3 +28,16 @@ def test_what_glides_is_followed():
         d: np.mean([played(glides, 120, seed, drift=d)[1][-30:].mean() for seed in range(2)]) for d in (None, "auto")
     }
     assert late["auto"] < 0.5 * late[None]
+
+
+@pytest.mark.slow
+def test_what_is_believed_is_a_function_of_the_history():
+    lived, _ = played(jumps, 73, seed=2, drift="auto")
+    assert lived.half_life < math.inf
+    told = Optimizer(LINE, rng=2, drift="auto", calibration=QUICK)
+    for params, value, *_ in lived.answers:
+        told.tell(params, value)
+    assert told.half_life == pytest.approx(lived.half_life)
+    others = [told, copy.copy(lived), pickle.loads(pickle.dumps(lived))]
+    assert [its.best().params["x"] for its in others] == pytest.approx([lived.best().params["x"]] * 3)
+    assert [its.ask().params["x"] for its in others] == pytest.approx([lived.ask().params["x"]] * 3)

@@ -201,3 +201,9 @@ def test_of_many_names_more_are_tried_than_repeated():
         return len({answer.params["name"] for answer in opt.answers})
 
     assert np.mean([tried(seed) for seed in range(3)]) > 25, "some 30; 15 where the best is measured again and again"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("space", SPACES)
+def test_nothing_that_failed_is_asked_for_twice_where_all_else_is_equal(space):
+    check_failures_are_left(space, seed=0)

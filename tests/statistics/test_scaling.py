@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from tests.optimizer.test_scaling import PLAIN, bowl, duration, learnt, multiplied, run
 
 from noregret.optimizer import OptimizerConfig
@@ -28,3 +29,16 @@ def test_estimates_hold_and_medians_are_smaller():
         assert 0.7 < opt.predict(there).estimate / duration(there) < 1.4
     medians = learnt(0, calibration=OptimizerConfig(logarithms=Logarithms(correction=0.0)))
     assert medians.predict(there).estimate < learnt(0).predict(there).estimate
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("absurd", [1e300, -1e300])
+def test_an_absurd_value_after_the_fit_does_no_harm(absurd):
+    opt, _ = run(multiplied, 0, 40)
+    assert opt.calibrated.scale.logarithm is not None
+    before = opt.best()
+    opt.tell({"x": 0.9, "y": 0.9}, absurd)
+    after = opt.best()
+    assert bowl(np.array([list(after.params.values())]))[0] < bowl(np.array([list(before.params.values())]))[0] + 0.1
+    assert opt.measurements[-1].trust < 0.1
+    assert abs(after.estimate - before.estimate) < 1

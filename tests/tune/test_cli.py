@@ -166,16 +166,6 @@ def test_an_interrupted_study_gives_its_trials_back_and_leaves_nothing_running(t
     wait_for(lambda: not running_with("sleep\x0061.5"))
 
 
-@pytest.mark.slow
-def test_two_processes_share_a_study(tmp_path):
-    study = written(tmp_path, budget="rounds = 10")
-    command = [sys.executable, "-m", "noregret", "tune", study]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    lines = [line for process in both for line in process.communicate(timeout=600)[0].splitlines()]
-    assert [process.returncode for process in both] == [0, 0]
-    assert sorted(int(line.split()[1][:-1]) for line in lines if line.startswith("trial")) == list(range(10))
-
-
 def on_a_terminal(*args):
     """Run a command whose output goes to a terminal; return its exit code and output."""
     main_end, their_end = pty.openpty()
@@ -220,24 +210,6 @@ ORDERS = r"printf '\033]52;c;b3duZWQ=\007\033[31m\r\b[/y]' >&2; "
 def harmless(text):
     """No escape codes except for the colours and cursor moves of the display itself."""
     return not re.search(r"\x1b[^\[]|[\x00-\x08\x0e-\x1a\x80-\x9f\u202e]", text)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("failing", [False, True])
-def test_text_of_others_is_shown_as_text(tmp_path, failing):
-    study = tmp_path / "\x1b]0;owned\x07.toml"
-    study.write_text(NASTY)
-    (tmp_path / "m.sh").write_text(ORDERS + (r"printf 'a \033]0;owned\007 [/y]'" if failing else "echo a 1"))
-    code, seen = on_a_terminal("tune", study)
-    assert code == (2 if failing else 0), seen
-    assert "[bold]n[/bold] [/x]" in seen
-    assert harmless(seen), repr(seen)
-    again = noregret("tune", study)
-    shown = noregret("report", study)
-    assert harmless(again.stdout + again.stderr + shown.stdout + shown.stderr)
-    page = study.with_suffix(".html").read_text()
-    assert harmless(page)
-    assert r"\x9b31m :smile: \u202e" in page
 
 
 def test_a_dry_run_and_errors_show_orders_to_a_terminal_as_text(tmp_path, capsys):
