@@ -43,6 +43,9 @@ CONVINCING = 3.0
 HOPELESS = 8.0
 """Heavier tails are not fitted if they make the measurements less likely by so much under the fit without them."""
 
+ROUGH = 0.0
+"""Log prior of a rough f, against a smooth one."""
+
 RISING = 1.0
 """A closer ceiling must make them more likely by so much to be preferred to the one before."""
 
@@ -155,7 +158,7 @@ class OptimizerConfig:
     scale: Callable[[Evidence], Scale] = field(default_factory=RobustScale)
     logarithms: Callable[[Evidence, Scale], Iterable[Scale]] = field(default_factory=Logarithms)
     weighings: tuple[Weighing, ...] = (Equal(), StudentT(4.0), StudentT(2.0))
-    fit: Callable[[Evidence, Floats, Fit | None], Fit] = field(default_factory=FitMatern)
+    fit: Callable[[Evidence, Floats, Fit | None, bool], Fit] = field(default_factory=FitMatern)
     rule: Rule | None = None
     moving_rule: Rule = field(default_factory=lambda: UCB(Constant(2.0)))
     caution: Schedule = field(default=Constant(2.0))
@@ -190,11 +193,17 @@ class OptimizerConfig:
     def calibrated(self, evidence: Evidence) -> FittedModels:
         """Scale, fit and view of the noise."""
         scale, part = self.scale(evidence), subset(evidence, self.most)
-        tried = self.views(scale.standardised(part))
+        tried = self._with_rough(scale.standardised(part), self.views(scale.standardised(part)))
         logarithm = self._logarithm(evidence, scale, *tried[0])
         if logarithm is not None:
-            scale, tried = logarithm, self.views(logarithm.standardised(part))
+            scale = logarithm
+            tried = self._with_rough(scale.standardised(part), self.views(scale.standardised(part)))
         return FittedModels(scale, tuple(view for _, view in tried))
+
+    def _with_rough(self, evidence: Evidence, tried: list[tuple[float, View]]) -> list[tuple[float, View]]:
+        """The views, the best one also with a rough f, the best one first."""
+        score, view = self.fitted(evidence, tried[0][1].weighing, rough=True)
+        return sorted([*tried, (score + ROUGH, view)], key=lambda view: -view[0])
 
     def views(self, evidence: Evidence) -> list[tuple[float, View]]:
         """The views of standardised measurements, and how well each explains them, the best one first."""
@@ -223,20 +232,22 @@ class OptimizerConfig:
         best, found = explained, None
         with threads_for(MANY_SMALL_STEPS):
             for scale in self.logarithms(evidence, plain):
-                score, view = self.fitted(scale.standardised(part), view.weighing, view.fit)
+                score, view = self.fitted(scale.standardised(part), view.weighing, view.fit, view.fit.rough)
                 score += scale.log_slope(slopes_at)
                 if score < best + RISING:
                     break
                 best, found = score, scale
         return found if best > explained + CONVINCING else None
 
-    def fitted(self, evidence: Evidence, weighing: Weighing, start: Fit | None = None) -> tuple[float, View]:
+    def fitted(
+        self, evidence: Evidence, weighing: Weighing, start: Fit | None = None, rough: bool = False
+    ) -> tuple[float, View]:
         """The fit under one view of the noise, and how well it explains the measurements; quicker from a start."""
         trust = weighing.first(evidence) if start is None else weighing.trust(evidence, start)
-        fit = self.fit(evidence, trust, start)
+        fit = self.fit(evidence, trust, start, rough)
         for _ in range(self.alternations - 1 if weighing.heavy and start is None else 0):
             trust = weighing.trust(evidence, fit)
-            fit = self.fit(evidence, trust, fit)
+            fit = self.fit(evidence, trust, fit, rough)
         view = View(weighing, fit)
         return view.explains(evidence, trust), view
 

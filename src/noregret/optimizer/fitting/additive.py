@@ -1,4 +1,4 @@
-"""Additive: the kernel of what parameters do one by one."""
+"""Kernels of several parameters: additive, and rough along the axes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from noregret.belief.kernels import Columns, Kernel, Matern, in_pieces
 from noregret.belief.posterior import Floats
+from scipy.spatial.distance import cdist
 
 FAR = 100.0
 """Products of the exponentials and squares of larger numbers might overflow, and would be rounded too much."""
@@ -43,6 +44,34 @@ class Additive(Kernel):
             total += Columns(Matern(2.5, self.lengthscales[i]), self.columns[i])(X, Y)
         total /= len(self.columns)
         return total
+
+    def diag(self, X: Floats) -> Floats:
+        return np.ones(len(X))
+
+
+@dataclass(frozen=True)
+class Rough(Kernel):
+    """k(x, y) = exp(-sum_j |x_j - y_j| / l_j), |x_j - y_j| the distance in the columns of parameter j.
+
+    A product over the parameters: f is rough along the axes, as a random forest sees it (a forest of ever deeper trees
+    with uniform cuts has this kernel).
+
+    >>> Rough((0.5, 2.0), ((0,), (1,)))(np.zeros((1, 2)), np.array([[0.5, 0.0], [0.5, 2.0]])).round(4)
+    array([[0.3679, 0.1353]])
+    """
+
+    lengthscales: tuple[float, ...]
+    columns: tuple[tuple[int, ...], ...]
+    """Those of each parameter, in the order of the lengthscales."""
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        lines = [i for i, columns in enumerate(self.columns) if len(columns) == 1]
+        along, units = [self.columns[i][0] for i in lines], np.array(self.lengthscales)[lines]
+        total = cdist(X[:, along] / units, Y[:, along] / units, "cityblock") if lines else np.zeros((len(X), len(Y)))
+        for i in set(range(len(self.columns))).difference(lines):
+            columns = list(self.columns[i])
+            total += cdist(X[:, columns], Y[:, columns]) / self.lengthscales[i]
+        return np.asarray(np.exp(-total))
 
     def diag(self, X: Floats) -> Floats:
         return np.ones(len(X))

@@ -2,12 +2,11 @@
 
 The model of standardised measurements z at points x is
 
-    z = c + f(x) + e,    c ~ N(0, CENTRE^2),    f ~ GP(0, a^2 k + b^2 k_1 + r^2 k_r),    e ~ N(0, s^2 / w)
+    z = c + f(x) + e,    c ~ N(0, CENTRE^2),    f ~ GP(0, a^2 k + b^2 k_1),    e ~ N(0, s^2 / w)
 
 with k Matern 5/2 of all parameters, k_1 the average over the parameters of Matern 5/2 of one alone, a lengthscale per
 parameter, which both share, and the trust w given (see `weights`). Where parameters act one by one, k_1 explains f,
-and every measurement tells about it wherever the other parameters were. k_r is k with far shorter lengthscales, for a
-top that is sharper than the rest of f; mostly r is 0. Where points have an age, f changes: all kernels are multiplied
+and every measurement tells about it wherever the other parameters were. If f is rough, k is `Rough` and b is 0. Where points have an age, f changes: all kernels are multiplied
 by 2^(-|age - age'| / (2 h)), so that half of the variance of f is new after a half-life h.
 """
 
@@ -20,22 +19,19 @@ import numpy as np
 
 from noregret.belief.kernels import Kernel, Matern
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.fitting.additive import Additive
+from noregret.optimizer.fitting.additive import Additive, Rough
 from noregret.optimizer.fitting.evidence import Evidence
 
 CENTRE = 2.0
 """Prior standard deviation of the mean of f, in units of the measurements' spread."""
-
-SHARPER = 0.15
-"""The lengthscales of k_r are this part of those of k."""
 
 
 @dataclass(frozen=True)
 class Fit:
     """What was fitted, in standardised units.
 
-    ``amplitude`` is a, ``additive`` is b, ``detail`` is r, 0 where there is no such part. ``strange`` is how much less
-    likely all this is than the priors' medians. ``half_life`` is h, in answers, infinite where f stays as it is.
+    ``amplitude`` is a, ``additive`` is b, 0 where there is no such part. ``strange`` is how much less likely all this
+    is than the priors' medians. ``half_life`` is h, in answers, infinite where f stays as it is.
     """
 
     lengthscales: tuple[float, ...]
@@ -45,18 +41,15 @@ class Fit:
     strange: float = 0.0
     additive: float = 0.0
     half_life: float = math.inf
-    detail: float = 0.0
+    rough: bool = False
 
     def kernel(self, groups: Ints) -> Kernel:
-        """a^2 k + b^2 k_1 + r^2 k_r, each coordinate with the lengthscale of its group."""
-        lengthscales = [self.lengthscales[group] for group in groups]
-        joint = self.amplitude**2 * Matern(2.5, tuple(lengthscales))
-        if self.detail:
-            joint += self.detail**2 * Matern(2.5, tuple(SHARPER * each for each in lengthscales))
-        if not self.additive:
-            return joint
-        columns = [tuple(np.flatnonzero(groups == group).tolist()) for group in range(len(self.lengthscales))]
-        return joint + self.additive**2 * Additive(self.lengthscales, tuple(columns))
+        """a^2 k + b^2 k_1, each coordinate with the lengthscale of its parameter."""
+        columns = tuple(tuple(np.flatnonzero(groups == group).tolist()) for group in range(len(self.lengthscales)))
+        if self.rough:
+            return self.amplitude**2 * Rough(self.lengthscales, columns)
+        joint = self.amplitude**2 * Matern(2.5, tuple(self.lengthscales[group] for group in groups))
+        return joint + self.additive**2 * Additive(self.lengthscales, columns) if self.additive else joint
 
     def covariance(self, evidence: Evidence) -> Floats:
         """Prior covariance of f at the points of the evidence, each at its time, (u, u)."""
@@ -71,11 +64,11 @@ class Fit:
     @property
     def size(self) -> float:
         """Prior standard deviation of f."""
-        return math.hypot(self.amplitude, self.additive, self.detail)
+        return math.hypot(self.amplitude, self.additive)
 
     def scaled(self, ratio: float, factor: float = 1.0) -> Fit:
         """The same with all lengthscales times ``ratio`` and amplitudes times ``factor``."""
-        amplitudes = {name: factor * getattr(self, name) for name in ("amplitude", "additive", "detail")}
+        amplitudes = {name: factor * getattr(self, name) for name in ("amplitude", "additive")}
         return replace(self, lengthscales=tuple(ratio * each for each in self.lengthscales), **amplitudes)
 
     @property

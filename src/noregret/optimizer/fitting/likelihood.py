@@ -49,8 +49,8 @@ class _Solved(NamedTuple):
 class Likelihood:
     """Log likelihood of theta = log(lengthscales, amplitudes, half-life if points have an age, noise), its gradient."""
 
-    def __init__(self, evidence: Evidence, trust: Floats) -> None:
-        self.evidence = evidence
+    def __init__(self, evidence: Evidence, trust: Floats, rough: bool = False) -> None:
+        self.evidence, self.rough = evidence, rough
         self.dimension = int(evidence.groups.max()) + 1
         self.answers_apart = None if evidence.ages is None else pdist(evidence.ages[:, None])  # of pairs, like the next
         self.apart = np.array([pdist(evidence.points[:, evidence.groups == group]) for group in range(self.dimension)])
@@ -69,7 +69,7 @@ class Likelihood:
         self.constant = 0.5 * float(np.log(precision).sum()) - 0.5 * len(evidence) * math.log(2 * math.pi)
 
     def at(self, fit: Fit) -> tuple[float, Fit]:
-        """The value at a fit, with its sharper part, and the fit with the most probable mean of f."""
+        """The value at a fit, and the fit with the most probable mean of f."""
         solved = self._solved(CENTRE**2 + fit.covariance(self.evidence), fit.noise**2)
         return solved.value, replace(fit, centre=CENTRE**2 * float(solved.solved.sum()))
 
@@ -134,10 +134,14 @@ class Likelihood:
     def _kernels(self, lengthscales: Floats, parts: int) -> tuple[Floats, Floats, Floats]:
         """The first one or two parts of the kernel for all pairs, and what the slopes by log lengthscales are made of.
 
-        Of the first part l^2 / (x_p - x_q)^2 times it; of the second, if it is there, 3 d times the slope by each,
+        Of the first part l^2 / (x_p - x_q)^2 times it, l / |x_p - x_q| times it if rough; of the second, if it is there, 3 d times the slope by each,
         (d, pairs). All of it is written over by the next call.
         """
         kernels, slope, slopes = self._room[:parts], self._room[2], self._room[3:]
+        if self.rough:
+            np.exp((-1 / lengthscales) @ self.apart, out=kernels[0])
+            slope[:] = kernels[0]
+            return kernels, slope, slopes
         units = math.sqrt(5) / lengthscales
         for piece in self._pieces():
             z = self.apart[:, piece] * units[:, None]
@@ -151,7 +155,9 @@ class Likelihood:
         return kernels, slope, slopes
 
     def _lengthscale_part(self, weights: Floats, lengthscales: Floats) -> Floats:
-        """Sum over the pairs of weight (x_p - x_q)^2 / l^2, for each lengthscale."""
+        """Sum over the pairs of weight (|x_p - x_q| / l)^2 for each lengthscale; of weight |x_p - x_q| / l if rough."""
+        if self.rough:
+            return np.asarray(self.apart @ weights / lengthscales)
         sums = sum((self.apart[:, piece] ** 2 @ weights[piece] for piece in self._pieces()), np.zeros(self.dimension))
         return np.asarray(sums / lengthscales**2)
 
@@ -165,7 +171,8 @@ class Likelihood:
         lengthscales, amplitudes, half_life, variance = self._split(theta)
         amplitude, *additive = np.sqrt(amplitudes).tolist()
         noise = max(math.sqrt(variance), LEAST_NOISE * math.sqrt(amplitudes.sum()))
-        return self.at(Fit(tuple(lengthscales.tolist()), amplitude, noise, 0.0, strange, sum(additive), half_life))[1]
+        made = Fit(tuple(lengthscales.tolist()), amplitude, noise, 0.0, strange, sum(additive), half_life, self.rough)
+        return self.at(made)[1]
 
 
 def _averages(evidence: Evidence, own: Floats, told: Floats) -> tuple[Floats, Floats]:

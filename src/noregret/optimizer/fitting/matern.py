@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import Bounds, OptimizeResult, minimize
@@ -31,9 +31,6 @@ class FitMatern:
     Where f has many hills, there is often another maximum at which they all count as noise, with long lengthscales. So
     from ``enough`` points on the search starts from the medians with lengthscales times each of the ``starts``, and the
     most probable end is taken.
-
-    The sharper part k_r is tried afterwards, from ``enough_for_details`` points on, with r one of the ``details`` times
-    the size of f, the smallest first, and kept if it makes the measurements more likely by ``telling`` (in logarithms).
     """
 
     lengthscale: float = 0.3
@@ -48,19 +45,17 @@ class FitMatern:
     half_life: float = 50.0
     half_life_spread: float = 0.7
     starts: tuple[float, ...] = (1.0, 0.25)
-    enough_for_details: int = 100
-    details: tuple[float, ...] = (0.1, 0.2, 0.4)
-    telling: float = 1.0
+    rough_lengthscale: float = 1.0
 
-    def __call__(self, evidence: Evidence, trust: Floats, start: Fit | None = None) -> Fit:
+    def __call__(self, evidence: Evidence, trust: Floats, start: Fit | None = None, rough: bool = False) -> Fit:
         """Fit standardised measurements with trust w, (n,), from ``start`` or, without one, from ``starts``."""
         dimension = int(evidence.groups.max()) + 1
-        likelihood = Likelihood(evidence, trust)
+        likelihood = Likelihood(evidence, trust, rough)
         is_named = _is_mostly_names(evidence)
-        parts = 2 if dimension > 1 and (is_named or len(evidence.points) >= self.enough) else 1
+        parts = 2 if not rough and dimension > 1 and (is_named or len(evidence.points) >= self.enough) else 1
         company = evidence.company or (dimension,) * dimension
         amplitudes = [self.amplitude, self.additive_names if is_named else self.additive][:parts]
-        centre, spread = self._medians(company, amplitudes, evidence), self._spreads(dimension, parts, evidence)
+        centre, spread = self._medians(company, amplitudes, evidence, rough), self._spreads(dimension, parts, evidence)
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             value, gradient = likelihood(theta)
@@ -71,26 +66,18 @@ class FitMatern:
         bounds = Bounds(np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach)
         firsts = self._firsts(centre, dimension, len(evidence.points)) if start is None else [start.theta]
         found = min((_minimised(loss, first, bounds) for first in firsts), key=lambda end: float(end.fun))
-        fit = likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
-        return self._detailed(fit, likelihood) if len(evidence.points) >= self.enough_for_details else fit
-
-    def _detailed(self, fit: Fit, likelihood: Likelihood) -> Fit:
-        """The fit with as much of the sharper part as makes the measurements more likely."""
-        best, found = likelihood.at(fit)[0] + self.telling, fit
-        for part in self.details:
-            explained, tried = likelihood.at(replace(fit, detail=part * fit.size))
-            if explained <= best:
-                break
-            best, found = explained, tried
-        return found
+        return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
     def _firsts(self, centre: Floats, dimension: int, points: int) -> list[Floats]:
         """Where the search starts."""
         is_length = np.arange(len(centre)) < dimension
         return [centre + math.log(ratio) * is_length for ratio in self.starts[: None if points >= self.enough else 1]]
 
-    def _medians(self, company: tuple[int, ...], amplitudes: list[float], evidence: Evidence) -> Floats:
-        lengthscales = [self.lengthscale * together**0.25 for together in company]
+    def _medians(
+        self, company: tuple[int, ...], amplitudes: list[float], evidence: Evidence, rough: bool
+    ) -> Floats:
+        smooth = [self.lengthscale * together**0.25 for together in company]
+        lengthscales = [self.rough_lengthscale * together for together in company] if rough else smooth
         half_life = [] if evidence.ages is None else [evidence.half_life or self.half_life]
         return np.log([*lengthscales, *amplitudes, *half_life, self.noise])
 
