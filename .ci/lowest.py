@@ -5,7 +5,9 @@ import tomllib
 from pathlib import Path
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
-extras = [names for extra, names in project["optional-dependencies"].items() if extra not in ("peers", "check")]
+extras = [
+    names for extra, names in project["optional-dependencies"].items() if extra not in ("peers", "benchmarks", "check")
+]
 for requirement in sorted({name for names in [project["dependencies"], *extras] for name in names}):
     bound = re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", requirement)
     if bound:

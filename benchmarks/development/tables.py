@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from benchmarks.development.playing import Reading, Run
 
 Readings = dict[Run, list[Reading]]
 STUCK = 0.05
-"""A run that ends with more than this share of a random point's regret is stuck."""
+"""A run that ends with a larger regret is stuck."""
 MEASURES: dict[str, Callable[[Reading], float]] = {
     "recommended": lambda reading: reading.recommended,
     "on the way": lambda reading: reading.on_the_way,
@@ -22,16 +22,22 @@ MEASURES: dict[str, Callable[[Reading], float]] = {
 }
 
 
-def table(this: Readings, other: Readings | None, part: Callable[[Run], str], head: str) -> str:
-    """A row per part of the runs and budget, and one of all: means of every measure, or this tree against the other."""
-    cells = [f"{name}: this, other, difference" if other else name for name in MEASURES]
+def table(
+    this: Readings,
+    other: Readings | None,
+    part: Callable[[Run], str],
+    head: str,
+    names: Sequence[str] = tuple(MEASURES),
+) -> str:
+    """A row per part of the runs and budget, and one of all: means of the measures, or this tree against the other."""
+    cells = [f"{name}: this, other, difference" if other else name for name in names]
     rows = []
     parts = list(dict.fromkeys(map(part, this)))
     budgets = [reading.evaluations for reading in next(iter(this.values()))]
     for number, budget in enumerate(budgets):
         for name in [*parts, "all"] if len(parts) > 1 else parts:
             runs = [run for run in this if name in (part(run), "all")]
-            row = [_cell(this, other, runs, number, measure) for measure in MEASURES.values()]
+            row = [_cell(this, other, runs, number, measure) for measure in map(MEASURES.get, names)]
             rows.append([name, str(budget), str(len(runs)), *row])
     return markdown.table([head, "evaluations", "runs", *cells], rows)
 

@@ -35,9 +35,9 @@ class Tree:
     def digest(self) -> str:
         """Of all that a run depends on: this tree's code and the suite's."""
         own = sorted((self.source / "noregret").rglob("*.py"))
-        suite = [
-            HERE / f"{name}.py" for name in ("classic", "hills", "wide", "spaces", "problems", "noises", "playing")
-        ]
+        drawn = ("classic", "hills", "wide", "spaces", "problems", "noises")
+        suite = [HERE / f"{name}.py" for name in (*drawn, "measured", "simulated", "tasks", "playing")]
+        suite += sorted((HERE / "data").glob("*.gz"))
         names = [str(file.relative_to(self.source)) for file in own]
         contents = [file.read_bytes() for file in [*own, *suite]]
         return hashlib.sha256(b"\0".join([*map(str.encode, names), *contents])).hexdigest()[:16]

@@ -94,7 +94,7 @@ def build(name, problem):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_algorithm_keeps_the_contract(name):
-    check_algorithm(build(name, PROBLEMS["smooth"]), PROBLEMS["smooth"], rounds=120)
+    check_algorithm(build(name, PROBLEMS["smooth"]), PROBLEMS["smooth"], rounds=40)
 
 
 @pytest.mark.parametrize("name", NAMES)

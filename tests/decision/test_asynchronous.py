@@ -174,8 +174,9 @@ def check_saved_and_loaded(name, steps):
                 case "move":
                     each.change_arms(each.arms[::-1])
         twin = reloaded(twin)
-        assert knows(twin.belief) == knows(policy.belief)
-        assert twin.best() == policy.best()
+        # a sketch rounds by how its rewards were grouped, which differs once it was loaded
+        np.testing.assert_allclose(np.hstack(knows(twin.belief)), np.hstack(knows(policy.belief)), rtol=1e-9, atol=1e-9)
+        assert twin.best().arm == policy.best().arm
     assert twin.ask().tolist() == policy.ask().tolist()
     assert twin.ask(3).tolist() == policy.ask(3).tolist()
 

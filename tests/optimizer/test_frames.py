@@ -9,6 +9,7 @@ import pytest
 
 import noregret
 from noregret import Choice, Float, Int, Optimizer
+from noregret.optimizer.spaces.parameters import FloatAxis
 
 SPACE = {"rate": Float(0, 1), "layers": Int(1, 8), "kind": Choice(["a", "b"])}
 PAST = [
@@ -172,8 +173,10 @@ def test_a_policy_says_what_it_is_and_where_it_stands():
 
 def test_every_row_of_a_frame_is_checked_once(monkeypatch):
     opt, checked = Optimizer({"x": Float(0, 1)}, rng=0), []
-    check = Float.checked
-    monkeypatch.setattr(Float, "checked", lambda self, name, value: checked.append(value) or check(self, name, value))
+    check = FloatAxis.checked
+    monkeypatch.setattr(
+        FloatAxis, "checked", lambda self, name, value: checked.append(value) or check(self, name, value)
+    )
     opt.tell_many({"x": np.linspace(0, 1, 50), "value": np.zeros(50)})
     assert checked == np.linspace(0, 1, 50).tolist()
 

@@ -50,7 +50,7 @@ def test_a_function_that_is_the_same_everywhere_has_no_important_parameter():
     assert all(0 <= share.estimate <= 1 for share in optimizer.importance().values())
 
 
-@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e160, 1e299])
+@pytest.mark.parametrize("size", [1e-300, 1e299])
 def test_shares_do_not_depend_on_the_unit(size):
     settings = np.random.default_rng(0).uniform(size=(12, 2)).tolist()
     found = []

