@@ -46,6 +46,9 @@ HOPELESS = 8.0
 ROUGH = 0.0
 """Log prior of a rough f, against a smooth one."""
 
+WARPED = -3.0
+"""Log prior of warped parameters, against parameters on the scale they were given."""
+
 RISING = 1.0
 """A closer ceiling must make them more likely by so much to be preferred to the one before."""
 
@@ -59,6 +62,14 @@ class View(NamedTuple):
     def explains(self, evidence: Evidence, trust: Floats) -> float:
         """How well it explains standardised measurements: a lower bound on their log likelihood, less the oddity."""
         return log_likelihood(evidence, trust, self.fit) - self.weighing.cost(evidence, trust) - self.fit.strange
+
+
+class Explained(NamedTuple):
+    """A hypothesis with what is fitted under it, and how well it explains the observations."""
+
+    score: float
+    scale: Scale
+    view: View
 
 
 class FittedModels(NamedTuple):
@@ -158,7 +169,7 @@ class OptimizerConfig:
     scale: Callable[[Evidence], Scale] = field(default_factory=RobustScale)
     logarithms: Callable[[Evidence, Scale], Iterable[Scale]] = field(default_factory=Logarithms)
     weighings: tuple[Weighing, ...] = (Equal(), StudentT(4.0), StudentT(2.0))
-    fit: Callable[[Evidence, Floats, Fit | None, bool], Fit] = field(default_factory=FitMatern)
+    fit: Callable[[Evidence, Floats, Fit | None, bool, bool], Fit] = field(default_factory=FitMatern)
     rule: Rule | None = None
     moving_rule: Rule = field(default_factory=lambda: UCB(Constant(2.0)))
     caution: Schedule = field(default=Constant(2.0))
@@ -191,19 +202,43 @@ class OptimizerConfig:
         return self.rule or (AMONG_NAMES if is_one_choice else SaturatedImprovement())
 
     def calibrated(self, evidence: Evidence) -> FittedModels:
-        """Scale, fit and view of the noise."""
-        scale, part = self.scale(evidence), subset(evidence, self.most)
-        tried = self._with_rough(scale.standardised(part), self.views(scale.standardised(part)))
-        logarithm = self._logarithm(evidence, scale, *tried[0])
-        if logarithm is not None:
-            scale = logarithm
-            tried = self._with_rough(scale.standardised(part), self.views(scale.standardised(part)))
-        return FittedModels(scale, tuple(view for _, view in tried))
+        """The hypothesis that explains the observations best, found greedily, and what is fitted under it.
 
-    def _with_rough(self, evidence: Evidence, tried: list[tuple[float, View]]) -> list[tuple[float, View]]:
-        """The views, the best one also with a rough f, the best one first."""
-        score, view = self.fitted(evidence, tried[0][1].weighing, rough=True)
-        return sorted([*tried, (score + ROUGH, view)], key=lambda view: -view[0])
+        From a smooth f on a plain scale, heavier tails are tried first. Then, each from the best so far: a rough f,
+        warped parameters, and logarithms. Scores are lower bounds on the log density of the values, plus the log prior
+        of the hypothesis.
+        """
+        plain, part = self.scale(evidence), subset(evidence, self.most)
+        part = replace(part, values=plain.limited(part.values))
+        slopes_at = np.minimum(part.values, part.second_best())
+        tried = self.views(plain.standardised(part))
+        best = Explained(tried[0][0] + plain.log_slope(slopes_at), plain, tried[0][1])
+
+        def explained(scale: Scale, rough: bool, is_warped: bool, nats: float) -> Explained:
+            view = best.view
+            start = view.fit if rough == view.fit.rough and is_warped == bool(view.fit.warps) else None
+            with threads_for(MANY_SMALL_STEPS):
+                score, view = self.fitted(scale.standardised(part), view.weighing, start, rough, is_warped)
+            return Explained(score + scale.log_slope(slopes_at) + nats, scale, view)
+
+        for rough, is_warped in ((True, False), (None, True)):
+            rough = best.view.fit.rough if rough is None else rough
+            nats = ROUGH * rough + WARPED * is_warped
+            best = max(best, explained(best.scale, rough, is_warped, nats), key=lambda each: each.score)
+        fit, nats = best.view.fit, best.score
+        rising, last = -CONVINCING, best
+        for scale in self.logarithms(evidence, plain):
+            prior = ROUGH * fit.rough + WARPED * bool(fit.warps)
+            found = explained(scale, fit.rough, bool(fit.warps), prior)
+            if found.score + rising <= last.score:
+                break
+            best = last = found
+            rising = -RISING
+        weighing = best.view.weighing
+        others = [view for _, view in tried if view.weighing != weighing]
+        if best.scale is not plain:
+            others = [View(its, best.view.fit) for its in self.weighings if its != weighing]
+        return FittedModels(best.scale, (best.view, *others))
 
     def views(self, evidence: Evidence) -> list[tuple[float, View]]:
         """The views of standardised measurements, and how well each explains them, the best one first."""
@@ -219,35 +254,20 @@ class OptimizerConfig:
                     break  # heavier tails still would explain no more
         return sorted(tried, key=lambda view: -view[0])
 
-    def _logarithm(self, evidence: Evidence, plain: Scale, explained: float, view: View) -> Scale | None:
-        """The logarithm under which this view of the noise explains the measurements best, if it beats the plain scale.
-
-        Densities of numbers on two scales are compared as densities of the values, p(number) |d number / d value|. The
-        slope at the best point counts as that at the second best: the ceiling was chosen close to the former.
-        """
-        part = subset(evidence, self.most)
-        part = replace(part, values=plain.limited(part.values))
-        slopes_at = np.minimum(part.values, part.second_best())
-        explained += plain.log_slope(slopes_at)
-        best, found = explained, None
-        with threads_for(MANY_SMALL_STEPS):
-            for scale in self.logarithms(evidence, plain):
-                score, view = self.fitted(scale.standardised(part), view.weighing, view.fit, view.fit.rough)
-                score += scale.log_slope(slopes_at)
-                if score < best + RISING:
-                    break
-                best, found = score, scale
-        return found if best > explained + CONVINCING else None
-
     def fitted(
-        self, evidence: Evidence, weighing: Weighing, start: Fit | None = None, rough: bool = False
+        self,
+        evidence: Evidence,
+        weighing: Weighing,
+        start: Fit | None = None,
+        rough: bool = False,
+        is_warped: bool = False,
     ) -> tuple[float, View]:
         """The fit under one view of the noise, and how well it explains the measurements; quicker from a start."""
         trust = weighing.first(evidence) if start is None else weighing.trust(evidence, start)
-        fit = self.fit(evidence, trust, start, rough)
+        fit = self.fit(evidence, trust, start, rough, is_warped)
         for _ in range(self.alternations - 1 if weighing.heavy and start is None else 0):
             trust = weighing.trust(evidence, fit)
-            fit = self.fit(evidence, trust, fit, rough)
+            fit = self.fit(evidence, trust, fit, rough, is_warped)
         view = View(weighing, fit)
         return view.explains(evidence, trust), view
 

@@ -77,6 +77,42 @@ class Rough(Kernel):
         return np.ones(len(X))
 
 
+@dataclass(frozen=True)
+class Warped(Kernel):
+    """The kernel of warped coordinates, with a warp of each column; 0 leaves it as it is."""
+
+    kernel: Kernel
+    warps: tuple[float, ...]
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        warps = np.array(self.warps)
+        return np.asarray(self.kernel(warped(X, warps), warped(Y, warps)))
+
+    def diag(self, X: Floats) -> Floats:
+        return np.asarray(self.kernel.diag(X))
+
+
+def warped(x: Floats, warps: Floats) -> Floats:
+    """ln(1 + (e^a - 1) x) / a, from 0 to 1 like x: it spreads what is near 0 if a > 0, and what is near 1 if a < 0.
+
+    x is (n, d) and a is (d,), or both are of one shape. w_-a(x) = 1 - w_a(1 - x), and w_0(x) = x.
+
+    >>> warped(np.array([[0.0, 0.01, 1.0]]), np.array([5.0, 5.0, 0.0])).round(2)
+    array([[0.  , 0.18, 1.  ]])
+    """
+    small = np.abs(warps) < 1e-4
+    rates = np.where(small, 1.0, warps)
+    return np.where(small, x, np.log1p(np.expm1(rates) * x) / rates)
+
+
+def warp_slopes(x: Floats, warp: float) -> Floats:
+    """d w_a(x) / d a at coordinates x, (n,)."""
+    if abs(warp) < 1e-4:
+        return 0.5 * x * (1 - x)
+    rise = math.expm1(warp)
+    return np.asarray(math.exp(warp) * x / (1 + rise * x) / warp - np.log1p(rise * x) / warp**2)
+
+
 def _add_along_lines(total: Floats, x: Floats, y: Floats) -> None:
     """Add Matern 5/2 of the numbers in each of p rows to the total, (p, n), (p, m), (n, m), in lengthscales / sqrt(5).
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from noregret.belief.kernels import Kernel, Matern
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.fitting.additive import Additive, Rough
+from noregret.optimizer.fitting.additive import Additive, Rough, Warped
 from noregret.optimizer.fitting.evidence import Evidence
 
 CENTRE = 2.0
@@ -42,14 +42,18 @@ class Fit:
     additive: float = 0.0
     half_life: float = math.inf
     rough: bool = False
+    warps: tuple[float, ...] = ()
 
     def kernel(self, groups: Ints) -> Kernel:
         """a^2 k + b^2 k_1, each coordinate with the lengthscale of its parameter."""
         columns = tuple(tuple(np.flatnonzero(groups == group).tolist()) for group in range(len(self.lengthscales)))
         if self.rough:
-            return self.amplitude**2 * Rough(self.lengthscales, columns)
-        joint = self.amplitude**2 * Matern(2.5, tuple(self.lengthscales[group] for group in groups))
-        return joint + self.additive**2 * Additive(self.lengthscales, columns) if self.additive else joint
+            kernel = self.amplitude**2 * Rough(self.lengthscales, columns)
+        else:
+            kernel = self.amplitude**2 * Matern(2.5, tuple(self.lengthscales[group] for group in groups))
+        if self.additive:
+            kernel += self.additive**2 * Additive(self.lengthscales, columns)
+        return Warped(kernel, tuple(self.warps[group] for group in groups)) if any(self.warps) else kernel
 
     def covariance(self, evidence: Evidence) -> Floats:
         """Prior covariance of f at the points of the evidence, each at its time, (u, u)."""
@@ -76,7 +80,7 @@ class Fit:
         """The logarithms of what is fitted by descent: lengthscales, a and b, half-life if it is finite, noise."""
         amplitudes = [self.amplitude, self.additive] if self.additive else [self.amplitude]
         half_life = [self.half_life] if self.half_life < math.inf else []
-        return np.log([*self.lengthscales, *amplitudes, *half_life, self.noise])
+        return np.append(np.log([*self.lengthscales, *amplitudes, *half_life, self.noise]), self.warps)
 
 
 def fading(ages: Floats, half_life: float) -> Floats:

@@ -18,6 +18,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from noregret.belief.posterior import Floats
 from noregret.optimizer.fitting.evidence import Evidence
+from noregret.optimizer.fitting.additive import warp_slopes, warped
 from noregret.optimizer.fitting.fit import CENTRE, Fit, fading
 
 LEAST_NOISE = 1e-3
@@ -49,12 +50,13 @@ class _Solved(NamedTuple):
 class Likelihood:
     """Log likelihood of theta = log(lengthscales, amplitudes, half-life if points have an age, noise), its gradient."""
 
-    def __init__(self, evidence: Evidence, trust: Floats, rough: bool = False) -> None:
-        self.evidence, self.rough = evidence, rough
+    def __init__(self, evidence: Evidence, trust: Floats, rough: bool = False, is_warped: bool = False) -> None:
+        self.evidence, self.rough, self.is_warped = evidence, rough, is_warped
         self.dimension = int(evidence.groups.max()) + 1
         self.answers_apart = None if evidence.ages is None else pdist(evidence.ages[:, None])  # of pairs, like the next
         self.apart = np.array([pdist(evidence.points[:, evidence.groups == group]) for group in range(self.dimension)])
         self._room = np.empty((3 + self.dimension, self.apart.shape[1]))  # for what every call computes: see `_kernels`
+        self._pairs = np.triu_indices(len(evidence.points), 1)  # in the order of pdist
         unknown = np.isnan(evidence.noise)
         known = np.where(unknown, 0.0, trust / np.where(unknown, 1.0, evidence.noise) ** 2)
         self.own = evidence.summed(np.where(unknown, trust, 0.0))  # precision in units of 1 / s^2
@@ -74,6 +76,9 @@ class Likelihood:
         return solved.value, replace(fit, centre=CENTRE**2 * float(solved.solved.sum()))
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
+        warps = theta[-self.dimension :] if self.is_warped else None
+        if warps is not None:
+            theta, ratios = theta[: -self.dimension], self._warp(warps)
         lengthscales, amplitudes, half_life, variance = self._split(theta)
         kernels, slope, slopes = self._kernels(lengthscales, amplitudes.size)
         faded = self._faded(half_life)
@@ -82,7 +87,7 @@ class Likelihood:
         prior = _with_diagonal(prior, np.full(len(prior), amplitudes.sum() + CENTRE**2))
         value, root, solved, noise, share, between = self._solved(prior, variance)
         if value == IMPOSSIBLE:
-            return value, np.zeros_like(theta)
+            return value, np.zeros(theta.size + (0 if warps is None else warps.size))
 
         gap = np.outer(solved, solved) - dpotri(root, lower=1, overwrite_c=1)[0].T  # 2 d value / d matrix, where p <= q
         pairs = squareform(gap, checks=False)
@@ -93,7 +98,30 @@ class Likelihood:
         by_noise = float((gap.diagonal() * noise + 1) @ share) - self.unknown + self.scatter / variance
         by_noise += float((1 - share) @ (2 * solved * share * self.between + between))
         by_half_life = self._half_life_part(pairs, amplitudes @ kernels, half_life)
-        return value, np.array([*by_lengthscale, *by_amplitude, *by_half_life, by_noise])
+        by_warp: list[float] = []
+        if warps is not None:
+            for group in range(self.dimension):
+                away = self.apart[group] / lengthscales[group]
+                slope_along = amplitudes[0] * slope * (away if self.rough else away**2)
+                if amplitudes.size > 1:
+                    slope_along = slope_along + amplitudes[1] * slopes[group] / (3 * self.dimension)
+                by_warp.append(-float((pairs * faded * slope_along) @ ratios[group]))
+        return value, np.array([*by_lengthscale, *by_amplitude, *by_half_life, by_noise, *by_warp])
+
+    def _warp(self, warps: Floats) -> list[Floats]:
+        """Set the distances of pairs to those of warped coordinates; the slope of ln distance by each warp, (pairs,)."""
+        ratios = []
+        for group, warp in enumerate(warps.tolist()):
+            columns = np.flatnonzero(self.evidence.groups == group)
+            if columns.size > 1:
+                ratios.append(np.zeros(self.apart.shape[1]))
+                continue
+            x = self.evidence.points[:, columns[0]]
+            apart, slopes = pdist(warped(x, np.full_like(x, warp))[:, None]), warp_slopes(x, warp)
+            order = np.sign(x[self._pairs[0]] - x[self._pairs[1]])
+            self.apart[group] = apart
+            ratios.append(order * (slopes[self._pairs[0]] - slopes[self._pairs[1]]) / np.maximum(apart, 1e-12))
+        return ratios
 
     def _split(self, theta: Floats) -> tuple[Floats, Floats, float, float]:
         """Lengthscales, squared amplitudes, half-life and noise variance."""
@@ -168,10 +196,11 @@ class Likelihood:
 
     def fit(self, theta: Floats, strange: float) -> Fit:
         """The fit with these numbers, and the mean of f that goes with them."""
-        lengthscales, amplitudes, half_life, variance = self._split(theta)
+        warps = tuple(theta[-self.dimension :].tolist()) if self.is_warped else ()
+        lengthscales, amplitudes, half_life, variance = self._split(theta[: -self.dimension] if warps else theta)
         amplitude, *additive = np.sqrt(amplitudes).tolist()
         noise = max(math.sqrt(variance), LEAST_NOISE * math.sqrt(amplitudes.sum()))
-        made = Fit(tuple(lengthscales.tolist()), amplitude, noise, 0.0, strange, sum(additive), half_life, self.rough)
+        made = Fit(tuple(lengthscales.tolist()), amplitude, noise, 0.0, strange, sum(additive), half_life, self.rough, warps)
         return self.at(made)[1]
 
 

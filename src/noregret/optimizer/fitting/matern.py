@@ -45,17 +45,23 @@ class FitMatern:
     half_life: float = 50.0
     half_life_spread: float = 0.7
     starts: tuple[float, ...] = (1.0, 0.25)
-    rough_lengthscale: float = 1.0
+    rough_lengthscale: float = 0.3
+    warp_spread: float = 2.0
 
-    def __call__(self, evidence: Evidence, trust: Floats, start: Fit | None = None, rough: bool = False) -> Fit:
+    def __call__(self, evidence: Evidence, trust: Floats, start: Fit | None = None, rough: bool = False, is_warped: bool = False) -> Fit:
         """Fit standardised measurements with trust w, (n,), from ``start`` or, without one, from ``starts``."""
         dimension = int(evidence.groups.max()) + 1
-        likelihood = Likelihood(evidence, trust, rough)
+        likelihood = Likelihood(evidence, trust, rough, is_warped)
         is_named = _is_mostly_names(evidence)
         parts = 2 if not rough and dimension > 1 and (is_named or len(evidence.points) >= self.enough) else 1
         company = evidence.company or (dimension,) * dimension
         amplitudes = [self.amplitude, self.additive_names if is_named else self.additive][:parts]
         centre, spread = self._medians(company, amplitudes, evidence, rough), self._spreads(dimension, parts, evidence)
+        plain = len(centre)  # what follows are warps
+        if is_warped:
+            numeric = np.bincount(evidence.groups) == 1
+            centre = np.append(centre, np.zeros(dimension))
+            spread = np.append(spread, np.where(numeric, self.warp_spread, KNOWN / 2))
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             value, gradient = likelihood(theta)
@@ -63,8 +69,10 @@ class FitMatern:
             return 0.5 * float(off @ off) - value, off / spread - gradient
 
         reach = np.where(spread < KNOWN, 0.0, 4 * spread)
-        bounds = Bounds(np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach)
-        firsts = self._firsts(centre, dimension, len(evidence.points)) if start is None else [start.theta]
+        lower = centre - reach
+        lower[plain - 1] = math.log(LEAST_NOISE)
+        bounds = Bounds(lower, centre + reach)
+        firsts = self._firsts(centre, dimension, len(evidence.points)) if start is None else [_padded(start.theta, len(centre))]
         found = min((_minimised(loss, first, bounds) for first in firsts), key=lambda end: float(end.fun))
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
@@ -97,3 +105,8 @@ def _is_mostly_names(evidence: Evidence) -> bool:
     few = np.count_nonzero(np.diff(np.sort(evidence.points, axis=0), axis=0), axis=0) < 3
     named = np.bincount(evidence.groups, few) == np.bincount(evidence.groups)
     return bool(2 * np.count_nonzero(named) > named.size)
+
+
+def _padded(theta: Floats, size: int) -> Floats:
+    """Theta with warps of 0 where it has none."""
+    return np.append(theta, np.zeros(size - theta.size)) if theta.size < size else theta[:size]
