@@ -40,7 +40,7 @@ compare: $(READY)
 test: $(READY)
 	$(PYTEST) $(FOLDERS:%=--ignore=%) tests src
 
-# Those of them that take less than a second each, in a minute.
+# Those of them that take less than about a third of a second each, in a minute.
 quick: JOBS = 2
 quick: $(READY)
 	$(PYTEST) $(FOLDERS:%=--ignore=%) -m "not slow" tests src

@@ -34,6 +34,7 @@ HEAVY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", LIGHT.values(), ids=LIGHT)
 def test_light_tails_are_left_alone(draw):
     verdicts = found(draw)
@@ -58,6 +59,7 @@ def test_one_wild_arm_is_enough():
     assert diagnose(arms).heavy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", HEAVY.values(), ids=HEAVY)
 def test_heavy_tails_are_found(draw):
     verdicts = found(draw)
@@ -75,6 +77,7 @@ def test_exponential_tails_are_seldom_called_heavy_and_never_in_large_samples():
         assert np.median([d.hill for d in large]) < 6 < np.median([d.index for d in large])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dof", "alpha"), [(3.0, 1.0), (1.5, 0.45), (1.2, 0.18)])
 def test_alpha_stays_below_the_tail_index(dof, alpha):
     """The suggestion is nine tenths of the way from the mean to the index; 0.25 off in the middle of 20 samples."""

@@ -25,6 +25,7 @@ def test_importing_noregret_imports_nothing_else():
     assert not {"numpy", "scipy"} & imported_by("import noregret")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_the_command_line_answers_without_the_slow_parts_of_scipy(option):
     modules = imported_by("from noregret.cli import main; main()", option)

@@ -342,6 +342,7 @@ def problem_with_nan():
     check_problem(SimpleNamespace(arms=ARMS, means=np.zeros(8), rewards=lambda arms, rng: np.full(len(arms), np.nan)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_found(name):
     function, message = FAULTS[name]
@@ -349,6 +350,7 @@ def test_a_fault_is_found(name):
         function()
 
 
+@pytest.mark.slow
 def test_the_sound_versions_pass():
     check_kernel(SE, ARMS)
     check_schedule(Constant(1.0))

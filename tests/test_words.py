@@ -80,6 +80,7 @@ def _complaints(path, prose):
                 yield f"{path}:{at}: {' '.join(found.group().split())!r}: write {instead}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", [*FOLDERS, "pages"])
 def test_words_are_plain(folder):
     paths = [
@@ -89,6 +90,7 @@ def test_words_are_plain(folder):
     assert [line for path in paths for line in _complaints(path.relative_to(ROOT), _prose(path))] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["src", "benchmarks", "examples"])
 def test_docstrings_do_not_begin_with_a_question_word(folder):
     paths = [path for path in _files() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] == folder]

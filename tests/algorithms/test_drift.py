@@ -49,6 +49,7 @@ def same(belief, mean, std):
     np.testing.assert_allclose(belief.std, std, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORGETS_NOTHING)
 def test_with_nothing_to_forget_it_keeps_the_contract(name):
     check_model(FORGETS_NOTHING[name], ARMS)
@@ -225,6 +226,7 @@ def numbers_in(thing):
     return sum(map(numbers_in, parts)) if inside else 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRIFT)
 def test_memory_stays_what_it_is_however_long_the_run(name):
     """Memory after 900 rounds is no more than after 300, except for 50 arms that may be new."""

@@ -131,6 +131,7 @@ def test_a_batch_of_a_given_size(rule):
     assert len({*asked[0].tolist()}) == len(asked[0])
 
 
+@pytest.mark.slow
 def test_of_growth_and_size_whichever_comes_first():
     problem, stream, algorithm = world(1), np.random.default_rng(1), bbkb(KERNEL, horizon=3_000, oversampling=5, size=6)
     policy, sizes = Policy(algorithm, problem.arms, rng=0), []

@@ -246,6 +246,7 @@ def test_rewards_of_arms_that_nobody_asked_for_count_as_no_rungs_own():
     assert len(policy.belief.members) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_a_lengthscale_that_its_own_rewards_refute_is_dropped_and_the_right_one_never(seed):
     problem = hill(seed)  # lengthscale 0.1, and so all shorter ones explain it
@@ -413,6 +414,7 @@ def test_bad_constants_are_refused(builder, wrong, message):
         builder(SquaredExponential(0.2), **wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [SquaredExponential(10.0), SquaredExponential(0.1), Matern(2.5, 0.1)])
 @pytest.mark.parametrize("builder", [a_gp_ucb, lb_gp_ucb])
 def test_arms_with_many_columns_can_be_played(builder, kernel):

@@ -79,6 +79,7 @@ def check_same(algorithm, rounds=20):
     np.testing.assert_array_equal(twin.active, policy.active)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "gp-threds"])
 def test_every_algorithm_chooses_the_same_arms(name):
     check_same(build(name), 60 if name in ("bpe", "reds") else 20)  # so that arms are eliminated
@@ -90,6 +91,7 @@ def test_a_tree_of_cells_says_that_it_needs_all_arms_in_one_place():
     Policy(build("gp-threds"), blocks().compute()).ask()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule", [ExpectedImprovement(0.01), ProbabilityOfImprovement(), MaxVariance(), Uniform()], ids=str
 )
@@ -97,6 +99,7 @@ def test_rules_do_not_know_where_arms_live(rule):
     check_same(Sequential(EXACT, rule), 15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule", [UCB(Constant(2.0)), ExpectedImprovement(0.01), ProbabilityOfImprovement(), MaxVariance()], ids=str
 )
@@ -110,6 +113,7 @@ def test_blocks_may_be_tensors_where_their_workers_are(rule):
     assert tuple(twin.best()) == pytest.approx(tuple(policy.best()), abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [UCB(Constant(2.0)), Thompson(Constant(1.0))], ids=str)
 def test_loops_do_not_know_where_arms_live(rule):
     for algorithm in (Sequential(EXACT, rule), Repeated(EXACT, rule, 1.5), Batched(EXACT, rule, 1.5, size=4)):
@@ -385,6 +389,7 @@ def test_a_worker_that_fails_leaves_the_policy_as_it_was(monkeypatch):
     assert policy.belief.rounds == 3
 
 
+@pytest.mark.slow
 def test_without_a_client_the_message_says_how_to_make_one(client):
     script = """
         import dask.array as da
@@ -412,6 +417,7 @@ def test_a_cluster_without_workers_is_refused():
         Policy(build("igp-ucb"), blocks()).ask()
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced_and_nothing_is_lost():
     """Processes, killed in the middle of a run: dask starts others, and makes their blocks again."""
     with (
@@ -429,6 +435,7 @@ def test_a_worker_that_dies_is_replaced_and_nothing_is_lost():
         assert played(algorithm, blocks(), 12, kill_one)[0] == played(algorithm, ARMS, 12)[0]
 
 
+@pytest.mark.slow
 def test_dask_is_not_imported_unless_a_dask_array_comes():
     script = "import sys, numpy as np, noregret as n; "
     script += "n.Policy(n.algorithms.igp_ucb(n.SquaredExponential(0.2)), np.eye(3)).ask(); "

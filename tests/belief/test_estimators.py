@@ -102,6 +102,7 @@ def test_truncated_directions_equal_the_plain_sum_over_the_history(seed, feature
     assert np.abs(belief.mean - least_squares.mean).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1.0, 0.4])
 def test_truncated_directions_equal_the_plain_sum_after_thousands_of_rounds(alpha):
     """Few arms, many pulls, one at a time, with the level of the paper at the end of it."""
@@ -126,6 +127,7 @@ def test_an_arm_without_features_teaches_nothing_and_breaks_nothing():
     np.testing.assert_allclose((belief.mean, belief.std), [[0, 0.5], [0, math.sqrt(0.5)]], atol=1e-12)
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, st.sampled_from(FEATURES))
 def test_no_direction_of_a_pulled_arm_is_longer_than_its_reach(seed, features):
@@ -168,6 +170,7 @@ def test_the_roots_are_two_estimators():
         TruncatedDirections(level, root="lu")
 
 
+@pytest.mark.slow
 def test_a_reward_exactly_at_the_level_is_kept():
     """For any rounding of u y: the cut is looked up by division, and must agree with |u y| <= b."""
     rng = np.random.default_rng(0)
@@ -272,6 +275,7 @@ def test_a_block_is_as_good_as_one_reward_at_a_time(estimator):
     np.testing.assert_allclose(one.mean, two.mean, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e300, -1e300, 1.7e308, -1e101])
 @pytest.mark.parametrize("when", [0, 3, 40])
 @pytest.mark.parametrize("features", [QFF, Nystrom(SE, 3.0)])

@@ -81,6 +81,7 @@ def in_blocks(belief, rng, pulls, rewards, noise):
     return belief
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, KERNELS, RIDGES, st.integers(1, 150))
 def test_updates_equal_a_direct_solve(seed, kernel, ridge, rounds):
@@ -95,6 +96,7 @@ def test_updates_equal_a_direct_solve(seed, kernel, ridge, rounds):
     assert belief.rank == len(set(pulls.tolist()))
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, KERNELS, RIDGES, st.integers(1, 100))
 def test_order_does_not_matter(seed, kernel, ridge, rounds):
@@ -104,6 +106,7 @@ def test_order_does_not_matter(seed, kernel, ridge, rounds):
     assert_same(belief, in_blocks(ExactGP(kernel, ridge).prior(arms), rng, pulls[other], rewards[other], noise[other]))
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, KERNELS, RIDGES, st.integers(1, 60), st.integers(1, 60))
 def test_n_pulls_equal_one_pull_at_ridge_over_n(seed, kernel, ridge, rounds, n):
@@ -119,6 +122,7 @@ def test_n_pulls_equal_one_pull_at_ridge_over_n(seed, kernel, ridge, rounds, n):
     assert many.misfit == pytest.approx(one.misfit + scatter, rel=1e-8)
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, KERNELS, RIDGES, st.integers(1, 100))
 def test_variance_never_grows_and_the_gain_never_shrinks(seed, kernel, ridge, rounds):
@@ -149,6 +153,7 @@ def test_an_update_without_rewards_changes_the_variance_only(seed, kernel, ridge
     assert belief.rounds == rounds
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, KERNELS, RIDGES, st.integers(0, 120))
 def test_predict_anywhere_equals_a_direct_solve(seed, kernel, ridge, rounds):
@@ -162,6 +167,7 @@ def test_predict_anywhere_equals_a_direct_solve(seed, kernel, ridge, rounds):
     np.testing.assert_allclose(mean[: len(arms)], belief.mean, atol=1e-9)
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, KERNELS, RIDGES, st.integers(0, 80), st.integers(1, 60))
 def test_moving_to_other_arms_keeps_what_was_learnt(seed, kernel, ridge, rounds, more):
@@ -185,6 +191,7 @@ def test_moving_to_other_arms_keeps_what_was_learnt(seed, kernel, ridge, rounds,
     assert belief.rounds == rounds
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, KERNELS, RIDGES, st.integers(0, 80), st.integers(1, 60))
 def test_more_arms_behind_the_others_are_other_arms(seed, kernel, ridge, rounds, more):
@@ -394,6 +401,7 @@ def test_memory_grows_with_the_distinct_arms_and_not_with_all_arms_squared():
     assert largest_array(belief) <= 150 * arms.shape[0]
 
 
+@pytest.mark.slow
 def test_many_arms_keep_their_rows_once():
     """40 rows of 200,000 arms, with room for 64, and no second table beside them, be it for kernel columns."""
     arms, rng = np.random.default_rng(0).random((200_000, 2)), np.random.default_rng(1)
@@ -575,6 +583,7 @@ def test_errors_say_what_must_hold_and_what_came(make, message):
         make()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pulls", ["in blocks", "one arm's in blocks", "with little noise", "in a row"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_small_ridge_goes_on_however_many_pulls_are_pooled(pulls, seed):

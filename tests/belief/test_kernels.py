@@ -79,6 +79,7 @@ def test_matern_is_one_at_distance_zero_and_next_to_it(nu):
     np.testing.assert_allclose(k, 1.0, atol=1e-4 if nu < 1 else 1e-8)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(st.floats(0.3, 6.0).filter(lambda nu: nu not in (0.5, 1.5, 2.5)), st.floats(0.05, 3.0))
 def test_matern_of_any_smoothness_equals_scikit_learn(nu, lengthscale):

@@ -84,6 +84,7 @@ def test_updates_equal_a_direct_solve(seed, features, ridge):
         np.testing.assert_allclose(getattr(belief, name), expected, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [EXACT[0], EXACT[4], SKETCH[0], SKETCH[4]], ids=str)
 def test_single_pulls_that_are_looked_at_equal_a_direct_solve(features):
     """Arms come several times in a row, and the mean is read after every reward, so that it is changed in place."""
@@ -97,6 +98,7 @@ def test_single_pulls_that_are_looked_at_equal_a_direct_solve(features):
         np.testing.assert_allclose(getattr(belief, name), expected, rtol=1e-7, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.slow
 @ALGEBRA
 @given(SEEDS, st.sampled_from(EXACT), st.floats(0.01, 10))
 def test_exact_features_give_the_exact_posterior(seed, features, ridge):
@@ -124,6 +126,7 @@ def test_a_sketch_keeps_the_contract_too(features):
     check_model(SparseGP(features, 0.1), GRID[::2], fixed=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [EXACT[0], Nystrom(SE, 2.0)])
 def test_samples_have_the_posteriors_covariance(features):
     """5000 draws; the entries of their covariance are off by at most 6 standard errors, sqrt(2 / 5000) at most."""
@@ -171,6 +174,7 @@ def test_the_dictionary_is_drawn_from_the_variance_before_the_round(seed):
         assert belief.rank == len(belief.dictionary)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("root", ["symmetric", "cholesky"])
 @pytest.mark.parametrize("seed", range(3))
 def test_kept_coins_are_tossed_once_and_an_eighth_of_the_dictionary_may_linger(seed, root):
@@ -258,6 +262,7 @@ def test_a_copy_and_the_original_learn_about_new_arms_apart(root, coins):
     np.testing.assert_array_equal(belief.predict(GRID), control.predict(GRID))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [UCB(Constant(1.0)), Thompson(Constant(1.0))])
 @pytest.mark.parametrize("features", [QuadratureFourier(SE, 32), Nystrom(SE, 5.0), RandomFourier(SE, 30)])
 def test_policies_find_the_top_on_features(features, rule):

@@ -72,6 +72,7 @@ def test_algorithms_on_nystrom_features_say_that_they_cannot(name):
     Policy(build(name), torch.tensor(ARMS).cpu().numpy(), rng=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule",
     [
@@ -91,6 +92,7 @@ def test_rules_and_loops_do_not_know_where_arms_live(rule):
     check_same(Batched(model, rule, 1.5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [RandomFourier(SE, 30), QuadratureFourier(SE, 16)], ids=str)
 def test_fourier_features_choose_the_same(features):
     check_same(Sequential(SparseGP(features, 0.01), UCB(Constant(2.0))))

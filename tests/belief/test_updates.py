@@ -155,6 +155,7 @@ def check_recovers(model, part, errors, arms):
     np.testing.assert_array_equal(knowledge(belief), knowledge(twin))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arms", [11, [11, 3, 12, 11], list(range(20))], ids=str)
 @pytest.mark.parametrize("result", [None, math.nan, math.inf], ids=str)
 @pytest.mark.parametrize(

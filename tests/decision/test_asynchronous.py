@@ -350,6 +350,7 @@ def test_a_loop_of_ones_own_hands_out_its_plan():
     assert reloaded(policy).ask(9).tolist() == [7]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", algorithms.NAMES)
 def test_every_algorithm_can_be_asked_by_number(name):
     """Ask for three, tell two in reverse order, lose one, continue; the same when saved and loaded in between."""

@@ -213,12 +213,14 @@ def test_the_variants_on_a_box(extra):
     assert policy.best().lower == pytest.approx(1, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_bpe_on_a_box():
     policy = Policy(algorithms.bpe(KERNEL, constants="experiment", first_epoch=40), SQUARE, rng=0)
     play(policy, branin, 200, sd=0.1)
     assert branin(policy.best().arm[None])[0] > 0.9
 
 
+@pytest.mark.slow
 def test_a_run_on_a_box():
     """Regret against the maximum over the box, below half of what uniform points get, over 3 seeds."""
     problem = Continuous("branin", SQUARE, branin, MAXIMA[branin], KERNEL, Gaussian(0.2))
@@ -254,6 +256,7 @@ def test_points_may_be_told_in_pieces_and_any_order():
     assert problem.rewards(points, np.random.default_rng(0)) == pytest.approx(branin(points))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "inside"])
 def test_rewards_beyond_the_plan_do_not_shrink_the_region(when):
     alone, helped = (

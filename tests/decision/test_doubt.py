@@ -70,6 +70,7 @@ def test_noise_that_is_too_small_is_found_too():
     told("ay-ucb", function(1.0), 1.0, noise=1.0).best()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_where_the_constants_are_right_nothing_is_said(name):
     """Each warning has probability delta = 0.1 at most; of 260 runs in all none gives one."""

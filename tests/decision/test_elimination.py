@@ -182,6 +182,7 @@ def test_the_first_epoch_goes_on_until_the_range_is_known():
 # Designs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [KERNEL, Matern(1.5, 0.3), Matern(2.5, 1.0)], ids=str)
 @pytest.mark.parametrize("ridge", [0.0, 0.01, 0.2])
 def test_the_shortlist_changes_the_time_and_not_the_plan(kernel, ridge):

@@ -246,6 +246,7 @@ BAD = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arms", "rewards", "message"), BAD, ids=lambda value: repr(value)[:30])
 @pytest.mark.parametrize("stage", ["fresh", "asked", "half told", "later"])
 def test_bad_input_says_what_is_wrong_and_changes_nothing(arms, rewards, message, stage, tmp_path):

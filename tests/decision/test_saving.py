@@ -98,6 +98,7 @@ def assert_goes_on_the_same(policy, loaded, rounds=25):
     assert loaded.best() == policy.best()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [0, 1, 7, 60])
 @pytest.mark.parametrize("builder", [algorithms.gp_ts, algorithms.random, algorithms.dmm_ucb, algorithms.gp_ei])
 def test_a_loaded_policy_goes_on_the_same(builder, rounds, tmp_path):
@@ -264,6 +265,7 @@ def test_a_replay_that_asks_for_other_arms_is_refused(rounds, tmp_path, monkeypa
     assert policy.belief.rounds == rounds
 
 
+@pytest.mark.slow
 def test_a_box_is_compared_by_its_points(tmp_path):
     policy = Policy(algorithms.reds(KERNEL, constants="experiment", first_epoch=5), Box([[0.0, 3.0]]), rng=0)
     for _ in range(2):
@@ -482,6 +484,7 @@ def test_a_missing_file_is_an_ordinary_error(tmp_path):
         Policy.load(tmp_path / "run.npz")
 
 
+@pytest.mark.slow
 def test_damage_anywhere_is_found_or_harmless(tmp_path):
     """Cut the file, or flip a byte, at many places: a ValueError that names the file, or the same policy."""
     policy = batches()

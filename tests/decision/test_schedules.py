@@ -132,6 +132,7 @@ def test_greedy_gain_looks_at_the_runs_own_arms():
     assert schedule(many) > schedule(few)
 
 
+@pytest.mark.slow
 def test_greedy_gain_forgets_finished_runs():
     schedule, belief = GreedyGain(MODEL), MODEL.prior(ARMS)
     schedule(belief)

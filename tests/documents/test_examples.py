@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from noregret.cli import main
+from noregret.optimizer import axis_of
 from noregret.tune.study.reading import load
 
 pytestmark = pytest.mark.slow
@@ -22,7 +23,7 @@ def test_the_first_command_of_each_study_runs(name, capsys):
     assert main(["tune", str(EXAMPLES / name / "study.toml"), "--dry-run"]) == 0
     assert capsys.readouterr().out.startswith("python3 ")
     study = load(EXAMPLES / name / "study.toml")
-    middle = study.space[0] if name == "cloud_table" else {k: p.values()[0] for k, p in study.space.items()}
+    middle = study.space[0] if name == "cloud_table" else {k: axis_of(p).values()[0] for k, p in study.space.items()}
     done = subprocess.run(study.arguments(middle), cwd=study.folder, capture_output=True, text=True, check=True)
     assert re.search(r"\d", done.stdout)
 

@@ -126,6 +126,7 @@ def test_names_twice_are_told_apart_as_the_message_says():
     assert len(compare({"one": "random", "two": "random"}, PROBLEM, 20, seeds=2).rows) == 2
 
 
+@pytest.mark.slow
 def test_the_picture_shows_both_regrets(tmp_path):
     figure = compare(FAST, PROBLEM, 40, seeds=2).plot(tmp_path / "regret.png")
     assert (tmp_path / "regret.png").stat().st_size > 10_000

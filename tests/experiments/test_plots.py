@@ -85,6 +85,7 @@ def test_logarithmic_axes_follow_the_lines_and_cut_the_bands():
     plot.regret({"a": [made([0.0] * 5)]}, log=True)  # no value above 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["short", "a name that is really rather long"])
 def test_a_legend_below_lies_below_and_inside_the_picture(name, tmp_path):
     ax = plot.regret({name: [made([1, 2])], "other": [made([2, 2])]}, legend="below", path=tmp_path / "x.png")

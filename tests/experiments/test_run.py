@@ -197,6 +197,7 @@ def test_seconds_are_the_algorithms_own_and_progress_is_rare():
     assert calls == sorted(set(calls))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["amm-ucb", "gp-ts", "bbkb", "mini-gp-ucb", "reds", "bpe", "gp-threds", "lb-gp-ucb", "random"]
 )

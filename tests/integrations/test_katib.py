@@ -92,6 +92,7 @@ def test_nothing_is_kept_between_requests_and_the_seed_is_a_setting(stub):
     assert asked(stub, experiment(random_state="1"), reversed(trials), 3) == again[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("goal", "sign"), [(api.MINIMIZE, 1), (api.MAXIMIZE, -1)])
 def test_an_experiment_finds_the_best(stub, goal, sign):
     spaces, trials = SPACES[:1] + SPACES[4:5], []

@@ -103,6 +103,7 @@ def test_what_decides_is_found_out(objective, conditions):
         assert params_of(columns, trial).keys() == trial.params.keys()
 
 
+@pytest.mark.slow
 def test_a_name_with_two_ranges_is_learnt_where_a_choice_decides_which():
     columns, study = structure_of(ranges)
     assert sorted(column.distribution.high for column in columns.values() if column.name == "x") == [1, 10]
@@ -125,6 +126,7 @@ def test_numbers_between_those_seen_are_as_their_neighbours():
     assert Structure()(study.trials)["x"].when == {"n": (5, 6, 7, 8, 9)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [layers, nested, both])
 def test_suggestions_and_recommendations_are_as_the_objective_asks(objective):
     """Only parameters that no completed trial has had are suggested at random."""
@@ -135,6 +137,7 @@ def test_suggestions_and_recommendations_are_as_the_objective_asks(objective):
     assert complete.params == best.params, "nothing is missing, and nothing is too much"
 
 
+@pytest.mark.slow
 def test_a_trial_that_ends_in_the_middle_does_no_harm():
     """As when it fails, is pruned or is still running before it has suggested everything."""
     study, _ = structure_of(branches)[::-1]
@@ -150,6 +153,7 @@ def test_a_trial_that_ends_in_the_middle_does_no_harm():
     assert set(best) == ({"kind", "x"} if best["kind"] == "a" else {"kind", "y", "z"})
 
 
+@pytest.mark.slow
 def test_a_trial_of_ones_own_may_go_to_another_branch():
     study, _ = structure_of(branches)[::-1]
     study.sampler = NoRegretSampler(seed=0)
@@ -161,6 +165,7 @@ def test_a_trial_of_ones_own_may_go_to_another_branch():
     assert [trial.params["kind"] for trial in study.trials[-4:]] == list("abab")
 
 
+@pytest.mark.slow
 def test_a_structure_that_shows_late_is_taken_in():
     """The first trials are all of one branch, so its parameters look as if they were always there."""
     study = optuna.create_study(sampler=NoRegretSampler(seed=0))
@@ -172,6 +177,7 @@ def test_a_structure_that_shows_late_is_taken_in():
     assert columns["y"].when == {"kind": (1,)}
 
 
+@pytest.mark.slow
 def test_one_sampler_for_two_studies_and_copies_of_it():
     sampler = NoRegretSampler(seed=0)
     for objective, names in ((branches, {"kind"}), (layers, {"layers", "units0"})):

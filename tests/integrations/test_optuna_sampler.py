@@ -139,6 +139,7 @@ def test_values_go_to_the_optimizer_and_back(distribution):
         assert type(back) is type(found)
 
 
+@pytest.mark.slow
 def test_thousands_of_choices_are_drawn_at_random():
     study = optuna.create_study(sampler=NoRegretSampler(seed=0))
     space = {"x": FloatDistribution(0, 1), "name": CategoricalDistribution([f"n{i}" for i in range(2000)])}
@@ -150,6 +151,7 @@ def test_thousands_of_choices_are_drawn_at_random():
     assert set(study.sampler.best(study).params) == {"x"}
 
 
+@pytest.mark.slow
 def test_a_parameter_that_one_trial_lacks_is_drawn_at_random_with_a_warning():
     """And the advice works: a study of the trials that have the parameter learns it."""
     study = optuna.create_study(sampler=NoRegretSampler(seed=0))
@@ -206,6 +208,7 @@ def constrained(sampler, count, excess=lambda x, y: x + y - 1):
     return study
 
 
+@pytest.mark.slow
 @CONSTRAINTS_FUNC_IS_OLD
 def test_constraints_are_optunas():
     sampler = NoRegretSampler(seed=0, constraints_func=lambda trial: trial.user_attrs["excess"])
@@ -255,6 +258,7 @@ def test_the_sampler_says_what_it_is_and_where_it_stands():
     assert repr(sampler) == "<NoRegretSampler(seed=3): knows 4 finished trials>"
 
 
+@pytest.mark.slow
 def test_whole_numbers_beyond_those_of_floating_point_are_suggested():
     study = optuna.create_study(sampler=NoRegretSampler(seed=0))
     for _ in range(14):

@@ -79,14 +79,17 @@ def test_it_is_not_measured_first_if_it_is_known():
     assert opt.ask().params != TODAY
 
 
+@pytest.mark.slow
 def test_it_is_measured_again_while_the_gain_hinges_on_its_noise(noisy):
     assert 3 <= times_measured(noisy) <= SHARE * 60 + 1
 
 
+@pytest.mark.slow
 def test_it_is_not_measured_again_without_noise():
     assert times_measured(played(30, noise=0.0)) <= 2
 
 
+@pytest.mark.slow
 def test_it_is_left_alone_once_others_are_the_larger_part():
     """Measured 60 times at once: no measurement more would change the gain."""
     opt, rng = Optimizer(SQUARE, rng=0, baseline=TODAY), np.random.default_rng(0)
@@ -98,6 +101,7 @@ def test_it_is_left_alone_once_others_are_the_larger_part():
         opt.tell(trial, bowl(trial.params) + 0.1 * rng.standard_normal())
 
 
+@pytest.mark.slow
 def test_the_gain_is_in_the_units_of_the_values(noisy):
     gain = noisy.gain()
     true = bowl(TODAY) - bowl(gain.best.params)
@@ -109,6 +113,7 @@ def test_the_gain_is_in_the_units_of_the_values(noisy):
     assert str(gain) in repr(noisy)
 
 
+@pytest.mark.slow
 def test_goals_are_each_others_mirror_image(noisy):
     high = played(60, function=lambda p: -bowl(p), goal="maximize", noise=-0.1)
     assert high.gain().estimate == noisy.gain().estimate
@@ -127,6 +132,7 @@ def test_the_interval_is_that_of_the_difference():
     assert upper - lower < 0.5 * ((near.upper - near.lower) + (base.upper - base.lower))
 
 
+@pytest.mark.slow
 def test_without_a_bend_it_is_mean_and_std_of_the_difference():
     opt = played(20, noise=0.05)
     found = opt._conclusions.certificate()
@@ -161,6 +167,7 @@ def test_percent_is_given_only_where_it_makes_sense():
     assert below.percent == pytest.approx((50, 40, 60)), "of the size of the baseline"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_nothing_positive_is_said_to_be_more_than_100_percent_lower(seed):
     """Durations with a noise of 30%, far shorter at best than today: percentages are those of a ratio."""
@@ -178,6 +185,7 @@ def duration(params):
     return math.exp(4 * abs(params["x"] - 0.2) + 1.2 * params["y"])
 
 
+@pytest.mark.slow
 def test_percentages_are_unknown_where_the_baseline_may_be_0():
     opt = played(20, function=lambda p: bowl(p) - bowl(TODAY))
     assert opt._conclusions.certificate().relative_difference(opt.space.encode([{"x": 0.1, "y": 0.1}, TODAY]), 2.5) == (
@@ -203,6 +211,7 @@ def test_the_headline():
     )
 
 
+@pytest.mark.slow
 def test_an_infeasible_baseline_is_allowed_and_said():
     opt = Optimizer(SQUARE, rng=0, baseline=TODAY, constraints={"sum": ("<=", 1.0)})
     rng = np.random.default_rng(0)
@@ -216,6 +225,7 @@ def test_an_infeasible_baseline_is_allowed_and_said():
     assert gain.best.feasible > 0.9
 
 
+@pytest.mark.slow
 def test_a_baseline_survives_a_long_history():
     """The belief is made of at most 500 points, the certificate of 300: the baseline is always one of them."""
     opt, rng = Optimizer(SQUARE, rng=0, baseline=TODAY), np.random.default_rng(0)
@@ -256,6 +266,7 @@ def test_bad_input_is_refused():
     assert opt.gain().estimate > 0
 
 
+@pytest.mark.slow
 def test_of_a_constant_with_noise_nothing_is_said_to_be_better():
     """Two runs of 12 evaluations; tests/statistics has thirty in three spaces."""
     for seed in range(2):

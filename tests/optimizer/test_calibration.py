@@ -342,6 +342,7 @@ def heavy(data):
     return OptimizerConfig().calibrated(data).weighing.heavy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [10, 40])
 def test_gaussian_noise_is_taken_for_gaussian(size):
     assert sum(heavy(evidence(size, size, seed=seed)) for seed in range(8)) <= 1
@@ -351,11 +352,13 @@ def spike(rng, size):
     return rng.standard_normal(size) + 200 * (np.arange(size) == size // 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [10, 40])
 def test_one_spike_is_enough(size):
     assert all(heavy(evidence(size, size, seed=seed, noise=spike)) for seed in range(5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "is_fitted"), [(None, False), (lambda rng, size: rng.standard_t(2, size), True)])
 def test_heavier_tails_are_fitted_unless_they_are_hopeless(noise, is_fitted):
     """If they are not, the fit without them is used for theirs, in case that tails get heavier before the next one."""
@@ -366,6 +369,7 @@ def test_heavier_tails_are_fitted_unless_they_are_hopeless(noise, is_fitted):
     assert views[0][1].weighing.heavy == is_fitted
 
 
+@pytest.mark.slow
 def test_heavy_tails_are_found_in_time():
     draws = lambda rng, size: rng.standard_t(1.5, size)  # noqa: E731
     assert sum(heavy(evidence(60, 60, seed=seed, noise=draws)) for seed in range(8)) >= 7
@@ -434,6 +438,7 @@ def test_a_small_space_is_taken_whole():
     assert len(Candidates()(space, belief, np.full(4, 0.3), np.random.default_rng(0))) == 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_what_climbs_comes_nearly_as_high_as_one_can(seed):
     """In ten dimensions, against forty random climbs: the best candidate has 90% of the improvement."""

@@ -73,6 +73,7 @@ def test_a_gap_is_of_when_the_estimate_was_made():
     assert pickle.loads(pickle.dumps(early)).gap == early.gap
 
 
+@pytest.mark.slow
 def test_gap_and_answer_do_not_depend_on_who_looked_before():
     quiet, curious = told(60), told(60)
     for within in (0.001, 0.01, 1.0):
@@ -372,6 +373,7 @@ def test_before_the_first_fit_the_gap_is_infinite():
     assert opt.best().gap < math.inf
 
 
+@pytest.mark.slow
 def test_where_nothing_meets_the_constraints_the_gap_is_infinite():
     opt = Optimizer({"x": Float(0, 1)}, goal="minimize", rng=0, constraints={"m": ("<=", -5)})
     for _ in range(15):

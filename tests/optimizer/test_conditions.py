@@ -205,6 +205,7 @@ def test_what_a_move_makes_apply_may_be_anywhere():
     assert {p["depth"] for p in space.decode(loose)} == set(range(1, 10))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", [NESTED, SMALL])
 def test_questions_and_recommendations_are_legal(space):
     """Also with pending trials, failures, and earlier observations."""
@@ -221,6 +222,7 @@ def test_questions_and_recommendations_are_legal(space):
         assert its.checked(best.params) == best.params
 
 
+@pytest.mark.slow
 def test_a_leap_to_another_branch_is_legal():
     space = {"kind": Choice(["a", "b"]), "x": Float(0, 1, when={"kind": "a"}), "y": Float(0, 1, when={"kind": "b"})}
     optimizer, rng = Optimizer(space, rng=0), np.random.default_rng(0)
@@ -238,6 +240,7 @@ def branches(params):
     return 2 * ((params["y"] - 0.8) ** 2 + (params["z"] - 0.2) ** 2)
 
 
+@pytest.mark.slow
 def test_a_finite_conditional_space_is_certified():
     optimizer = Optimizer({"m": Choice(["a", "b"]), "n": Int(1, 4, when={"m": "b"})}, rng=0)
     rng = np.random.default_rng(0)

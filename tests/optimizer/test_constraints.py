@@ -44,6 +44,7 @@ def opt(runs):
     return copy.copy(runs[0])
 
 
+@pytest.mark.slow
 def test_what_is_recommended_is_feasible_and_good(runs):
     found = [run.best() for run in runs]
     feasible = [total(best.params) <= 1 for best in found]
@@ -53,6 +54,7 @@ def test_what_is_recommended_is_feasible_and_good(runs):
     assert not any(best.is_likeliest for best in found)
 
 
+@pytest.mark.slow
 def test_the_unconstrained_recommendation_would_be_infeasible(opt):
     free = Optimizer(SQUARE, rng=0)
     for measurement in opt.measurements:
@@ -61,6 +63,7 @@ def test_the_unconstrained_recommendation_would_be_infeasible(opt):
     assert total(free.best().params) > 1.1
 
 
+@pytest.mark.slow
 def test_at_least_is_the_mirror_image_of_at_most():
     low = played(15)
     high = Optimizer(SQUARE, rng=0, constraints={"sum": (">=", -1.0)})
@@ -85,6 +88,7 @@ def hopeless(seed):
     return opt
 
 
+@pytest.mark.slow
 def test_where_nothing_is_feasible_the_nearest_is_recommended_and_that_is_said():
     found = [hopeless(seed) for seed in range(2, 6)]
     assert all(opt.best().params["x"] > 0.8 for opt in found), "c comes nearest to 5 at x = 1"
@@ -110,6 +114,7 @@ def test_two_constraints_multiply():
     assert 0.3 <= opt.best().params["x"] < 0.4
 
 
+@pytest.mark.slow
 def test_the_stated_probability_is_that_of_the_true_constraint():
     """Measured near the bound with much noise: the stated probabilities are about right."""
     said, true = [], []
@@ -169,11 +174,13 @@ def test_trials_that_are_out_count_for_the_constraints():
     assert len(set(asked)) > 1, "while nothing is feasible, a batch looks in several places"
 
 
+@pytest.mark.slow
 def test_any_rule_can_be_used_under_constraints():
     opt = played(20, calibration=OptimizerConfig(rule=UCB(Constant(2.0))))
     assert total(opt.best().params) < 1.1
 
 
+@pytest.mark.slow
 def test_exploring_questions_go_on_under_constraints():
     opt = Optimizer({"x": Float(0, 1)}, rng=0, constraints={"c": ("<=", 0.5)})
     rng = np.random.default_rng(0)
@@ -217,6 +224,7 @@ def test_bad_constraints_are_refused(constraints, message):
         Optimizer(SQUARE, constraints=constraints)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("told", "message"),
     [
@@ -244,6 +252,7 @@ def test_constraints_nobody_has_are_refused():
     assert not opt.measurements
 
 
+@pytest.mark.slow
 def test_whole_numbers_take_constraints():
     opt, rng = (
         Optimizer({"k": Int(1, 40)}, goal="maximize", rng=0, constraints={"m": ("<=", 100)}),

@@ -67,6 +67,7 @@ def test_everything_there_is_in_a_context():
     assert within.decode(within.everything()) == [Pair({"k": k}, {"on": "n"}) for k in (1, 2, 3)]
 
 
+@pytest.mark.slow
 def test_questions_are_about_the_context_asked_for():
     opt, rng = played(30), np.random.default_rng(9)
     for _ in range(5):
@@ -79,6 +80,7 @@ def test_questions_are_about_the_context_asked_for():
     assert opt.measurements[-1].context == context
 
 
+@pytest.mark.slow
 def test_exploring_stays_in_the_context():
     """Every kind of question that explores, from the 20th question on."""
     calibration = OptimizerConfig(exploring=Exploring(share=8.0, after=20))
@@ -90,6 +92,7 @@ def test_exploring_stays_in_the_context():
         opt.tell(trial, off(trial.params, context) + 0.3 * rng.standard_t(1.5))
 
 
+@pytest.mark.slow
 def test_a_table_of_candidates_has_contexts_too():
     rows, rng = [{"cores": c, "memory": m} for c in (1, 2, 4, 8) for m in (8, 16, 32)], np.random.default_rng(0)
     opt = Optimizer(rows, goal="maximize", rng=0, context={"hour": Int(0, 23)})
@@ -158,6 +161,7 @@ def test_frames_have_a_column_for_each_part_of_the_context():
     assert len(other.measurements) == 12
 
 
+@pytest.mark.slow
 def test_copies_go_on_alike():
     opt = played(20)
     for twin in (copy.copy(opt), pickle.loads(pickle.dumps(opt))):
@@ -165,6 +169,7 @@ def test_copies_go_on_alike():
         assert twin.ask(context=CALM).params == copy.copy(opt).ask(context=CALM).params
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("context", "words"),
     [
@@ -237,6 +242,7 @@ def compared():
     return played(70, seed=2, noise=0.01, baseline={"x": 0.5})
 
 
+@pytest.mark.slow
 def test_the_baseline_is_measured_first_and_where_the_gain_hinges_on_it(compared):
     measured = [i for i, m in enumerate(compared.measurements) if m.params == {"x": 0.5}]
     assert measured[0] == 0
@@ -254,6 +260,7 @@ def test_the_baseline_is_out_once():
     assert opt.ask(context=CALM).params != {"x": 0.5}
 
 
+@pytest.mark.slow
 def test_looking_at_a_gain_changes_nothing(compared):
     looked = copy.copy(compared)
     for load in (15, 33, 64):
@@ -280,6 +287,7 @@ def test_a_gain_needs_a_context_and_a_value_of_the_baseline(compared):
         Optimizer(LINE, context=CONTEXT, baseline={"x": 2})
 
 
+@pytest.mark.slow
 def test_a_baseline_with_constraints_drift_and_a_table():
     rows = [{"cores": c} for c in range(1, 33)]
     opt = Optimizer(
@@ -295,6 +303,7 @@ def test_a_baseline_with_constraints_drift_and_a_table():
     assert gain.estimate > 7
 
 
+@pytest.mark.slow
 def test_failures_in_one_context_leave_the_others_alone():
     """A context in which everything fails still gets a recommendation, for that context."""
     opt = Optimizer({"k": Int(1, 4)}, goal="maximize", rng=0, context={"on": Choice(["y", "n"])})

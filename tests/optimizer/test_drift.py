@@ -56,6 +56,7 @@ def test_a_half_life_is_a_number_of_evaluations(bad):
         Optimizer(LINE, drift=bad)
 
 
+@pytest.mark.slow
 def test_on_a_problem_that_stands_still_the_questions_are_the_same():
     (plain, off), (auto, own) = (played(stays, 70, 0, drift=drift) for drift in (None, "auto"))
     np.testing.assert_array_equal(own, off)
@@ -63,6 +64,7 @@ def test_on_a_problem_that_stands_still_the_questions_are_the_same():
     assert auto.half_life == plain.half_life == math.inf
 
 
+@pytest.mark.slow
 def test_after_a_jump_everything_is_about_now():
     opt, _ = played(jumps, 80, seed=1, drift="auto")
     assert 3 < opt.half_life < 100
@@ -74,12 +76,14 @@ def test_after_a_jump_everything_is_about_now():
     assert "out of date" in opt._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_half_life_that_is_given_is_used_from_the_first_fit_on():
     opt, off = played(jumps, 80, seed=0, drift=15)
     assert opt.half_life == pytest.approx(15)
     assert np.median(off[65:]) < 0.05
 
 
+@pytest.mark.slow
 def test_what_is_believed_is_a_function_of_the_history():
     lived, _ = played(jumps, 73, seed=2, drift="auto")
     assert lived.half_life < math.inf
@@ -92,6 +96,7 @@ def test_what_is_believed_is_a_function_of_the_history():
     assert [its.ask().params["x"] for its in others] == pytest.approx([lived.ask().params["x"]] * 3)
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_and_trials_that_are_out_survive(monkeypatch):
     monkeypatch.setattr(optimizer_module, "KEPT", 30)
     opt, rng = Optimizer(LINE, rng=0, drift="auto", baseline={"x": 0.5}), np.random.default_rng(0)
@@ -117,6 +122,7 @@ def test_memory_is_bounded_and_trials_that_are_out_survive(monkeypatch):
     assert len(unbounded.answers) == 70
 
 
+@pytest.mark.slow
 def test_drift_goes_with_a_baseline_constraints_and_failures():
     options = {"baseline": {"x": 0.5}, "constraints": {"size": ("<=", 0.9)}, "drift": 20}
     opt, rng = Optimizer(LINE, rng=0, **options), np.random.default_rng(0)
@@ -136,6 +142,7 @@ def test_drift_goes_with_a_baseline_constraints_and_failures():
     assert set(opt.importance()) == {"x"}
 
 
+@pytest.mark.slow
 def test_drift_goes_with_contexts():
     opt, rng = Optimizer(LINE, rng=0, context={"load": Float(0, 1)}, drift=20), np.random.default_rng(0)
     for i in range(60):
@@ -202,6 +209,7 @@ class Seen(OptimizerConfig):
 seen: list[Evidence] = []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighing", [Equal(), StudentT(4.0), StudentT(2.0)])
 def test_one_who_believes_in_no_change_explains_what_an_endless_half_life_explains(weighing):
     seen.clear()
@@ -249,6 +257,7 @@ def half_life_of(evidence):
         return Pace(OptimizerConfig(), "auto").calibrated(evidence, len(evidence)).fit.half_life
 
 
+@pytest.mark.slow
 def test_noise_is_not_taken_for_change():
     rng = np.random.default_rng(0)
     for tails in (np.inf, 2.0):
@@ -260,6 +269,7 @@ def test_noise_is_not_taken_for_change():
         assert half_life_of(evidence) == math.inf
 
 
+@pytest.mark.slow
 def test_repeats_with_noise_that_has_no_variance_are_not_taken_for_change():
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -269,6 +279,7 @@ def test_repeats_with_noise_that_has_no_variance_are_not_taken_for_change():
         assert half_life_of(evidence) == math.inf
 
 
+@pytest.mark.slow
 def test_heavy_tails_do_not_explain_away_a_past_that_is_a_third_of_all():
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -282,6 +293,7 @@ def test_heavy_tails_do_not_explain_away_a_past_that_is_a_third_of_all():
         assert half_life_of(evidence) < math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("now", "before", "is_found"), [(7.0, -9.0, True), (-5.0, 7.0, True), (5.0, 5.0, False), (-7.0, 9.0, False)]
 )

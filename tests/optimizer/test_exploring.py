@@ -81,6 +81,7 @@ def test_a_hole_is_farthest_from_all_that_was_measured():
     assert hole(places, places, anywhere) is None
 
 
+@pytest.mark.slow
 def test_without_noise_trials_that_are_out_are_not_asked_for_again():
     for seed in range(2):
         opt = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, goal="minimize", rng=seed)

@@ -135,6 +135,7 @@ def test_without_pandas_the_extra_is_named(monkeypatch):
         fresh().to_frame()
 
 
+@pytest.mark.slow
 def test_pandas_is_not_imported_unless_a_frame_is_made():
     program = "import sys, noregret; o = noregret.Optimizer({'x': noregret.Float(0, 1)}, rng=0); "
     program += "o.tell_many({'x': [0.1, 0.2], 'value': [1, 2]}); repr(o); assert 'pandas' not in sys.modules"

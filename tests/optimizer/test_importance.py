@@ -34,6 +34,7 @@ def bowl(params):
     return 3 * (params["x"] - 0.3) ** 2 + abs(params["y"] - 0.6)
 
 
+@pytest.mark.slow
 def test_shares_are_between_0_and_1_and_intervals_hold_the_estimates():
     space = {"kind": Choice(["a", "b", "c"]), "n": Int(1, 9), "one": Int(3, 3), "x": Float(0, 1)}
     found = learnt(0, lambda params: (params["kind"] == "b") + 0.01 * params["n"], space).importance()
@@ -50,6 +51,7 @@ def test_a_function_that_is_the_same_everywhere_has_no_important_parameter():
     assert all(0 <= share.estimate <= 1 for share in optimizer.importance().values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-300, 1e299])
 def test_shares_do_not_depend_on_the_unit(size):
     settings = np.random.default_rng(0).uniform(size=(12, 2)).tolist()

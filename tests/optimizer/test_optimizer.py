@@ -65,6 +65,7 @@ def test_best_is_not_the_luckiest_draw():
     assert best.upper - best.lower < 0.3
 
 
+@pytest.mark.slow
 def test_minimising_is_maximising_the_negative():
     low, high = Optimizer(SQUARE, goal="minimize", rng=3), Optimizer(SQUARE, goal="maximize", rng=3)
     first = played(low, 15, noise=lambda rng: 0.0)
@@ -74,6 +75,7 @@ def test_minimising_is_maximising_the_negative():
     assert (low.best().lower, low.best().upper) == (-high.best().upper, -high.best().lower)
 
 
+@pytest.mark.slow
 def test_every_step_can_be_replaced():
     calibration = OptimizerConfig(
         rule=UCB(FittedWidth()), weighings=(Equal(),), scale=lambda evidence: Scale(0.0, 1.0), initial=5
@@ -85,6 +87,7 @@ def test_every_step_can_be_replaced():
     assert {m.trust for m in opt.measurements} == {1.0}
 
 
+@pytest.mark.slow
 def test_the_interval_has_a_width_of_its_own():
     def best(**steps):
         opt = Optimizer(SQUARE, rng=0, calibration=OptimizerConfig(**steps))
@@ -126,6 +129,7 @@ def test_a_history_told_anew_leads_to_the_same_question(rounds):
     assert lived.best().estimate == pytest.approx(told.best().estimate, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_looking_changes_nothing():
     quiet, curious = Optimizer(SQUARE, rng=0), Optimizer(SQUARE, rng=0)
     rng = [np.random.default_rng(0), np.random.default_rng(0)]
@@ -138,6 +142,7 @@ def test_looking_changes_nothing():
     assert quiet.ask().params == curious.ask().params
 
 
+@pytest.mark.slow
 def test_params_given_away_may_be_changed():
     one, other = Optimizer(SQUARE, rng=0), Optimizer(SQUARE, rng=0)
     for _ in range(10):
@@ -157,6 +162,7 @@ def test_an_optimizer_can_be_copied():
     assert copy.deepcopy(opt).ask().params == opt.ask().params
 
 
+@pytest.mark.slow
 def test_a_copy_goes_its_own_way():
     opt = Optimizer(SQUARE, rng=0)
     played(opt, 15)
@@ -181,6 +187,7 @@ def told_at_random(opt, count, seed=0):
         opt.tell({"x": x, "y": y}, bowl({"x": x, "y": y}) + student(rng))
 
 
+@pytest.mark.slow
 def test_a_point_that_is_left_out_may_be_measured_and_be_under_way():
     opt = Optimizer(SQUARE, rng=0, calibration=FEW)
     told_at_random(opt, 200)
@@ -192,6 +199,7 @@ def test_a_point_that_is_left_out_may_be_measured_and_be_under_way():
     assert len(opt.measurements) == 220
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_trusted_as_far_as_it_agrees():
     opt = Optimizer(SQUARE, rng=0, calibration=FEW)
     opt.tell({"x": 0.9, "y": 0.9}, 50.0)
@@ -239,6 +247,7 @@ def test_answers_in_any_order():
     assert np.mean(regrets) < 0.02
 
 
+@pytest.mark.slow
 def test_a_trial_that_never_comes_back_is_forgotten():
     """Of two arms, the better is lost: it must be asked for again."""
     opt = Optimizer([{"i": 0}, {"i": 1}], goal="maximize", rng=0)
@@ -285,6 +294,7 @@ def test_the_past_counts():
     assert len(opt.measurements) == 40
 
 
+@pytest.mark.slow
 def test_the_params_of_a_trial_answer_it():
     one, other = Optimizer(SQUARE, rng=0), Optimizer(SQUARE, rng=0)
     for _ in range(15):
@@ -306,6 +316,7 @@ def test_a_sharp_measurement_counts_for_more():
     )
 
 
+@pytest.mark.slow
 def test_trust_tells_the_outliers():
     opt = Optimizer(SQUARE, rng=0)
     played(opt, 30)
@@ -334,6 +345,7 @@ def test_an_unbelievably_good_value_is_measured_again():
 # --- failures ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_fails_is_not_asked_for_again():
     opt = Optimizer([{"i": i} for i in range(10)], goal="maximize", rng=0)
     asked = []
@@ -431,6 +443,7 @@ def test_past_failures_may_be_told():
 # --- nonsense ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -551,6 +564,7 @@ def test_threads_may_share_an_optimizer():
     assert bowl(opt.best().params) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [1e-320, 1e-200, 1e160, 1.7e308])
 @pytest.mark.parametrize("unit", [1e-300, 1.0, 1e300])
 def test_extreme_noise_is_survived_in_silence(noise, unit):
@@ -620,6 +634,7 @@ def test_one_value_is_little_but_something():
     assert opt.best().lower <= 2.0 + 0.5
 
 
+@pytest.mark.slow
 def test_a_table_of_one_row():
     opt = Optimizer([[3.0, 4.0]], rng=0)
     for t in range(20):

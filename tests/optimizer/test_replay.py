@@ -64,6 +64,7 @@ def test_only_what_is_settled_is_kept(begun):
     assert len(begun) == 2
 
 
+@pytest.mark.slow
 def test_the_optimizers_given_away_are_free():
     answers, going = history(12), Replay(SPACE, "minimize", 0)
     first = going(answers)
@@ -92,6 +93,7 @@ def test_nothing_is_fitted_while_the_first_questions_are_asked(monkeypatch):
     assert fits
 
 
+@pytest.mark.slow
 def test_fits_of_constraints_are_made_once_too(monkeypatch):
     fits, fitted = [], OptimizerConfig.calibrated
 
@@ -111,6 +113,7 @@ def test_fits_of_constraints_are_made_once_too(monkeypatch):
     assert len(fits) <= 2 * made + 4
 
 
+@pytest.mark.slow
 def test_trials_out_do_not_make_a_belief_begin_again(monkeypatch):
     """Points that were chosen before the last candidates get their own arms."""
     calls = Counter()

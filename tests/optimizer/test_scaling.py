@@ -85,6 +85,7 @@ def test_noise_that_was_told_is_that_of_the_logarithm_nearby():
 # --- the choice --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_noise_that_is_multiplied_is_seen_on_a_logarithm():
     assert sum(chosen(evidence(multiplied, seed=seed)) is not None for seed in range(8)) >= 7
 
@@ -105,6 +106,7 @@ def test_where_noise_is_told_nothing_is_guessed():
     assert chosen(evidence(multiplied, noise=0.2)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("absurd", [-1e300, -1e9, 1e9, 1e300])
 def test_absurd_values_do_not_undo_the_choice(absurd):
     for seed in range(3):
@@ -160,6 +162,7 @@ def run(noisy, seed, evaluations, calibration=None):
     return opt, asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1))
 def test_where_no_logarithm_wins_the_questions_stay_the_same(seed):
     opt, asked = run(added, seed, 30)
@@ -167,6 +170,7 @@ def test_where_no_logarithm_wins_the_questions_stay_the_same(seed):
     assert asked == run(added, seed, 30, PLAIN)[1]
 
 
+@pytest.mark.slow
 def test_the_estimate_is_the_mean_in_the_values_own_unit():
     """Far from the optimum, where noise multiplies the gap by a factor whose mean is e^0.5."""
     ratios = []
@@ -180,6 +184,7 @@ def test_the_estimate_is_the_mean_in_the_values_own_unit():
     assert 0.5 < np.exp(np.mean(np.log(ratios))) < 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("absurd", [1e300, -1e300])
 def test_an_absurd_value_after_the_fit_does_no_harm(absurd):
     opt, _ = run(multiplied, 0, 40)
@@ -210,6 +215,7 @@ def learnt(seed=0, size=60, unit=1.0, spread=0.2, **options):
     return opt
 
 
+@pytest.mark.slow
 def test_a_gain_is_in_the_values_own_unit():
     baseline = {"x": 0.9, "y": 0.9, "z": 0.5}
     for seed in range(5):
@@ -234,6 +240,7 @@ def test_gaps_and_stopping_are_in_the_values_own_unit():
     assert 20 < opt.predict({"x": 0.9}).gap < 50, "it is 32 worse than the best"
 
 
+@pytest.mark.slow
 def test_importance_is_of_values_not_of_logarithms():
     """f = e^(6x) + 40 y: of the values y has a share of 0.014, of their logarithms one of 0.16."""
     for seed in range(3):
@@ -246,6 +253,7 @@ def test_importance_is_of_values_not_of_logarithms():
         assert share.estimate < 0.03
 
 
+@pytest.mark.slow
 def test_the_page_tells_the_noise_near_the_best_setting():
     opt, space = learnt(unit=1000.0), {name: Float(0, 1) for name in ("x", "y", "z")}
     records = [Record(i, its.params, "done", its.value) for i, its in enumerate(opt.measurements)]
@@ -255,6 +263,7 @@ def test_the_page_tells_the_noise_near_the_best_setting():
     assert "About two out of three measurements lie within" in page(findings)
 
 
+@pytest.mark.slow
 def test_constraints_have_no_logarithm():
     """Values with added noise and a constraint with multiplied noise: the trials are those without logarithms."""
     asked = []

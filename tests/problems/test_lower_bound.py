@@ -47,6 +47,7 @@ def bump_norm(kernel: Kernel, gap: float, width: float) -> float:
     return 2 * gap / TOP * math.sqrt(total / stretch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_the_spectral_density_is_the_kernel_s(kernel: Kernel) -> None:
     """A fine sum over frequencies up to 40; what lies above is below 1e-5 for these kernels."""

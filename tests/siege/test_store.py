@@ -24,6 +24,11 @@ filled = test_store.filled
 study = test_store.study
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request):
+    return "sqlite:///s.db" if request.param == "sqlite" else request.getfixturevalue("postgresql").new_database()
+
+
 @pytest.mark.parametrize("locked", [True, False])
 def test_several_threads_and_stores_neither_lose_nor_duplicate(study, locked):
     """Without the lock of claims too: it saves computing, and nothing depends on it."""

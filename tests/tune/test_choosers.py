@@ -49,6 +49,7 @@ def swap_last(number, answers):
         answers[-2:] = answers[:-3:-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", [lambda number, answers: None, swap_last])
 def test_a_chooser_asks_what_the_server_itself_would(chooser, turn):
     assert asked(guide(chooser), 14, turn) == asked(guide(), 14, turn)
@@ -79,6 +80,7 @@ def test_what_goes_wrong_is_told_to_who_asked_and_the_next_is_served(chooser):
     assert len(led(answers, itself).answers) == 1
 
 
+@pytest.mark.slow
 def test_where_a_chooser_has_died_the_server_goes_on_as_if_it_had_not():
     with closing(Chooser()) as process:
 

@@ -266,6 +266,7 @@ def test_a_reader_that_has_gone_ends_the_study_without_a_word(tmp_path):
     assert len(states) < 20
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_packages_are_imported(tmp_path):
     (tmp_path / "optuna.py").write_text("raise KeyboardInterrupt")
     (tmp_path / "argparse.py").write_text("raise KeyboardInterrupt")
@@ -341,6 +342,7 @@ def test_file_names_that_cannot_be_are_refused_by_name(tmp_path, capsys, name, m
     assert [found.name for found in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.slow
 def test_the_ways_out_of_a_name_that_no_database_can_have(tmp_path):
     study = written(tmp_path, name="a?b.toml", more="storage = 'sqlite:///study.db'", budget="rounds = 1")
     assert main(["tune", str(study)]) == 0

@@ -111,6 +111,7 @@ def test_a_missing_database_beside_copies_is_refused_and_both_ways_out_work(stud
     assert len(values(study)) == 12
 
 
+@pytest.mark.slow
 def test_a_copy_that_holds_what_the_database_lacks_is_never_deleted(study, db):
     db.rename(study.folder / "elsewhere")
     copies(db)[0].path.rename(study.folder / "copy")
@@ -125,6 +126,7 @@ def test_a_copy_that_holds_what_the_database_lacks_is_never_deleted(study, db):
     assert found[max(found)] == 4
 
 
+@pytest.mark.slow
 def test_the_memory_that_a_copy_takes_does_not_grow_with_the_results(study, db):
     peaks = []
     with Store(study) as store:
@@ -190,6 +192,7 @@ def test_restoring_destroys_nothing(study, db, capsys):
     assert (study.folder / "s.db.aside.2").exists()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_restored_changes_nothing(study, db, capsys):
     before = db.read_bytes()
     assert main(["restore", str(study.path), "7"]) == 2
@@ -245,6 +248,7 @@ def test_the_log_of_a_deleted_file_is_not_applied_to_a_new_one(study, db, capsys
     assert results(copies(db)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["tune", "report"])
 def test_the_log_of_another_file_is_not_applied_to_a_copy_in_its_place(study, db, capsys, command):
     log = hot_log(study)
@@ -313,6 +317,7 @@ FLIPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flip", FLIPS)
 def test_a_flipped_digit_is_reported_and_never_copied(study, db, flip, capsys):
     before = results(copies(db)[0])
@@ -343,6 +348,7 @@ def test_a_digit_that_flips_while_a_study_is_open_is_reported_at_the_next_copy(s
     assert [results(copy) for copy in copies(db)] == [before]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", range(6))
 def test_a_result_that_comes_while_checksums_are_read_is_no_damage(study, db, when):
     with Store(study) as store:
@@ -361,6 +367,7 @@ def test_a_result_that_comes_while_checksums_are_read_is_no_damage(study, db, wh
         connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

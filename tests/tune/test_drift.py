@@ -63,6 +63,7 @@ def test_displays_say_nothing_where_nothing_changes(tmp_path):
     assert summary(found)["half_life"] is None
 
 
+@pytest.mark.slow
 def test_a_worker_that_begins_anew_asks_what_the_old_one_would_have(tmp_path):
     told = list(records(70))
     study = study_with(tmp_path, 'drift = "auto"\n')

@@ -117,6 +117,7 @@ def test_a_command_that_cannot_be_started(keeper, tmp_path, name):
         outcome(keeper, tmp_path, name)
 
 
+@pytest.mark.slow
 def test_a_command_that_hangs_is_ended_with_all_its_children(keeper, tmp_path):
     began = time.monotonic()
     found = outcome(
@@ -225,6 +226,7 @@ def test_no_value_becomes_a_shell_word(keeper, tmp_path):
     assert not (tmp_path / "hit").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("announced", [True, False])
 def test_commands_do_not_outlive_a_killed_process(tmp_path, announced):
     program = f"""

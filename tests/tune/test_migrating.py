@@ -59,6 +59,7 @@ def with_space(study, **parameters):
     return replace(study, space={**study.space, **parameters})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "used"),
     [
@@ -85,6 +86,7 @@ def test_results_inside_of_the_new_ranges_are_used_and_the_others_stay_stored(st
     assert values(study, migrate=True) == [float(i) for i in range(10)]  # and back again
 
 
+@pytest.mark.slow
 def test_new_trials_have_the_new_options_and_old_ones_stay_as_they_are(study):
     changed = with_space(study, mode=Choice(["c", "b", "a"]), x=Float(-5.0, 5.0))
     Store(changed, migrate=True).close()
@@ -95,6 +97,7 @@ def test_new_trials_have_the_new_options_and_old_ones_stay_as_they_are(study):
         assert [record.params["x"] for record in store.records()][-2:] == [0.9, -2.0]
 
 
+@pytest.mark.slow
 def test_a_parameter_is_added_with_the_value_it_had_so_far(study):
     added = replace(with_space(study, depth=Int(1, 4)), command=(*COMMAND, "--depth={depth}"))
     with pytest.raises(StudyError, match=r"say in \[parameters.depth\] which value it had so far, such as default = 1"):
@@ -122,6 +125,7 @@ def test_a_word_of_the_command_may_become_a_parameter(study):
     assert values(free, migrate=True) == [1.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "advice"),
     [
@@ -148,6 +152,7 @@ def test_a_parameter_that_keeps_one_value_is_the_way_to_drop_it(study):
     assert values(with_space(study, mode=Choice(["b"])), migrate=True) == [1.0, 3.0, 5.0, 7.0, 9.0]
 
 
+@pytest.mark.slow
 def test_constraints_may_come_and_go_and_their_bounds_change_freely(study):
     limited = replace(study, constraints={"memory": Constraint(LastNumber(), max=3.0)})
     assert values(limited, migrate=True) == [float(i) for i in range(10)]
@@ -168,6 +173,7 @@ def test_a_parameter_is_added_where_it_applies_only(study):
         assert [record.params.get("depth") for record in store.records()] == [None, 2] * 5
 
 
+@pytest.mark.slow
 def test_rows_of_a_table_may_come_and_go(study):
     rows = [{"size": i, "kind": "ab"[i % 2]} for i in range(6)]
     table = replace(study, name="table", space=rows, command=("m", "{size}", "{kind}"))

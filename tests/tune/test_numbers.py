@@ -98,6 +98,7 @@ def test_an_export_to_parquet_has_typed_columns(filled):
     assert list(frame["mode"]) == ["2", "a", "False"]
 
 
+@pytest.mark.slow
 def test_a_parameter_called_like_a_column_of_an_export_has_a_column_of_its_own(tmp_path):
     study = Study(tmp_path / "s.toml", ("m",), {"value": Int(1, 3), "seconds": Int(1, 3)}, storage="sqlite:///s.db")
     with Store(study) as store:

@@ -65,6 +65,7 @@ def repeated(values, space=None):
     return study, [Record(i, {"x": x}, "done", value, seconds=0.1) for i, (x, value) in enumerate(values)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "values",
     [

@@ -105,6 +105,7 @@ def test_a_browser_shows_the_whole_report_on_desks_and_phones(browser, page, tmp
     assert found["smallest"] > 5  # labels can be read
 
 
+@pytest.mark.slow
 def test_the_report_needs_nothing_else_and_takes_no_text_for_markup(page):
     assert "alert(1)" in page
     assert page.count("<script") == page.count("</script") == 1  # our own
@@ -126,6 +127,7 @@ def test_the_report_says_how_sure_it_is_in_plain_words(page):
         assert not re.search(rf"\b{jargon}", text.replace("noregret", ""), re.IGNORECASE)
 
 
+@pytest.mark.slow
 def test_the_report_compares_with_the_baseline_and_marks_what_breaks_a_constraint(tmp_path):
     mine = Study(
         tmp_path / "s.toml",
@@ -191,6 +193,7 @@ def test_the_download_holds_every_trial_exactly(study, page):
     assert [float(row["rate"]) for row in rows] == [record.params["rate"] for record in records]
 
 
+@pytest.mark.slow
 def test_a_long_study_has_a_page_of_bounded_size(monkeypatch):
     study, rng = Study(Path("s.toml"), ("m",), {"x": Float(0, 1), "y": Float(0, 1)}), np.random.default_rng(0)
     monkeypatch.setattr(page_module, "SHOWN", 50)
@@ -207,6 +210,7 @@ def test_a_long_study_has_a_page_of_bounded_size(monkeypatch):
     assert f"<td>{words.number(min(values))}</td>" in text
 
 
+@pytest.mark.slow
 def test_a_table_of_candidates_is_ranked(tmp_path):
     rows = [{"machine": name, "nodes": nodes} for name in ("small", "large") for nodes in (1, 2, 4, 8)]
     study = Study(tmp_path / "s.toml", ("m",), rows, storage="sqlite:///s.db")
@@ -259,6 +263,7 @@ def ask(found, method="GET", path="/", **headers):
     return answer, text
 
 
+@pytest.mark.slow
 def test_the_live_page_listens_on_loopback_only_and_changes_nothing(live):
     mine, found = live
     assert found.server_address[0] == "127.0.0.1"
@@ -273,6 +278,7 @@ def test_the_live_page_listens_on_loopback_only_and_changes_nothing(live):
     assert before == {path.name: path.read_bytes() for path in mine.folder.iterdir() if path.suffix in (".db", ".bak")}
 
 
+@pytest.mark.slow
 def test_the_live_page_is_fetched_again_only_if_something_has_changed(live):
     _, found = live
     answer, text = ask(found, path="/content")
@@ -283,6 +289,7 @@ def test_the_live_page_is_fetched_again_only_if_something_has_changed(live):
     assert "unsafe" not in policy
 
 
+@pytest.mark.slow
 def test_the_live_page_says_that_a_study_is_over_though_no_result_has_come(live):
     mine, found = live
     answer, text = ask(found, path="/content")
@@ -295,6 +302,7 @@ def test_the_live_page_says_that_a_study_is_over_though_no_result_has_come(live)
     assert "Time limit reached (" in text
 
 
+@pytest.mark.slow
 def test_many_results_in_a_row_are_not_drawn_one_by_one(live, monkeypatch):
     mine, found = live
     monkeypatch.setattr(watch, "REST", 1000.0)
@@ -359,6 +367,7 @@ def test_a_live_page_started_before_its_study_waits_for_it(tmp_path, monkeypatch
         thread.join()
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken(live, tmp_path, capsys):
     (tmp_path / "s.toml").write_text(
         'command = ["echo", "{x}"]\n[budget]\nrounds = 1\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'

@@ -33,6 +33,7 @@ def measured(space, rounds=25, value=lambda params: params["x"], rng=0, failing=
     return optimizer
 
 
+@pytest.mark.slow
 def test_an_optimizer_with_parameters_of_every_kind(tmp_path):
     space = {"x": Float(0.001, 1, log=True), "n": Int(1, 64), "kind": Choice(["<b>", None, 3])}
     optimizer = measured(space, failing=(3, 9))
@@ -51,6 +52,7 @@ def downloaded(path):
     return base64.b64decode(re.search(r'base64,([^"]*)', path.read_text())[1]).decode().splitlines()
 
 
+@pytest.mark.slow
 def test_baseline_constraints_and_what_does_not_apply(tmp_path):
     space = {"x": Float(0, 1, step=0.1), "kind": Choice(["a", "b"]), "depth": Int(1, 9, when={"kind": "b"})}
     optimizer = Optimizer(space, rng=0, baseline={"x": 1.0, "kind": "a"}, constraints={"memory": ("<=", 5)})
@@ -135,6 +137,7 @@ def test_before_the_first_fit_nothing_is_said_about_other_settings(tmp_path):
         assert not re.search("another setting|better setting|unmeasured|nobody knows", text, re.IGNORECASE)
 
 
+@pytest.mark.slow
 def test_unmeasured_parts_of_the_space_are_mentioned_after_the_first_fit(tmp_path):
     optimizer = measured({name: Float(0, 1) for name in "xyz"}, rounds=14)
     assert not optimizer.best().gap < np.inf
@@ -143,11 +146,13 @@ def test_unmeasured_parts_of_the_space_are_mentioned_after_the_first_fit(tmp_pat
     assert said in conclusion(_findings(optimizer, "mine"))
 
 
+@pytest.mark.slow
 def test_the_page_says_when_a_failed_setting_is_avoided(tmp_path):
     text = written(measured({"x": Float(0, 1)}, failing=(3,)), tmp_path / "p.html")
     assert "treated as a bad one if it is more likely broken than unlucky" in text
 
 
+@pytest.mark.slow
 def test_tables_with_and_without_names(tmp_path):
     rows = [{"x": float(i), "name": str(i)} for i in range(12)]
     assert "Of 12 candidates" in written(measured(rows), tmp_path / "p.html")
@@ -172,6 +177,7 @@ def objective(trial):
     return x + (kind is None) + 0.01 * n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [optuna.samplers.TPESampler(seed=0), optuna.samplers.RandomSampler(seed=0)])
 def test_an_optuna_study_of_any_sampler(tmp_path, sampler):
     study = optuna.create_study(study_name="<mine>", direction="maximize", sampler=sampler)
@@ -231,6 +237,7 @@ def test_what_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_optimizer_needs_no_optuna(tmp_path):
     code = (
         "import sys; sys.modules['optuna'] = None\n"

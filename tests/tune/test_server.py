@@ -94,6 +94,7 @@ def test_an_answer_that_two_suggestions_took_for_new_counts_once():
     assert arrived(records) == ([0], (1,))
 
 
+@pytest.mark.slow
 def test_connections_notice_when_nobody_answers(study):
     with Store(study) as store, store._storage.engine.connect() as connection:
         for name, value in (("statement_timeout", "20s"), ("idle_in_transaction_session_timeout", "1min")):

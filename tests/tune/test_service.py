@@ -81,6 +81,7 @@ def places(answer):
     return [fault["loc"] for fault in answer.json()["detail"]]
 
 
+@pytest.mark.slow
 def test_a_study_is_made_once_and_another_one_of_its_name_is_refused(client):
     body = {
         "name": "made",
@@ -101,6 +102,7 @@ def test_a_study_is_made_once_and_another_one_of_its_name_is_refused(client):
     assert ask(client, "/studies/made")[0]["params"] == body["baseline"]  # the first thing to measure
 
 
+@pytest.mark.slow
 def test_trials_are_asked_for_told_and_listed(client, study):
     first, second, third = ask(client, study, count=3)
     assert [trial["id"] for trial in (first, second, third)] == [0, 1, 2]
@@ -116,6 +118,7 @@ def test_trials_are_asked_for_told_and_listed(client, study):
     ]
 
 
+@pytest.mark.slow
 def test_the_same_answer_counts_once_and_another_one_is_refused(client, study):
     ask(client, study, count=2)
     assert [tell(client, study, 0, value) for value in (1.5, 1.5, 2.5)] == [200, 200, 409]
@@ -125,6 +128,7 @@ def test_the_same_answer_counts_once_and_another_one_is_refused(client, study):
     assert [trial["value"] for trial in client.get(f"{study}/trials").json()["trials"]] == [1.5, None]
 
 
+@pytest.mark.slow
 def test_a_client_gets_the_trials_again_that_it_has_not_answered(client, study):
     mine = ask(client, study, count=2, client="a")
     assert ask(client, study, count=2, client="a") == mine
@@ -134,6 +138,7 @@ def test_a_client_gets_the_trials_again_that_it_has_not_answered(client, study):
     assert [trial["id"] for trial in ask(client, study, count=2, client="a")] == [1, 4]
 
 
+@pytest.mark.slow
 def test_what_is_best_and_whether_to_stop(client, study):
     assert client.get(f"{study}/best").status_code == 409
     assert client.get(f"{study}/done", params={"within": "2%"}).json() == {"done": False, "gap": None, "level": 0.95}
@@ -149,6 +154,7 @@ def test_what_is_best_and_whether_to_stop(client, study):
     assert done == {"done": True, "gap": best["gap"], "level": best["level"]}
 
 
+@pytest.mark.slow
 def test_what_is_believed_about_params_is_said_from_the_second_value_on(client, study):
     ask(client, study, count=2)
     for told in range(2):
@@ -159,6 +165,7 @@ def test_what_is_believed_about_params_is_said_from_the_second_value_on(client, 
     assert client.post(f"{study}/predict", json={"params": {"x": 0.5}}).status_code == 200
 
 
+@pytest.mark.slow
 def test_suggestions_are_those_of_an_optimizer_that_was_told_the_same(client, study):
     from noregret import Float, Optimizer
 
@@ -171,6 +178,7 @@ def test_suggestions_are_those_of_an_optimizer_that_was_told_the_same(client, st
         assert tell(client, study, trial["id"], value) == 200
 
 
+@pytest.mark.slow
 def test_constraints_are_told_by_name(client):
     body = {"name": "limited", "space": X, "constraints": {"memory": {"max": 0.5}, "speed": {"min": 1}}}
     assert client.post("/studies", json=body).status_code == 201
@@ -187,6 +195,7 @@ def test_constraints_are_told_by_name(client):
     assert client.get(f"{study}/best").json()["feasible"] < 1.0
 
 
+@pytest.mark.slow
 def test_a_context_is_given_with_each_question(client):
     load = {"load": {"type": "float", "low": 0, "high": 1}}
     body = {"name": "context", "space": X, "context": load}
@@ -223,6 +232,7 @@ def test_a_study_that_was_made_before_there_was_drift_is_the_same(tmp_path):
             studies.create(form.model_copy(update={"drift": "auto"}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["../a", "a/b", "", ".", "..", "a b", "é", "a" * 101, "a\0", "a\n", "-a", ".hidden"])
 def test_names_cannot_lead_anywhere(client, folder, name):
     def files():
@@ -240,6 +250,7 @@ def test_paths_cannot_lead_anywhere(client, path):
     assert client.get(path).status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "place"),
     [
@@ -273,6 +284,7 @@ def test_the_field_at_fault_is_named(client, change, place):
     assert client.get("/studies/faulty/best").status_code == 404  # nothing was created
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["", "NaN", "1e999", str(10**400), "true", "null", '"1"', "[]"])
 def test_values_that_are_none_are_refused_and_change_nothing(client, study, value):
     ask(client, study)
@@ -282,6 +294,7 @@ def test_values_that_are_none_are_refused_and_change_nothing(client, study, valu
     assert client.get(f"{study}/trials").json()["trials"][0]["state"] == "running"
 
 
+@pytest.mark.slow
 def test_further_faults_are_named(client, study):
     assert places(client.post(f"{study}/ask", json={"count": 0})) == [["body", "count"]]
     assert places(client.post(f"{study}/ask", json={"context": {"load": 1}})) == [["body", "context"]]
@@ -294,6 +307,7 @@ def test_further_faults_are_named(client, study):
     assert client.get("/studies").status_code == 405
 
 
+@pytest.mark.slow
 def test_the_page_is_html_that_loads_nothing_from_elsewhere(client, study):
     assert client.get(f"{study}/").status_code == 200
     for value in (1.0, 2.0, 3.0):
@@ -310,6 +324,7 @@ def test_no_other_site_reaches_a_server_without_a_token(client):
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "headers",
     [
@@ -339,6 +354,7 @@ def test_pages_of_the_service_and_links_to_it_work(client, study):
         assert client.get(f"{study}/", headers=headers).status_code == 200
 
 
+@pytest.mark.slow
 def test_what_is_posted_must_be_json(client, study):
     ask(client, study)
     for kind in (None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
@@ -351,6 +367,7 @@ def test_what_is_posted_must_be_json(client, study):
     assert client.post(f"{study}/trials/0/fail", headers=as_json).status_code == 200  # no body is needed
 
 
+@pytest.mark.slow
 def test_nothing_is_answered_without_the_token(folder):
     app = application(Studies(Storage("sqlite:///t.db", folder), lease=1000.0), token="secret-word")
     with serving(app) as client:
@@ -377,6 +394,7 @@ def test_requests_that_are_too_large_are_refused(client):
     assert "bytes" in answer.json()["detail"]
 
 
+@pytest.mark.slow
 def test_the_rate_is_kept_for_each_address(folder):
     rate = Rate(2.0)
     assert [rate.wait("a", now) for now in (0.0, 0.0, 0.0, 0.25, 0.5)] == [0.0, 0.0, 0.5, 0.25, 0.0]
@@ -390,6 +408,7 @@ def test_the_rate_is_kept_for_each_address(folder):
         assert client.get("/healthz").status_code == 200
 
 
+@pytest.mark.slow
 def test_no_header_makes_an_address_another_one(folder):
     app = application(Studies(Storage("sqlite:///p.db", folder), lease=1000.0), rate=3)
     with serving(app) as client:
@@ -400,6 +419,7 @@ def test_no_header_makes_an_address_another_one(folder):
     assert 429 in codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [b"", b"POST /studies HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", b"BODY"])
 def test_a_request_that_does_not_arrive_is_not_waited_for(client, monkeypatch, sent):
     monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
@@ -456,6 +476,7 @@ def test_what_goes_wrong_is_told_to_all_who_asked_and_the_next_are_served():
         assert desk.submit(2).result(30) == 0.5
 
 
+@pytest.mark.slow
 def test_answers_that_are_told_at_once_all_stand(client, study):
     trials, codes = ask(client, study, count=20), []
     told = [(trial["id"], value) for trial in trials for value in (1.0, 1.0, 2.0)]
@@ -470,6 +491,7 @@ def test_answers_that_are_told_at_once_all_stand(client, study):
         assert sorted(code for id, code in codes if id == trial["id"]) == expected
 
 
+@pytest.mark.slow
 def test_studies_are_optunas_and_their_results_have_checksums(client, folder, study):
     import optuna
 
@@ -490,6 +512,7 @@ def test_studies_are_optunas_and_their_results_have_checksums(client, folder, st
     storage.engine.dispose()
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_is_answered(client):
     page = (ROOT / "docs" / "serve.md").read_text("utf-8")
     curl = r"""\$ curl "?\$url(/[^\s"]*)"?(?: -H "\$json"(?: \\)?\s+-d '([^']*)')?\n(\{.*\}\n)?"""
@@ -501,5 +524,6 @@ def test_the_page_shows_what_is_answered(client):
         assert not shown or answer.text == shown.strip()
 
 
+@pytest.mark.slow
 def test_the_description_that_is_checked_in_is_current(client):
     assert json.loads((ROOT / "docs" / "openapi.json").read_text("utf-8")) == client.get("/openapi.json").json()

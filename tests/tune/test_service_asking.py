@@ -58,6 +58,7 @@ def numbers(granted):
     return [[number for number, _ in trials] for trials in granted]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("requests", "first", "again", "hand_overs"),
     [
@@ -89,6 +90,7 @@ def test_six_first_asks_at_once_of_a_client_get_one_trial(studies):
     assert asked(studies["s"], *[AskRequest(1, "a")] * 6) == [[0]] * 6
 
 
+@pytest.mark.slow
 def test_keys_are_per_context(tmp_path):
     load = {"load": {"type": "choice", "choices": [1, 2]}}
     form = StudyForm.model_validate({**FORM.model_dump(), "name": "context", "context": load})
@@ -117,14 +119,17 @@ def several(folder, url, servers=3, rounds=4):
         assert [record.value for record in lives[0].records()] == [0.5 + number for number in range(2 * rounds)]
 
 
+@pytest.mark.slow
 def test_several_servers_give_a_key_one_trial_sqlite(tmp_path):
     several(tmp_path, "sqlite:///s.db")
 
 
+@pytest.mark.slow
 def test_several_servers_give_a_key_one_trial_postgresql(tmp_path, postgresql):
     several(tmp_path, postgresql.new_database())
 
 
+@pytest.mark.slow
 def test_a_request_is_not_tried_again_for_ever(studies, monkeypatch):
     live = studies["s"]
     monkeypatch.setattr(trials, "newest", lambda connection, study: 1000)
@@ -140,6 +145,7 @@ def test_a_request_is_not_tried_again_for_ever(studies, monkeypatch):
         assert client.post("/studies/s/ask", json={}).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_request_that_cannot_be_granted_fails_alone(studies, monkeypatch):
     live, take = studies["s"], trials.take
     assert numbers(live._granted([AskRequest(1, "good"), AskRequest(1, "bad")])) == [[0], [1]]

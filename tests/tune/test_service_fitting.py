@@ -57,6 +57,7 @@ def recomputed(live):
         yield chosen(pending, [None], replay(answers))[0]
 
 
+@pytest.mark.slow
 def test_suggestions_that_know_of_less_can_be_computed_again(tmp_path, processes, monkeypatch):
     monkeypatch.setattr(fitting, "WAIT_SECONDS", 0.0)
     monkeypatch.setattr(fitting, "BEHIND", 8)
@@ -98,6 +99,7 @@ class Stopped(Executor):
         self.waiting.clear()
 
 
+@pytest.mark.slow
 def test_no_ask_waits_for_a_fit_that_takes_long(tmp_path, monkeypatch):
     with closing(Chooser()) as fitter, closing(opened(tmp_path, fitter)) as studies:
         live, pool = studies["s"], Stopped()
@@ -114,6 +116,7 @@ def test_no_ask_waits_for_a_fit_that_takes_long(tmp_path, monkeypatch):
         assert live.records()[-1].told == (11,), "what the fit took in is known"
 
 
+@pytest.mark.slow
 def test_a_client_that_is_alone_is_asked_what_an_optimizer_would(tmp_path, processes, monkeypatch):
     monkeypatch.setattr(fitting, "WAIT_SECONDS", SECONDS)  # on a busy machine too
     with closing(opened(tmp_path, *processes)) as studies:
@@ -127,6 +130,7 @@ def test_a_client_that_is_alone_is_asked_what_an_optimizer_would(tmp_path, proce
             optimizer.tell(own, (params["x"] - 0.3) ** 2)
 
 
+@pytest.mark.slow
 def test_a_fit_that_fails_is_told_to_who_asked_and_tried_again(tmp_path, processes, monkeypatch):
     with closing(Chooser()) as fitter, closing(opened(tmp_path, fitter)) as studies:
         live, pool = studies["s"], Stopped()

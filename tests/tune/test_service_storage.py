@@ -34,6 +34,7 @@ def once(live, moment, start, then):
     return called
 
 
+@pytest.mark.slow
 def test_what_is_read_is_of_one_moment(tmp_path, postgresql):
     url = postgresql.new_database()
     with closing(opened(tmp_path, url)) as one, closing(opened(tmp_path, url)) as other:
@@ -50,6 +51,7 @@ def test_what_is_read_is_of_one_moment(tmp_path, postgresql):
         assert asked(one["s"], AskRequest(1)) == [[4]], "the connection is one for writing again"
 
 
+@pytest.mark.slow
 def test_a_serialization_failure_is_tried_again(tmp_path, postgresql):
     def fails(connection):
         raise OperationalError("SELECT", {}, psycopg.errors.SerializationFailure("could not serialize access"))
@@ -60,6 +62,7 @@ def test_a_serialization_failure_is_tried_again(tmp_path, postgresql):
         assert called
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_busy", [False, True])
 def test_a_cut_connection_is_replaced_and_said_in_one_line(tmp_path, postgresql, caplog, capfd, is_busy):
     url = postgresql.new_database()
@@ -96,6 +99,7 @@ def move(path):
     path.rename(path.with_name("moved.db"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", [delete, replace, move])
 def test_nothing_is_acknowledged_once_the_file_is_gone(tmp_path, harm):
     studies = opened(tmp_path)

@@ -59,6 +59,7 @@ def done(value):
 FAILED = Outcome(None, "exit code 1", 0.25, "some\0 reason")
 
 
+@pytest.mark.slow
 def test_true_is_another_choice_than_1(file_study):
     study = replace(file_study, space={"mode": Choice([1, 2.5, "a", True])}, baseline={"mode": 1})
     with Store(study) as store:
@@ -322,6 +323,7 @@ def test_a_server_without_its_driver(file_study, monkeypatch):
         Store(replace(file_study, storage="postgresql://u@127.0.0.1/d"))
 
 
+@pytest.mark.slow
 def test_any_name_will_do_for_a_file(file_study):
     study = replace(file_study, storage="sqlite:///a {b} 5% #1 é.db")
     with Store(study) as store:
@@ -338,6 +340,7 @@ def test_a_database_that_is_missing_on_the_server(file_study, postgresql):
         Store(replace(file_study, storage=url))
 
 
+@pytest.mark.slow
 def test_a_role_that_may_not_write(file_study, postgresql):
     url = postgresql.new_database()
     postgresql.execute("CREATE ROLE reader LOGIN")
@@ -402,6 +405,7 @@ def test_a_torn_log_costs_only_what_was_never_acknowledged(filled):
         assert [record.value for record in found.records()] == [float(i) for i in range(31)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("meanwhile", ["a copy is made", "somebody looks on", "somebody opens it"])
 def test_whoever_leaves_takes_nothing_away_from_who_stays(file_study, meanwhile):
     with Store(file_study) as store:
@@ -419,6 +423,7 @@ def test_whoever_leaves_takes_nothing_away_from_who_stays(file_study, meanwhile)
     assert seen == "[(1.0,), (2.0,)]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("readonly", [False, True])
 def test_half_a_write_of_a_killed_process_is_undone_by_whoever_opens_the_study(file_study, example, readonly):
     """As if killed while SQLite switched to a log: the unfinished write is in ``s.db-journal``."""
@@ -455,6 +460,7 @@ CONDITIONAL = {
 }
 
 
+@pytest.mark.slow
 def test_a_trial_has_the_parameters_that_apply(file_study):
     """And is read back with these, by Optuna's tools too; one that lacks a parameter is not part of the study."""
     study = replace(file_study, space=CONDITIONAL)
@@ -486,6 +492,7 @@ def test_a_study_from_before_steps_and_conditions_is_the_same_study(file_study):
     assert [read_form(found) for found in stored] == [form(parameter) for parameter in SPACE.values()]
 
 
+@pytest.mark.slow
 def test_what_a_branch_does_is_shown_at_the_best_of_the_other_branch(file_study):
     study = replace(file_study, space=CONDITIONAL)
     suggester, records = Suggester(study), []

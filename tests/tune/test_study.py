@@ -80,6 +80,7 @@ def test_choices_that_differ_on_the_command_line_are_different(tmp_path):
     assert words == ["1", "2.5", "a", "true"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -314,6 +315,7 @@ def test_results_are_read(result, stdout, value):
     assert result.read(Printed(stdout)) == value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("result", "stdout", "message"),
     [
