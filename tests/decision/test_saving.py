@@ -11,6 +11,7 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
+from tests.decision.test_policy import ARMS, KERNEL, Batches
 
 from noregret import (
     UCB,
@@ -27,27 +28,6 @@ from noregret import (
     algorithms,
 )
 from noregret.decision.saving import describe
-
-KERNEL = SquaredExponential(0.2)
-ARMS = np.linspace(0, 1, 10)[:, None]
-BATCHES = ((4, 1, 1, 7), (3,), (2, 2))
-
-
-@dataclass(frozen=True)
-class Batches:
-    """Asks for given batches in turn, for any rewards."""
-
-    batches: tuple[tuple[int, ...], ...] = BATCHES
-
-    def play(self, arms, rng):
-        belief = ExactGP(KERNEL, 0.1).prior(arms)
-        while True:
-            for batch in self.batches:
-                pulled, rewards = yield Pull(np.array(batch), belief, np.arange(len(arms)))
-                belief.update(pulled, rewards)
-
-    def bounds(self, belief):
-        return UCB(Constant(2.0)).bounds(belief)
 
 
 @dataclass(frozen=True)

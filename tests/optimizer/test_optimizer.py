@@ -572,7 +572,7 @@ def test_extreme_noise_is_survived_in_silence(noise, unit):
 def test_other_bad_arguments():
     with pytest.raises(ValueError, match="goal must be 'minimize' or 'maximize', got 'min'"):
         Optimizer(SQUARE, goal="min")
-    with pytest.raises(ValueError, match="calibration must be a OptimizerConfig, got 5"):
+    with pytest.raises(ValueError, match="calibration must be an OptimizerConfig, got 5"):
         Optimizer(SQUARE, calibration=5)
     with pytest.raises(ValueError, match="rng must be"):
         Optimizer(SQUARE, rng="seed")

@@ -115,27 +115,3 @@ high = 1.0
     wait_for(lambda: not running_with("sleep\x00601.25"))
     process.send_signal(signal.SIGINT)
     assert process.wait(10) in (-signal.SIGINT, 130)
-
-
-def test_threads_of_one_store_do_not_wait_for_each_other(anywhere):
-    """One holds Optuna's cache and waits for the database, the others the database: none may wait for the cache."""
-    errors, until = [], time.monotonic() + 3.0
-    with Store(replace(anywhere, budget=Budget(rounds=10**6))) as store:
-
-        def work():
-            try:
-                while time.monotonic() < until:
-                    number = store.claim(suggest).trial.number
-                    store.heartbeat([number])
-                    store.records()
-                    store.tell(number, done(1.0))
-            except Exception as error:
-                errors.append(error)
-
-        threads = [Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-        assert not any(thread.is_alive() for thread in threads)
-        assert errors == []

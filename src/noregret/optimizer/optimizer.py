@@ -102,7 +102,7 @@ class Optimizer:
         calibration: OptimizerConfig | None = None,
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
-            raise ValueError(f"calibration must be a OptimizerConfig, got {calibration!r}")
+            raise ValueError(f"calibration must be an OptimizerConfig, got {calibration!r}")
         self.space, self.goal = as_space(space), checked_goal(goal)
         self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)

@@ -206,7 +206,7 @@ class SQLite:
         """Open a connection; a file that this process writes to has no foreign log."""
         reading = readonly and not path.with_name(f"{path.name}-journal").exists()  # else SQLite must undo half a write
         address = f"file:{quote(str(path))}?mode={'ro' if reading else 'rw'}"
-        if reading and not is_in_use and (self._nobody_can_write(path) or self._has_foreign_log(path)):
+        if reading and not is_in_use and (self._is_read_only(path) or self._has_foreign_log(path)):
             address += "&immutable=1"  # SQLite then neither wants to make a log nor looks for one
         connection = sqlite3.connect(
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -215,7 +215,7 @@ class SQLite:
             connection.execute(pragma)
         return connection
 
-    def _nobody_can_write(self, path: Path) -> bool:
+    def _is_read_only(self, path: Path) -> bool:
         return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
 
 
