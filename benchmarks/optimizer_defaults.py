@@ -25,10 +25,10 @@ from benchmarks.development.playing import Run, play  # noqa: E402
 from benchmarks.development.problems import CUBES, GROUPS, SPACES  # noqa: E402
 from noregret import UCB, Constant, ExpectedImprovement  # noqa: E402
 from noregret.optimizer import OptimizerConfig  # noqa: E402
-from noregret.optimizer.choosing.rules import SaturatedImprovement  # noqa: E402
-from noregret.optimizer.fitting.matern import FitMatern  # noqa: E402
-from noregret.optimizer.fitting.scaling import RobustScale  # noqa: E402
-from noregret.optimizer.fitting.weights import Equal, StudentT  # noqa: E402
+from noregret.optimizer.questions.rules import SaturatedImprovement  # noqa: E402
+from noregret.optimizer.model.matern import FitMatern  # noqa: E402
+from noregret.optimizer.model.transforms import RobustScale  # noqa: E402
+from noregret.optimizer.model.noise import Equal, StudentT  # noqa: E402
 
 VARIANTS = {
     "default": OptimizerConfig(),

@@ -16,7 +16,7 @@ from noregret.belief import arrays, exact
 from noregret.belief.arrays import largest
 from noregret.belief.model_set import RidgeFamily
 from noregret.belief.pulls import Directory, places_among
-from noregret.optimizer.choosing.looking import Looking
+from noregret.optimizer.model.posterior import Looking
 from noregret.testing import check_model
 
 ALGEBRA = settings(derandomize=True, deadline=None, max_examples=60)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from noregret import Float, Optimizer
-from noregret.optimizer.comparing.baseline import SHARE, is_worth_measuring
-from noregret.optimizer.comparing.gain import Gain
-from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.questions.baseline import SHARE, is_worth_measuring
+from noregret.optimizer.answers.gain import Gain
+from noregret.optimizer.answers.estimate import Estimate
 
 SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
 TODAY = {"x": 0.9, "y": 0.8}

@@ -10,20 +10,20 @@ from scipy.stats import t as student
 
 from noregret import Choice, ExactGP, ExpectedImprovement, Float, Int, Matern
 from noregret.optimizer import condensing
-from noregret.optimizer.calibration import OptimizerConfig, subset
-from noregret.optimizer.choosing.candidates import Candidates, around, shifted, sobol
-from noregret.optimizer.choosing.rules import AMONG_NAMES, SaturatedImprovement, SimultaneousWidth
-from noregret.optimizer.condensing import essential
-from noregret.optimizer.drifting.fits import milestone
-from noregret.optimizer.failures import hopeless
-from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.fitting.fit import CENTRE, Fit
-from noregret.optimizer.fitting.likelihood import Likelihood, log_likelihood
-from noregret.optimizer.fitting.matern import FitMatern
-from noregret.optimizer.fitting.scaling import Logarithms, RobustScale, Scale
-from noregret.optimizer.fitting.weights import Equal, StudentT, smoothed
+from noregret.optimizer.model.hypotheses import OptimizerConfig, subset
+from noregret.optimizer.questions.candidates import Candidates, around, shifted, sobol
+from noregret.optimizer.questions.rules import AMONG_NAMES, SaturatedImprovement, SimultaneousWidth
+from noregret.optimizer.model.condensing import essential
+from noregret.optimizer.model.milestones import milestone
+from noregret.optimizer.model.failures import hopeless
+from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.fit import CENTRE, Fit
+from noregret.optimizer.model.likelihood import Likelihood, log_likelihood
+from noregret.optimizer.model.matern import FitMatern
+from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
+from noregret.optimizer.model.noise import Equal, StudentT, smoothed
 from noregret.optimizer.history import UNKNOWN, Arrival, History
-from noregret.optimizer.spaces.space import Product
+from noregret.optimizer.space.space import Product
 
 
 def evidence(points=30, measurements=45, dimension=3, seed=0, told=False, noise=None):

@@ -10,13 +10,13 @@ import pytest
 from noregret import Choice, Float, Optimizer
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
-from noregret.optimizer.calibration import FittedModels, View
-from noregret.optimizer.certifying.certificate import MOST, SIZES, Certificate, is_rare, spent
-from noregret.optimizer.certifying.ladder import NATS, Pooled, ladder, rungs
-from noregret.optimizer.fitting.fit import CENTRE, Fit
-from noregret.optimizer.fitting.scaling import Scale
-from noregret.optimizer.fitting.weights import Equal
-from noregret.optimizer.spaces.table import as_space
+from noregret.optimizer.model.hypotheses import FittedModels, View
+from noregret.optimizer.answers.certificate import MOST, SIZES, Certificate, is_rare, spent
+from noregret.optimizer.answers.ladder import NATS, Pooled, ladder, rungs
+from noregret.optimizer.model.fit import CENTRE, Fit
+from noregret.optimizer.model.transforms import Scale
+from noregret.optimizer.model.noise import Equal
+from noregret.optimizer.space.table import as_space
 
 LINE = {"x": Float(0, 1)}
 

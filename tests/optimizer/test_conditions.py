@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from noregret import Choice, Float, Int, Optimizer
 from noregret.optimizer import axis_of
-from noregret.optimizer.choosing.candidates import loosened
-from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.fitting.matern import FitMatern
-from noregret.optimizer.spaces.space import Product
+from noregret.optimizer.questions.candidates import loosened
+from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.matern import FitMatern
+from noregret.optimizer.space.space import Product
 
 NESTED = {
     "depth": Int(1, 9, when={"model": "forest"}),  # named before what it depends on

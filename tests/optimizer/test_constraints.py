@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from noregret import UCB, Constant, Float, Int, Optimizer
-from noregret.optimizer.calibration import OptimizerConfig
+from noregret.optimizer.model.hypotheses import OptimizerConfig
 
 SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
 SUM = {"sum": ("<=", 1.0)}

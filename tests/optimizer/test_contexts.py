@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from noregret import Choice, ExactGP, Float, Int, Matern, Optimizer
-from noregret.optimizer.calibration import OptimizerConfig
-from noregret.optimizer.choosing.exploring import Exploring
-from noregret.optimizer.comparing.baseline import SHARE
-from noregret.optimizer.spaces.contexts import Pair, Pairs, Within
-from noregret.optimizer.spaces.space import Product
-from noregret.optimizer.spaces.table import Table
+from noregret.optimizer.model.hypotheses import OptimizerConfig
+from noregret.optimizer.questions.explore import Exploring
+from noregret.optimizer.questions.baseline import SHARE
+from noregret.optimizer.space.contexts import Pair, Pairs, Within
+from noregret.optimizer.space.space import Product
+from noregret.optimizer.space.table import Table
 
 LINE = {"x": Float(0, 1)}
 CONTEXT = {"load": Float(10, 70), "region": Choice(["eu", "us", "as"])}

@@ -12,14 +12,14 @@ from noregret import Float, Optimizer, SquaredExponential
 from noregret.belief.drift import VaryingGP
 from noregret.belief.numerics.threads import threads_for
 from noregret.optimizer import optimizer as optimizer_module
-from noregret.optimizer.calibration import MANY_SMALL_STEPS, OptimizerConfig, View
-from noregret.optimizer.choosing.candidates import Candidates
-from noregret.optimizer.drifting.pace import Pace, recent
-from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.fitting.fit import CENTRE, Fit
-from noregret.optimizer.fitting.likelihood import Likelihood, log_likelihood
-from noregret.optimizer.fitting.matern import FitMatern
-from noregret.optimizer.fitting.weights import Equal, StudentT
+from noregret.optimizer.model.hypotheses import MANY_SMALL_STEPS, OptimizerConfig, View
+from noregret.optimizer.questions.candidates import Candidates
+from noregret.optimizer.model.drift import Pace, recent
+from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.fit import CENTRE, Fit
+from noregret.optimizer.model.likelihood import Likelihood, log_likelihood
+from noregret.optimizer.model.matern import FitMatern
+from noregret.optimizer.model.noise import Equal, StudentT
 
 LINE = {"x": Float(0, 1)}
 NOISE = 0.05

@@ -6,10 +6,10 @@ import pytest
 from noregret import Choice, Float, Int, Optimizer
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
-from noregret.optimizer.account import Account
-from noregret.optimizer.choosing.exploring import EARLY, TURNS, Exploring, hole, leaps, sought
-from noregret.optimizer.fitting.fit import Fit
-from noregret.optimizer.spaces.table import as_space
+from noregret.optimizer.questions.account import Account
+from noregret.optimizer.questions.explore import EARLY, TURNS, Exploring, hole, leaps, sought
+from noregret.optimizer.model.fit import Fit
+from noregret.optimizer.space.table import as_space
 
 NEVER = Exploring(share=0.0, hidden=np.inf)
 CLEAR = Fit((0.3,), 1.0, 0.1)

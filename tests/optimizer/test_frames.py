@@ -9,7 +9,7 @@ import pytest
 
 import noregret
 from noregret import Choice, Float, Int, Optimizer
-from noregret.optimizer.spaces.parameters import FloatAxis
+from noregret.optimizer.space.parameters import FloatAxis
 
 SPACE = {"rate": Float(0, 1), "layers": Int(1, 8), "kind": Choice(["a", "b"])}
 PAST = [

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from noregret import UCB, Choice, Constant, Float, Int, Optimizer
-from noregret.optimizer.calibration import OptimizerConfig
-from noregret.optimizer.fitting.scaling import Scale
-from noregret.optimizer.fitting.weights import Equal
+from noregret.optimizer.model.hypotheses import OptimizerConfig
+from noregret.optimizer.model.transforms import Scale
+from noregret.optimizer.model.noise import Equal
 from noregret.optimizer.trials import Trial
 
 SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}

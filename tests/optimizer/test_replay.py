@@ -10,8 +10,8 @@ import pytest
 from noregret import Float
 from noregret.integrations import replay
 from noregret.integrations.replay import Replay
-from noregret.optimizer.calibration import OptimizerConfig
-from noregret.optimizer.tracker import Tracker
+from noregret.optimizer.model.hypotheses import OptimizerConfig
+from noregret.optimizer.model.current import Tracker
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from noregret import Choice, Float, Int, Optimizer
-from noregret.optimizer.calibration import OptimizerConfig
-from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.fitting.scaling import Logarithm, Logarithms, RobustScale, Scale
+from noregret.optimizer.model.hypotheses import OptimizerConfig
+from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.transforms import Logarithm, Logarithms, RobustScale, Scale
 from noregret.tune.learning.findings import Findings
 from noregret.tune.page.page import page
 from noregret.tune.store.records import Record

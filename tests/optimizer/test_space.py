@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from noregret import Choice, Float, Int
 from noregret.optimizer import axis_of
-from noregret.optimizer.spaces.space import Product
-from noregret.optimizer.spaces.table import Table, as_space
+from noregret.optimizer.space.space import Product
+from noregret.optimizer.space.table import Table, as_space
 
 FINITE = st.floats(-1e6, 1e6)
 POSITIVE = st.floats(1e-6, 1e6)

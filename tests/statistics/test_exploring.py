@@ -8,8 +8,8 @@ from tests.optimizer.test_exploring import NEVER, asked
 
 from noregret import Choice, Float, Int, Optimizer
 from noregret.optimizer import OptimizerConfig
-from noregret.optimizer.account import Account
-from noregret.optimizer.choosing.exploring import Exploring
+from noregret.optimizer.questions.account import Account
+from noregret.optimizer.questions.explore import Exploring
 
 
 def near_the_lower_hill(posterior, rng):

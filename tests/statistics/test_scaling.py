@@ -7,7 +7,7 @@ import pytest
 from tests.optimizer.test_scaling import PLAIN, bowl, duration, learnt, multiplied, run
 
 from noregret.optimizer import OptimizerConfig
-from noregret.optimizer.fitting.scaling import Logarithms
+from noregret.optimizer.model.transforms import Logarithms
 
 
 def test_multiplied_noise_is_optimised_better():

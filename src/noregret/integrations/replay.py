@@ -131,7 +131,7 @@ class Replay:
 
     def _is_fit_needed(self, answers: Sequence[Observation]) -> bool:
         """Return True if a fit is likely to choose the next question; it does not choose the first ones."""
-        first = self._optimizer.calibration.first(self._optimizer.space)
+        first = self._optimizer.model.hypotheses.first(self._optimizer.space)
         return 2 * len(answers) >= first and sum(value is not None for _, value, *_ in answers) > 1
 
 

@@ -25,8 +25,8 @@ the other names of `noregret.optimizer.names` are imported when the first of the
 
 from typing import TYPE_CHECKING, Any
 
-from noregret.optimizer.spaces.conditions import in_words as condition_in_words
-from noregret.optimizer.spaces.parameters import (
+from noregret.optimizer.space.conditions import in_words as condition_in_words
+from noregret.optimizer.space.parameters import (
     EXACT,
     MOST_OPTIONS,
     Choice,

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from noregret.optimizer.history import UNKNOWN
-from noregret.optimizer.spaces.parameters import finite
+from noregret.optimizer.space.parameters import finite
 
 Goal = Literal["minimize", "maximize"]
 

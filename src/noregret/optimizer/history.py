@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.account import Account
-from noregret.optimizer.failures import hopeless
-from noregret.optimizer.fitting.evidence import Evidence
-from noregret.optimizer.spaces.contexts import is_setting
-from noregret.optimizer.spaces.space import Space
+from noregret.optimizer.questions.account import Account
+from noregret.optimizer.model.failures import hopeless
+from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.space.contexts import is_setting
+from noregret.optimizer.space.space import Space
 
 UNKNOWN = float("nan")
 """Stands for a noise that nobody knows, and for the value of a failure."""

@@ -1,8 +1,8 @@
 """Names of `noregret.optimizer` that other folders use, imported when the first of them is used."""
 
-from noregret.optimizer.calibration import FittedModels, OptimizerConfig
-from noregret.optimizer.certifying.certificate import LEVEL
-from noregret.optimizer.certifying.importance import Share
+from noregret.optimizer.model.hypotheses import FittedModels, OptimizerConfig
+from noregret.optimizer.answers.certificate import LEVEL
+from noregret.optimizer.answers.importance import Share
 from noregret.optimizer.checking import (
     LARGEST,
     Goal,
@@ -11,23 +11,23 @@ from noregret.optimizer.checking import (
     checked_tolerance,
     checked_value,
 )
-from noregret.optimizer.choosing.exploring import unexplored_from
-from noregret.optimizer.comparing.baseline import checked_baseline
-from noregret.optimizer.comparing.gain import Gain
-from noregret.optimizer.conclusions import FEWEST
-from noregret.optimizer.condensing import spread
-from noregret.optimizer.constraining.constraint import Constraint, checked_constraints, checked_numbers, checked_reading
-from noregret.optimizer.constraining.questions import LIKELY
-from noregret.optimizer.drifting.fits import fitted_from
-from noregret.optimizer.drifting.pace import LONGEST, Drift, checked_drift
-from noregret.optimizer.estimate import Estimate
-from noregret.optimizer.fitting.evidence import Evidence
+from noregret.optimizer.questions.explore import unexplored_from
+from noregret.optimizer.questions.baseline import checked_baseline
+from noregret.optimizer.answers.gain import Gain
+from noregret.optimizer.answers.conclusions import FEWEST
+from noregret.optimizer.model.condensing import spread
+from noregret.optimizer.constraint import Constraint, checked_constraints, checked_numbers, checked_reading
+from noregret.optimizer.questions.feasible import LIKELY
+from noregret.optimizer.model.milestones import fitted_from
+from noregret.optimizer.model.drift import LONGEST, Drift, checked_drift
+from noregret.optimizer.answers.estimate import Estimate
+from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.optimizer import Optimizer
-from noregret.optimizer.showing.frames import GIVEN
-from noregret.optimizer.showing.words import change_in_words
-from noregret.optimizer.spaces.contexts import Contexts, Within, checked_contexts
-from noregret.optimizer.spaces.space import Product, Space
-from noregret.optimizer.spaces.table import as_space
+from noregret.optimizer.frames import GIVEN
+from noregret.optimizer.words import change_in_words
+from noregret.optimizer.space.contexts import Contexts, Within, checked_contexts
+from noregret.optimizer.space.space import Product, Space
+from noregret.optimizer.space.table import as_space
 from noregret.optimizer.trials import Measurement, Observation, Trial
 
 __all__ = [

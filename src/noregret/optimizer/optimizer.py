@@ -12,22 +12,22 @@ from typing import Any, TypeVar, cast, overload
 import numpy as np
 
 from noregret.decision.playing import child, seed_sequence
-from noregret.optimizer.asking import Asking
-from noregret.optimizer.calibration import FittedModels, OptimizerConfig
-from noregret.optimizer.certifying.importance import Share
+from noregret.optimizer.questions.asking import Asking
+from noregret.optimizer.model.hypotheses import FittedModels, OptimizerConfig
+from noregret.optimizer.answers.importance import Share
 from noregret.optimizer.checking import Goal, checked_goal
-from noregret.optimizer.comparing.baseline import checked_baseline
-from noregret.optimizer.comparing.gain import Gain
-from noregret.optimizer.conclusions import Conclusions
-from noregret.optimizer.constraining.constraint import checked_constraints
-from noregret.optimizer.drifting.pace import checked_drift
-from noregret.optimizer.estimate import Estimate
+from noregret.optimizer.questions.baseline import checked_baseline
+from noregret.optimizer.answers.gain import Gain
+from noregret.optimizer.answers.conclusions import Conclusions
+from noregret.optimizer.constraint import checked_constraints
+from noregret.optimizer.model.drift import checked_drift
+from noregret.optimizer.answers.estimate import Estimate
 from noregret.optimizer.history import FAILURE, Arrival, History
-from noregret.optimizer.showing.frames import Frames
-from noregret.optimizer.showing.words import Standing
-from noregret.optimizer.spaces.contexts import Pair, checked_contexts
-from noregret.optimizer.spaces.table import as_space
-from noregret.optimizer.tracker import Tracker
+from noregret.optimizer.frames import Frames
+from noregret.optimizer.words import Standing
+from noregret.optimizer.space.contexts import Pair, checked_contexts
+from noregret.optimizer.space.table import as_space
+from noregret.optimizer.model.current import Tracker
 from noregret.optimizer.trials import Measurement, Observation, Trial, Trials
 
 KEPT = 1000

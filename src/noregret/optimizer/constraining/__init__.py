@@ -1,1 +1,0 @@
-"""Constraints: what must hold, what is believed about it, and what to ask for under it."""

@@ -1,0 +1,185 @@
+"""Frames: measurements as a table, read from whatever a table comes as and written as a DataFrame.
+
+The columns are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. A cell is
+empty where there is nothing to say: the value of a failure, a noise that nobody knows, a parameter that does not apply.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from noregret.extra import extra
+from noregret.optimizer.checking import LARGEST, checked_noise, checked_value
+from noregret.optimizer.constraint import Constraints, checked_numbers
+from noregret.optimizer.history import FAILURE, NOWHERE, Arrival, History
+from noregret.optimizer.space.contexts import Contexts
+from noregret.optimizer.space.table import Table, is_missing
+from noregret.optimizer.trials import Observation, Trials
+
+ABOUT = ("trial", "state", "value", "noise")
+"""The columns that are neither parameters nor constraints."""
+
+PREFIX = "constraint."
+"""What the name of a constraint's column begins with."""
+
+GIVEN = "context."
+"""What the name of a context's column begins with."""
+
+STATES = ("done", "failed", "running")
+
+
+class Row(NamedTuple):
+    """A row: one answer, or a trial that is out; its value and its noise are None where there are none."""
+
+    params: Any
+    state: str
+    value: Any = None
+    noise: Any = None
+    constraints: Mapping[str, Any] = {}
+    trial: int | None = None
+    context: Any = None
+
+
+class Frames:
+    """Answers as a user gives them, one by one or as a frame, and as the history keeps them.
+
+    Parameters
+    ----------
+    contexts : Contexts
+        The space of the params, and the contexts, if there are any.
+    constraints : dict of Constraint
+    sign : float
+        The factor that makes larger values better.
+    """
+
+    def __init__(self, contexts: Contexts, constraints: Constraints, sign: float) -> None:
+        self._contexts, self._space, self._constraints, self._sign = contexts, contexts.space, constraints, sign
+        self._given = {GIVEN + name: name for name in contexts.contexts.names} if contexts.contexts else {}
+
+    def arrival(self, value: Any, noise: Any, constraints: Any) -> Arrival:
+        """An answer that has yet to be put where it belongs; ValueError if it is bad."""
+        value, noise = checked_value(value), checked_noise(noise)
+        signed = self._sign * min(max(value, -LARGEST), LARGEST)
+        return Arrival(NOWHERE, signed, noise, checked_numbers(self._constraints, constraints))
+
+    def arrivals(self, frame: Any) -> list[tuple[Any, Arrival]]:
+        """The params of the whole space and the answer of each row measured or failed; ValueError if one is bad."""
+        return [self._checked(number, row) for number, row in enumerate(self._read(frame)) if row.state != "running"]
+
+    def frame(self, history: History, trials: Trials) -> Any:
+        """All answers in order, and the trials that are out, as a DataFrame."""
+        pandas, columns = extra("pandas", "frames"), self._columns()
+        answers = zip(history.arrivals, trials.answers, strict=True)
+        rows = [
+            self._row(arrival, trial)._replace(**self._parted(history, arrival.where)) for arrival, trial in answers
+        ]
+        out = trials.running().items()
+        rows += [Row(state="running", trial=id, **self._parted(history, number)) for id, number in out]
+        frame = pandas.DataFrame([self._cells(row) for row in rows], columns=columns)
+        numbers = ["value", "noise", *(PREFIX + name for name in self._constraints)]
+        return frame.astype({"trial": "Int64"} | dict.fromkeys(numbers, float))
+
+    def answers(self, history: History) -> list[Observation]:
+        """All answers in order."""
+        rows = [(self._row(arrival, None), self._parted(history, arrival.where)) for arrival in history.arrivals]
+        return [
+            Observation(
+                value=row.value,
+                noise=_known(row.noise),
+                constraints={name: _known(row.constraints.get(name)) for name in self._constraints},
+                **parted,
+            )
+            for row, parted in rows
+        ]
+
+    def _columns(self) -> list[Any]:
+        """The columns that there may be, in order; ValueError if a parameter has the name of another column."""
+        prefixes = (PREFIX, GIVEN) if self._given else (PREFIX,)
+        clash = [name for name in self._space.names if name in ABOUT or str(name).startswith(prefixes)]
+        if clash:
+            raise ValueError(f"a frame has a column {clash[0]!r} of its own: rename the parameter of that name")
+        return [*ABOUT, *self._space.names, *self._given, *(PREFIX + name for name in self._constraints)]
+
+    def _parted(self, history: History, number: int) -> dict[str, Any]:
+        """The params and the context of a point, by these names."""
+        return self._contexts.parted(history.params[number])._asdict()
+
+    def _checked(self, number: int, row: Row) -> tuple[Any, Arrival]:
+        """The params with their context, and the answer, of a row; ValueError, with its number, if it is bad."""
+        try:
+            is_failure = row.state == "failed"
+            arrival = FAILURE if is_failure else self.arrival(row.value, row.noise, row.constraints)
+            return self._contexts.checked(row.params, row.context), arrival
+        except ValueError as error:
+            raise ValueError(f"row {number} of the frame: {error}") from None
+
+    def _row(self, arrival: Arrival, trial: int | None) -> Row:
+        """The row of an answer, but for its params and their context."""
+        if arrival.failed:
+            return Row(None, "failed", trial=trial)
+        told = dict(zip(self._constraints, arrival.constraints, strict=True))
+        return Row(None, "done", self._sign * arrival.value, arrival.noise, told, trial)
+
+    def _read(self, frame: Any) -> list[Row]:
+        """The rows of a DataFrame, a list of dicts or a dict of columns."""
+        rows, columns = _rows(frame), self._columns()
+        for name in dict.fromkeys(name for row in rows for name in row):
+            if name not in columns:
+                raise ValueError(f"unknown column {name!r}: drop it, or rename it to one of {columns}")
+        return [self._read_row(number, row) for number, row in enumerate(rows)]
+
+    def _read_row(self, number: int, row: Mapping[Any, Any]) -> Row:
+        cells = {name: cell for name, cell in row.items() if not is_missing(cell)}
+        state = cells.get("state", "done")
+        if state not in STATES:
+            raise ValueError(f"state must be one of {list(STATES)}, got {state!r} in row {number}")
+        if state == "done" and "value" not in cells:
+            raise ValueError(f"row {number} has no value: drop it, or give it the state 'failed' in a column 'state'")
+        told = {name: cells.get(PREFIX + name) for name in self._constraints}
+        context = {name: cells[column] for column, name in self._given.items() if column in cells}
+        return Row(self._params(cells), state, cells.get("value"), cells.get("noise"), told, context=context or None)
+
+    def _params(self, cells: Mapping[Any, Any]) -> Any:
+        params = {name: cells[name] for name in self._space.names if name in cells}
+        is_array = isinstance(self._space, Table) and self._space.is_array
+        return list(params.values()) if is_array else params
+
+    def _cells(self, row: Row) -> dict[Any, Any]:
+        params = dict(row.params if isinstance(row.params, Mapping) else enumerate(row.params))
+        constraints = {PREFIX + name: number for name, number in row.constraints.items()}
+        given = {GIVEN + name: value for name, value in (row.context or {}).items()}
+        return (
+            dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True)) | params | given | constraints
+        )
+
+
+def _known(number: float | None) -> float | None:
+    return None if number is None or math.isnan(number) else number
+
+
+def _rows(frame: Any) -> list[Mapping[Any, Any]]:
+    """The rows of a table by column, from whatever it comes as."""
+    if hasattr(frame, "to_dict") and hasattr(frame, "columns"):  # a DataFrame, of whichever library
+        frame = frame.to_dict("records") if hasattr(frame, "iloc") else frame.to_dicts()
+    if isinstance(frame, Mapping):
+        return list(_from_columns({name: _listed(cells) for name, cells in frame.items()}))
+    if isinstance(frame, Sequence) and all(isinstance(row, Mapping) for row in frame):
+        return list(frame)
+    raise ValueError(f"a frame must be a DataFrame, a list of dicts or a dict of columns, got {type(frame).__name__}")
+
+
+def _listed(cells: Any) -> list[Any]:
+    """The cells of a column; of an array of floats as Python's, which are checked in less time than NumPy's."""
+    is_floats = isinstance(cells, np.ndarray) and cells.dtype == float
+    return cells.tolist() if is_floats else list(cells)
+
+
+def _from_columns(columns: dict[Any, list[Any]]) -> Iterator[Mapping[Any, Any]]:
+    lengths = {name: len(cells) for name, cells in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"the columns of a frame must be of one length, got {lengths}")
+    return (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))

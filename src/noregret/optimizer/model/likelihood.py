@@ -1,0 +1,191 @@
+"""Likelihood: how likely the measurements are under a fit, and in which direction they would be likelier.
+
+The log likelihood of all measurements is that of the points' pooled averages plus that of the scatter within the
+points, so its cost is that of the distinct points: u^3, and u^2 for each parameter. What is symmetric is computed for
+pairs of points p < q alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.spatial.distance import pdist, squareform
+
+from noregret.belief.posterior import Floats
+from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.fit import CENTRE, Fit, fading
+
+LEAST_NOISE = 1e-3
+"""Noise is never taken for less than this part of the amplitude, nor of the unit: matrices stay well-conditioned."""
+
+PIECE = 16_384
+"""Numbers that are computed at once: what fits into a processor's cache is computed two to three times as fast."""
+
+IMPOSSIBLE = -1e10
+"""The log likelihood under a covariance that rounding has spoilt."""
+
+
+def log_likelihood(evidence: Evidence, trust: Floats, fit: Fit) -> float:
+    """Log density of standardised measurements with trust w, (n,), under the model with these numbers."""
+    return Likelihood(evidence, trust).at(fit)[0]
+
+
+class _Solved(NamedTuple):
+    """A log likelihood and what it is made of: root root' = M, M^-1 y, and of each point noise, share and between."""
+
+    value: float
+    root: Floats
+    solved: Floats
+    noise: Floats
+    share: Floats
+    between: Floats
+
+
+class Likelihood:
+    """Log likelihood of theta = log(lengthscales, amplitudes, half-life if points have an age, noise), its gradient."""
+
+    def __init__(self, evidence: Evidence, trust: Floats) -> None:
+        self.evidence = evidence
+        self.dimension = int(evidence.groups.max()) + 1
+        self.answers_apart = None if evidence.ages is None else pdist(evidence.ages[:, None])  # of pairs, like the next
+        self.apart = np.array([pdist(evidence.points[:, evidence.groups == group]) for group in range(self.dimension)])
+        self._room = np.empty((3 + self.dimension, self.apart.shape[1]))  # for what every call computes: see `_kernels`
+        unknown = np.isnan(evidence.noise)
+        known = np.where(unknown, 0.0, trust / np.where(unknown, 1.0, evidence.noise) ** 2)
+        self.own = evidence.summed(np.where(unknown, trust, 0.0))  # precision in units of 1 / s^2
+        self.told = evidence.summed(known)  # precision as told
+        precision = np.where(unknown, trust, known)
+        own_average, told_average = _averages(evidence, np.where(unknown, trust, 0.0), known)
+        self.told_average, self.between = told_average, own_average - told_average
+        centres = np.where(unknown, own_average[evidence.where], told_average[evidence.where])
+        squares = precision * (evidence.values - centres) ** 2
+        self.scatter, self.told_scatter = float(squares[unknown].sum()), float(squares[~unknown].sum())
+        self.unknown = int(np.count_nonzero(unknown))
+        self.constant = 0.5 * float(np.log(precision).sum()) - 0.5 * len(evidence) * math.log(2 * math.pi)
+
+    def at(self, fit: Fit) -> tuple[float, Fit]:
+        """The value at a fit, and the fit with the most probable mean of f."""
+        solved = self._solved(CENTRE**2 + fit.covariance(self.evidence), fit.noise**2)
+        return solved.value, replace(fit, centre=CENTRE**2 * float(solved.solved.sum()))
+
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
+        lengthscales, amplitudes, half_life, variance = self._split(theta)
+        kernels, slope, slopes = self._kernels(lengthscales, amplitudes.size)
+        faded = self._faded(half_life)
+        kernels *= faded
+        prior = squareform(amplitudes @ kernels + CENTRE**2, checks=False)
+        prior = _with_diagonal(prior, np.full(len(prior), amplitudes.sum() + CENTRE**2))
+        value, root, solved, noise, share, between = self._solved(prior, variance)
+        if value == IMPOSSIBLE:
+            return value, np.zeros_like(theta)
+
+        gap = np.outer(solved, solved) - dpotri(root, lower=1, overwrite_c=1)[0].T  # 2 d value / d matrix, where p <= q
+        pairs = squareform(gap, checks=False)
+        by_lengthscale = amplitudes[0] * self._lengthscale_part(pairs * faded * slope, lengthscales)
+        if amplitudes.size > 1:
+            by_lengthscale += amplitudes[1] * (slopes @ (pairs * faded)) / (3 * self.dimension)
+        by_amplitude = amplitudes * (2 * (kernels @ pairs) + gap.trace())
+        by_noise = float((gap.diagonal() * noise + 1) @ share) - self.unknown + self.scatter / variance
+        by_noise += float((1 - share) @ (2 * solved * share * self.between + between))
+        by_half_life = self._half_life_part(pairs, amplitudes @ kernels, half_life)
+        return value, np.array([*by_lengthscale, *by_amplitude, *by_half_life, by_noise])
+
+    def _split(self, theta: Floats) -> tuple[Floats, Floats, float, float]:
+        """Lengthscales, squared amplitudes, half-life and noise variance."""
+        is_aged = self.answers_apart is not None
+        amplitudes = theta[self.dimension : -2 if is_aged else -1]
+        half_life = math.exp(theta[-2]) if is_aged else math.inf
+        return np.exp(theta[: self.dimension]), np.exp(2 * amplitudes), half_life, math.exp(2 * theta[-1])
+
+    def _solved(self, prior: Floats, variance: float) -> _Solved:
+        """What follows from a prior covariance of the points' values, (u, u), which is spoilt, and a noise variance."""
+        noise = 1 / (self.own / variance + self.told)
+        share, average = self._pooled(noise, variance)
+        between = self.told * share * self.between**2
+        root, bad = dpotrf(_with_diagonal(prior, noise), lower=1, overwrite_a=1)
+        if bad:
+            return _Solved(IMPOSSIBLE, root, average, noise, share, between)
+        solved = dpotrs(root, average, lower=1)[0]
+        value = -0.5 * float(average @ solved) - float(np.log(root.diagonal()).sum())
+        value += 0.5 * float(np.log(noise).sum()) - 0.5 * self.unknown * math.log(variance)
+        value += self.constant - 0.5 * (self.scatter / variance + self.told_scatter + float(between.sum()))
+        return _Solved(value, root, solved, noise, share, between)
+
+    def _pooled(self, noise: Floats, variance: float) -> tuple[Floats, Floats]:
+        """Of each point, the share of the precision that nobody told, and the average of its measurements, two (u,)."""
+        share = self.own * noise / variance
+        return share, self.told_average + share * self.between
+
+    def _faded(self, half_life: float) -> Floats | float:
+        """How much of f is the same at the times of the points of each pair."""
+        return 1.0 if self.answers_apart is None else fading(self.answers_apart, half_life)
+
+    def _half_life_part(self, pairs: Floats, covariance: Floats, half_life: float) -> list[float]:
+        """The slope by the log half-life, of which there is one if points have an age."""
+        if self.answers_apart is None:
+            return []
+        return [float((pairs * self.answers_apart) @ covariance) * math.log(2) / (2 * half_life)]
+
+    def _kernels(self, lengthscales: Floats, parts: int) -> tuple[Floats, Floats, Floats]:
+        """The first one or two parts of the kernel for all pairs, and what the slopes by log lengthscales are made of.
+
+        Of the first part l^2 / (x_p - x_q)^2 times it; of the second, if it is there, 3 d times the slope by each,
+        (d, pairs). All of it is written over by the next call.
+        """
+        kernels, slope, slopes = self._room[:parts], self._room[2], self._room[3:]
+        units = math.sqrt(5) / lengthscales
+        for piece in self._pieces():
+            z = self.apart[:, piece] * units[:, None]
+            squares = z * z
+            kernels[0, piece], slope[piece] = _matern(np.sqrt(squares.sum(axis=0)))
+            if parts > 1:
+                alone, its = _matern(z)
+                kernels[1, piece] = alone.mean(axis=0)
+                np.multiply(its, squares, out=slopes[:, piece])
+        slope *= 5 / 3
+        return kernels, slope, slopes
+
+    def _lengthscale_part(self, weights: Floats, lengthscales: Floats) -> Floats:
+        """Sum over the pairs of weight (x_p - x_q)^2 / l^2, for each lengthscale."""
+        sums = sum((self.apart[:, piece] ** 2 @ weights[piece] for piece in self._pieces()), np.zeros(self.dimension))
+        return np.asarray(sums / lengthscales**2)
+
+    def _pieces(self) -> Iterator[slice]:
+        """Parts of the pairs, see `PIECE`."""
+        step = max(PIECE // self.dimension, 1)
+        return (slice(start, start + step) for start in range(0, self.apart.shape[1], step))
+
+    def fit(self, theta: Floats, strange: float) -> Fit:
+        """The fit with these numbers, and the mean of f that goes with them."""
+        lengthscales, amplitudes, half_life, variance = self._split(theta)
+        amplitude, *additive = np.sqrt(amplitudes).tolist()
+        noise = max(math.sqrt(variance), LEAST_NOISE * math.sqrt(amplitudes.sum()))
+        return self.at(Fit(tuple(lengthscales.tolist()), amplitude, noise, 0.0, strange, sum(additive), half_life))[1]
+
+
+def _averages(evidence: Evidence, own: Floats, told: Floats) -> tuple[Floats, Floats]:
+    """Averages of each point's measurements with these two (n,) precisions, the other one where all of its are 0."""
+    sums = [(evidence.summed(each * evidence.values), evidence.summed(each)) for each in (own, told)]
+    ours, theirs = (total / np.where(weight > 0, weight, np.nan) for total, weight in sums)
+    return np.where(np.isnan(ours), theirs, ours), np.where(np.isnan(theirs), ours, theirs)
+
+
+def _matern(z: Floats) -> tuple[Floats, Floats]:
+    """Matern 5/2 of distances in lengthscales / sqrt(5), and 3 / z^2 times its derivative by log l."""
+    decay = np.exp(-z)
+    slope = (1 + z) * decay
+    decay *= z
+    decay *= z
+    decay /= 3
+    decay += slope
+    return decay, slope
+
+
+def _with_diagonal(matrix: Floats, diagonal: Floats) -> Floats:
+    np.einsum("ii->i", matrix)[:] += diagonal  # a view of the diagonal
+    return matrix

@@ -1,0 +1,194 @@
+"""Scaling: a centre and a unit for the measurements that a few absurd ones cannot move, and logarithms of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from noregret.belief.posterior import Floats
+from noregret.optimizer.model.evidence import Evidence
+
+FARTHEST = 1e6
+"""No measurement counts as farther from the centre than this many units, so that its square is harmless."""
+
+ABSURD = 10.0
+"""The lowest and the highest of some numbers count as no farther from the others than so many times their range."""
+
+WORSE = 10.0
+"""No setting is reported as farther below the centre than so many times the worst point measured."""
+
+FEW_POINTS = 5
+"""Fewer points say little about how much f varies."""
+
+SHARPEST = 1e3
+"""No measurement counts as sharper than to one part in so many of a unit."""
+
+
+LARGEST_LOGARITHM = 690.0
+"""No value is taken for farther from a ceiling than e to this power, which is still a float."""
+
+
+@dataclass(frozen=True)
+class Logarithm:
+    """ell = -ln(ceiling - value), for values that come close to a ceiling and do not pass it.
+
+    Within ``knee`` of the ceiling, and beyond it, the tangent goes on: -ln knee + (value - ceiling + knee) / knee.
+    So every value has a logarithm, and one far beyond the ceiling is as absurd here as it was before. Mean distances to
+    the ceiling count as at most e^``correction`` times the median ones: nobody can estimate more.
+    """
+
+    ceiling: float
+    knee: float
+    correction: float = 1.0
+
+    def distance(self, values: Floats) -> Floats:
+        """How far values are from the ceiling, at least the knee: d value / d ell."""
+        return np.asarray(np.maximum(self.ceiling - values, self.knee))
+
+    def __call__(self, values: Floats) -> Floats:
+        """The logarithms of values."""
+        beyond = np.maximum(values - self.ceiling + self.knee, 0.0)
+        return np.asarray(beyond / self.knee - np.log(self.distance(values)))
+
+    def original(self, logarithms: Floats, noise: float = 0.0) -> Floats:
+        """The means of values whose logarithms are Gaussian around these with this standard deviation.
+
+        They are ceiling - exp(noise^2 / 2 - logarithm); within the knee as much less than the tangent as there.
+        """
+        beyond = np.maximum(logarithms + math.log(self.knee), 0.0)
+        correction = min(noise**2 / 2, self.correction)
+        distances = np.exp(np.minimum(correction - logarithms + beyond, LARGEST_LOGARITHM))
+        return np.asarray(self.ceiling + self.knee * beyond - distances)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """value = centre + unit * number, but for very bad values, which count as less bad than they are.
+
+    Numbers z below -``bend`` are taken for -bend - ln(1 + (-bend - z)): where it is very bad, it does not matter how
+    bad, and a kernel that need not follow cliffs there is free to follow what happens near the top. With a
+    ``logarithm``, centre and unit are those of the values' logarithms. No value is reported as worse than the
+    ``floor``: what few measurements leave open grows like an exponential there, and would be absurd.
+    """
+
+    centre: float
+    unit: float
+    bend: float = math.inf
+    logarithm: Logarithm | None = None
+    floor: float = -math.inf
+
+    def standard(self, values: Floats) -> Floats:
+        """Values in units from the centre, none beyond `FARTHEST`."""
+        numbers = self._straight(values)
+        beyond = np.maximum(-self.bend - numbers, 0.0)
+        return np.asarray(numbers + beyond - np.log1p(beyond))
+
+    def original(self, numbers: Floats, noise: float = 0.0) -> Floats:
+        """The values that have these numbers; with a noise, in units, the means of what is measured around them."""
+        beyond = np.clip(-self.bend - numbers, 0.0, math.log(FARTHEST))
+        straight = np.asarray(self.centre + self.unit * (numbers + beyond - np.expm1(beyond)))
+        values = straight if self.logarithm is None else self.logarithm.original(straight, self.unit * noise)
+        return np.maximum(values, self.floor)
+
+    def units(self, values: Floats) -> Floats:
+        """What one unit is worth at each of these values, where nothing is bent."""
+        worth = np.ones_like(values) if self.logarithm is None else self.logarithm.distance(values)
+        return np.asarray(self.unit * worth)
+
+    def log_slope(self, values: Floats) -> float:
+        """Sum of ln(d number / d value) over the values: what makes densities on two scales comparable."""
+        beyond = np.maximum(-self.bend - self._straight(values), 0.0)
+        return -float((np.log1p(beyond) + np.log(self.units(values))).sum())
+
+    def limited(self, values: Floats) -> Floats:
+        """Values with those that are too far away moved to where they count as being; not with a logarithm."""
+        return np.clip(values, self.centre - FARTHEST * self.unit, self.centre + FARTHEST * self.unit)
+
+    def standard_noise(self, noise: Floats, values: Floats) -> Floats:
+        """Noise of values in units, neither so small nor so large that its square would spoil a matrix."""
+        with np.errstate(over="ignore"):
+            return np.clip(noise / self.units(values), 1 / SHARPEST, FARTHEST)
+
+    def standardised(self, evidence: Evidence) -> Evidence:
+        """The evidence in these units."""
+        noise = self.standard_noise(evidence.noise, evidence.values)
+        return replace(evidence, values=self.standard(evidence.values), noise=noise)
+
+    def _straight(self, values: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            values = values if self.logarithm is None else self.logarithm(values)
+            return np.clip((values - self.centre) / self.unit, -FARTHEST, FARTHEST)
+
+
+@dataclass(frozen=True)
+class RobustScale:
+    """Median of the points' medians, and the spread of their middle four fifths as a Gaussian's standard deviation.
+
+    Heuristic. A tenth of the points may be absurd on either side, or one of four and more. Points, not measurements,
+    are counted, since a good point is measured often. Where the middle does not spread, everything does; where nothing
+    does, the unit is 1. A few points may be close to each other by luck: then the unit is at least the noise.
+    """
+
+    bend: float = 2.0
+
+    def __call__(self, evidence: Evidence) -> Scale:
+        """A scale for these measurements."""
+        medians = without_absurd_ends(evidence.medians())
+        low, middle, high = np.quantile(medians, [0.1, 0.5, 0.9])
+        spread = float(high - low or np.ptp(medians) or np.ptp(evidence.values))
+        unit = max(spread / 2.563, _noise(evidence) if len(medians) < FEW_POINTS else 0.0) or 1.0
+        floor = float(middle - WORSE * max(middle - medians.min(), unit))
+        return Scale(float(middle), unit, self.bend, floor=floor)
+
+
+def _noise(evidence: Evidence) -> float:
+    """The standard deviation of measurements around the median of their point, robustly; 0 if none was repeated."""
+    repeated = evidence.summed(np.ones(len(evidence)))[evidence.where] > 1
+    away = np.abs(evidence.values - evidence.medians()[evidence.where])[repeated]
+    return 1.483 * float(np.median(away)) if away.size else 0.0
+
+
+def without_absurd_ends(numbers: Floats) -> Floats:
+    """The (n,) numbers, of four and more the lowest and the highest brought as near to the others as `ABSURD` says.
+
+    >>> without_absurd_ends(np.array([3.0, 1e300, 1.0, 2.0]))
+    array([ 3., 13.,  1.,  2.])
+    """
+    if len(numbers) < 4:
+        return numbers
+    low, high = np.sort(numbers)[[1, -2]]
+    reach = ABSURD * (high - low)
+    return np.clip(numbers, low - reach, high + reach) if reach else numbers
+
+
+@dataclass(frozen=True)
+class Logarithms:
+    """Scales of the logarithms of the distance to a ceiling above the best value, each ceiling closer than the last.
+
+    Heuristic. The ceilings are ``gaps`` units of the plain scale above the best value. Values more than ``absurd``
+    units above the centre do not count as the best. There are no logarithms where the noise of a measurement was told:
+    what they would have to guess is known then. What is reported are means; with a ``correction`` of 0, medians.
+
+    If the noise of values y <= c is multiplied by c - y, and so vanishes where y = c is best, it is the same for all
+    logarithms. Timings and losses, to be made small, are like that, c being a little below the smallest of them.
+    """
+
+    gaps: tuple[float, ...] = (1.0, 0.1, 0.01, 1e-4, 1e-8)
+    absurd: float = 5.0
+    bend: float = 2.0
+    correction: float = 1.0
+
+    def __call__(self, evidence: Evidence, plain: Scale) -> Iterator[Scale]:
+        """The scales, from the mildest on."""
+        if not np.isnan(evidence.noise).all():
+            return
+        values = plain.limited(evidence.values)
+        best = float(values.max(initial=-math.inf, where=plain.standard(values) <= self.absurd))
+        for gap in plain.unit * np.array(self.gaps):
+            if best + gap / 2 > best:
+                logarithm = Logarithm(best + float(gap), float(gap) / 2, self.correction)
+                scale = RobustScale(self.bend)(replace(evidence, values=logarithm(values)))
+                yield replace(scale, logarithm=logarithm, floor=plain.floor)

@@ -1,0 +1,180 @@
+"""Contexts: what is given and not chosen, and the space of the pairs of params and a context.
+
+The belief is about pairs, so what was measured in one context tells about the others. A question is about the pairs of
+one context, see `Within`: they have the same coordinates, and those of the context are fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from noregret.belief.posterior import Floats
+from noregret.optimizer.space.space import Bools, Product, Space, named
+
+
+class Pair(NamedTuple):
+    """Params, and the context that they are for."""
+
+    params: Any
+    context: Any
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """All pairs of params of a space and a context: the coordinates of the params come first."""
+
+    space: Space
+    contexts: Product
+
+    @cached_property
+    def groups(self) -> tuple[int, ...]:
+        return *self.space.groups, *(max(self.space.groups) + 1 + group for group in self.contexts.groups)
+
+    @cached_property
+    def company(self) -> tuple[int, ...]:
+        first, second = self.space.company, self.contexts.company
+        return *(its + max(second) for its in first), *(its + max(first) for its in second)
+
+    @property
+    def count(self) -> float:
+        return self.space.count * self.contexts.count
+
+    @property
+    def names(self) -> list[Any]:
+        return [*self.space.names, *self.contexts.names]
+
+    def checked(self, params: Pair) -> Pair:
+        return Pair(self.space.checked(params.params), self.contexts.checked(params.context, "context"))
+
+    def key(self, params: Pair) -> Hashable:
+        return self.space.key(params.params), self.contexts.key(params.context)
+
+    def encode(self, params: Sequence[Pair]) -> Floats:
+        chosen, given = (list(column) for column in zip(*params, strict=True))
+        return np.hstack([self.space.encode(chosen), self.contexts.encode(given)])
+
+    def decode(self, points: Floats) -> list[Pair]:
+        chosen, given = self._parts(points)
+        return list(map(Pair, self.space.decode(chosen), self.contexts.decode(given)))
+
+    def snap(self, points: Floats) -> Floats:
+        chosen, given = self._parts(points)
+        return np.hstack([self.space.snap(chosen), self.contexts.snap(given)])
+
+    def applying(self, points: Floats) -> Bools:
+        chosen, given = self._parts(points)
+        return np.hstack([self.space.applying(chosen), self.contexts.applying(given)])
+
+    def everything(self) -> Floats:
+        given = self.contexts.everything()
+        return np.vstack([np.hstack([np.tile(row, (len(given), 1)), given]) for row in self.space.everything()])
+
+    def _parts(self, points: Floats) -> tuple[Floats, Floats]:
+        width = len(self.space.groups)
+        return points[:, :width], points[:, width:]
+
+
+@dataclass(frozen=True)
+class Within(Pairs):
+    """The pairs of one context."""
+
+    context: dict[str, Any]
+
+    @property
+    def count(self) -> float:
+        return self.space.count
+
+    def decode(self, points: Floats) -> list[Pair]:
+        return [Pair(params, self.context) for params in self.space.decode(self._parts(points)[0])]
+
+    def snap(self, points: Floats) -> Floats:
+        return self._here(self.space.snap(self._parts(points)[0]))
+
+    def everything(self) -> Floats:
+        return self._here(self.space.everything())
+
+    def holds(self, points: Floats) -> Bools:
+        """Which of (n, d) points are pairs of this context, (n,)."""
+        return np.asarray((self._parts(points)[1] == self._place).all(axis=1))
+
+    @cached_property
+    def _place(self) -> Floats:
+        """The coordinates of the context, (1, width)."""
+        return self.contexts.encode([self.context])
+
+    def _here(self, chosen: Floats) -> Floats:
+        return np.hstack([chosen, np.repeat(self._place, len(chosen), axis=0)])
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """Params and contexts as a user gives them, and the one space that both are part of.
+
+    Parameters
+    ----------
+    space : Space
+    contexts : Product or None
+        None where there is no context: then the space is that of the params alone.
+    """
+
+    space: Space
+    contexts: Product | None
+
+    @cached_property
+    def whole(self) -> Space:
+        """The space that the belief is about."""
+        return self.space if self.contexts is None else Pairs(self.space, self.contexts)
+
+    def within(self, context: Any) -> Space:
+        """The part of it that a question in this context is about; ValueError if the context is missing or bad."""
+        if self.contexts is None:
+            if context is not None:
+                raise ValueError(
+                    f"there must be no context, as the optimizer was made without one, got {context!r}: leave it out, "
+                    "or make Optimizer(..., context={...})"
+                )
+            return self.space
+        if context is None:
+            raise ValueError(f"context must have a value for each of {self.contexts.names}, got none: pass context=")
+        return Within(self.space, self.contexts, self.contexts.checked(context, "context"))
+
+    def checked(self, params: Any, context: Any) -> Any:
+        """Params of the whole space; ValueError if params or context are bad."""
+        part = self.within(context)
+        checked = self.space.checked(params)
+        return Pair(checked, part.context) if isinstance(part, Within) else checked
+
+    def parted(self, params: Any) -> Pair:
+        """The params that a user sees and their context, None without one, as copies that may be changed."""
+        if not isinstance(params, Pair):
+            return Pair(self.space.checked(params), None)
+        return Pair(self.space.checked(params.params), dict(params.context))
+
+
+def brought(params: Any, space: Space) -> Any:
+    """Params that a user gives, as params of a part of the whole space: in its context, if it has one."""
+    return Pair(params, space.context) if isinstance(space, Within) else params
+
+
+def is_setting(space: Space, params: Any, setting: Any) -> bool:
+    """Whether params of the whole space are this setting, in whatever context."""
+    if isinstance(space, Pairs):
+        return space.space.key(params.params) == space.space.key(setting)
+    return space.key(params) == space.key(setting)
+
+
+def checked_contexts(space: Space, context: Any) -> Contexts:
+    """What the contexts of an optimizer are; ValueError if that makes no sense."""
+    if context is None:
+        return Contexts(space, None)
+    if not isinstance(context, Mapping) or not context:
+        raise ValueError(f"context must be a dict of Float, Int and Choice with at least one entry, got {context!r}")
+    try:
+        return Contexts(space, named(context))
+    except ValueError as error:
+        raise ValueError(f"context must be a dict of Float, Int and Choice: {error}") from None

@@ -1,0 +1,271 @@
+"""Spaces: what there is to choose from, as points of the unit cube.
+
+A space turns params, which the user reads and writes, into points, which the belief computes with. Two kinds: named
+parameters (`Product`) and a table of candidates (`noregret.optimizer.space.table.Table`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import compress
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noregret.belief.posterior import Floats
+from noregret.optimizer.space.conditions import Requirement, applies, compatible, in_words, requirements, settings
+from noregret.optimizer.space.parameters import Axis, Choice, Float, Int, Parameter, axis_of
+
+Bools = NDArray[np.bool_]
+
+MOST_COORDINATES = 2000
+"""Coordinates that all parameters of a space may take together."""
+
+MOST_COUNTED = 3000
+"""Settings of the parameters above others up to which it is counted how many params there are."""
+
+
+class Space(Protocol):
+    """What there is to choose from."""
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The lengthscale that each coordinate has, by number: coordinates of one parameter share theirs."""
+        ...
+
+    @property
+    def company(self) -> tuple[int, ...]:
+        """How many parameters apply together with each, itself among them."""
+        ...
+
+    @property
+    def count(self) -> float:
+        """How many different params there are, infinite where a real number is among the parameters."""
+        ...
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the parameters, in order."""
+        ...
+
+    def checked(self, params: Any) -> Any:
+        """The params as the space returns them; ValueError if they are none of its."""
+        ...
+
+    def key(self, params: Any) -> Hashable:
+        """Equal for equal params, and only for these."""
+        ...
+
+    def encode(self, params: Sequence[Any]) -> Floats:
+        """Points of n params, (n, d)."""
+        ...
+
+    def decode(self, points: Floats) -> list[Any]:
+        """The params nearest to these (n, d) points."""
+        ...
+
+    def snap(self, points: Floats) -> Floats:
+        """The points of the space nearest to these (n, d) points of the cube, (n, d)."""
+        ...
+
+    def applying(self, points: Floats) -> Bools:
+        """Which parameters apply at these (n, d) points, (n, parameters); the others' coordinates say nothing there."""
+        ...
+
+    def everything(self) -> Floats:
+        """All points there are, (count, d), where ``count`` is finite."""
+        ...
+
+
+@dataclass(frozen=True)
+class Product:
+    """Named parameters, each free of the others or with a condition on them.
+
+    Where a parameter does not apply, params do not have it, and its coordinates are those of `_middle`: the same
+    for all such points, so it makes no two of them look different.
+
+    >>> from noregret import Choice, Float, Int
+    >>> space = Product({"rate": Float(1e-4, 1e-1, log=True), "layers": Int(1, 3), "kind": Choice(["b", "c", "d"])})
+    >>> space.decode(space.encode([{"kind": "d", "layers": 2, "rate": 0.1}]))
+    [{'rate': 0.1, 'layers': 2, 'kind': 'd'}]
+    >>> space = Product({"model": Choice(["line", "forest"]), "depth": Int(1, 9, when={"model": "forest"})})
+    >>> space.decode(space.encode([{"model": "line"}, {"model": "forest", "depth": 3}]))
+    [{'model': 'line'}, {'model': 'forest', 'depth': 3}]
+    """
+
+    parameters: Mapping[str, Parameter]
+
+    def __post_init__(self) -> None:
+        if not self.parameters:
+            raise ValueError("a space needs at least one parameter, got none")
+        for name, parameter in self.parameters.items():
+            if not isinstance(parameter, Float | Int | Choice):
+                raise ValueError(f"parameter {name!r} must be a Float, Int or Choice, got {parameter!r}")
+        object.__setattr__(self, "parameters", dict(self.parameters))
+        if len(self.groups) > MOST_COORDINATES:
+            raise ValueError(
+                f"a space may take at most {MOST_COORDINATES} coordinates, got {len(self.groups)}: a choice of more "
+                "than two takes one for each of its options, so drop some options"
+            )
+
+        self._requirements  # noqa: B018  raises where a condition makes no sense
+
+    @cached_property
+    def _axes(self) -> dict[str, Axis]:
+        return {name: axis_of(parameter) for name, parameter in self.parameters.items()}
+
+    @cached_property
+    def groups(self) -> tuple[int, ...]:
+        return tuple(i for i, axis in enumerate(self._axes.values()) for _ in range(axis.width))
+
+    @cached_property
+    def company(self) -> tuple[int, ...]:
+        return tuple(
+            sum(map(partial(compatible, needed), self._requirements.values())) for needed in self._requirements.values()
+        )
+
+    @cached_property
+    def count(self) -> float:
+        """How many different params there are; infinite, too, where conditions are too many to count them."""
+        counts = {name: axis.count for name, axis in self._axes.items()}
+        above = {name: self.parameters[name] for name in self._above}
+        total: float = 0
+        for number, setting in enumerate(settings(above, self._requirements)):
+            if number == MOST_COUNTED or total == math.inf:
+                return math.inf
+            keys = self._keys(setting)
+            free = [name for name in counts if name not in above and applies(self._requirements[name], keys)]
+            total += math.prod(counts[name] for name in free)
+        return total
+
+    @property
+    def names(self) -> list[Any]:
+        return list(self.parameters)
+
+    def checked(self, params: Any, what: str = "params") -> dict[str, Any]:
+        """The params as the space returns them; ValueError, which says what they are, if they are none of its."""
+        if not isinstance(params, Mapping):
+            raise ValueError(f"{what} must be a dict with a value for each parameter, got {params!r}")
+        unknown = next((name for name in params if name not in self.parameters), None)
+        if unknown is not None:
+            raise ValueError(f"{what} must have a value for each of {list(self.parameters)}: unknown {unknown!r}")
+        values = {name: axis.checked(name, params[name]) for name, axis in self._axes.items() if name in params}
+        self._check_complete(values, what)
+        return values
+
+    def _check_complete(self, values: Mapping[str, Any], what: str) -> None:
+        """Raise ValueError unless these are values of all parameters that apply, and of no others."""
+        needed = self.applicable(values)
+        missing = next((name for name in needed if name not in values), None)
+        if missing is not None:
+            because = self.parameters[missing].when
+            why = f", which applies when {in_words(because)}" if because else ""
+            raise ValueError(f"{what} must have a value for each of {needed}: {missing!r} is missing{why}")
+        extra = next((name for name in values if name not in needed), None)
+        if extra is not None:
+            raise ValueError(
+                f"{what} must have values only for what applies, here {needed}: leave out {extra!r}, which applies "
+                f"only when {in_words(self.parameters[extra].when or {})}"
+            )
+
+    def applicable(self, params: Mapping[str, Any]) -> list[str]:
+        """The names of the parameters that apply, given these values."""
+        if not self._is_conditional:
+            return list(self.parameters)
+        keys = self._keys({name: params[name] for name in self._above if name in params})
+        return [name for name, required in self._requirements.items() if applies(required, keys)]
+
+    def key(self, params: Any) -> Hashable:
+        return tuple(axis.key(params[name]) if name in params else None for name, axis in self._axes.items())
+
+    def encode(self, params: Sequence[Any]) -> Floats:
+        if not self._is_conditional:
+            return np.hstack([axis.encode([p[name] for p in params]) for name, axis in self._axes.items()])
+        return np.hstack([self._column(name, params) for name in self.parameters])
+
+    def decode(self, points: Floats) -> list[dict[str, Any]]:
+        columns = [axis.decode(part) for axis, part in self._parts(points)]
+        rows = [dict(zip(self.parameters, values, strict=True)) for values in zip(*columns, strict=True)]
+        if not self._is_conditional:
+            return rows
+        return [dict(compress(row.items(), kept)) for row, kept in zip(rows, self.applying(points), strict=True)]
+
+    def snap(self, points: Floats) -> Floats:
+        snapped = np.hstack([axis.snap(part) for axis, part in self._parts(points)])
+        if not self._is_conditional:
+            return snapped
+        return np.where(self.applying(points)[:, self.groups], snapped, self._middle)
+
+    def applying(self, points: Floats) -> Bools:
+        found = np.ones((len(points), len(self.parameters)), dtype=bool)
+        if self._is_conditional:
+            keys = {name: self._part_keys(name, points) for name in self._above}
+            for column, needed in enumerate(self._requirements.values()):
+                for above, allowed in needed.items():
+                    found[:, column] &= np.array([key in allowed for key in keys[above]], dtype=bool)
+        return found
+
+    def everything(self) -> Floats:
+        if self._is_conditional:
+            return self.encode(list(settings(self.parameters, self._requirements)))
+        columns = [axis.encode(axis.values()) for axis in self._axes.values()]
+        return np.array([np.concatenate(rows) for rows in itertools.product(*columns)])
+
+    @cached_property
+    def _requirements(self) -> dict[str, Requirement]:
+        return requirements(self.parameters)
+
+    @cached_property
+    def _above(self) -> tuple[str, ...]:
+        """The names of the parameters that others have conditions on."""
+        return tuple(dict.fromkeys(name for required in self._requirements.values() for name in required))
+
+    @property
+    def _is_conditional(self) -> bool:
+        return bool(self._above)
+
+    @cached_property
+    def _middle(self) -> Floats:
+        """The coordinates of parameters that do not apply: the middle of a range or of all options, (d,)."""
+        widths = [axis.width for axis in self._axes.values()]
+        return np.concatenate([np.full(width, 0.5 if width == 1 else 1 / (width * math.sqrt(2))) for width in widths])
+
+    def _keys(self, params: Mapping[str, Any]) -> dict[str, Hashable]:
+        """The keys of the values that there are."""
+        return {name: axis.key(params[name]) for name, axis in self._axes.items() if name in params}
+
+    def _column(self, name: str, params: Sequence[Any]) -> Floats:
+        """The coordinates of one parameter, (n, width)."""
+        rows = [row for row, its in enumerate(params) if name in its]
+        part = np.tile(self._middle[self._span(name)], (len(params), 1))
+        part[rows] = self._axes[name].encode([params[row][name] for row in rows])
+        return part
+
+    def _part_keys(self, name: str, points: Floats) -> list[Hashable]:
+        """The keys of one parameter's values at these points."""
+        axis = self._axes[name]
+        return [axis.key(value) for value in axis.decode(points[:, self._span(name)])]
+
+    def _span(self, name: str) -> slice:
+        """The columns of a parameter."""
+        group = list(self.parameters).index(name)
+        start = self.groups.index(group)
+        return slice(start, start + self._axes[name].width)
+
+    def _parts(self, points: Floats) -> list[tuple[Axis, Floats]]:
+        ends = np.cumsum([axis.width for axis in self._axes.values()])[:-1]
+        parts = np.split(np.asarray(points, dtype=float), ends, axis=1)
+        return list(zip(self._axes.values(), parts, strict=True))
+
+
+def named(parameters: Mapping[Any, Any]) -> Product:
+    """The space of parameters that a user names; ValueError unless each name is text, as pages and files need it."""
+    for name in parameters:
+        if not isinstance(name, str):
+            raise ValueError(f"a parameter's name must be text, got {name!r}: write {str(name)!r}")
+    return Product(parameters)

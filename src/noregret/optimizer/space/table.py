@@ -1,0 +1,276 @@
+"""Tables: candidates that are listed, as an array of numbers, a DataFrame or a list of dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from noregret.belief.posterior import Floats, Ints
+from noregret.optimizer.space.parameters import MOST_OPTIONS, Choice, Float, Parameter, axis_of, finite, identity
+from noregret.optimizer.space.space import Bools, Product, Space, named
+
+Hashes = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+class Table:
+    """A table of candidates: the rows of an array, of a DataFrame, or a list of dicts.
+
+    Columns of numbers are scaled to [0, 1], others are choices. Params are the row: a dict by column, or for an
+    array the row itself.
+
+    >>> table = Table([{"machine": "small", "nodes": 4}, {"machine": "large", "nodes": 2}])
+    >>> table.everything()
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    def __init__(self, rows: Any) -> None:
+        self._rows = _read(rows)
+        columns = self._rows.columns()
+        self._columns = Product({name: _column(name, values) for name, values in columns.items()})
+        self._points = np.hstack(
+            [axis_of(self._columns.parameters[name]).encode(values) for name, values in columns.items()]
+        )
+        self.groups, self.company = self._columns.groups, self._columns.company
+        self._kept = self._rows.distinct()  # of equal rows the first stands for all
+
+    def __repr__(self) -> str:
+        return f"Table(<{len(self._rows)} rows>)"
+
+    @property
+    def count(self) -> float:
+        return len(self._kept)
+
+    @property
+    def names(self) -> list[Any]:
+        return list(self._columns.parameters)
+
+    @property
+    def is_array(self) -> bool:
+        """Whether params are rows of numbers, and no dicts."""
+        return isinstance(self._rows, NumberRows)
+
+    def checked(self, params: Any) -> Any:
+        return self._rows[self.key(params)]
+
+    def key(self, params: Any) -> int:
+        """The number of the row."""
+        try:
+            return self._rows.number(params)
+        except NO_ROW:
+            raise ValueError(
+                f"params must be a row of the table, got {params!r}: give it in the form of ask()"
+            ) from None
+
+    def encode(self, params: Sequence[Any]) -> Floats:
+        return np.asarray(self._points[[self.key(p) for p in params]])
+
+    def decode(self, points: Floats) -> list[Any]:
+        return [self._rows[row] for row in self._nearest(points).tolist()]
+
+    def snap(self, points: Floats) -> Floats:
+        return np.asarray(self._points[self._nearest(points)])
+
+    def applying(self, points: Floats) -> Bools:
+        return self._columns.applying(points)
+
+    def everything(self) -> Floats:
+        return np.asarray(self._points[self._kept])
+
+    def _nearest(self, points: Floats) -> Ints:
+        return np.asarray(self._kept[self._tree.query(self._columns.snap(points))[1]])
+
+    @cached_property
+    def _tree(self) -> cKDTree:
+        return cKDTree(self._points[self._kept])
+
+
+def as_space(space: Any) -> Space:
+    """Named parameters from a dict, candidates from anything else that is a table."""
+    return named(space) if isinstance(space, Mapping) else Table(space)
+
+
+def _read(rows: Any) -> Rows:
+    """The rows of whatever a table comes as."""
+    if hasattr(rows, "to_dict") and hasattr(rows, "columns"):  # a DataFrame, of whichever library
+        rows = rows.to_dict("records") if hasattr(rows, "iloc") else rows.to_dicts()
+    if isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows):
+        return DictRows([dict(row) for row in rows])
+    if hasattr(rows, "detach") and hasattr(rows, "cpu"):  # a tensor, wherever it lives: what looks rows up lives here
+        rows = rows.detach().cpu()
+    try:
+        array = np.array(rows, dtype=float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim != 2 or not array.size:
+        raise ValueError(
+            "space must be a dict of Float, Int and Choice, or a table with at least one row: a DataFrame, a list of "
+            f"dicts or an (N, d) array of numbers, got {type(rows).__name__}"
+        )
+    return NumberRows(array)
+
+
+def _column(name: Any, values: Any) -> Parameter:
+    """Numbers from the least to the largest, or a choice."""
+    numbers = isinstance(values, np.ndarray)
+    missing = np.flatnonzero(np.isnan(values)) if numbers else [i for i, v in enumerate(values) if is_missing(v)]
+    if len(missing):
+        raise ValueError(f"column {name!r} of the table is missing in row {missing[0]}: fill it or drop the row")
+    if numbers:
+        return _numbers(name, float(values.min()), float(values.max()))
+    if not all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values):
+        return _choice(name, values)
+    return _numbers(name, min(values), max(values))
+
+
+def _numbers(name: Any, least: Any, largest: Any) -> Float:
+    for end in (least, largest):
+        if not finite(end):
+            raise ValueError(f"column {name!r} of the table must hold finite numbers, got {end!r}")
+    return Float(float(least), float(largest))
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this stands for no value, in whichever library's way."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA is neither equal to itself nor not
+        return True
+    except ValueError:  # an array
+        return False
+
+
+def _choice(name: Any, values: list[Any]) -> Choice:
+    try:
+        options = [value for _, value in dict.fromkeys(map(identity, values))]
+    except TypeError:
+        odd = next((value for value in values if not isinstance(value, Hashable)), values[0])
+        raise ValueError(f"column {name!r} of the table must hold numbers, text or the like, got {odd!r}") from None
+    if len(options) > MOST_OPTIONS:
+        raise ValueError(
+            f"column {name!r} of the table must have at most {MOST_OPTIONS} different options, got {len(options)}: "
+            "drop it if it merely names the rows, or put numbers in its place"
+        )
+    return Choice(options)
+
+
+NO_ROW = LookupError, TypeError, ValueError, AttributeError, StopIteration
+"""What is raised for params that are no row."""
+
+
+class Rows(Protocol):
+    """The rows of a table, in order."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int) -> Any:
+        """A copy of a row."""
+        ...
+
+    def columns(self) -> dict[Any, Any]:
+        """The values by column."""
+        ...
+
+    def number(self, params: Any) -> int:
+        """The number of the first row that equals these params; one of `NO_ROW` if none does."""
+        ...
+
+    def distinct(self) -> Ints:
+        """The first of each set of equal rows, ascending."""
+        ...
+
+
+class DictRows:
+    """Rows that are dicts, all with the same keys."""
+
+    def __init__(self, rows: list[dict[Any, Any]]) -> None:
+        names = list(rows[0])
+        for i, row in enumerate(rows):
+            if row.keys() != rows[0].keys() or not names:
+                raise ValueError(
+                    f"every row of a table must have the same columns: row {i} has {list(row)}, not {names}"
+                )
+        self._rows, self._first = rows, dict[Hashable, int]()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, row: int) -> dict[Any, Any]:
+        return dict(self._rows[row])
+
+    def columns(self) -> dict[Any, list[Any]]:
+        """The values by column."""
+        return {name: [row[name] for row in self._rows] for name in self._rows[0]}
+
+    def number(self, params: Any) -> int:
+        """The number of the first row that equals these params."""
+        return self._numbers()[_key(params)]
+
+    def distinct(self) -> Ints:
+        """The first of each set of equal rows, ascending."""
+        return np.array(list(self._numbers().values()), dtype=np.intp)
+
+    def _numbers(self) -> dict[Hashable, int]:
+        if not self._first:
+            for i, row in enumerate(self._rows):
+                self._first.setdefault(_key(row), i)
+        return self._first
+
+
+class NumberRows:
+    """Rows of an (N, d) array of numbers. Equal ones are found by a hash, so no object is made for each of millions."""
+
+    def __init__(self, array: Floats) -> None:
+        self._array = array
+        hashes = _hashes(array)
+        self._order: Ints = np.argsort(hashes, kind="stable")
+        self._sorted = hashes[self._order]
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, row: int) -> Floats:
+        return np.array(self._array[row])
+
+    def columns(self) -> dict[int, Floats]:
+        """The values by column."""
+        return dict(enumerate(self._array.T))
+
+    def number(self, params: Any) -> int:
+        """The number of the first row that equals these params."""
+        row = np.asarray(params, dtype=float)
+        if row.shape != self._array.shape[1:]:
+            raise ValueError("a row has a number for every column")
+        hashed = _hashes(row[None])[0]
+        start, end = np.searchsorted(self._sorted, hashed, "left"), np.searchsorted(self._sorted, hashed, "right")
+        return next(int(i) for i in self._order[start:end] if np.array_equal(self._array[i], row))
+
+    def distinct(self) -> Ints:
+        """The first of each set of equal rows, ascending."""
+        same = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
+        again, before = self._order[same + 1], self._order[same]
+        repeated = again[(self._array[again] == self._array[before]).all(axis=1)]
+        return np.delete(np.arange(len(self)), repeated)
+
+
+def _hashes(rows: Floats) -> Hashes:
+    """A number for each of (n, d) rows, equal for equal rows and hardly ever else, (n,)."""
+    mixed = np.zeros(len(rows), np.uint64)
+    for column in (rows + 0.0).T:  # -0.0 becomes 0.0: equal bits
+        mixed = _mixed(mixed * np.uint64(31) + np.ascontiguousarray(column).view(np.uint64))
+    return mixed
+
+
+def _mixed(numbers: Hashes) -> Hashes:
+    """Every bit made to depend on all: a multiplication alone leaves the low bits of round numbers alike."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
+
+
+def _key(params: Mapping[Any, Any]) -> Hashable:
+    return frozenset((name, identity(value)) for name, value in params.items())
