@@ -10,7 +10,7 @@ from noregret import Choice, ExactGP, Float, Int, Matern, Optimizer
 from noregret.optimizer.model.hypotheses import OptimizerConfig
 from noregret.optimizer.questions.explore import Exploring
 from noregret.optimizer.questions.baseline import SHARE
-from noregret.optimizer.space.contexts import Pair, Pairs, Within
+from noregret.optimizer.space.contexts import InContext, ContextSpace, FixedContext
 from noregret.optimizer.space.space import Product
 from noregret.optimizer.space.table import Table
 
@@ -46,8 +46,8 @@ def played(rounds=60, seed=0, noise=0.02, **options):
 )
 def test_pairs_are_a_space_and_one_context_is_a_part_of_it(space):
     contexts = Product({"load": Float(10, 70), "on": Choice([True, False])})
-    pairs, given = Pairs(space, contexts), {"load": 17.3, "on": False}
-    within, cube = Within(space, contexts, given), np.random.default_rng(1).random((20, len(pairs.groups)))
+    pairs, given = ContextSpace(space, contexts), {"load": 17.3, "on": False}
+    within, cube = FixedContext(space, contexts, given), np.random.default_rng(1).random((20, len(pairs.groups)))
     assert len(pairs.company) == max(pairs.groups) + 1 == len(pairs.names)
     for part in (pairs, within):
         points, params = part.snap(cube), part.decode(cube)
@@ -61,10 +61,10 @@ def test_pairs_are_a_space_and_one_context_is_a_part_of_it(space):
 
 
 def test_everything_there_is_in_a_context():
-    pairs = Pairs(Product({"k": Int(1, 3)}), Product({"on": Choice(["y", "n"])}))
+    pairs = ContextSpace(Product({"k": Int(1, 3)}), Product({"on": Choice(["y", "n"])}))
     assert len(pairs.everything()) == pairs.count == 6
-    within = Within(pairs.space, pairs.contexts, {"on": "n"})
-    assert within.decode(within.everything()) == [Pair({"k": k}, {"on": "n"}) for k in (1, 2, 3)]
+    within = FixedContext(pairs.space, pairs.contexts, {"on": "n"})
+    assert within.decode(within.everything()) == [InContext({"k": k}, {"on": "n"}) for k in (1, 2, 3)]
 
 
 @pytest.mark.slow
@@ -336,8 +336,8 @@ def test_nobody_knows_a_context_before_the_first_answer():
 
 def test_the_more_is_known_the_fewer_candidates_a_context_has():
     """So that a trial in a new context stays cheap; the settings of the nearest contexts are among them."""
-    rng, space = np.random.default_rng(0), Pairs(Product(LINE), Product({"load": Float(0, 1)}))
-    within, draw = Within(space.space, space.contexts, {"load": 0.3}), OptimizerConfig().candidates_within
+    rng, space = np.random.default_rng(0), ContextSpace(Product(LINE), Product({"load": Float(0, 1)}))
+    within, draw = FixedContext(space.space, space.contexts, {"load": 0.3}), OptimizerConfig().candidates_within
     for count in (100, 400):
         measured = ExactGP(Matern(2.5, 0.3), 0.01).prior(rng.random((count, 2)))
         measured.update(np.arange(count), rng.standard_normal(count))

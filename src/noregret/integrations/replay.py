@@ -20,7 +20,6 @@ from noregret.optimizer import (
     Optimizer,
     OptimizerConfig,
     checked_contexts,
-    fitted_from,
 )
 
 Fits = Mapping[bytes, FittedModels]
@@ -113,7 +112,7 @@ class Replay:
         values = (number for number, (_, value, *_) in enumerate(answers, 1) if value is not None)
         _, usable = next(values), next(values)
         whole = checked_contexts(self._optimizer.space, self._optimizer.context).whole
-        return fitted_from(len(answers), usable, whole, self._calibration)
+        return self._calibration.fitted_from(len(answers), usable, whole)
 
     def _begin(self) -> None:
         space, goal, seed = self._arguments
@@ -131,7 +130,7 @@ class Replay:
 
     def _is_fit_needed(self, answers: Sequence[Observation]) -> bool:
         """Return True if a fit is likely to choose the next question; it does not choose the first ones."""
-        first = self._optimizer.model.hypotheses.first(self._optimizer.space)
+        first = self._optimizer.calibration.first(self._optimizer.space)
         return 2 * len(answers) >= first and sum(value is not None for _, value, *_ in answers) > 1
 
 

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret.extra import extra
-from noregret.optimizer.checking import LARGEST, checked_noise, checked_value
-from noregret.optimizer.constraint import Constraints, checked_numbers
+from noregret.optimizer.checking import LARGEST, Constraints, checked_noise, checked_numbers, checked_value
 from noregret.optimizer.history import FAILURE, NOWHERE, Arrival, History
 from noregret.optimizer.space.contexts import Contexts
 from noregret.optimizer.space.table import Table, is_missing
@@ -106,7 +105,7 @@ class Frames:
 
     def _parted(self, history: History, number: int) -> dict[str, Any]:
         """The params and the context of a point, by these names."""
-        return self._contexts.parted(history.params[number])._asdict()
+        return self._contexts.without_context(history.params[number])._asdict()
 
     def _checked(self, number: int, row: Row) -> tuple[Any, Arrival]:
         """The params with their context, and the answer, of a row; ValueError, with its number, if it is bad."""

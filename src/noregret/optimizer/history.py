@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.questions.account import Account
-from noregret.optimizer.model.failures import hopeless
 from noregret.optimizer.model.evidence import Evidence
-from noregret.optimizer.space.contexts import is_setting
+from noregret.optimizer.model.failures import hopeless
+from noregret.optimizer.questions.account import Account
+from noregret.optimizer.space.contexts import FixedContext, is_setting
 from noregret.optimizer.space.space import Space
 
 UNKNOWN = float("nan")
@@ -155,6 +155,11 @@ class History:
         if self._judged[0] != len(self.arrivals):
             self._judged = len(self.arrivals), self._hopeless(len(self.arrivals))
         return self._judged[1]
+
+    def within(self, space: Space) -> Ints:
+        """Numbers of the points in a part of the space: in one context, or all."""
+        points = self.points
+        return np.flatnonzero(space.holds(points)) if isinstance(space, FixedContext) else np.arange(len(points))
 
     def number(self, params: Any) -> int | None:
         """The number of the point with these params, None if it has not been met."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -11,37 +12,47 @@ from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
+from noregret.belief.numerics.threads import one_thread
+from noregret.belief.posterior import Floats
 from noregret.decision.playing import child, seed_sequence
-from noregret.optimizer.questions.asking import Asking
-from noregret.optimizer.model.hypotheses import FittedModels, OptimizerConfig
-from noregret.optimizer.answers.importance import Share
-from noregret.optimizer.checking import Goal, checked_goal
-from noregret.optimizer.questions.baseline import checked_baseline
-from noregret.optimizer.answers.gain import Gain
-from noregret.optimizer.answers.conclusions import Conclusions
-from noregret.optimizer.constraint import checked_constraints
-from noregret.optimizer.model.drift import checked_drift
+from noregret.optimizer.answers.answers import Answers
 from noregret.optimizer.answers.estimate import Estimate
-from noregret.optimizer.history import FAILURE, Arrival, History
+from noregret.optimizer.answers.gain import Gain
+from noregret.optimizer.answers.importance import Share
+from noregret.optimizer.checking import (
+    Goal,
+    checked_baseline,
+    checked_confidence,
+    checked_constraints,
+    checked_goal,
+    checked_tolerance,
+)
+from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.frames import Frames
-from noregret.optimizer.words import Standing
-from noregret.optimizer.space.contexts import Pair, checked_contexts
+from noregret.optimizer.history import FAILURE, Arrival, History
+from noregret.optimizer.model.constraints import RECOMMEND, UNKNOWN_FEASIBLE
+from noregret.optimizer.model.current import CurrentBelief, Snapshot
+from noregret.optimizer.model.drift import checked_drift
+from noregret.optimizer.model.hypotheses import FittedModels
+from noregret.optimizer.questions.questions import Opening, opening
+from noregret.optimizer.space.contexts import InContext, checked_contexts
+from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import as_space
-from noregret.optimizer.model.current import Tracker
 from noregret.optimizer.trials import Measurement, Observation, Trial, Trials
+from noregret.optimizer.words import Standing
 
-KEPT = 1000
-"""With drift, so many of the last answers are kept at least, and fewer than twice as many."""
+REMEMBERED = 1000
+"""With drift, the number of last answers that are kept at least; fewer than twice as many are."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def alone(method: Method) -> Method:
-    """The method, for one thread at a time: it holds the lock ``_lock`` of its object."""
+def synchronized(method: Method) -> Method:
+    """The method, for one thread at a time and on one BLAS thread: the matrices are too small for more."""
 
     @wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with self._lock:
+        with self._lock, one_thread():
             return method(self, *args, **kwargs)
 
     return cast(Method, guarded)
@@ -112,9 +123,13 @@ class Optimizer:
         self._history = History(self._contexts.whole, self.baseline)
         if baseline is not None and context is None:
             self._history.meet(self.baseline)
-        self._seed, self._forgotten = seed, 0
-        self._learn_from(self._history)
-        self._frames = Frames(self._contexts, self.constraints, self._conclusions.sign)
+        self._root_seed = self._seed = seed
+        self._forgotten, self._sign = 0, 1.0 if goal == "maximize" else -1.0
+        self._current = CurrentBelief(
+            self._history.space, self.calibration, seed, self.constraints.values(), self.drift
+        )
+        self._answers: tuple[int, int, Space, Answers] | None = None
+        self._frames = Frames(self._contexts, self.constraints, self._sign)
         self._trials, self._lock = Trials(), RLock()
 
     @overload
@@ -122,7 +137,7 @@ class Optimizer:
     @overload
     def ask(self, count: int, context: Any = None) -> list[Trial]: ...
 
-    @alone
+    @synchronized
     def ask(self, count: int | None = None, context: Any = None) -> Trial | list[Trial]:
         """What to measure next, in this context if there are contexts; with a ``count``, so many things at once.
 
@@ -130,18 +145,48 @@ class Optimizer:
         stays out while ten times as many others are answered as were out with it is taken for lost.
         """
         if count is None:
-            self._conclusions.turn_to(context)
-            return self._sent(self._asking.next_point())
+            return self._sent(self._next_point(self._contexts.within(context)))
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
             raise ValueError(f"count must be a whole number from 1, got {count!r}")
         return [self.ask(context=context) for _ in range(count)]
 
-    @alone
+    def _next_point(self, space: Space) -> int:
+        """Number of the point to measure next."""
+        pending = list(self._trials.pending().values())
+        first = opening(Opening(self._history, space, self.calibration, self._seed, pending))
+        if first is not None:
+            return first
+        state = self._state(space, pending).as_if(pending)
+        rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(pending)))
+        asked = next(found for question in self.calibration.questions if (found := question(state, rng)) is not None)
+        return self._point_of(state, asked)
+
+    def _point_of(self, state: Snapshot, asked: int | Floats) -> int:
+        """Number of the point that an arm is, or that has these coordinates."""
+        if isinstance(asked, int):
+            return self._history.meet(state.params(asked), state.belief.arms[asked])
+        return self._history.meet(state.space.decode(asked[None])[0], asked)
+
+    def _state(self, space: Space, needed: Iterable[int] = ()) -> Snapshot:
+        return self._current.snapshot(self._history, space, needed)
+
+    def _answers_in(self, context: Any, method: str) -> Answers:
+        """Answers about a context; ValueError if it is bad or there are fewer than two values."""
+        space, history = self._contexts.within(context), self._history
+        if history.measured < 2:
+            raise ValueError(f"{method}() needs at least 2 values, {history.measured} told so far: tell more first")
+        key = len(history.arrivals), len(history.params), space
+        if self._answers is None or self._answers[:3] != key:
+            made = Answers(self._state(space), self._contexts, self.calibration, self.goal, self._seed)
+            self._answers = (*key, made)
+        return self._answers[3]
+
+    @synchronized
     def expect(self, params: Any, context: Any = None) -> Trial:
         """A trial with params of your own: a first guess, or what another process has begun to measure."""
         return self._sent(self._history.meet(self._contexts.checked(params, context)))
 
-    @alone
+    @synchronized
     def tell(
         self,
         trial: Trial | Any,
@@ -168,7 +213,7 @@ class Optimizer:
         arrival = self._frames.arrival(value, noise, constraints)
         self._add(arrival._replace(where=self._resolved(trial, context, failing=False)))
 
-    @alone
+    @synchronized
     def tell_many(self, frame: Any) -> None:
         """Measurements of the past, all or none: ValueError, and nothing changed, if one of them is bad.
 
@@ -182,7 +227,7 @@ class Optimizer:
         for params, arrival in self._frames.arrivals(frame):
             self._add(arrival._replace(where=self._met(params, arrival.failed)))
 
-    @alone
+    @synchronized
     def fail(self, trial: Trial | Any, context: Any = None) -> None:
         """A trial, or params tried in the past, gave no value.
 
@@ -192,17 +237,26 @@ class Optimizer:
             return
         self._add(FAILURE._replace(where=self._resolved(trial, context, failing=True)))
 
-    @alone
+    @synchronized
     def best(self, context: Any = None) -> Estimate:
         """The params with the largest lower confidence bound (upper, if minimising): not the luckiest measurement.
 
         In this context, if there are contexts. Of those that meet all constraints with a probability of at least 0.95;
         if there are none, the likeliest.
         """
-        self._conclusions.turn_to(context)
-        return self._conclusions.best()
+        self._contexts.within(context)
+        history = self._history
+        if history.measured > 1:
+            return self._answers_in(context, "best").best()
+        if not history.measured:
+            raise ValueError("best() needs a value: none has been told yet")
+        only = next(arrival for arrival in history.arrivals if not arrival.failed)
+        chance = math.exp(UNKNOWN_FEASIBLE * len(self.constraints))
+        params = self._split(only.where).params
+        found = Estimate(params, self._sign * only.value, -math.inf, math.inf, feasible=chance)
+        return found if chance >= RECOMMEND else found.as_likeliest()
 
-    @alone
+    @synchronized
     def done(self, within: float | str, confidence: float = 0.95, context: Any = None) -> bool:
         """Whether to stop: no setting is likely to be better than `best` by more than ``within``.
 
@@ -220,10 +274,12 @@ class Optimizer:
         context : dict, optional
             The context that it is about, if there are contexts.
         """
-        self._conclusions.turn_to(context)
-        return self._conclusions.is_done(within, confidence)
+        self._contexts.within(context)
+        checked_tolerance(within)
+        checked_confidence(confidence)
+        return self._history.measured > 1 and self._answers_in(context, "done").is_done(within, confidence)
 
-    @alone
+    @synchronized
     def gain(self, context: Any = None) -> Gain:
         """How much better `best` is than the baseline, with the interval of the difference.
 
@@ -231,28 +287,44 @@ class Optimizer:
         """
         if self.baseline is None:
             raise ValueError("gain() needs something to compare with: Optimizer(..., baseline=params)")
-        return self._conclusions.gain(self.baseline, context)
+        self._contexts.within(context)
+        if not self._has_gain:
+            raise ValueError("gain() needs a value of the baseline and one more: tell them first")
+        return self._answers_in(context, "gain").gain(self._contexts.checked(self.baseline, context))
 
-    @alone
+    @property
+    def _has_gain(self) -> bool:
+        """True if the baseline has a value, in whatever context, and another one is known."""
+        return any(map(self._history.answered, self._history.anchors)) and self._history.measured > 1
+
+    @synchronized
     def predict(self, params: Any, context: Any = None) -> Estimate:
         """What is believed about these params, in this context if there are contexts."""
-        return self._conclusions.predict(params, context)
+        return self.predict_many([params], context)[0]
 
-    @alone
+    @synchronized
     def predict_many(self, params: Iterable[Any], context: Any = None) -> list[Estimate]:
         """What is believed about each of these params: cheaper than one after another."""
-        return self._conclusions.predict_many(params, context)
+        checked = [self._contexts.checked(each, context) for each in params]
+        answers = self._answers_in(context, "predict")
+        return answers.predict(checked) if checked else []
 
-    @alone
+    @synchronized
     def importance(self) -> dict[str, Share]:
         """How much of the difference between settings each parameter accounts for, the most important first.
 
         Needs a space of Float, Int and Choice, no table, no contexts, and at least two values. Shares add up to more
         than 1 where parameters act together.
         """
-        return self._conclusions.importance()
+        if not isinstance(self._history.space, Product):
+            came = "a table of candidates" if self.context is None else "contexts"
+            raise ValueError(
+                f"importance() needs a space of Float, Int and Choice without contexts, got {came}: give the space as "
+                "a dict of these, and no context"
+            )
+        return self._answers_in(None, "importance").importance()
 
-    @alone
+    @synchronized
     def to_frame(self) -> Any:
         """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
 
@@ -261,11 +333,11 @@ class Optimizer:
         """
         return self._frames.frame(self._history, self._trials)
 
-    @alone
+    @synchronized
     def __repr__(self) -> str:
         return str(self._standing())
 
-    @alone
+    @synchronized
     def _repr_html_(self) -> str:
         return self._standing().html()
 
@@ -273,89 +345,81 @@ class Optimizer:
         values, out = self._history.measured, len(self._trials.running())
         is_one = not self._contexts.contexts  # each context has another best
         best = self.best() if values and is_one else None
-        gain = self.gain() if self._conclusions.has_gain and is_one else None
+        gain = self.gain() if self._has_gain and is_one else None
         failed = len(self._history.arrivals) - values
         names, half_life = self.space.names, self.half_life
         return Standing(self.goal, names, self.constraints, values, failed, out, best, gain, half_life)
 
     @property
-    @alone
+    @synchronized
     def calibrated(self) -> FittedModels:
         """Scale, kernel, noise and view of the noise that the measurements led to, as of the last milestone."""
-        return self._tracker.calibrated
+        return self._any_state().models
 
     @property
-    @alone
+    @synchronized
     def half_life(self) -> float:
         """The evaluations after which half of what was learnt is out of date; infinite if nothing is found to change.
 
         Given with `drift`, or found out at the last milestone if that is "auto".
         """
-        return self._tracker.calibrated.fit.half_life if self._history.measured > 1 else math.inf
+        return self._any_state().models.fit.half_life if self._history.measured > 1 else math.inf
 
     @property
-    @alone
+    @synchronized
     def measurements(self) -> list[Measurement]:
         """All values told, in order, and how far each is trusted."""
-        trust = self._tracker.trust if self._history.measured > 1 else np.ones(len(self._history.arrivals))
+        is_fitted = self._history.measured > 1
+        trust = self._any_state().all_trust() if is_fitted else np.ones(len(self._history.arrivals))
         told = zip(self._frames.answers(self._history), np.minimum(trust, 1.0).tolist(), strict=True)
         return [Measurement(its.params, its.value, t, its.context) for its, t in told if its.value is not None]
 
     @property
-    @alone
+    @synchronized
     def answers(self) -> list[Observation]:
         """Every answer in order, failures too."""
         return self._frames.answers(self._history)
 
-    @alone
+    def _any_state(self) -> Snapshot:
+        """State in the context that was looked at last, or in all of the space."""
+        return self._state(self._current.space)
+
+    @synchronized
     def __copy__(self) -> Optimizer:
-        """An optimizer of its own with the same past: cheap, since what never changes is shared."""
+        """Return an optimizer of its own with the same past: cheap, since what never changes is shared."""
         twin = Optimizer.__new__(Optimizer)
         twin.__setstate__(self.__getstate__())
-        twin._history = self._history.copy()
-        twin._tracker = self._tracker.copy(twin._history)
-        twin._asking = self._asking.copy(twin._history, twin._tracker)
-        twin._conclusions = self._conclusions.copy(twin._history, twin._tracker)
-        twin._trials = self._trials.copy()
+        twin._history, twin._current, twin._trials = self._history.copy(), copy.copy(self._current), self._trials.copy()
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy gets: everything but the lock."""
+        """Everything but the lock and what can be computed again."""
         with self._lock:
-            return vars(self) | {"_lock": None}
+            return vars(self) | {"_lock": None, "_answers": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state | {"_lock": RLock()})
 
-    def _learn_from(self, history: History) -> None:
-        """Everything is a function of this history and the seed; a new one where an older history was forgotten."""
-        seed = child(self._seed, 6, self._forgotten) if self._forgotten else self._seed
-        self._history = history
-        self._tracker = Tracker(history, self.calibration, seed, self.constraints.values(), self.drift)
-        self._asking = Asking(history, self._tracker, self.calibration, seed)
-        self._conclusions = Conclusions(history, self._tracker, self._contexts, self.calibration, self.goal, seed)
-
     def _add(self, arrival: Arrival) -> None:
-        """Take in an answer; where things may change, the older half is forgotten when there are twice `KEPT`."""
+        """Take in an answer; with drift, the older half is forgotten when there are twice `REMEMBERED`."""
         self._history.add(arrival)
-        if self.drift is None or len(self._history.arrivals) < 2 * KEPT:
+        if self.drift is None or len(self._history.arrivals) < 2 * REMEMBERED:
             return
-        out, asking = self._asking.out, self._asking
-        self._forgotten += KEPT
-        history, numbers = self._history.last(KEPT, out.values())
-        self._trials.forget(KEPT, set(out), numbers)
-        self._learn_from(history)
-        self._asking.take_over(asking, KEPT, numbers)
+        self._forgotten += REMEMBERED
+        self._history, numbers = self._history.last(REMEMBERED, self._trials.pending().values())
+        self._trials.forget(REMEMBERED, numbers)
+        self._seed = child(self._root_seed, 6, self._forgotten)
+        self._current = CurrentBelief(
+            self._history.space, self.calibration, self._seed, self.constraints.values(), self.drift
+        )
 
     def _sent(self, number: int) -> Trial:
         """A new trial at this point."""
-        trial = self._trials.send(number, *self._parted(number))
-        self._asking.sent(trial.id, number)
-        return trial
+        return self._trials.send(number, *self._split(number))
 
-    def _parted(self, number: int) -> Pair:
+    def _split(self, number: int) -> InContext:
         """The params of a point and their context, as copies that may be changed."""
-        return self._contexts.parted(self._history.params[number])
+        return self._contexts.without_context(self._history.params[number])
 
     def _resolved(self, trial: Trial | Any, context: Any, failing: bool) -> int:
         """The point that an answer is about; the trial it answers is out no more."""
@@ -364,16 +428,11 @@ class Optimizer:
         if context is not None:
             raise ValueError(f"a trial knows its context, got {context!r}: leave it out")
         number = self._trials.number(trial)
-        self._close(trial.id, failing)
+        self._trials.answer(trial.id, failing)
         return number
 
     def _met(self, params: Any, failing: bool) -> int:
         """The point with these checked params; the oldest trial that is out there has its answer."""
         number = self._history.meet(params)
-        self._close(self._asking.oldest(number), failing)
+        self._trials.answer(self._trials.oldest(number), failing)
         return number
-
-    def _close(self, id: int | None, failing: bool) -> None:
-        self._trials.answer(id, failing)
-        if id is not None:
-            self._asking.back(id)

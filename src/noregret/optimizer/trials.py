@@ -57,20 +57,27 @@ class Measurement(_Measured):
 
 
 class _Sent(NamedTuple):
-    """A trial that was given away: the number of its point, and its token."""
+    """A trial that was given away: its point, its token, and the number of answers after which it counts as lost."""
 
     number: int
     token: str
+    lost_at: int
 
 
 class Trials:
-    """All trials that were given away, by their id."""
+    """All trials that were given away, by their id.
+
+    A pending trial counts as lost when ``PATIENCE`` times as many answers came since as trials were pending with it.
+    """
+
+    PATIENCE = 10
 
     def __init__(self) -> None:
         self._sent: dict[int, _Sent] = {}
         self._next = 0
         self._told: set[int] = set()
         self._failed: set[int] = set()
+        self._unanswered: dict[int, None] = {}  # trials without an answer, oldest first
         self.answers: list[int | None] = []  # the trial of each answer, None for params of the past
 
     def __len__(self) -> int:
@@ -80,21 +87,34 @@ class Trials:
         """The same trials, with an account of its own."""
         twin = copy.copy(self)
         twin._sent, twin._told, twin._failed = dict(self._sent), set(self._told), set(self._failed)
-        twin.answers = list(self.answers)
+        twin.answers, twin._unanswered = list(self.answers), dict(self._unanswered)
         return twin
 
     def send(self, number: int, params: Any, context: Any) -> Trial:
         """A new trial at the point with this number."""
-        trial = Trial(self._next, params, uuid4().hex, context)
-        self._sent[trial.id], self._next = _Sent(number, trial.token), self._next + 1
+        trial, with_it = Trial(self._next, params, uuid4().hex, context), len(self.pending()) + 1
+        self._sent[trial.id] = _Sent(number, trial.token, len(self.answers) + self.PATIENCE * with_it)
+        self._unanswered[trial.id], self._next = None, self._next + 1
         return trial
 
-    def forget(self, answers: int, out: set[int], numbers: Mapping[int, int]) -> None:
-        """Keep the last so many answers, the trials they answer and those that are out; points are renumbered."""
+    def pending(self) -> dict[int, int]:
+        """Points of the trials without an answer that do not count as lost, by their id."""
+        sent = ((id, self._sent[id]) for id in self._unanswered)
+        return {id: each.number for id, each in sent if len(self.answers) < each.lost_at}
+
+    def oldest(self, number: int) -> int | None:
+        """First trial without an answer at this point, None if there is none."""
+        return next((id for id in self._unanswered if self._sent[id].number == number), None)
+
+    def forget(self, answers: int, numbers: Mapping[int, int]) -> None:
+        """Keep the last ``answers`` answers, the trials they answer and the pending ones; points are renumbered."""
+        pending, fewer = self.pending(), len(self.answers) - answers
         self.answers = self.answers[-answers:]
-        kept = out.union(id for id in self.answers if id is not None)
-        self._sent = {id: self._sent[id]._replace(number=numbers[self._sent[id].number]) for id in sorted(kept)}
+        kept = set(pending).union(id for id in self.answers if id is not None)
+        sent = {id: self._sent[id] for id in sorted(kept)}
+        self._sent = {id: _Sent(numbers[each.number], each.token, each.lost_at - fewer) for id, each in sent.items()}
         self._told, self._failed = self._told & kept, self._failed & kept
+        self._unanswered = dict.fromkeys(id for id in self._unanswered if id in pending)
 
     def number(self, trial: Trial) -> int:
         """The number of a trial's point; ValueError if it is none of these, or has been told already."""
@@ -116,11 +136,11 @@ class Trials:
         self.answers.append(id)
         if id is not None:
             (self._failed if failing else self._told).add(id)
+            self._unanswered.pop(id, None)
 
     def running(self) -> dict[int, int]:
-        """The numbers of the points of the trials without an answer, by their id."""
-        answered = self._told | self._failed
-        return {id: sent.number for id, sent in self._sent.items() if id not in answered}
+        """Points of the trials without an answer, by their id."""
+        return {id: self._sent[id].number for id in self._unanswered}
 
     def _check_own(self, trial: Trial) -> None:
         if trial.id not in self._sent or self._sent[trial.id].token != trial.token:

@@ -8,9 +8,9 @@ from html import escape
 from typing import Any, NamedTuple
 
 from noregret.formatting import digits_apart, number
-from noregret.optimizer.answers.gain import Gain
-from noregret.optimizer.constraint import Constraints
 from noregret.optimizer.answers.estimate import Estimate, chance_in_words
+from noregret.optimizer.answers.gain import Gain
+from noregret.optimizer.checking import Constraints
 
 
 class Standing(NamedTuple):

@@ -1,46 +1,49 @@
 """Certificate: how far off an estimate may be, how much better another setting may be, and whether that will do.
 
-Two things are doubted. First the fit: everything is computed under each rung of the `ladder` that the measurements do
-not refute, and the worst counts. A rung gives joint draws of f, and each draw has a maximum: how far that lies above
-the draw at the recommended setting is how much another one may be better (Wilson 2024). Second the model itself, which
-knows nothing of a narrow hill where nobody has looked: nothing is promised while more than half of the allowed risk is
-the share of the settings that have no measurement near them. Heuristic: f is taken for a draw under one of the rungs,
-but for a hill that may be anywhere, each place being as likely as the others.
+Two things are doubted. First the fit: it is one of many models that explain the observations about as well, so
+everything is computed under each alternative that is not refuted, and the worst counts. f may be rougher or larger than
+fitted, and more of what was measured may be noise; the second matters most while few settings have been repeated, when
+only the priors separate noise from signal. A model gives joint draws of f, and each draw has a maximum: how far that
+lies above the draw at the recommended setting is how much another one may be better (Wilson 2024). Second the model
+itself, which knows nothing of a narrow hill in an unexplored region: nothing is promised while more than half of the
+allowed risk is the share of the settings that have no measurement near them. Heuristic: f is a draw under one of the
+models, but for a hill that may be anywhere, each place being as likely as the others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import product
 
 import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import betaincinv
 
-from noregret.belief.drift import VaryingPosterior
 from noregret.belief.numerics.linalg import pivoted_root
-from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints, Rng
-from noregret.optimizer.model.hypotheses import MANY_SMALL_STEPS, FittedModels
-from noregret.optimizer.answers.ladder import Pooled, Rung, ladder
-from noregret.optimizer.questions.candidates import sobol, top
-from noregret.optimizer.questions.explore import unexplored_from
-from noregret.optimizer.model.condensing import Belief, spread, with_best
+from noregret.optimizer.model.candidates import sobol, top, unexplored_from
+from noregret.optimizer.model.constraints import IGNORE
+from noregret.optimizer.model.current import Snapshot
+from noregret.optimizer.model.fit import CENTRE, Fit
+from noregret.optimizer.model.hypotheses import FittedModels
+from noregret.optimizer.model.learning import spread, with_best
+from noregret.optimizer.model.posterior import Conditioned, Rows, condition, prior_matrix
 from noregret.optimizer.space.space import Bools, Space
 
 LEVEL = 0.95
 """The probability that is stated for intervals and gaps."""
 
 LENGTHS = 2.0
-"""A place is unexplored, too, if none is nearer than so many lengthscales of the shortest rung not refuted."""
+"""A place is unexplored, too, if none is nearer than so many lengthscales of the shortest model not refuted."""
 
 COVER = 2048
 """Places at which a space with more settings than that is looked at for holes."""
 
 MOST = 300
-"""Measured points that a rung is made of at most, since its cost grows with their cube."""
+"""Measured points that a model is made of at most, since its cost grows with their cube."""
 
 CONTENDERS = 300
 """Settings that are drawn jointly: those with the largest mean + 3 std."""
@@ -53,6 +56,89 @@ ANGLES = 65
 
 SIZES = tuple(int(32 * 1.5**step) for step in range(15))
 """Numbers of draws after which a test may be decided: 32, 48, 72, ... 9341."""
+
+
+RATIOS = (1.0, 0.5, 0.25, 0.125)
+"""Factors on the fitted lengthscales."""
+
+AMPLITUDES = (1.0, 2.0)
+"""Factors on the fitted amplitude, tried with each lengthscale and the fitted noise."""
+
+NOISES = (1.0, 1.4, 2.0, 4.0, 8.0)
+"""Factors on the fitted noise, tried with the fitted lengthscales and amplitude, and on that of noise alone."""
+
+REFUTED = 6.0
+"""Nats by which a model's log likelihood is below the best one if it is refuted."""
+
+LEAST = 1e-5
+"""The noise of a point is at least this part of the amplitude, so that rounding does no harm."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tenable:
+    """A model that the observations do not refute, and the process given the observations under it.
+
+    ``likelihood`` is the log density of all observations, up to a constant that all models share.
+    """
+
+    ratio: float
+    amplitude: float
+    process: Conditioned
+    likelihood: float
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """Rows of observations, and the scatter within points that have several.
+
+    ``scatter`` is the sum over all observations of (value - average)^2 / noise variance, and has ``freedom`` degrees of
+    freedom. The noise variances are estimates, unless ``is_noise_known``.
+    """
+
+    rows: Rows
+    scatter: float = 0.0
+    freedom: int = 0
+    is_noise_known: bool = False
+    now: float = 0.0
+
+    def noise_alone(self) -> float:
+        """Factor on the noise with which a constant f explains the observations best."""
+        _, values, noise, _ = self.rows
+        squares = float(((values - np.average(values, weights=1 / noise)) ** 2 / noise).sum()) + self.scatter
+        return max(math.sqrt(squares / (len(values) + self.freedom)), 1.0)
+
+
+def tenable(fit: Fit, groups: Ints, pooled: Pooled) -> list[Tenable]:
+    """Models that the observations do not refute; the fitted one if they refute all that differ from noise.
+
+    Of the models with one lengthscale and the fitted noise only the one with the largest amplitude is kept: it leaves
+    most open. The half-life is not doubted.
+    """
+    rougher = [each for ratio in RATIOS for each in models(fit, groups, pooled, ratio, product(AMPLITUDES, [1.0]))]
+    if pooled.is_noise_known:
+        noisier = models(fit, groups, pooled, 1.0, [(0.0, 1.0)])
+    else:
+        alone = pooled.noise_alone()
+        factors = [(1.0, noise) for noise in NOISES[1:]] + [(0.0, alone * noise) for noise in NOISES]
+        noisier = models(fit, groups, pooled, 1.0, factors)
+    least = max(each.likelihood for each in rougher + noisier) - REFUTED
+    largest = {each.ratio: each for each in rougher if each.likelihood >= least} or {1.0: rougher[0]}
+    return list(largest.values()) + [each for each in noisier if each.likelihood >= least]
+
+
+def models(
+    fit: Fit, groups: Ints, pooled: Pooled, ratio: float, factors: Iterable[tuple[float, float]]
+) -> list[Tenable]:
+    """The fit with one factor on its lengthscales, and with each pair of factors on its amplitude and noise."""
+    kernel = fit.scaled(ratio).kernel(groups)
+    prior, made = prior_matrix(kernel, pooled.rows, fit.half_life), []
+    for amplitude, noise in factors:
+        variances = np.maximum(noise**2 * pooled.rows.noise, (LEAST * amplitude * fit.size) ** 2)
+        rows = pooled.rows._replace(noise=variances)
+        process = condition(kernel, rows, fit.half_life, pooled.now, CENTRE**2, amplitude**2, prior)
+        likelihood = process.log_density - 0.5 * pooled.scatter / noise**2 - pooled.freedom * math.log(noise)
+        made.append(Tenable(ratio, amplitude, process, likelihood))
+    return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +171,10 @@ class Certificate:
     anchors: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @cached_property
-    def rungs(self) -> list[Rung]:
+    def tenable(self) -> list[Tenable]:
         """The models that are not refuted."""
-        with threads_for(MANY_SMALL_STEPS):
-            return ladder(self.calibrated.fit, np.array(self.space.groups), self.pooled.only(self._telling()))
+        pooled = replace(self.pooled, rows=self.pooled.rows.only(self._telling()))
+        return tenable(self.calibrated.fit, np.array(self.space.groups), pooled)
 
     @cached_property
     def unexplored(self) -> float:
@@ -102,7 +188,7 @@ class Certificate:
     def _are_far(self, places: Floats) -> Bools:
         """Whether no measurement is near each of (n, d) places, (n,); the more parameters apply, the wider is near."""
         applying, far = self.space.applying(places).sum(axis=1), np.ones(len(places), dtype=bool)
-        shortest = min(rung.ratio for rung in self.rungs)
+        shortest = min(model.ratio for model in self.tenable)
         for parameters in np.unique(applying):
             reach = np.minimum(LENGTHS * shortest * self._lengthscales, unexplored_from(parameters))
             near, there = cKDTree(self._up_to_date / reach), applying == parameters
@@ -110,15 +196,15 @@ class Certificate:
         return far
 
     def interval(self, points: Floats, width: float) -> tuple[Floats, Floats]:
-        """The least mean - width std and the largest mean + width std of all rungs at (n, d) points, two (n,)."""
-        mean, std = np.array([rung.predict(points) for rung in self.rungs]).transpose(1, 0, 2)
+        """The least mean - width std and the largest mean + width std under all of them at (n, d) points, two (n,)."""
+        mean, std = np.array([model.process.predict(points) for model in self.tenable]).transpose(1, 0, 2)
         ends = (mean - width * std).min(axis=0), (mean + width * std).max(axis=0)
         return self.calibrated.reported(ends[0]), self.calibrated.reported(ends[1])
 
     def difference(self, points: Floats, width: float) -> tuple[float, float]:
         """How much f may be higher at the first of two points, (2, d), than at the second, at least and at most.
 
-        Under each rung the two values are jointly Gaussian, and all pairs within ``width`` standard deviations of the
+        Under each model the two values are jointly Gaussian, and all pairs within ``width`` standard deviations of the
         mean count: for a scale without a bend that is the mean of the difference +- width times its std.
         """
         first, second = self._pairs(points, width)
@@ -133,8 +219,8 @@ class Certificate:
         return float(parts.min()), float(parts.max())
 
     def _pairs(self, points: Floats, width: float) -> Floats:
-        """Values that f may have at two points, (2, n): those on the ellipse of this width under each rung."""
-        ellipses = np.hstack([_ellipse(*rung.joint(points), width) for rung in self.rungs])
+        """Values that f may have at two points, (2, n): those on the ellipse of this width under each model."""
+        ellipses = np.hstack([_ellipse(*model.process.joint(points), width) for model in self.tenable])
         return self.calibrated.reported(ellipses)
 
     def gap(self, point: Floats) -> float:
@@ -142,8 +228,7 @@ class Certificate:
         rng, risk = np.random.default_rng(self.seed), (1 - LEVEL) / 2
         if self.unexplored > risk:
             return math.inf
-        with threads_for(MANY_SMALL_STEPS):
-            excesses = [self._contest(rung, point).excess(DRAWS, rng) for rung in self.rungs]
+        excesses = [self._contest(model, point).excess(DRAWS, rng) for model in self.tenable]
         return max(float(np.quantile(excess, 1 - risk)) for excess in excesses)
 
     def is_within(self, point: Floats, tolerance: float, risk: float) -> bool:
@@ -154,19 +239,18 @@ class Certificate:
         """
         rng = np.random.default_rng(self.seed)
 
-        def is_unlikely(rung: Rung) -> bool:
-            exceeding = partial(self._contest(rung, point).exceeding, tolerance, rng)
-            return is_rare(exceeding, 0.25 * risk, spent(0.25 * risk, self.answers))
+        def is_unlikely(model: Tenable) -> bool:
+            exceeding = partial(self._contest(model, point).exceeding, tolerance, rng)
+            return clopper_pearson_test(exceeding, 0.25 * risk, alpha_spending(0.25 * risk, self.answers))
 
-        with threads_for(MANY_SMALL_STEPS):
-            explored = self.unexplored <= 0.5 * risk
-            return explored and all(is_unlikely(rung) for rung in reversed(self.rungs))  # the likeliest no first
+        explored = self.unexplored <= 0.5 * risk
+        return explored and all(is_unlikely(model) for model in reversed(self.tenable))  # the likeliest no first
 
     @property
     def _up_to_date(self) -> Floats:
         """The measured points, but for those of which more than half is out of date."""
-        points, ages = self.pooled.points, self.pooled.ages
-        return points if ages is None else points[ages <= self.calibrated.fit.half_life]
+        points, times = self.pooled.rows.points, self.pooled.rows.times
+        return points if times is None else points[self.pooled.now - times <= self.calibrated.fit.half_life]
 
     @property
     def _lengthscales(self) -> Floats:
@@ -175,17 +259,17 @@ class Certificate:
 
     def _telling(self) -> Ints:
         """At most `MOST` of the measured points: half spread over all of them, half where f is highest."""
-        points = self.pooled.points
+        points = self.pooled.rows.points
         if len(points) <= MOST:
             return np.arange(len(points))
         kept = with_best(spread(points / self._lengthscales, MOST // 2), self.means, MOST)
         return np.union1d(kept, self.anchors)
 
-    def _contest(self, rung: Rung, point: Floats) -> _Contest:
-        """The point and the others that may be the best under a rung."""
-        mean, std = rung.predict(self.others)
+    def _contest(self, model: Tenable, point: Floats) -> _Contest:
+        """The point and the others that may be the best under a model."""
+        mean, std = model.process.predict(self.others)
         best = self.others[top(mean + 3 * std, CONTENDERS)]
-        mean, covariance = rung.joint(np.vstack([point, best]))
+        mean, covariance = model.process.joint(np.vstack([point, best]))
         return _Contest(self.calibrated, mean, pivoted_root(covariance))
 
 
@@ -214,34 +298,21 @@ class _Contest:
         return int(np.count_nonzero(self.excess(count, rng) > bound))
 
 
-def certificate(
-    belief: Belief,
-    excluded: Ints,
-    space: Space,
-    calibrated: FittedModels,
-    seed: np.random.SeedSequence,
-    answers: int,
-    anchor: int | None = None,
-    is_noise_known: bool = False,
-) -> Certificate:
-    """What a belief that was made with this calibration leaves open; excluded arms are no alternatives.
-
-    The measurements of the arm ``anchor`` are never left out.
-    """
-    others, centre = np.delete(belief.arms, excluded, axis=0), calibrated.fit.centre
-    if isinstance(belief, VaryingPosterior):
-        points, arms, values, noise, _ = belief.seen
-        means = belief.predict(points)[0]
-        pooled = Pooled(points, centre + values, noise, is_noise_known=is_noise_known, ages=belief.ages)
-    else:
-        (values, noise), arms = belief.pooled, belief.pulled
-        points, means = belief.arms[arms], belief.mean[arms]
-        pooled = Pooled(points, centre + values, noise, *belief.scatter, is_noise_known)
-    anchors = np.flatnonzero(arms == anchor)
-    return Certificate(calibrated, space, pooled, means, others, seed, answers, anchors)
+def certificate(state: Snapshot, seed: np.random.SeedSequence) -> Certificate:
+    """What a snapshot leaves open. Settings that are hopeless or hardly feasible are no alternatives."""
+    history, belief, centre = state.history, state.belief, state.models.fit.centre
+    is_other = state.in_context & ~np.isin(state.numbers, history.hopeless)
+    is_other &= state.log_feasible >= math.log(IGNORE)
+    rows = belief.rows._replace(values=belief.rows.values + centre)
+    learnt, now = state.learnt, belief.full.now
+    pooled = Pooled(rows, learnt.scatter, learnt.freedom, history.is_noise_known, now)
+    baseline = state.baseline_arm() if history.anchors else None
+    anchors = np.flatnonzero(belief.row_arms == baseline) if baseline is not None else np.empty(0, dtype=np.intp)
+    means, answers = belief.mean[belief.row_arms], len(history.arrivals)
+    return Certificate(state.models, state.space, pooled, means, belief.arms[is_other], seed, answers, anchors)
 
 
-def is_rare(count: Callable[[int], int], share: float, risk: float) -> bool:
+def clopper_pearson_test(count: Callable[[int], int], share: float, risk: float) -> bool:
     """Whether something happens in at most this share of all cases; yes is wrong with probability at most ``risk``.
 
     ``count(n)`` is how often it happened in n new cases. The bounds are Clopper and Pearson's, exact for a binomial,
@@ -257,7 +328,7 @@ def is_rare(count: Callable[[int], int], share: float, risk: float) -> bool:
     return False
 
 
-def spent(risk: float, answers: int) -> float:
+def alpha_spending(risk: float, answers: int) -> float:
     """What of a risk may be spent on the test after so many answers: (0.1 / 1.1) risk answers^-1.1.
 
     The sum over all numbers of answers is less than the risk, so a test may follow every answer.

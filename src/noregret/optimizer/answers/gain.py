@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from noregret.formatting import number
 from noregret.optimizer.answers.certificate import LEVEL
-from noregret.optimizer.checking import Goal
 from noregret.optimizer.answers.estimate import Estimate, chance_in_words
+from noregret.optimizer.checking import Goal
 
 WIDTH = 2.5
 """The interval of a gain is the mean +- so many standard deviations, under every model that is not refuted.

@@ -8,7 +8,7 @@ Sobol index
 where x' is x with parameter i drawn anew (Jansen 1999). It counts what a parameter does alone and together with others,
 so the shares of parameters that act together add up to more than 1. f is not known: the estimate is the share in the
 mean of the belief. Each joint draw from the belief has a share of its own, and where these lie is how well it is known,
-under every rung of the ladder that the measurements do not refute. No draw is without a trace of any parameter, so
+under every model of the ladder that the measurements do not refute. No draw is without a trace of any parameter, so
 draws alone would never say that a parameter may do nothing: the interval reaches as far below the estimate as above, as
 a factor, and down to 0 if noise alone may explain the measurements. Heuristic. Very bad values count as less bad than
 they are, as everywhere (see `Scale`).
@@ -24,12 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from noregret.belief.numerics.linalg import pivoted_root
-from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Rng
-from noregret.optimizer.model.hypotheses import MANY_SMALL_STEPS
-from noregret.optimizer.answers.certificate import LEVEL, Certificate
-from noregret.optimizer.answers.ladder import Rung
-from noregret.optimizer.questions.candidates import sobol
+from noregret.optimizer.answers.certificate import LEVEL, Certificate, Tenable
+from noregret.optimizer.model.candidates import sobol
 from noregret.optimizer.model.transforms import Scale
 
 PLACES = 256
@@ -56,16 +53,15 @@ def shares(certificate: Certificate) -> list[Share]:
     changed = [np.where(groups == group, others, places) for group in range(groups.max() + 1)]
     snap, rng = certificate.space.snap, np.random.default_rng(certificate.seed)
     unbent = replace(certificate.calibrated.scale, bend=math.inf)
-    with threads_for(MANY_SMALL_STEPS):
-        found = [_share(certificate.rungs, unbent, snap(np.vstack([places, each])), rng) for each in changed]
-    if any(rung.amplitude == 0 for rung in certificate.rungs):
+    found = [_share(certificate.tenable, unbent, snap(np.vstack([places, each])), rng) for each in changed]
+    if any(model.amplitude == 0 for model in certificate.tenable):
         found = [share._replace(lower=0.0) for share in found]
     return found
 
 
-def _share(rungs: Sequence[Rung], scale: Scale, points: Floats, rng: Rng) -> Share:
+def _share(models: Sequence[Tenable], scale: Scale, points: Floats, rng: Rng) -> Share:
     """The share of the parameter that the second half of the points has drawn anew."""
-    found = np.array([_indices(rung, scale, points, rng) for rung in rungs if rung.amplitude > 0])
+    found = np.array([_indices(model, scale, points, rng) for model in models if model.amplitude > 0])
     ends = np.quantile(found[:, 1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
     estimate = float(found[0, 0])
     upper = max(float(ends[1].max()), estimate)
@@ -73,9 +69,9 @@ def _share(rungs: Sequence[Rung], scale: Scale, points: Floats, rng: Rng) -> Sha
     return Share(estimate, min(float(ends[0].min()), mirrored), upper)
 
 
-def _indices(rung: Rung, scale: Scale, points: Floats, rng: Rng) -> Floats:
+def _indices(model: Tenable, scale: Scale, points: Floats, rng: Rng) -> Floats:
     """The total index of the mean of f at (2n, d) points, and of each of `DRAWS` draws of f, none of them above 1."""
-    mean, covariance = rung.joint(points)
+    mean, covariance = model.process.joint(points)
     root = pivoted_root(covariance)
     weights = np.column_stack([np.zeros(root.shape[1]), rng.standard_normal((root.shape[1], DRAWS))])
     values = scale.original(mean[:, None] + root @ weights)

@@ -1,349 +1,431 @@
-"""Tracker: the belief about all points met and all candidates, as a function of the history and the seed alone.
+"""Snapshot: everything that questions and answers are computed from, as a pure function of history, seed and space.
 
-What is expensive happens at milestones of the number of arrivals, and from the arrivals up to there: scale, kernel and
-noise are fitted at the milestones of ``refit``, trust is weighed and candidates are drawn at those of ``refresh``.
-Later arrivals are taken in one by one. So it does not matter when somebody looks, or whether the history was lived
-through or told after a restart: the belief is the same, up to rounding. It is made of a bounded number of points, see
-`condensing`.
+Expensive steps happen at milestones of the number of answers, on the answers up to there: scale, kernel and noise are
+fitted at the milestones of ``refit``; trust is weighed and candidates are drawn at those of ``refresh``. Later answers
+are added to the posterior one by one. So it does not matter when it is computed, or whether the history was lived
+through or told after a restart: the result is the same, up to rounding.
 """
 
 from __future__ import annotations
 
-import copy
+import logging
+import math
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import Floats, Ints
 from noregret.decision.playing import child
-from noregret.optimizer.model.hypotheses import MANY_SMALL_STEPS, FittedModels, OptimizerConfig
-from noregret.optimizer.model.posterior import looking
-from noregret.optimizer.model.condensing import Belief, conditioned, essential, predicted
-from noregret.optimizer.constraint import Constraint
-from noregret.optimizer.model.constraints import Margins, Side
-from noregret.optimizer.questions.feasible import penalised
-from noregret.optimizer.model.milestones import Fits
-from noregret.optimizer.model.drift import Drift, is_moving, of_now
-from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.checking import Constraint
 from noregret.optimizer.history import UNKNOWN, Arrival, History
-from noregret.optimizer.space.contexts import Pairs, Within, brought
-from noregret.optimizer.space.space import Space
+from noregret.optimizer.model.constraints import RECOMMEND, Margin, Margins, log_feasible, log_feasible_at
+from noregret.optimizer.model.drift import Drift, DriftMonitor, DriftTest, refresh_interval
+from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.hypotheses import FittedModels, ModelConfig, milestone
+from noregret.optimizer.model.learning import Learnt, learn, representative
+from noregret.optimizer.model.posterior import Posterior
+from noregret.optimizer.model.transforms import Logarithms
+from noregret.optimizer.space.contexts import ContextSpace, FixedContext, with_context
+from noregret.optimizer.space.space import Bools, Space
 
-HARDLY = 0.3
-"""Trust below which a measurement is doubted."""
-NEAR = 1e-6
+LOG = logging.getLogger("noregret")
+
+SAME = 1e-6
 """How far rounding may bring the coordinates of params from those of the candidate that they were read from."""
 
+CANDIDATE = -1
+"""Number that stands for an arm which is no point of the history."""
 
-class _Weighed(NamedTuple):
-    """What the arrivals up to a milestone amount to."""
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """State after all answers, about all settings or those of one context.
+
+    Parameters
+    ----------
+    history : History
+    space : Space
+        Where candidates are: all of the space, or one context.
+    models : FittedModels
+    belief : Posterior
+        Of f less its prior mean, in standardised units, at the arms: points of the history, and candidates.
+    numbers : (N,) ints
+        Point of the history that each arm is, `CANDIDATE` for the others.
+    margins : Margins
+        Of each constraint, at the same arms.
+    learnt : Learnt
+        What the answers up to the last milestone amount to.
+    trust : (n,) floats
+        In each answer, nan for failures and what is left out.
+    pending : tuple of ints
+        Points of the pending trials, which count as measured with the expected value.
+    """
+
+    history: History
+    space: Space
+    models: FittedModels
+    belief: Posterior
+    numbers: Ints
+    margins: Margins
+    learnt: Learnt
+    trust: Floats
+    pending: tuple[int, ...] = ()
+
+    @cached_property
+    def in_context(self) -> Bools:
+        """True for the arms that are in the context."""
+        if isinstance(self.space, FixedContext):
+            return self.space.holds(self.belief.arms)
+        return np.ones(len(self.numbers), dtype=bool)
+
+    @cached_property
+    def allowed(self) -> Bools:
+        """True for the arms in the context that are not hopeless; for all in the context if all are hopeless."""
+        hopeless = self.history.hopeless
+        hopeful = self.in_context & ~np.isin(self.numbers, hopeless) if hopeless.size else self.in_context
+        return hopeful if hopeful.any() else self.in_context
+
+    @cached_property
+    def log_feasible(self) -> Floats:
+        """Log probability that all constraints are met at each arm, (N,)."""
+        return log_feasible(self.margins, len(self.numbers))
+
+    @cached_property
+    def incumbents(self) -> Ints:
+        """Arms that an improvement is counted over: the measured ones, of these the likely feasible or likeliest.
+
+        In a context all of its arms: few of them have been measured, but other contexts tell about them.
+        """
+        found = self.belief.pulled if self.in_context.all() else np.flatnonzero(self.in_context)
+        if not self.margins:
+            return found
+        chances = self.log_feasible[found]
+        return np.asarray(found[chances >= min(math.log(RECOMMEND), float(chances.max()))])
+
+    @property
+    def is_moving(self) -> bool:
+        """True if f is found to change."""
+        return self.models.is_moving
+
+    @property
+    def is_plain(self) -> bool:
+        """True if values alone say what is best: no contexts, no constraints, and f stays."""
+        return not (isinstance(self.space, FixedContext) or self.margins or self.is_moving)
+
+    @property
+    def known(self) -> int:
+        """Number of answers and pending trials."""
+        return len(self.history.arrivals) + len(self.pending)
+
+    def arms(self, numbers: Iterable[int]) -> Ints:
+        """Arms of these points, of those that have one."""
+        return np.flatnonzero(np.isin(self.numbers, list(numbers)))
+
+    def baseline_arm(self) -> int | None:
+        """Arm of the baseline in this space, None if it is none."""
+        params = with_context(self.history.baseline, self.space)
+        number = self.history.number(params)
+        arms = self.arms([number]) if number is not None else np.empty(0, dtype=np.intp)
+        if not arms.size:
+            arms = np.flatnonzero((np.abs(self.belief.arms - self.space.encode([params])) <= SAME).all(axis=1))
+        return int(arms[0]) if arms.size else None
+
+    def params(self, arm: int) -> Any:
+        """Params of an arm."""
+        number = int(self.numbers[arm])
+        return self.space.decode(self.belief.arms[[arm]])[0] if number == CANDIDATE else self.history.params[number]
+
+    def log_feasible_at(self, points: Floats) -> Floats:
+        """Log probability that all constraints are met at (n, d) points, (n,)."""
+        return log_feasible_at(self.margins, points)
+
+    def all_trust(self) -> Floats:
+        """Trust in each answer, nan for failures; in what is left out, as if it came now."""
+        trust, arrivals = self.trust.copy(), self.history.arrivals
+        rest = [i for i in np.flatnonzero(np.isnan(trust)).tolist() if not arrivals[i].failed]
+        if rest:
+            at = self.belief.predict(self.history.points[[arrivals[i].where for i in rest]])
+            trust[rest] = [
+                self.models.arriving(arrivals[i].value, arrivals[i].noise, mean, std)[2]
+                for i, mean, std in zip(rest, *(column.tolist() for column in at), strict=True)
+            ]
+        return trust
+
+    def as_if(self, pending: Iterable[int]) -> Snapshot:
+        """Snapshot as if the pending trials at these points had come back with the expected values."""
+        pending = tuple(pending)
+        if not pending:
+            return self
+        arms = {int(number): arm for arm, number in enumerate(self.numbers) if number in pending}
+        belief, margins = self.belief, list(self.margins)
+        for number in pending:
+            belief = _expected(belief, arms[number])
+            margins = [m and m._replace(posterior=_expected(m.posterior, arms[number])) for m in margins]
+        return replace(self, belief=belief, margins=margins, pending=pending)
+
+
+def _expected(posterior: Posterior, arm: int) -> Posterior:
+    return replace(posterior.told(arm, float(posterior.mean[arm]), posterior.ridge), rounds=posterior.rounds)
+
+
+class Fitted(NamedTuple):
+    """Number of answers of the last fit, its models, and the number of answers that are weighed together."""
+
+    at: int
+    models: FittedModels
+    weigh: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Weighed:
+    """What the first ``stop`` answers amount to: of the values, and of each constraint."""
 
     stop: int
     fitted: FittedModels
-    left_out: frozenset[int]  # points whose measurements are no part of it
-    when: Ints  # the arrival that each observation is, ``stop`` for what is none
-    numbers: Ints  # the point of each observation
-    values: Floats
-    trust: Floats
+    values: Learnt
+    row_numbers: Ints
+    """Point of each row."""
+    observed: Ints
+    """Answer of each observation, ``stop`` for those that are none."""
+    left_out: frozenset[int]
+    """Points whose observations are no part of it."""
+    constraints: list[Learnt | None]
 
 
-class Tracker:
-    """The current belief, kept up to date when somebody asks for it."""
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Posteriors at the arms after the first answers."""
+
+    space: Space
+    belief: Posterior
+    numbers: Ints
+    placed: int
+    """Number of points that have an arm or are left out."""
+    constraints: list[Posterior | None]
+    first_trust: Floats
+    """Trust in each of the first answers, nan for failures and what is left out."""
+    later_trust: tuple[float, ...] = ()
+
+    @property
+    def answers(self) -> int:
+        """Number of answers that it is made of."""
+        return len(self.first_trust) + len(self.later_trust)
+
+
+class CurrentBelief:
+    """Computes snapshots. Its fields cache the last result of each step; none of them is ever changed in place."""
 
     def __init__(
         self,
-        history: History,
-        calibration: OptimizerConfig,
+        space: Space,
+        config: ModelConfig,
         seed: np.random.SeedSequence,
         constraints: Iterable[Constraint] = (),
         drift: Drift = None,
     ) -> None:
-        self._history, self._calibration, self._seed = history, calibration, seed
-        self.space = history.space  # where candidates are: all of it, or one context
-        self._fits = Fits(history, calibration, drift)
-        self._sides = [Side(history, calibration, drift, *numbered) for numbered in enumerate(constraints)]
-        self._fitted_at = 0
-        self._fitted: FittedModels | None = None  # as of the last milestone for fitting
-        self._calibrated: FittedModels | None = None  # the same, its views in the order of the last weighing
+        self._space, self._config, self._seed, self._constraints = space, config, seed, tuple(constraints)
+        self._test = DriftTest(drift if isinstance(drift, float) else None)
+        self._monitor = None if drift is None else DriftMonitor(self._test)
+        self._still: tuple[int, FittedModels] | None = None
+        self._constraint_fits: tuple[int, bool, list[FittedModels | None]] | None = None
         self._weighed: _Weighed | None = None
-        self._measured: Belief | None = None  # at the points that were weighed
-        self._looked: Belief | None = None  # the same, and what it said of the candidates
-        self._belief: Belief | None = None
-        self._candidates = np.empty((0, len(history.space.groups)))
-        self._arms: dict[int, int] = {}  # the arm of each point that has one
-        self._first_candidate = 0  # the arms from here on were mere candidates, or were met since
-        self._placed = 0  # points that have an arm or are left out
-        self._trust: list[float] = []  # in each arrival; nan for failures and what is left out
-        self._suspects: dict[int, float] = {}  # the value of each point whose only measurement is hardly trusted
-
-    def copy(self, history: History) -> Tracker:
-        """The same for a copy of the history."""
-        twin = copy.copy(self)
-        twin._history = history
-        twin._fits = self._fits.copy(history)
-        twin._sides = [side.copy(history) for side in self._sides]
-        twin._belief = None if self._belief is None else self._belief.copy()
-        twin._arms, twin._trust, twin._suspects = dict(self._arms), list(self._trust), dict(self._suspects)
-        return twin
-
-    def turn_to(self, space: Space) -> None:
-        """From now on candidates are in this part of the space, which is all of it or one context."""
-        if space != self.space:
-            self.space, self._belief = space, None
+        self._drawn: _Drawn | None = None
 
     @property
-    def here(self) -> Ints | None:
-        """The arms that are in the context which candidates are in, None where there are no contexts."""
-        return np.flatnonzero(self.space.holds(self.belief().arms)) if isinstance(self.space, Within) else None
+    def space(self) -> Space:
+        """Space of the last snapshot, or all of it."""
+        return self._space if self._drawn is None else self._drawn.space
 
-    @property
-    def elsewhere(self) -> Ints:
-        """The other arms."""
-        here = self.here
-        return np.empty(0, dtype=np.intp) if here is None else np.setdiff1d(np.arange(len(self.belief().arms)), here)
+    def snapshot(self, history: History, space: Space, needed: Iterable[int] = ()) -> Snapshot:
+        """State after all answers, at least two of which have a value, with the ``needed`` points among the arms."""
+        fitted, needed = self.fitted(history), tuple(needed)
+        weighed, drawn = self._weighed, self._drawn
+        if weighed is None or weighed.stop != fitted.weigh or weighed.fitted is not fitted.models:
+            weighed, drawn = self._weigh(history, fitted), None
+        if drawn is None or (drawn.space is not space and drawn.space != space):
+            drawn = self._draw(history, space, weighed, needed)
+        drawn = self._place(history, drawn, needed)
+        for index in range(drawn.answers, len(history.arrivals)):
+            drawn = self._take(drawn, weighed, history.arrivals[index])
+        self._weighed, self._drawn = weighed, drawn
+        learnt, margins = weighed.values, self._margins(weighed, drawn.constraints)
+        trust = np.concatenate([drawn.first_trust, drawn.later_trust])
+        return Snapshot(history, space, learnt.models, drawn.belief, drawn.numbers, margins, learnt, trust)
 
-    @property
-    def constraints(self) -> int:
-        """How many there are."""
-        return len(self._sides)
+    def fitted(self, history: History) -> Fitted:
+        """Fit to the answers up to the last milestone, or since f was last found to change."""
+        answers, config = len(history.arrivals), self._config
+        first = max(config.first(self._space), history.usable)
+        at = config.fitted_from(answers, history.usable, self._space)
+        if self._monitor is not None:
+            test_at = max(at, milestone(answers, first, *config.drift_milestones))
+            self._monitor = self._monitor.after(history, config, test_at, partial(self._if_still, history, at))
+            found = self._monitor.found
+            if found is not None:
+                since = self._monitor.tested_at
+                return Fitted(since, found, answers - (answers - since) % refresh_interval(found.fit.half_life))
+        weigh = max(at, milestone(answers, first, *config.refresh, config.longest))
+        return Fitted(at, self._if_still(history, at), weigh)
 
-    @property
-    def calibrated(self) -> FittedModels:
-        """Scale and views of the noise, as of the last milestones."""
-        self.belief()
-        self.margins()  # so that whoever is copied now has drawn all conclusions
-        assert self._calibrated is not None
-        return self._calibrated
+    def _if_still(self, history: History, stop: int) -> FittedModels:
+        """Fit to the first ``stop`` answers if f stays."""
+        if self._still is None or self._still[0] != stop:
+            self._still = stop, self._config.calibrated(history.evidence(stop)[0])
+            fit = self._still[1].fit
+            LOG.debug("fitted after %d answers: noise %.3g, lengthscales %s", stop, fit.noise, fit.lengthscales)
+        return self._still[1]
 
-    @property
-    def trust(self) -> Floats:
-        """Trust in each arrival, nan for failures; in what is left out, as if it came now."""
-        belief, arrivals = self.belief(), self._history.arrivals
-        trust = np.array(self._trust)
-        rest = [i for i in np.flatnonzero(np.isnan(trust)).tolist() if not arrivals[i].failed]
-        if rest:
-            beliefs = predicted(belief, self._history.points[[arrivals[i].where for i in rest]])
-            trust[rest] = [self._arriving(arrivals[i], *at)[2] for i, *at in zip(rest, *beliefs, strict=True)]
-        return trust
+    def _weigh(self, history: History, fitted: Fitted) -> _Weighed:
+        """Weigh the answers up to the milestone."""
+        evidence, numbers = history.evidence(fitted.weigh)
+        anchors = [] if isinstance(self._space, ContextSpace) else history.anchors  # in contexts there may be ever more
+        kept, points = self._kept(fitted.models, evidence, fitted.weigh, np.isin(numbers, anchors))
+        learnt, row_numbers = learn(fitted.models, kept), numbers[points]
+        left_out = frozenset(numbers.tolist()) - frozenset(row_numbers.tolist())
+        assert kept.when is not None
+        constraints = [self._learn_constraint(history, fitted, index) for index in range(len(self._constraints))]
+        return _Weighed(fitted.weigh, fitted.models, learnt, row_numbers, kept.when, left_out, constraints)
 
-    def arms(self, numbers: Ints | list[int]) -> Ints:
-        """The arms of the belief that these points are, of those that have one."""
-        self.belief()
-        return np.array([self._arms[int(number)] for number in numbers if int(number) in self._arms], dtype=np.intp)
+    def _kept(self, models: FittedModels, evidence: Evidence, stop: int, always: Bools) -> tuple[Evidence, Ints]:
+        """Standardised observations that a posterior is made of, and the point of each of its rows."""
+        if models.is_moving:
+            current = self._test.current(models, evidence, stop)
+            assert current.origin is not None
+            return current, current.origin
+        evidence = models.scale.standardised(evidence)
+        is_small = self._space.count <= self._config.candidates.few
+        most = len(evidence.points) if is_small else self._config.exact
+        points = np.union1d(representative(models, evidence, most), np.flatnonzero(always))
+        return evidence.only(points), points
 
-    def params(self, arm: int) -> Any:
-        """The params of an arm of the belief."""
-        number = self._number(arm)
-        return self.space.decode(self.belief().arms[[arm]])[0] if number is None else self._history.params[number]
+    def _learn_constraint(self, history: History, fitted: Fitted, index: int) -> Learnt | None:
+        """What the answers up to the milestone say about a constraint; None if fewer than two do."""
+        models = self._fit_constraints(history, fitted)[index]
+        if models is None:
+            return None
+        evidence = history.numbers(index, self._constraints[index].sign, fitted.weigh)
+        return learn(models, self._kept(models, evidence, fitted.weigh, np.zeros(len(evidence.points), dtype=bool))[0])
 
-    def answered(self, arm: int) -> int:
-        """How often an arm of the belief has given a value."""
-        number = self._number(arm)
-        return 0 if number is None else self._history.answered(number)
+    def _fit_constraints(self, history: History, fitted: Fitted) -> list[FittedModels | None]:
+        """Models of each constraint, fitted where those of the values were; a constraint has no logarithm."""
+        stop, is_moving = fitted.at, fitted.models.is_moving
+        if self._constraint_fits is None or self._constraint_fits[:2] != (stop, is_moving):
+            config = replace(self._config, logarithms=Logarithms(gaps=()))
+            found: list[FittedModels | None] = []
+            for index, constraint in enumerate(self._constraints):
+                evidence = history.numbers(index, constraint.sign, stop)
+                if len(evidence) < 2:
+                    found.append(None)
+                else:
+                    found.append(
+                        self._test.fitted(config, evidence, stop) if is_moving else config.calibrated(evidence)
+                    )
+            self._constraint_fits = stop, is_moving, found
+        return list(self._constraint_fits[2])
 
-    def _number(self, arm: int) -> int | None:
-        """The number of the point that this arm is, None if it is a mere candidate."""
-        return next((number for number, its in self._arms.items() if its == arm), None)
+    def _draw(self, history: History, space: Space, weighed: _Weighed, needed: tuple[int, ...]) -> _Drawn:
+        """Draw candidates, and compute the posteriors at these and at the points of the history."""
+        rng, process = np.random.default_rng(child(self._seed, 1, weighed.stop)), weighed.values.process
+        lengthscales = np.array(weighed.values.models.fit.lengthscales)[list(space.groups)]
+        measured = process.rows.points[np.sort(np.unique(weighed.row_numbers, return_index=True)[1])]
+        draw = self._config.candidates_within if isinstance(space, FixedContext) else self._config.candidates
+        penalty = partial(log_feasible_at, self._margins(weighed, [its and its.process for its in weighed.constraints]))
+        drawn = draw(space, process, measured, lengthscales, rng, penalty if weighed.constraints else None)
+        points = history.points
+        left_out = weighed.left_out.difference(needed, (each.where for each in history.arrivals[weighed.stop :]))
+        shown = np.array([number for number in range(len(points)) if number not in left_out], dtype=np.intp)
+        first, lifted = drawn
+        if history.baseline is not None and isinstance(space, FixedContext):
+            baseline = space.encode([with_context(history.baseline, space)])
+            first, lifted = np.vstack([baseline, first]), np.hstack([process.lifted(baseline), lifted])
+        new = unknown(first, points[[*shown, *left_out.intersection(history.hopeless.tolist())]])
+        arms = np.vstack([points[shown], first[new]])
+        row_arms = np.searchsorted(shown, weighed.row_numbers)
+        belief = process.at(arms, row_arms, np.hstack([process.lifted(points[shown]), lifted[:, new]]))
+        belief = replace(belief, ridge=weighed.values.models.fit.noise**2, rounds=len(weighed.observed))
+        numbers = np.concatenate([shown, np.full(len(new), CANDIDATE)])
+        constraints = [None if its is None else self._constraint_at(its, arms) for its in weighed.constraints]
+        trust = np.full(weighed.stop + 1, UNKNOWN)
+        trust[weighed.observed] = weighed.values.trust
+        return _Drawn(space, belief, numbers, len(points), constraints, trust[: weighed.stop])
 
-    def baseline_arm(self) -> int | None:
-        """The arm of the belief that the baseline is where candidates are, None if it is none."""
-        params = brought(self._history.baseline, self.space)
-        number, arms = self._history.number(params), self.belief().arms
-        if number in self._arms:
-            return self._arms[number]
-        near = (np.abs(arms - self.space.encode([params])) <= NEAR).all(axis=1)
-        return int(np.argmax(near)) if near.any() else None
+    def _constraint_at(self, learnt: Learnt, arms: Floats) -> Posterior:
+        nowhere = np.full(len(learnt.process.rows.values), CANDIDATE)
+        return replace(learnt.process.at(arms, nowhere), ridge=learnt.models.fit.noise**2)
 
-    def met(self, arm: int) -> int:
-        """The number of the point that this arm is; it is met now if it was a mere candidate."""
-        number = self._history.meet(self.params(arm), self.belief().arms[arm])
-        self._arms.setdefault(number, arm)
-        self._placed = max(self._placed, number + 1)
-        return number
-
-    def margins(self) -> Margins:
-        """What is believed about each constraint on the arms of the belief, after all arrivals."""
-        if not self._sides:
-            return []
-        arms, stop = self.belief().arms, self._weighed.stop if self._weighed else 0
-        return [side.margin(self._fitted_key, stop, arms, self._arms) for side in self._sides]
-
-    @property
-    def is_moving(self) -> bool:
-        """Whether f is found to change, so that the belief is about now."""
-        self.belief()
-        return self._moves
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether values alone say what is best: there are no contexts and no constraints, and nothing is changing."""
-        return not (isinstance(self.space, Within) or self._sides or self.is_moving)
-
-    @property
-    def _moves(self) -> bool:
-        return self._fitted is not None and is_moving(self._fitted)
-
-    @property
-    def _fitted_key(self) -> tuple[int, bool]:
-        """After how many arrivals the last fit was made, and whether f was found to change."""
-        return self._fitted_at, self._moves
-
-    def doubted(self) -> list[int]:
-        """Points that are worth a second measurement: the only one would be the best of all, but is hardly trusted.
-
-        Heuristic. A narrow peak and an absurd measurement look alike, and one more measurement tells them apart.
-        """
-        if not self._suspects:
-            return []
-        belief, here = self.belief(), self.here
-        highest = float(belief.mean[belief.pulled if here is None else here].max())
-        possible = set(self.met_here().tolist())
-        return [number for number, value in self._suspects.items() if value > highest and number in possible]
-
-    def met_here(self) -> Ints:
-        """The numbers of the points in the context which candidates are in; all where there are no contexts."""
-        points = self._history.points
-        return np.flatnonzero(self.space.holds(points)) if isinstance(self.space, Within) else np.arange(len(points))
-
-    def belief(self, needed: Iterable[int] = ()) -> Belief:
-        """What is believed after all arrivals, at least two of which have a value, with the needed points as arms."""
-        self._fitted_at, self._fitted, draw_at = self._fits.latest()
-        arrivals = len(self._history.arrivals)
-        if self._belief is None or self._weighed is None or self._weighed[:2] != (draw_at, self._fitted):
-            with threads_for(MANY_SMALL_STEPS):
-                self._draw(draw_at, needed)
-        else:
-            self._place(needed)
-        assert self._belief is not None
-        while len(self._trust) < arrivals:
-            self._take(len(self._trust))
-        return self._belief
-
-    def _weigh(self, stop: int) -> None:
-        """Weigh the first ``stop`` arrivals."""
-        assert self._fitted is not None
-        evidence, numbers = self._history.evidence(stop)
-        telling, observed = self._of_now(evidence, numbers, stop) if self._moves else self._telling(evidence, numbers)
-        self._calibrated, values, trust, self._measured = conditioned(self._fitted, telling)
-        assert telling.when is not None
-        left_out = frozenset(numbers.tolist()) - frozenset(observed.tolist())
-        self._weighed = _Weighed(stop, self._fitted, left_out, telling.when, observed, values, trust)
-
-    def _of_now(self, evidence: Evidence, numbers: Ints, stop: int) -> tuple[Evidence, Ints]:
-        """What the belief is made of if f changes, standardised, and the point of each observation."""
-        assert self._fitted is not None
-        telling = of_now(self._fitted, evidence, stop)
-        assert telling.origin is not None
-        return telling, numbers[telling.origin]
-
-    def _telling(self, evidence: Evidence, numbers: Ints) -> tuple[Evidence, Ints]:
-        """What the belief is made of if f stays as it is, standardised, and the point of each observation."""
-        assert self._fitted is not None
-        evidence, space = self._fitted.scale.standardised(evidence), self._history.space
-        most = self._calibration.exact if space.count > self._calibration.candidates.few else len(numbers)
-        anchors = [] if isinstance(space, Pairs) else self._history.anchors  # in contexts there may be ever more
-        kept = np.union1d(essential(self._fitted, evidence, most), np.flatnonzero(np.isin(numbers, anchors)))
-        telling = evidence.only(kept)
-        return telling, numbers[kept][telling.where]
-
-    def _draw(self, stop: int, needed: Iterable[int]) -> None:
-        """Draw candidates in the light of the first ``stop`` arrivals."""
-        if self._weighed is None or self._weighed[:2] != (stop, self._fitted):
-            self._weigh(stop)
-        assert self._calibrated is not None
-        assert self._measured is not None
-        rng, fit = np.random.default_rng(child(self._seed, 1, stop)), self._calibrated.fit
-        lengthscales = np.array(fit.lengthscales)[list(self.space.groups)]
-        self._looked = looking(self._measured)
-        margins = [side.measured(self._fitted_key, stop) for side in self._sides]
-        measured = penalised(self._looked, margins)
-        calibration, is_within = self._calibration, isinstance(self.space, Within)
-        candidates = calibration.candidates_within if is_within else calibration.candidates
-        drawn = candidates(self.space, measured, lengthscales, rng)
-        self._candidates = np.vstack([self._baseline(), drawn])
-        self._build(needed)
-
-    def _baseline(self) -> Floats:
-        """The baseline in the context which candidates are in, (1, d); (0, d) if there is no baseline or no context."""
-        if self._history.baseline is None or not isinstance(self.space, Within):
-            return self._candidates[:0]
-        return self.space.encode([brought(self._history.baseline, self.space)])
-
-    def _place(self, needed: Iterable[int]) -> None:
-        """Give an arm to every point met since: one of the candidates if it is one, else one of its own."""
-        assert self._weighed is not None
-        assert self._belief is not None
-        recent = (arrival.where for arrival in self._history.arrivals[self._weighed.stop :])
-        met = dict.fromkeys([*range(self._placed, len(self._history.params)), *needed, *recent])
-        new: list[int] = []
-        for number in met:
-            if number not in self._arms:
-                arm = self._other(number)
-                self._arms[number] = len(self._belief.arms) + len(new) if arm is None else arm
-                new += [number] if arm is None else []
-        self._placed = len(self._history.params)
+    def _place(self, history: History, drawn: _Drawn, needed: tuple[int, ...]) -> _Drawn:
+        """Give an arm to every point met since: the candidate that it is, or a new one."""
+        recent = (arrival.where for arrival in history.arrivals[drawn.answers :])
+        met = dict.fromkeys([*range(drawn.placed, len(history.params)), *needed, *recent])
+        missing = [number for number in met if number not in drawn.numbers]
+        if not missing:
+            return replace(drawn, placed=len(history.params))
+        numbers, belief, new = drawn.numbers.copy(), drawn.belief, []
+        for number in missing:
+            arm = self._candidate(history, drawn, numbers, number)
+            if arm is None:
+                new.append(number)
+            else:
+                numbers[arm] = number
+        constraints = drawn.constraints
         if new:
-            self._belief = self._belief.at(np.vstack([self._belief.arms, [self._history.point(its) for its in new]]))
+            points = np.array([history.point(number) for number in new])
+            belief, constraints = belief.extended(points), [its and its.extended(points) for its in constraints]
+        numbers = np.concatenate([numbers, np.array(new, dtype=np.intp)])
+        return replace(drawn, belief=belief, numbers=numbers, placed=len(history.params), constraints=constraints)
 
-    def _other(self, number: int) -> int | None:
-        """The arm of the candidate with the params of this point, None if there is none."""
-        assert self._belief is not None
-        history, arms = self._history, self._belief.arms
-        first = self._first_candidate
-        near = first + np.flatnonzero((np.abs(arms[first:] - history.point(number)) <= NEAR).all(axis=1))
-        key, params = history.space.key(history.params[number]), self.space.decode(arms[near])
-        return next((arm for arm, its in zip(near.tolist(), params, strict=True) if self.space.key(its) == key), None)
+    def _candidate(self, history: History, drawn: _Drawn, numbers: Ints, number: int) -> int | None:
+        """Arm of the candidate with the params of this point, None if there is none."""
+        arms = drawn.belief.arms
+        near = np.flatnonzero(
+            (np.abs(arms - history.point(number)) <= SAME).all(axis=1) & (numbers[: len(arms)] == CANDIDATE)
+        )
+        key, params = history.space.key(history.params[number]), drawn.space.decode(arms[near]) if near.size else []
+        same = (arm for arm, its in zip(near.tolist(), params, strict=True) if drawn.space.key(its) == key)
+        return next(same, None)
 
-    def _build(self, needed: Iterable[int] = ()) -> None:
-        """The belief on the points met and all other candidates, after the arrivals that were weighed together."""
-        assert self._weighed is not None
-        stop, _, left_out, when, numbers, values, trust = self._weighed
-        arrivals, points = self._history.arrivals, self._history.points
-        left_out = left_out.difference(needed, (arrival.where for arrival in arrivals[stop:]))
-        shown = [number for number in range(len(points)) if number not in left_out]
-        candidates = others(self._candidates, points[[*shown, *left_out.intersection(self._history.hopeless)]])
-        self._arms = {number: arm for arm, number in enumerate(shown)}
-        arms = np.vstack([points[shown], candidates])
-        assert self._looked is not None
-        self._belief = self._looked.at(arms)
-        self._first_candidate, self._placed = len(shown), len(points)
-        self._suspects = _suspects(numbers, values, trust)
-        known = np.full(stop + 1, UNKNOWN)
-        known[when] = trust
-        self._trust = known[:stop].tolist()
+    def _take(self, drawn: _Drawn, weighed: _Weighed, arrival: Arrival) -> _Drawn:
+        """Add one answer, trusted as far as it agrees with the posterior so far.
 
-    def _take(self, index: int) -> None:
-        """One more arrival, trusted as far as it agrees with the belief so far."""
-        assert self._belief is not None
-        belief, arrival = self._belief, self._history.arrivals[index]
-        if arrival.failed:  # it is weighed at the next milestone, and not asked for until then
-            self._trust.append(UNKNOWN)
-            return
-        arm = self._arms[arrival.where]
-        standard, noise, trust = self._arriving(arrival, float(belief.mean[arm]), float(belief.std[arm]))
-        new = not np.any(belief.pulled == arm)
-        belief.update(arm, standard, noise=noise**2 / (belief.ridge * trust))
-        self._trust.append(trust)
-        self._suspects.pop(arrival.where, None)
-        if new and trust < HARDLY:
-            self._suspects[arrival.where] = standard
+        A failure is weighed at the next milestone, and its point is not asked for until then.
+        """
+        belief, constraints, models = drawn.belief, list(drawn.constraints), weighed.values.models
+        arm, trust = int(np.flatnonzero(drawn.numbers == arrival.where)[0]), UNKNOWN
+        if not arrival.failed:
+            belief, trust = told(belief, models, arm, arrival.value, arrival.noise)
+        for index, number in enumerate(arrival.constraints):
+            posterior, learnt = constraints[index], weighed.constraints[index]
+            if posterior is not None and learnt is not None and not math.isnan(number):
+                signed = self._constraints[index].sign * number
+                constraints[index] = told(posterior, learnt.models, arm, signed, UNKNOWN)[0]
+        if models.is_moving:
+            belief, constraints = belief.advanced(1), [its and its.advanced(1) for its in constraints]
+        return replace(drawn, belief=belief, constraints=constraints, later_trust=(*drawn.later_trust, trust))
 
-    def _arriving(self, arrival: Arrival, mean: float, std: float) -> tuple[float, float, float]:
-        """Standardised value less the prior mean of f, noise and trust of a measurement where this is believed."""
-        assert self._calibrated is not None
-        return self._calibrated.arriving(arrival.value, arrival.noise, mean, std)
+    def _margins(self, weighed: _Weighed, posteriors: Iterable[Any]) -> Margins:
+        """Posterior of each constraint with the least number that meets it, in standard units."""
+        margins: list[Margin | None] = []
+        for constraint, learnt, posterior in zip(self._constraints, weighed.constraints, posteriors, strict=True):
+            if learnt is None or posterior is None:
+                margins.append(None)
+            else:
+                least = float(learnt.models.scale.standard(np.array(constraint.least))) - learnt.models.fit.centre
+                margins.append(Margin(posterior, least))
+        return margins
 
 
-def _suspects(numbers: Ints, values: Floats, trust: Floats) -> dict[int, float]:
-    """The value of each point that was measured once, with hardly any trust."""
-    single = np.bincount(numbers)[numbers] == 1
-    return {int(numbers[i]): float(values[i]) for i in np.flatnonzero(single & (trust < HARDLY))}
+def told(posterior: Posterior, models: FittedModels, arm: int, value: float, noise: float) -> tuple[Posterior, float]:
+    """Posterior after one more value of an arm, and the trust in it."""
+    at = float(posterior.mean[arm]), float(posterior.std[arm])
+    standard, std, trust = models.arriving(value, noise, *at)
+    return posterior.told(arm, standard, std**2 / trust), trust
 
 
-def others(candidates: Floats, points: Floats) -> Floats:
-    """The candidates that are none of the points, each once: what a point is known for, no copy of it escapes."""
+def unknown(candidates: Floats, points: Floats) -> Ints:
+    """Indices of the candidates that equal none of the points, without duplicates, ascending."""
     known = {point.tobytes() for point in points + 0.0}  # -0.0 becomes 0.0, so that equal points have equal bytes
     new = {candidate.tobytes(): i for i, candidate in reversed(list(enumerate(candidates + 0.0)))}
-    return candidates[sorted(i for point, i in new.items() if point not in known)]
+    return np.array(sorted(i for point, i in new.items() if point not in known), dtype=np.intp)

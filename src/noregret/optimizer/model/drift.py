@@ -1,56 +1,35 @@
-"""Pace: how fast f changes, by likelihood.
+"""Drift: whether f changes over time, how fast, and which observations are out of date.
 
-Two views of the same measurements compete: f stays as it is, or it changes with a half-life that is fitted like the
-rest (see `fit`). Heuristic: the second must explain them better by `PRIOR` nats, since things mostly stay as they are,
-and a kernel that is not quite right finds excuses in time. That is asked under every view of the noise, and the average
-counts: with heavy tails alone, who believes in no change takes all that is out of date for noise, and without them
-noise is taken for change.
+Two hypotheses about the same observations compete: f stays, or it changes with a half-life that is fitted like the rest
+(see `fit`). Change must explain the observations better by ``nats`` on average over the noise models. With heavy tails
+alone, a fixed f takes everything out of date for noise; without them, noise is taken for change. Heuristic.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from noregret.belief.posterior import Ints
-from noregret.optimizer.model.hypotheses import FittedModels, OptimizerConfig, View
-from noregret.optimizer.model.evidence import Evidence
+from noregret.belief.posterior import Floats
+from noregret.optimizer.history import History
+from noregret.optimizer.model.evidence import Evidence, recent
+from noregret.optimizer.model.hypotheses import FittedModels, ModelConfig, View
+from noregret.optimizer.model.learning import Learnt, learn
 from noregret.optimizer.model.transforms import Scale
 from noregret.optimizer.space.parameters import finite
 
-PRIOR = 6.0
-"""So many nats more must be explained if f changes, on average over the views of the noise."""
-
-STAYS = 40
-"""A change that was found so many answers ago is believed in unless as much speaks against it."""
-
-ENOUGH = 30
-"""With fewer measurements nobody looks whether f changes."""
-
-NEWEST = 80
-"""So many of the newest measurements are looked at,"""
-
-OLDER = 40
-"""and so many of the older ones, evenly spread."""
-
 LONGEST = 10_000.0
-"""A longer half-life cannot be given: nothing as old as that is kept."""
-
-MEMORY = 5.0
-"""What is older than so many half-lives is no part of the belief: it explains 1/32 of the variance at most."""
-
-MOST = 200
-"""Measurements that a belief about now is made of at most, half of them the newest."""
-
+"""Longest half-life that can be given, in answers: nothing as old as that is kept."""
 
 Scored = tuple[float, View]
-"""A view, and the log likelihood under it."""
+"""A noise model with its fit, and the log evidence for it in nats."""
 
 Drift = float | Literal["auto"] | None
-"""A half-life in answers; "auto" if it is to be found out, and None if f stays as it is."""
+"""A half-life in answers, "auto" if it is to be found, None if f stays."""
 
 
 def checked_drift(drift: Any) -> Drift:
@@ -67,106 +46,157 @@ def checked_drift(drift: Any) -> Drift:
     )
 
 
-def recent(count: int, newest: int, older: int) -> Ints:
-    """The newest of so many measurements, and some of the older ones, evenly spread, in order.
+@dataclass(frozen=True)
+class DriftTest:
+    """Decides how fast f changes, from the newest observations and some of the older ones."""
 
-    >>> recent(10, 3, 2)
-    array([0, 6, 7, 8, 9])
-    """
-    split = max(count - newest, 0)
-    spread = np.linspace(0, split - 1, min(older, split)).astype(np.intp)
-    return np.concatenate([spread, np.arange(split, count)])
+    half_life: float | None
+    """Half-life that was given; None if it is to be found."""
+    nats: float = 6.0
+    """Log prior odds against change: things mostly stay, and a kernel that is not quite right finds excuses in time."""
+    stays: int = 40
+    """A change found this many answers ago is still believed unless as many nats speak against it."""
+    enough: int = 30
+    """Observations from which on the test is made."""
+    newest: int = 80
+    older: int = 40
+    """Observations that are looked at: the newest ones, and older ones evenly spread."""
+    memory: float = 5.0
+    """Older observations than this many half-lives are out of date: they explain 1/32 of the variance at most."""
+    most: int = 200
+    """Observations that the posterior of a changing f is made of at most, half of them the newest."""
 
-
-def looked_at(evidence: Evidence) -> Ints:
-    """The measurements that say how fast f changes, in order."""
-    return recent(len(evidence), NEWEST, OLDER)
-
-
-class Pace:
-    """How an optimizer finds out how fast f changes.
-
-    Parameters
-    ----------
-    calibration : OptimizerConfig
-    drift : "auto" or float
-        Whether the half-life is to be found out, or what it is.
-    """
-
-    def __init__(self, calibration: OptimizerConfig, drift: Drift) -> None:
-        self._calibration, self.half_life = calibration, drift if isinstance(drift, float) else None
-
-    def is_likely(self, evidence: Evidence, now: int) -> bool:
-        """Whether a glance speaks for change: the noise is taken for Gaussian, and no margin is asked for.
-
-        Heavy tails would explain away what contradicts the past.
-        """
+    def is_likely(self, config: ModelConfig, evidence: Evidence, now: int) -> bool:
+        """Return True if change explains more under Gaussian noise, without a prior against it: a quick first look."""
         if self.half_life is not None:
             return True
-        aged, gaussian = self._looked_at(evidence, now)[1], self._calibration.weighings[0]
-        moving, still = (self._calibration.fitted(each, gaussian)[0] for each in (aged, without_ages(aged)))
+        aged, gaussian = self._looked_at(config, evidence, now)[1], config.weighings[0]
+        moving, still = (config.fitted(each, gaussian)[0] for each in (aged, replace(aged, ages=None)))
         return moving > still
 
-    def calibrated(self, evidence: Evidence, now: int) -> FittedModels:
-        """The scale and the views that explain the newest measurements best: with a half-life, or without one."""
-        scale, aged = self._looked_at(evidence, now)
+    def fitted(self, config: ModelConfig, evidence: Evidence, now: int) -> FittedModels:
+        """Models that explain the newest observations best, with a half-life or without one."""
+        scale, aged = self._looked_at(config, evidence, now)
         if self.half_life is not None:
-            return FittedModels(scale, tuple(view for _, view in self._calibration.views(aged)))
-        moving, still, gains = self._compared(aged)
+            return FittedModels(scale, tuple(view for _, view in config.views(aged)))
+        moving, still, gains = self._compared(config, aged)
         gain = float(np.mean(gains))
-        is_found = gain >= PRIOR or (gain > -PRIOR and self._gain(evidence, now - STAYS) >= PRIOR)
+        is_found = gain >= self.nats or (
+            gain > -self.nats and self._gain(config, evidence, now - self.stays) >= self.nats
+        )
         explaining = [view for view, its in zip(moving, gains, strict=True) if its > 0]
         tried = (explaining or moving) if is_found else still
-        return FittedModels(scale, tuple(view for _, view in sorted(tried, key=lambda view: -view[0])))
+        return FittedModels(scale, tuple(view for _, view in sorted(tried, key=lambda each: -each[0])))
 
-    def _gain(self, evidence: Evidence, now: int) -> float:
-        """How much more change explained after ``now`` arrivals, on average over the views of the noise."""
+    def current(self, found: FittedModels, evidence: Evidence, now: int) -> Evidence:
+        """Standardised observations that say how f is after ``now`` answers, none out of date, at least the newest."""
         assert evidence.when is not None
-        is_enough = np.count_nonzero(evidence.when < now) >= ENOUGH
-        return float(np.mean(self._compared(self._looked_at(evidence, now)[1])[2])) if is_enough else -math.inf
+        oldest = min(now - math.ceil(self.memory * found.fit.half_life), int(evidence.when.max()))
+        young = np.flatnonzero(evidence.when >= oldest)
+        kept = young[recent(young.size, self.most // 2, self.most // 2)]
+        return found.scale.standardised(evidence.aged(kept, now))
 
-    def _compared(self, aged: Evidence) -> tuple[list[Scored], list[Scored], list[float]]:
-        """The views of the noise if f changes, those if it stays, and how much more each explains if it changes."""
+    def _gain(self, config: ModelConfig, evidence: Evidence, now: int) -> float:
+        """Nats by which change explained more after ``now`` answers, on average over the noise models."""
+        assert evidence.when is not None
+        if np.count_nonzero(evidence.when < now) < self.enough:
+            return -math.inf
+        return float(np.mean(self._compared(config, self._looked_at(config, evidence, now)[1])[2]))
+
+    def _compared(self, config: ModelConfig, aged: Evidence) -> tuple[list[Scored], list[Scored], list[float]]:
+        """Noise models if f changes, the same if it stays, and by how many nats each explains more if it changes.
+
+        Each observation is a point of its own in both, so that they differ in time alone.
+        """
         moving, still = (
-            [self._calibration.fitted(each, weighing) for weighing in self._calibration.weighings]
-            for each in (aged, without_ages(aged))
+            [config.fitted(each, weighing) for weighing in config.weighings]
+            for each in (aged, replace(aged, ages=None))
         )
         return moving, still, [changing[0] - staying[0] for changing, staying in zip(moving, still, strict=True)]
 
-    def _looked_at(self, evidence: Evidence, now: int) -> tuple[Scale, Evidence]:
-        """A scale, and in its units what says how fast f changes, of the first ``now`` arrivals."""
+    def _looked_at(self, config: ModelConfig, evidence: Evidence, now: int) -> tuple[Scale, Evidence]:
+        """A scale, and in its units the observations of the first ``now`` answers that the test is made on."""
         assert evidence.when is not None
         known = np.flatnonzero(evidence.when < now)
-        chosen = known[recent(known.size, NEWEST, OLDER)]
-        scale = self._calibration.scale(evidence.chosen(chosen))
+        chosen = known[recent(known.size, self.newest, self.older)]
+        scale = config.scale(evidence.chosen(chosen))
         return scale, scale.standardised(evidence.aged(chosen, now, self.half_life))
 
 
-def without_ages(aged: Evidence) -> Evidence:
-    """The same measurements if f stays as it is, each still a point of its own.
+@dataclass(frozen=True, eq=False)
+class DriftMonitor:
+    """The last test for drift, and how surprising each answer since then was.
 
-    So both views have the same parts of the kernel and the same degrees of freedom, and differ in time alone.
+    The test is made at milestones of the number of answers, and at once after surprising answers: when the mean squared
+    distance of the last five from their prediction, in standard deviations, reaches ``surprise``. So the result depends
+    on the answers alone. Gaussians that are as well known as they seem pass 5 once in 7,000 times.
     """
-    return replace(aged, ages=None)
+
+    test: DriftTest
+    milestone: int = 0
+    tested_at: int = 0
+    found: FittedModels | None = None
+    """Models with a finite half-life, None if f was found to stay."""
+    expected: Learnt | None = None
+    """What answers are compared with."""
+    squares: tuple[float, ...] = ()
+    """Squared distance of each answer since the test from its prediction."""
+    surprise: float = 5.0
+    together: int = 5
+    """Answers that are looked at together."""
+    farthest: float = 4.0
+    """Distance at the most that one answer counts as: a single outlier is no sign of change."""
+
+    def after(
+        self, history: History, config: ModelConfig, milestone: int, still: Callable[[], FittedModels]
+    ) -> DriftMonitor:
+        """Monitor after all answers; ``still`` fits the models of an f that stays."""
+        monitor = self
+        if milestone != self.milestone:
+            monitor = replace(self, milestone=milestone)._tested(history, config, milestone, still)
+        while monitor.expected is not None:
+            begin = monitor.tested_at + len(monitor.squares)
+            if begin == len(history.arrivals):
+                break
+            squares = (*monitor.squares, *monitor._surprises(history, begin))
+            sums = np.convolve(squares, np.ones(self.together), "full")[: len(squares)]
+            late = np.flatnonzero(sums >= self.surprise * self.together)
+            if not late.size:
+                return replace(monitor, squares=squares)
+            monitor = monitor._tested(history, config, monitor.tested_at + int(late[0]) + 1, None)
+        return monitor
+
+    def _tested(
+        self, history: History, config: ModelConfig, stop: int, still: Callable[[], FittedModels] | None
+    ) -> DriftMonitor:
+        """Monitor after a test on the first ``stop`` answers; where ``still`` is given, a quick look may be enough."""
+        evidence = history.evidence(stop)[0]
+        blank = replace(self, tested_at=stop, found=None, expected=None, squares=())
+        if self.test.half_life is None and len(evidence) < self.test.enough:
+            return blank
+        is_likely = still is None or self.test.is_likely(config, evidence, stop)
+        found = self.test.fitted(config, evidence, stop) if is_likely or still is None else still()
+        if found.is_moving:
+            return replace(blank, found=found, expected=learn(found, self.test.current(found, evidence, stop)))
+        looked_at = recent(len(evidence), self.test.newest, self.test.older)
+        return replace(blank, expected=learn(found, found.scale.standardised(evidence.chosen(looked_at))))
+
+    def _surprises(self, history: History, begin: int) -> Floats:
+        """Squared distance of each answer from ``begin`` on from its prediction, 0 for a failure."""
+        assert self.expected is not None
+        models, arrivals = self.expected.models, history.arrivals[begin:]
+        squares = np.zeros(len(arrivals))
+        good = [i for i, arrival in enumerate(arrivals) if not arrival.failed]
+        if good:
+            points = history.points[[arrivals[i].where for i in good]]
+            mean, std = self.expected.process.predict(points)
+            squares[good] = [
+                models.distance(arrivals[i].value, arrivals[i].noise, *at) ** 2
+                for i, *at in zip(good, mean.tolist(), std.tolist(), strict=True)
+            ]
+        return np.minimum(squares, self.farthest**2)
 
 
-def is_moving(found: FittedModels) -> bool:
-    """Whether f changes."""
-    return found.fit.half_life < math.inf
-
-
-def renewal(half_life: float) -> int:
-    """After how many answers measurements are weighed and candidates drawn anew: a fifth of the half-life."""
+def refresh_interval(half_life: float) -> int:
+    """Answers after which a posterior of a changing f is made again: a fifth of the half-life, from 5 to 40."""
     return int(np.clip(half_life / 5, 5, 40))
-
-
-def of_now(found: FittedModels, evidence: Evidence, now: int) -> Evidence:
-    """What a belief about f as it is after ``now`` arrivals is made of, standardised.
-
-    No measurement that is too old, and at most `MOST`; at least the newest one.
-    """
-    assert evidence.when is not None
-    is_young = evidence.when >= min(now - math.ceil(MEMORY * found.fit.half_life), int(evidence.when.max()))
-    young = np.flatnonzero(is_young)
-    kept = young[recent(young.size, MOST // 2, MOST // 2)]
-    return found.scale.standardised(evidence.aged(kept, now))

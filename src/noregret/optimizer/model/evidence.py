@@ -102,3 +102,20 @@ class Evidence:
         best = self.values.max()
         others = (self.where != self.where[np.argmax(self.values)]) & (self.values < best)
         return float(self.values[others].max() if others.any() else best)
+
+
+def recent(count: int, newest: int, older: int) -> Ints:
+    """Indices of the newest of ``count`` observations, and of some of the older ones, evenly spread, in order.
+
+    >>> recent(10, 3, 2)
+    array([0, 6, 7, 8, 9])
+    """
+    split = max(count - newest, 0)
+    spread = np.linspace(0, split - 1, min(older, split)).astype(np.intp)
+    return np.concatenate([spread, np.arange(split, count)])
+
+
+def subset(evidence: Evidence, most: int) -> Evidence:
+    """At most ``most`` of the points, evenly spread over the order in which they were met."""
+    size = len(evidence.points)
+    return evidence if size <= most else evidence.only(np.unique(recent(size, 0, most)))

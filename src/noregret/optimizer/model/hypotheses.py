@@ -16,26 +16,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from noregret.belief.numerics.threads import SMALL, threads_for
-from noregret.belief.posterior import Constant, Floats, Schedule, convert_numbers
-from noregret.decision.rules import UCB, Rule
-from noregret.optimizer.questions.candidates import Candidates
-from noregret.optimizer.questions.explore import Exploring
-from noregret.optimizer.questions.rules import AMONG_NAMES, SaturatedImprovement, SimultaneousWidth
-from noregret.optimizer.model.evidence import Evidence
+from noregret.belief.posterior import Floats
+from noregret.optimizer.model.candidates import Candidates
+from noregret.optimizer.model.evidence import Evidence, subset
 from noregret.optimizer.model.fit import Fit
 from noregret.optimizer.model.likelihood import log_likelihood
 from noregret.optimizer.model.matern import FitMatern
-from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
 from noregret.optimizer.model.noise import Equal, StudentT, Weighing, surprising
+from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
 from noregret.optimizer.space.space import Space
-
-MANY_SMALL_STEPS = SMALL / 2
-"""Work for `threads_for`: calibrating is made of many small steps, for which one BLAS thread is the fastest."""
 
 CONVINCING = 3.0
 """A logarithm must make the measurements more likely by so much (in logarithms) to be preferred to their own scale."""
@@ -74,6 +68,11 @@ class FittedModels(NamedTuple):
         """The best view."""
         return self.views[0].weighing
 
+    @property
+    def is_moving(self) -> bool:
+        """True if f changes over time."""
+        return self.fit.half_life < math.inf
+
     def reported(self, numbers: Floats) -> Floats:
         """The means of what is measured where f has these numbers, in the values' own units."""
         return self.scale.original(numbers, self.fit.noise)
@@ -109,8 +108,8 @@ class FittedModels(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OptimizerConfig:
-    """How an `Optimizer` gets from measurements to a belief and to the next question.
+class ModelConfig:
+    """How an `Optimizer` gets from observations to a posterior.
 
     Parameters
     ----------
@@ -118,74 +117,62 @@ class OptimizerConfig:
     logarithms : (Evidence, Scale) -> Scales
         Logarithmic scales to choose from, from the mildest on; ``Logarithms(gaps=())`` for none.
     weighings : Weighings
-        Views of the noise to choose from, from light tails to heavy ones.
+        Noise models to choose from, from light tails to heavy ones.
     fit : (Evidence, trust, Fit or None) -> Fit
         The last argument is where to start.
-    rule : Rule, optional
-        Scores what could be asked for next. Without one `SaturatedImprovement`, and with other numbers where settings
-        are names and nothing else, so that measuring one tells nothing of the others.
-    moving_rule : Rule
-        The same while f is found to change.
-    caution : Schedule
-        `Optimizer.best` recommends the largest mean - caution * std.
-    interval : Schedule
-        The interval of an `Estimate` is mean +- interval * std.
     candidates : Candidates
     candidates_within : Candidates
-        The same in a context: they are drawn anew as soon as it is another one, so they must cost little.
-    exploring : Exploring
-        Which questions look where the fitted belief would not.
+        The same in a context: they are drawn again as soon as it is another one, so they must cost little.
     initial, initial_parameters : int
         Before anything is fitted, ``initial`` Sobol points are asked for, and one more for each of at most
         ``initial_parameters`` parameters.
     refit, refresh : (int, float)
         When to repeat fitting, and weighing and drawing candidates: see `milestone`.
     longest : int
-        Weighing and drawing are repeated after so many answers at the latest: the belief grows with each in between.
-    ask_pace : (int, float, float)
-        When to find out whether f changes, for an optimizer with drift: see `milestone`.
+        Weighing and drawing are repeated after this many answers at the latest: the posterior grows with each.
+    drift_milestones : (int, float, float)
+        When to test whether f changes, for an optimizer with drift: see `milestone`.
     alternations : int
         How often trust and fit are improved in turn.
     most : int
         Points that are fitted to at most, since the cost of fitting grows with their cube.
     exact : int
-        Points that the belief is made of at most, for the same reason, unless the space has few: see `essential`.
+        Points that the posterior is made of at most, unless the space has few: see `representative`.
     """
 
     scale: Callable[[Evidence], Scale] = field(default_factory=RobustScale)
     logarithms: Callable[[Evidence, Scale], Iterable[Scale]] = field(default_factory=Logarithms)
     weighings: tuple[Weighing, ...] = (Equal(), StudentT(4.0), StudentT(2.0))
     fit: Callable[[Evidence, Floats, Fit | None], Fit] = field(default_factory=FitMatern)
-    rule: Rule | None = None
-    moving_rule: Rule = field(default_factory=lambda: UCB(Constant(2.0)))
-    caution: Schedule = field(default=Constant(2.0))
-    interval: Schedule = field(default_factory=SimultaneousWidth)
     candidates: Candidates = field(default_factory=Candidates)
     candidates_within: Candidates = field(default_factory=lambda: Candidates(entries=200_000))
-    exploring: Exploring = field(default_factory=Exploring)
     initial: int = 8
     initial_parameters: int = 20
     refit: tuple[int, float] = (400, 1.4)
     refresh: tuple[int, float] = (2000, 1.05)
     longest: int = 100
-    ask_pace: tuple[int, float, float] = (100, 1.2, 200)
+    drift_milestones: tuple[int, float, float] = (100, 1.2, 200)
     alternations: int = 3
     most: int = 250
     exact: int = 500
 
-    def __post_init__(self) -> None:
-        convert_numbers(self, "caution", "interval")
-
     def first(self, space: Space) -> int:
-        """How many answers, or trials out, the first fit waits for."""
+        """Number of answers, or pending trials, that the first fit waits for."""
         return self.initial + min(max(space.groups) + 1, self.initial_parameters)
 
-    def asks_by(self, space: Space, is_moving: bool) -> Rule:
-        """The rule that scores what could be asked for next."""
-        if is_moving:
-            return self.moving_rule
-        is_one_choice = len(space.names) == 1 and len(space.groups) == space.count  # a coordinate for each option
-        return self.rule or (AMONG_NAMES if is_one_choice else SaturatedImprovement())
+    def fitted_from(self, answers: int, usable: int, space: Space) -> int:
+        """Number of the first answers that the fit is made from, if f does not change.
+
+        Parameters
+        ----------
+        answers : int
+            Number of all answers.
+        usable : int
+            Number of answers up to the second value.
+        space : Space
+            The space together with its contexts.
+        """
+        return milestone(answers, max(self.first(space), usable), *self.refit)
 
     def calibrated(self, evidence: Evidence) -> FittedModels:
         """Scale, fit and view of the noise."""
@@ -198,16 +185,15 @@ class OptimizerConfig:
 
     def views(self, evidence: Evidence) -> list[tuple[float, View]]:
         """The views of standardised measurements, and how well each explains them, the best one first."""
-        with threads_for(MANY_SMALL_STEPS):
-            tried = [self.fitted(evidence, self.weighings[0])]
-            for weighing in self.weighings[1:]:
-                explained, view = tried[-1]
-                heavier = View(weighing, view.fit)
-                score = heavier.explains(evidence, weighing.trust(evidence, view.fit))
-                is_hopeless = score < explained - HOPELESS
-                tried.append((score, heavier) if is_hopeless else self.fitted(evidence, weighing))
-                if tried[-1][0] <= explained:
-                    break  # heavier tails still would explain no more
+        tried = [self.fitted(evidence, self.weighings[0])]
+        for weighing in self.weighings[1:]:
+            explained, view = tried[-1]
+            heavier = View(weighing, view.fit)
+            score = heavier.explains(evidence, weighing.trust(evidence, view.fit))
+            is_hopeless = score < explained - HOPELESS
+            tried.append((score, heavier) if is_hopeless else self.fitted(evidence, weighing))
+            if tried[-1][0] <= explained:
+                break  # heavier tails still would explain no more
         return sorted(tried, key=lambda view: -view[0])
 
     def _logarithm(self, evidence: Evidence, plain: Scale, explained: float, view: View) -> Scale | None:
@@ -221,13 +207,12 @@ class OptimizerConfig:
         slopes_at = np.minimum(part.values, part.second_best())
         explained += plain.log_slope(slopes_at)
         best, found = explained, None
-        with threads_for(MANY_SMALL_STEPS):
-            for scale in self.logarithms(evidence, plain):
-                score, view = self.fitted(scale.standardised(part), view.weighing, view.fit)
-                score += scale.log_slope(slopes_at)
-                if score < best + RISING:
-                    break
-                best, found = score, scale
+        for scale in self.logarithms(evidence, plain):
+            score, view = self.fitted(scale.standardised(part), view.weighing, view.fit)
+            score += scale.log_slope(slopes_at)
+            if score < best + RISING:
+                break
+            best, found = score, scale
         return found if best > explained + CONVINCING else None
 
     def fitted(self, evidence: Evidence, weighing: Weighing, start: Fit | None = None) -> tuple[float, View]:
@@ -241,9 +226,15 @@ class OptimizerConfig:
         return view.explains(evidence, trust), view
 
 
-def subset(evidence: Evidence, most: int) -> Evidence:
-    """At most so many of the points, evenly spread over the order in which they were met."""
-    size = len(evidence.points)
-    if size <= most:
-        return evidence
-    return evidence.only(np.unique(np.linspace(0, size - 1, most).astype(np.intp)))
+@lru_cache(maxsize=16)
+def milestone(count: int, first: int, eager: int, growth: float, longest: float = math.inf) -> int:
+    """Last milestone not above ``count``, or ``count`` itself before the first one.
+
+    From one milestone m to the next it is m / eager of m, at least 1 and at most what makes it grow by ``growth``, nor
+    more than ``longest``: they are close at first, when an observation changes much and costs little, and later evenly
+    spaced in ln m.
+    """
+    at = min(count, first)
+    while (after := at + max(1, int(min(at * min(at / eager, growth - 1), longest)))) <= count:
+        at = after
+    return at

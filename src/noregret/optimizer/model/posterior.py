@@ -1,71 +1,289 @@
-"""Looking: what a belief said about points, so that nothing is asked twice, and points become its arms at little cost.
+"""Posterior of a Gaussian process, given rows of observations.
 
-What a belief of r rows says about a point costs O(r^2), and its kernel with all rows costs more than that where there
-are many parameters. Candidates are looked at when they are drawn, and become arms afterwards: here the one is kept for
-the other.
+The prior is c + f(x) with c ~ N(0, mean_variance) and f ~ GP(0, k). With observations y of noise variances D at the
+rows X and L L' = K(X, X) + D, the posterior at arms A is
+
+    V = L^-1 K(X, A),    mean = V' L^-1 y,    variance = k(a, a) - the sums of squares of the columns of V.
+
+One more observation is one more row of V, in O(rows * arms). Operations return a new posterior and share arrays.
+Where f changes, k is multiplied by 2^(-|t - s| / (2 h)) between times t and s, h the half-life in answers; the arms are
+at the time ``now``.
 """
 
 from __future__ import annotations
 
-from typing import cast
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from noregret.belief.drift import VaryingPosterior
-from noregret.belief.exact import ExactPosterior
-from noregret.belief.posterior import Floats, Ints
+from noregret.belief.kernels import Kernel
+from noregret.belief.numerics.linalg import lower_root, pivoted_root, solve_lower
+from noregret.belief.posterior import Floats, Ints, Rng
+
+PIECE = 4096
+"""Points that are predicted at once, so that memory is bounded."""
 
 
-class Looking:
-    """A belief that keeps what it says about points, its arms from the start; what it has learnt stays as it is."""
+class Rows(NamedTuple):
+    """Observations at (r, d) points: values, noise variances and times, each (r,); times are None if f stays."""
 
-    def __init__(self, belief: ExactPosterior) -> None:
-        self._belief = belief
-        self._places: dict[bytes, int] = {}  # of the points known, in the arrays below
-        self._mean, self._std = np.empty(0), np.empty(0)
-        self._lifted: list[Floats] = []
-        self._keep(belief.arms, belief.lifted_arms, belief.mean, belief.std)
+    points: Floats
+    values: Floats
+    noise: Floats
+    times: Floats | None = None
+
+    def only(self, kept: Ints) -> Rows:
+        """Some of the rows, in this order."""
+        times = None if self.times is None else self.times[kept]
+        return Rows(self.points[kept], self.values[kept], self.noise[kept], times)
+
+
+def faded(answers: Floats, half_life: float) -> Floats:
+    """2^(-|answers| / 2h): correlation of f with f that many answers ago. Its square is 1/2 at the half-life h."""
+    return np.asarray(np.exp2(-np.abs(answers) / (2 * half_life)))
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioned:
+    """Gaussian process given rows: ``root`` is L, (r, r), and ``whitened`` is L^-1 y, (r,)."""
+
+    kernel: Kernel
+    rows: Rows
+    root: Floats
+    whitened: Floats
+    half_life: float = math.inf
+    now: float = 0.0
+    mean_variance: float = 0.0
+    factor: float = 1.0
+    """Factor on the kernel."""
 
     @property
-    def arms(self) -> Floats:
-        """The belief's arms, (N, d)."""
-        return self._belief.arms
+    def log_density(self) -> float:
+        """Log density of the values, but for -r/2 ln(2 pi)."""
+        return -0.5 * float(self.whitened @ self.whitened) - float(np.log(self.root.diagonal()).sum())
 
-    @property
-    def pulled(self) -> Ints:
-        """The distinct arms pulled, in the order of their first pulls."""
-        return self._belief.pulled
+    def prior(self, points: Floats) -> Floats:
+        """Prior variances at (n, d) points, (n,)."""
+        return np.asarray(self.mean_variance + self.factor * self.kernel.diag(points))
+
+    def shared(self, points: Floats) -> Floats:
+        """Prior covariance of the rows with (n, d) points now, (r, n)."""
+        matrix = self.kernel(self.rows.points, points)
+        if self.factor != 1:
+            matrix = self.factor * matrix
+        if self.rows.times is not None:
+            matrix = matrix * faded(self.now - self.rows.times, self.half_life)[:, None]
+        return matrix + self.mean_variance if self.mean_variance else matrix
+
+    def lifted(self, points: Floats) -> Floats:
+        """L^-1 K(rows, points), (r, n)."""
+        return solve_lower(self.root, self.shared(points))
 
     def predict(self, points: Floats) -> tuple[Floats, Floats]:
-        """Mean and std, each (n,), at (n, d) points."""
-        places = self._places_of(points)
-        if (new := places < 0).any():
-            lifted = self._belief.lifted(points[new])
-            places[new] = self._keep(points[new], lifted, *self._belief.told(points[new], lifted))
-        return self._mean[places], self._std[places]
+        """Mean and std at (n, d) points, each (n,)."""
+        parts = [self._told(points[start : start + PIECE]) for start in range(0, max(len(points), 1), PIECE)]
+        mean, std = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return mean, std
 
-    def at(self, arms: Floats) -> ExactPosterior:
-        """The belief on these (N, d) arms, of which only those that nobody has asked about cost much."""
-        places = self._places_of(arms)
-        lifted = np.hstack(self._lifted)[:, places]
-        if (new := places < 0).any():
-            lifted[:, new] = self._belief.lifted(arms[new])
-        moved: ExactPosterior = self._belief.at(arms, lifted)
-        return moved
+    def _told(self, points: Floats) -> tuple[Floats, Floats]:
+        lifted = self.lifted(points)
+        variance = self.prior(points) - np.einsum("ij,ij->j", lifted, lifted)
+        return self.whitened @ lifted, np.sqrt(np.maximum(variance, 0.0))
 
-    def _places_of(self, points: Floats) -> Ints:
-        """Where each of (n, d) points is kept, -1 if it is not, (n,)."""
-        return np.array([self._places.get(point.tobytes(), -1) for point in points + 0.0], dtype=np.intp)  # no -0.0
+    def joint(self, points: Floats) -> tuple[Floats, Floats]:
+        """Mean (n,) and covariance (n, n) at (n, d) points."""
+        lifted = self.lifted(points)
+        prior = self.mean_variance + self.factor * self.kernel(points, points)
+        return self.whitened @ lifted, prior - lifted.T @ lifted
 
-    def _keep(self, points: Floats, lifted: Floats, mean: Floats, std: Floats) -> Ints:
-        """Keep what was said about (n, d) points; where it is kept, (n,)."""
-        places = len(self._mean) + np.arange(len(points))
-        self._places |= zip((point.tobytes() for point in points + 0.0), places.tolist(), strict=True)
-        self._mean, self._std = np.append(self._mean, mean), np.append(self._std, std)
-        self._lifted.append(lifted)
-        return places
+    def at(self, arms: Floats, row_arms: Ints, lifted: Floats | None = None) -> Posterior:
+        """Posterior at (N, d) arms, ``row_arms`` being the arm of each row; ``lifted`` is computed if it is unknown."""
+        lifted = self.lifted(arms) if lifted is None else lifted
+        prior = self.prior(arms)
+        variance = prior - np.einsum("ij,ij->j", lifted, lifted)
+        nothing = np.empty((0, len(arms)))
+        return Posterior(self, arms, row_arms, self.whitened @ lifted, variance, prior, lifted, nothing)
 
 
-def looking(belief: ExactPosterior | VaryingPosterior) -> ExactPosterior | VaryingPosterior:
-    """The same belief, `Looking` if f stays as it is."""
-    return belief if isinstance(belief, VaryingPosterior) else cast(ExactPosterior, Looking(belief))
+def condition(
+    kernel: Kernel,
+    rows: Rows,
+    half_life: float = math.inf,
+    now: float = 0.0,
+    mean_variance: float = 0.0,
+    factor: float = 1.0,
+    matrix: Floats | None = None,
+) -> Conditioned:
+    """Condition on rows; ``matrix`` is `prior_matrix` of the rows, if it is known already."""
+    matrix = prior_matrix(kernel, rows, half_life) if matrix is None else matrix
+    root = lower_root(factor * matrix + mean_variance + np.diag(rows.noise))
+    if root is None:
+        raise ValueError(f"kernel matrix of {len(rows.noise)} rows is not positive definite: noise is too small for it")
+    whitened = solve_lower(root, rows.values[:, None].copy())[:, 0]
+    return Conditioned(kernel, rows, root, whitened, half_life, now, mean_variance, factor)
+
+
+def prior_matrix(kernel: Kernel, rows: Rows, half_life: float = math.inf) -> Floats:
+    """Prior covariance of f at the rows, each at its time, (r, r)."""
+    matrix = kernel(rows.points, rows.points)
+    return matrix if rows.times is None else matrix * faded(rows.times[:, None] - rows.times, half_life)
+
+
+class Row(NamedTuple):
+    """Last row of L for an observation since the factorisation: left of the diagonal, and on it."""
+
+    left: Floats
+    corner: float
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Posterior at N arms, given ``first`` and one row for each later observation.
+
+    It has what rules and schedules read of `noregret.belief.posterior.Posterior`.
+    """
+
+    first: Conditioned
+    arms: Floats
+    row_arms: Ints
+    """Arm of each row, the later ones included."""
+    mean: Floats
+    variance: Floats
+    prior: Floats
+    lifted: Floats
+    """V of the first rows, (r, N)."""
+    steps: Floats
+    """V of the later rows, (m, N)."""
+    later: tuple[Row, ...] = ()
+    later_rows: Rows | None = None
+    later_whitened: tuple[float, ...] = ()
+    ridge: float = 1.0
+    """Noise variance of a typical observation."""
+    only_pulled: Ints | None = None
+    """Arms that rules take for pulled, if not all that are."""
+    rounds: int = 0
+    """Number of observations."""
+
+    @cached_property
+    def std(self) -> Floats:
+        """Standard deviations, (N,)."""
+        return np.sqrt(np.maximum(self.variance, 0.0))
+
+    @cached_property
+    def pulled(self) -> Ints:
+        """Arms with an observation, in order of the first one."""
+        if self.only_pulled is not None:
+            return self.only_pulled
+        arms, first = np.unique(self.row_arms, return_index=True)
+        return np.asarray(arms[np.argsort(first)])
+
+    @property
+    def rank(self) -> int:
+        """Number of rows."""
+        return len(self.row_arms)
+
+    @property
+    def rows(self) -> Rows:
+        """All rows."""
+        return self.full.rows
+
+    @property
+    def effective_dimension(self) -> float:
+        """Trace of K (K + D)^-1: the sum of variance / noise over the rows."""
+        return float((np.maximum(self.variance[self.row_arms], 0.0) / self.rows.noise).sum())
+
+    @property
+    def information_gain(self) -> float:
+        """1/2 ln det(I + K / D)."""
+        return float(np.log(self.full.root.diagonal()).sum() - 0.5 * np.log(self.rows.noise).sum())
+
+    @cached_property
+    def full(self) -> Conditioned:
+        """The process given all rows."""
+        if self.later_rows is None:
+            return self.first
+        size, rank = len(self.first.root), self.rank
+        root = np.zeros((rank, rank))
+        root[:size, :size] = self.first.root
+        for i, row in enumerate(self.later, size):
+            root[i, :i], root[i, i] = row.left, row.corner
+        rows = _stacked(self.first.rows, self.later_rows)
+        return replace(self.first, rows=rows, root=root, whitened=np.append(self.first.whitened, self.later_whitened))
+
+    def predict(self, points: Floats) -> tuple[Floats, Floats]:
+        """Mean and std at (n, d) points, each (n,)."""
+        return self.full.predict(points)
+
+    def covariance(self, first: Ints, second: Ints) -> Floats:
+        """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
+        prior = self.first.mean_variance + self.first.kernel(self.arms[first], self.arms[second])
+        return np.asarray(
+            prior - self.lifted[:, first].T @ self.lifted[:, second] - self.steps[:, first].T @ self.steps[:, second]
+        )
+
+    def sample(self, rng: Rng) -> Floats:
+        """Joint draw at all arms, (N,)."""
+        every = np.arange(len(self.arms))
+        root = pivoted_root(self.covariance(every, every))
+        return np.asarray(self.mean + root @ rng.standard_normal(root.shape[1]))
+
+    def told(self, arm: int, value: float, noise: float) -> Posterior:
+        """Posterior after one more value of an arm, of this noise variance, now."""
+        left = np.concatenate([self.lifted[:, arm], self.steps[:, arm]])
+        corner = math.sqrt(max(float(self.variance[arm]), 0.0) + noise)
+        shared = self.first.mean_variance + self.first.kernel(self.arms[[arm]], self.arms)[0]
+        step = (shared - left[: len(self.lifted)] @ self.lifted - left[len(self.lifted) :] @ self.steps) / corner
+        whitened = (value - float(self.mean[arm])) / corner
+        times = None if self.first.rows.times is None else np.array([self.first.now])
+        row = Rows(self.arms[[arm]], np.array([value]), np.array([noise]), times)
+        return replace(
+            self,
+            row_arms=np.append(self.row_arms, arm),
+            mean=self.mean + whitened * step,
+            variance=self.variance - step**2,
+            steps=np.vstack([self.steps, step]),
+            later=(*self.later, Row(left, corner)),
+            later_rows=row if self.later_rows is None else _stacked(self.later_rows, row),
+            later_whitened=(*self.later_whitened, whitened),
+            rounds=self.rounds + 1,
+        )
+
+    def advanced(self, answers: float) -> Posterior:
+        """Posterior as of so many answers later, where f changes."""
+        kept = float(faded(np.array(answers), self.first.half_life))
+        return replace(
+            self,
+            first=replace(self.first, now=self.first.now + answers),
+            mean=kept * self.mean,
+            variance=self.prior - kept**2 * (self.prior - self.variance),
+            lifted=kept * self.lifted,
+            steps=kept * self.steps,
+        )
+
+    def extended(self, points: Floats) -> Posterior:
+        """Posterior with (n, d) more arms."""
+        lifted = self.full.lifted(points)
+        prior, size = self.first.prior(points), len(self.lifted)
+        variance = prior - np.einsum("ij,ij->j", lifted, lifted)
+        return replace(
+            self,
+            arms=np.vstack([self.arms, points]),
+            mean=np.concatenate([self.mean, self.full.whitened @ lifted]),
+            variance=np.concatenate([self.variance, variance]),
+            prior=np.concatenate([self.prior, prior]),
+            lifted=np.hstack([self.lifted, lifted[:size]]),
+            steps=np.hstack([self.steps, lifted[size:]]),
+        )
+
+
+def _stacked(first: Rows, second: Rows) -> Rows:
+    times = None if first.times is None or second.times is None else np.concatenate([first.times, second.times])
+    return Rows(
+        np.vstack([first.points, second.points]),
+        np.concatenate([first.values, second.values]),
+        np.concatenate([first.noise, second.noise]),
+        times,
+    )

@@ -1,7 +1,7 @@
 """Contexts: what is given and not chosen, and the space of the pairs of params and a context.
 
 The belief is about pairs, so what was measured in one context tells about the others. A question is about the pairs of
-one context, see `Within`: they have the same coordinates, and those of the context are fixed.
+one context, see `FixedContext`: they have the same coordinates, and those of the context are fixed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from noregret.belief.posterior import Floats
 from noregret.optimizer.space.space import Bools, Product, Space, named
 
 
-class Pair(NamedTuple):
+class InContext(NamedTuple):
     """Params, and the context that they are for."""
 
     params: Any
@@ -25,7 +25,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pairs:
+class ContextSpace:
     """All pairs of params of a space and a context: the coordinates of the params come first."""
 
     space: Space
@@ -48,19 +48,19 @@ class Pairs:
     def names(self) -> list[Any]:
         return [*self.space.names, *self.contexts.names]
 
-    def checked(self, params: Pair) -> Pair:
-        return Pair(self.space.checked(params.params), self.contexts.checked(params.context, "context"))
+    def checked(self, params: InContext) -> InContext:
+        return InContext(self.space.checked(params.params), self.contexts.checked(params.context, "context"))
 
-    def key(self, params: Pair) -> Hashable:
+    def key(self, params: InContext) -> Hashable:
         return self.space.key(params.params), self.contexts.key(params.context)
 
-    def encode(self, params: Sequence[Pair]) -> Floats:
+    def encode(self, params: Sequence[InContext]) -> Floats:
         chosen, given = (list(column) for column in zip(*params, strict=True))
         return np.hstack([self.space.encode(chosen), self.contexts.encode(given)])
 
-    def decode(self, points: Floats) -> list[Pair]:
+    def decode(self, points: Floats) -> list[InContext]:
         chosen, given = self._parts(points)
-        return list(map(Pair, self.space.decode(chosen), self.contexts.decode(given)))
+        return list(map(InContext, self.space.decode(chosen), self.contexts.decode(given)))
 
     def snap(self, points: Floats) -> Floats:
         chosen, given = self._parts(points)
@@ -80,7 +80,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Within(Pairs):
+class FixedContext(ContextSpace):
     """The pairs of one context."""
 
     context: dict[str, Any]
@@ -89,8 +89,8 @@ class Within(Pairs):
     def count(self) -> float:
         return self.space.count
 
-    def decode(self, points: Floats) -> list[Pair]:
-        return [Pair(params, self.context) for params in self.space.decode(self._parts(points)[0])]
+    def decode(self, points: Floats) -> list[InContext]:
+        return [InContext(params, self.context) for params in self.space.decode(self._parts(points)[0])]
 
     def snap(self, points: Floats) -> Floats:
         return self._here(self.space.snap(self._parts(points)[0]))
@@ -128,7 +128,7 @@ class Contexts:
     @cached_property
     def whole(self) -> Space:
         """The space that the belief is about."""
-        return self.space if self.contexts is None else Pairs(self.space, self.contexts)
+        return self.space if self.contexts is None else ContextSpace(self.space, self.contexts)
 
     def within(self, context: Any) -> Space:
         """The part of it that a question in this context is about; ValueError if the context is missing or bad."""
@@ -141,29 +141,29 @@ class Contexts:
             return self.space
         if context is None:
             raise ValueError(f"context must have a value for each of {self.contexts.names}, got none: pass context=")
-        return Within(self.space, self.contexts, self.contexts.checked(context, "context"))
+        return FixedContext(self.space, self.contexts, self.contexts.checked(context, "context"))
 
     def checked(self, params: Any, context: Any) -> Any:
         """Params of the whole space; ValueError if params or context are bad."""
         part = self.within(context)
         checked = self.space.checked(params)
-        return Pair(checked, part.context) if isinstance(part, Within) else checked
+        return InContext(checked, part.context) if isinstance(part, FixedContext) else checked
 
-    def parted(self, params: Any) -> Pair:
+    def without_context(self, params: Any) -> InContext:
         """The params that a user sees and their context, None without one, as copies that may be changed."""
-        if not isinstance(params, Pair):
-            return Pair(self.space.checked(params), None)
-        return Pair(self.space.checked(params.params), dict(params.context))
+        if not isinstance(params, InContext):
+            return InContext(self.space.checked(params), None)
+        return InContext(self.space.checked(params.params), dict(params.context))
 
 
-def brought(params: Any, space: Space) -> Any:
+def with_context(params: Any, space: Space) -> Any:
     """Params that a user gives, as params of a part of the whole space: in its context, if it has one."""
-    return Pair(params, space.context) if isinstance(space, Within) else params
+    return InContext(params, space.context) if isinstance(space, FixedContext) else params
 
 
 def is_setting(space: Space, params: Any, setting: Any) -> bool:
     """Whether params of the whole space are this setting, in whatever context."""
-    if isinstance(space, Pairs):
+    if isinstance(space, ContextSpace):
         return space.space.key(params.params) == space.space.key(setting)
     return space.key(params) == space.key(setting)
 

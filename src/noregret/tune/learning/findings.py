@@ -15,7 +15,7 @@ from noregret.diagnosis import Diagnosis, diagnose
 from noregret.optimizer import (
     FEWEST,
     LARGEST,
-    LIKELY,
+    RECOMMEND,
     Choice,
     Estimate,
     Gain,
@@ -282,7 +282,7 @@ class Findings:
 
     def _is_eligible(self, its: Estimate) -> bool:
         """Return True if it likely meets the constraints, or as likely as the best does."""
-        return its.feasible >= min(LIKELY, self.best.feasible if self.best else 1.0)
+        return its.feasible >= min(RECOMMEND, self.best.feasible if self.best else 1.0)
 
     def _promise(self, its: Estimate) -> float:
         """Worst-case estimate; the larger the better."""

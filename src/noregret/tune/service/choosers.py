@@ -227,8 +227,8 @@ def itself(optimizer: Optimizer) -> Optimizer:
 
 def made_fits(optimizer: Optimizer) -> Fits:
     """The fits that an optimizer of a `Replay` needs for its next question."""
-    assert isinstance(optimizer.model.hypotheses, Remembering)
-    return optimizer.model.hypotheses.fits
+    assert isinstance(optimizer.calibration, Remembering)
+    return optimizer.calibration.fits
 
 
 def chosen(pending: Sequence[Measured], contexts: Sequence[Params | None], optimizer: Optimizer) -> list[Params]:

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse
 
-from noregret.optimizer import Estimate, Within, checked_confidence, checked_numbers, checked_tolerance
+from noregret.optimizer import Estimate, FixedContext, checked_confidence, checked_numbers, checked_tolerance
 from noregret.tune.learning.findings import finite
 from noregret.tune.measuring import Outcome
 from noregret.tune.page.page import page
@@ -245,7 +245,7 @@ def _context(study: LiveStudy, given: Any, place: tuple[str, ...]) -> dict[str, 
         part = study.study.contexts.within(given)
     except ValueError as error:
         raise BadField(place, error) from None
-    return dict(part.context) if isinstance(part, Within) else None
+    return dict(part.context) if isinstance(part, FixedContext) else None
 
 
 def _read(context: str | None) -> Any:

@@ -1,23 +1,42 @@
-"""Candidates: where to look. All there is if that is little, else a cover of the cube refined where it looks good."""
+"""Candidates: the settings at which the posterior is computed.
+
+All settings where there are few, else a Sobol cover of the cube and clouds around what looks best.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
-from noregret.belief.posterior import Floats, Ints, Posterior, Rng
+from noregret.belief.posterior import Floats, Ints, Rng
+from noregret.optimizer.model.posterior import Conditioned
 from noregret.optimizer.space.space import Space
 
 ROUNDING = 1e-6
 """How far rounding may bring a point from where it is in a space, in lengthscales."""
 
+HOLE = 0.075
+"""A place is unexplored if no measurement is nearer than this times sqrt(d), d the number of parameters."""
+
+Penalty = Callable[[Floats], Floats]
+"""What is added to the means at (n, d) points, (n,): the log probability that the constraints are met."""
+
+
+class Drawn(NamedTuple):
+    """Candidates, (n, d), and L^-1 K(rows, candidates), (r, n), of the process they were drawn with."""
+
+    points: Floats
+    lifted: Floats
+
 
 @dataclass(frozen=True)
 class Candidates:
-    """A scrambled Sobol cover of the cube, and clouds around what scores best, drawn closer step by step.
+    """A scrambled Sobol cover of the cube, and clouds around what looks best, drawn closer step by step.
 
     Parameters
     ----------
@@ -30,12 +49,12 @@ class Candidates:
     centres : int
         How many of the best a cloud is drawn around.
     few : int
-        A space of at most so many points is taken whole.
+        A space of at most this many points is taken whole.
     brought : int
-        At most so many of the points measured outside of the space are brought into it, the nearest ones.
+        At most this many of the points measured outside of the space are moved into it, the nearest ones.
     entries : float
-        The kernel of candidates and measured points has about so many entries at most: where it would have more, fewer
-        points are drawn and brought.
+        The kernel of candidates and measured points has about this many entries at most: where it would have more,
+        fewer points are drawn and moved.
     """
 
     cover: int = 512
@@ -46,40 +65,49 @@ class Candidates:
     brought: int = 256
     entries: float = 300_000
 
-    def __call__(self, space: Space, measured: Posterior, lengthscales: Floats, rng: Rng) -> Floats:
-        """Points of the space, (N, d), given the belief on what was measured and the lengthscale of each coordinate.
-
-        What was measured is among them, of what lies outside of the space as much as is ``brought`` into it.
-        """
+    def __call__(
+        self,
+        space: Space,
+        process: Conditioned,
+        measured: Floats,
+        lengthscales: Floats,
+        rng: Rng,
+        penalty: Penalty | None = None,
+    ) -> Drawn:
+        """Draw points of the space, given the (u, d) measured points and the lengthscale of each coordinate."""
         if space.count <= self.few:
-            return space.everything()
-        groups, part = np.array(space.groups), self._part(len(measured.arms))
+            return Drawn(space.everything(), process.lifted(space.everything()))
+        groups, part = np.array(space.groups), self._part(len(measured))
         cover, cloud_size = math.ceil(part * self.cover), math.ceil(part * self.cloud)
-        near = self._nearest(space, measured.arms, lengthscales, math.ceil(part * self.brought))
+        near = self._nearest(space, measured, lengthscales, math.ceil(part * self.brought))
         spread_out = shifted(sobol(self.cover, len(groups), 0)[:cover], rng)
-        points = np.vstack([space.snap(measured.arms[near]), space.snap(spread_out)])
-        mean, std = measured.predict(points)
-        for radius in self.radii:
+        drawn = [np.vstack([space.snap(measured[near]), space.snap(spread_out)])]
+        lifted, means, stds = [], [], []
+        for radius in (*self.radii, None):
+            lifted.append(process.lifted(drawn[-1]))
+            variance = process.prior(drawn[-1]) - np.einsum("ij,ij->j", lifted[-1], lifted[-1])
+            means.append(process.whitened @ lifted[-1] + (0.0 if penalty is None else penalty(drawn[-1])))
+            stds.append(np.sqrt(np.maximum(variance, 0.0)))
+            if radius is None:
+                break
+            points, mean, std = np.vstack(drawn), np.concatenate(means), np.concatenate(stds)
             best = points[np.union1d(top(mean + std, self.centres), top(mean, self.centres))]
-            centres = loosened(space, best[np.arange(cloud_size) % len(best)], rng)
-            cloud = space.snap(around(centres, cloud_size, radius * lengthscales, groups, rng))
-            cloud_mean, cloud_std = measured.predict(cloud)
-            points = np.vstack([points, cloud])
-            mean, std = np.concatenate([mean, cloud_mean]), np.concatenate([std, cloud_std])
-        return points
+            centres = resample_inactive(space, best[np.arange(cloud_size) % len(best)], rng)
+            drawn.append(space.snap(around(centres, cloud_size, radius * lengthscales, groups, rng)))
+        return Drawn(np.vstack(drawn), np.hstack(lifted))
 
     def _part(self, measured: int) -> float:
-        """Which part of the candidates is drawn, so many points being measured."""
+        """Part of the candidates that is drawn, given the number of measured points."""
         return min(1.0, self.entries / (measured * (self.cover + self.cloud * len(self.radii) + self.brought)))
 
     def _nearest(self, space: Space, points: Floats, lengthscales: Floats, most: int) -> Ints:
-        """Those of (n, d) points that are in the space and, up to so many, the nearest of the others, in order."""
+        """Those of (n, d) points that are in the space and, up to ``most``, the nearest of the others, in order."""
         away = np.linalg.norm((points - space.snap(points)) / lengthscales, axis=1)
         return np.sort(top(-away, max(most, int(np.count_nonzero(away <= ROUNDING)))))
 
 
 def top(scores: Floats, count: int) -> Ints:
-    """The highest scores' indices."""
+    """Indices of the highest scores."""
     return np.argsort(-scores, kind="stable")[:count]
 
 
@@ -99,8 +127,8 @@ def shifted(points: Floats, rng: Rng) -> Floats:
     return np.asarray((points + rng.random(points.shape[1])) % 1.0)
 
 
-def loosened(space: Space, points: Floats, rng: Rng) -> Floats:
-    """The points with what does not apply drawn at random, so that a move that makes it apply finds it anywhere."""
+def resample_inactive(space: Space, points: Floats, rng: Rng) -> Floats:
+    """Resample the coordinates of inactive parameters uniformly."""
     applying = space.applying(points)
     if applying.all():
         return points
@@ -116,3 +144,8 @@ def around(centres: Floats, count: int, radii: Floats, groups: Ints, rng: Rng) -
     stepped = start + moved[:, groups] * radii * rng.standard_normal(start.shape)
     leaps = rng.random((count, parameters)) < 0.1 / parameters
     return np.where(leaps[:, groups], rng.random(start.shape), np.clip(stepped, 0.0, 1.0))
+
+
+def unexplored_from(parameters: int) -> float:
+    """Distance from all that was measured at which a place is unexplored, given the number of parameters that apply."""
+    return HOLE * math.sqrt(parameters)

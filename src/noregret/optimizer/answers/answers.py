@@ -1,0 +1,125 @@
+"""Answers: what is recommended, predicted and certain after the observations so far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from noregret.belief.posterior import Floats
+from noregret.decision.playing import child
+from noregret.optimizer.answers.certificate import Certificate, certificate
+from noregret.optimizer.answers.estimate import Estimate
+from noregret.optimizer.answers.gain import WIDTH, Gain
+from noregret.optimizer.answers.importance import Share, shares
+from noregret.optimizer.checking import Goal, checked_confidence, checked_tolerance
+from noregret.optimizer.config import OptimizerConfig
+from noregret.optimizer.model.constraints import RECOMMEND, recommended
+from noregret.optimizer.model.current import Snapshot
+from noregret.optimizer.space.contexts import Contexts
+from noregret.optimizer.space.space import Product
+
+FEWEST = 3
+"""Values from which an interval is stated where their noise is unknown: two say too little about it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Recommendation, predictions, gain and stopping rule, in the units and with the sign of the user's values.
+
+    Parameters
+    ----------
+    state : Snapshot
+        With at least two values.
+    contexts : Contexts
+    config : OptimizerConfig
+    goal : "minimize" or "maximize"
+    seed : SeedSequence
+    """
+
+    state: Snapshot
+    contexts: Contexts
+    config: OptimizerConfig
+    goal: Goal
+    seed: np.random.SeedSequence
+
+    @property
+    def sign(self) -> float:
+        """Factor that makes larger values better."""
+        return 1.0 if self.goal == "maximize" else -1.0
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What the observations leave open."""
+        return certificate(self.state, child(self.seed, 5, len(self.state.history.arrivals)))
+
+    def best(self) -> Estimate:
+        """Params with the largest lower confidence bound, of those that likely meet the constraints."""
+        state, belief = self.state, self.state.belief
+        lower = np.where(state.in_context, belief.mean - self.config.caution * belief.std, -math.inf)
+        proven = np.where(np.isin(state.numbers, state.history.unproven), -math.inf, lower)
+        is_proven = bool(np.isfinite(proven).any())
+        arm = recommended(proven if is_proven else lower, state.margins, state.log_feasible)
+        found = self.predict([state.params(arm)])[0]
+        found = found if is_proven and self._is_fitted else replace(found, _certificate=None)
+        return found if found.feasible >= RECOMMEND else found.as_likeliest()
+
+    def predict(self, params: Sequence[Any]) -> list[Estimate]:
+        """Estimates for each of these params of the whole space, at least one."""
+        points = self.state.history.space.encode(params)
+        chances = np.exp(self.state.log_feasible_at(points)).tolist()
+        chosen = [self.contexts.without_context(each).params for each in params]
+        return [
+            Estimate(each, *ends, feasible=chance, _certificate=self.certificate, _point=points[[i]])
+            for i, (each, ends, chance) in enumerate(zip(chosen, self._ends(points), chances, strict=True))
+        ]
+
+    def _ends(self, points: Floats) -> list[tuple[float, float, float]]:
+        """Estimate, lower and upper bound at (n, d) points."""
+        belief, models, history = self.state.belief, self.state.models, self.state.history
+        (mean, std), width = belief.predict(points), self.config.interval(belief)
+        shifts, centre = (0.0, -width * std, width * std), models.fit.centre
+        own = [models.reported(centre + mean + shift) for shift in shifts]
+        ends = self.sign * np.array([*own, *self.certificate.interval(points, width)]) + 0.0  # no -0.0
+        if history.measured < FEWEST and not history.is_noise_known:
+            ends[1:] = [[-math.inf], [math.inf], [-math.inf], [math.inf]]
+        return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
+
+    def importance(self) -> dict[str, Share]:
+        """Share of the difference between settings that each parameter accounts for, the most important first."""
+        space = self.state.history.space
+        assert isinstance(space, Product)
+        found = dict(zip(space.parameters, shares(self.certificate), strict=True))
+        return dict(sorted(found.items(), key=lambda named: -named[1].estimate))
+
+    @property
+    def _is_fitted(self) -> bool:
+        """True if there are as many values as the first fit waits for."""
+        return self.state.history.measured >= self.config.first(self.state.history.space)
+
+    def is_done(self, within: float | str, confidence: float) -> bool:
+        """Return True if nothing is better than what is recommended by more than the tolerance for its estimate."""
+        tolerance, risk = checked_tolerance(within), 1 - checked_confidence(confidence)
+        if not self._is_fitted:
+            return False
+        best = self.best()
+        if best._certificate is None or best._point is None:  # nothing in this context has ever given a value
+            return False
+        return best.feasible >= 1 - risk and self.certificate.is_within(best._point, tolerance(best.estimate), risk)
+
+    def gain(self, baseline: Any) -> Gain:
+        """Difference between what is recommended and the baseline, which are params of the whole space."""
+        space, best, other = self.contexts.space, self.best(), self.predict([baseline])[0]
+        if space.key(best.params) == space.key(other.params):
+            return Gain(0.0, 0.0, 0.0, other, other, self.goal)
+        estimate = self.sign * (best.estimate - other.estimate)
+        assert best._point is not None
+        assert other._point is not None
+        points = np.vstack([best._point, other._point])
+        lower, upper = self.certificate.difference(points, WIDTH)
+        relative = self.certificate.relative_difference(points, WIDTH)
+        return Gain(estimate, min(lower, estimate), max(upper, estimate), best, other, self.goal, relative=relative)

@@ -1,0 +1,37 @@
+"""OptimizerConfig: every step from observations to the next question, each replaceable. All of it is heuristic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from noregret.optimizer.model.hypotheses import ModelConfig
+from noregret.optimizer.questions.explore import Explore
+from noregret.optimizer.questions.questions import FinishSmallSpace, Improve, Question, Recheck, RemeasureBaseline
+from noregret.optimizer.questions.rules import SimultaneousWidth
+
+
+@dataclass(frozen=True)
+class OptimizerConfig(ModelConfig):
+    """How an `Optimizer` gets from observations to a posterior (`ModelConfig`), and on to questions and answers.
+
+    Parameters
+    ----------
+    questions : tuple of Question
+        Asked in this order once the design is done; the first one that names a setting decides.
+    caution : float
+        `Optimizer.best` recommends the largest mean - caution * std.
+    interval : Posterior -> float
+        The interval of an `Estimate` is mean +- interval * std.
+    """
+
+    questions: tuple[Question, ...] = (
+        Explore(),
+        Recheck(),
+        RemeasureBaseline(),
+        FinishSmallSpace(),
+        Improve(),
+    )
+    caution: float = 2.0
+    interval: Callable[[Any], float] = field(default_factory=SimultaneousWidth)

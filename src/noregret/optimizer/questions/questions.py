@@ -1,0 +1,224 @@
+"""Questions: the kinds of settings that are worth a measurement, one class each.
+
+A question is asked in the order of a list; the first one that names a setting decides. Opening questions need no model;
+the others see a `Snapshot`, in which pending trials count as measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, cast
+
+import numpy as np
+
+from noregret.belief.posterior import Constant, Floats, Rng
+from noregret.decision.rules import UCB, Rule
+from noregret.optimizer.history import History
+from noregret.optimizer.model.candidates import sobol, unexplored_from
+from noregret.optimizer.model.constraints import IGNORE, SEARCH, recommended, search_scores
+from noregret.optimizer.model.current import Snapshot
+from noregret.optimizer.model.hypotheses import ModelConfig
+from noregret.optimizer.questions.explore import farthest
+from noregret.optimizer.questions.rules import AMONG_NAMES, SaturatedImprovement
+from noregret.optimizer.space.contexts import with_context
+from noregret.optimizer.space.space import Space
+
+Asked = int | Floats
+"""An arm of the snapshot, or the (d,) coordinates of a new point."""
+
+
+class Question(Protocol):
+    """One kind of question."""
+
+    def __call__(self, state: Snapshot, rng: Rng) -> Asked | None:
+        """Return what to measure, None if there is nothing of this kind to ask."""
+        ...
+
+
+class Opening(NamedTuple):
+    """What opening questions see: no model, only what was asked and answered."""
+
+    history: History
+    space: Space
+    config: ModelConfig
+    seed: np.random.SeedSequence
+    pending: Sequence[int]
+
+    @property
+    def known(self) -> int:
+        """Number of answers and pending trials."""
+        return len(self.history.arrivals) + len(self.pending)
+
+
+def opening(state: Opening) -> int | None:
+    """Point that is asked for before the model is: the baseline, then the design; None if they are done."""
+    history = state.history
+    if history.baseline is not None and not any(
+        number in state.pending or history.is_answered(number) for number in history.anchors
+    ):
+        return history.meet(with_context(history.baseline, state.space))
+    if history.measured < 2 or state.known < state.config.first(history.space):
+        found = _next_of_design(state)
+        if found is not None:
+            return found
+    return _repeat(state) if history.measured < 2 else None
+
+
+def _next_of_design(state: Opening) -> int | None:
+    """Next point of a Sobol sequence that has not been met, None if there is none.
+
+    In finite spaces the points that the sequence does not reach follow.
+    """
+    space, index, seed = state.space, state.known, int(state.seed.generate_state(1)[0])
+    count = max(64, 2 << index.bit_length())  # few different lengths, each drawn once
+    points = space.snap(sobol(count, len(space.groups), seed))[index:]
+    if space.count <= state.config.candidates.few:
+        points = np.vstack([points, space.everything()])
+    for point, params in zip(points, space.decode(points), strict=True):
+        if state.history.number(params) is None:
+            return state.history.meet(params, point)
+    return None
+
+
+def _repeat(state: Opening) -> int:
+    """One of the points in this space, in turn: of those that may give a value, if there are any."""
+    met = state.history.within(state.space)
+    hopeful = np.setdiff1d(met, state.history.unproven)
+    choices = hopeful if hopeful.size else met
+    return int(choices[state.known % choices.size])
+
+
+@dataclass(frozen=True)
+class Recheck:
+    """A point whose only value would be the best of all but is hardly trusted.
+
+    A narrow peak and an outlier look alike, and one more measurement tells them apart.
+    """
+
+    distrust: float = 0.3
+    """Trust below which a value is doubted."""
+
+    def __call__(self, state: Snapshot, rng: Rng) -> Asked | None:
+        history = state.history
+        doubted = np.flatnonzero(state.trust < self.distrust)
+        if not doubted.size:
+            return None
+        tried = state.belief.pulled if state.in_context.all() else np.flatnonzero(state.in_context)
+        highest = float(state.belief.mean[tried].max())
+        for index in doubted.tolist():
+            arrival = history.arrivals[index]
+            arms = state.arms([arrival.where])
+            if not arms.size or history.answered(arrival.where) > 1 or arrival.where in state.pending:
+                continue
+            value = float(state.models.scale.standard(np.array(arrival.value))) - state.models.fit.centre
+            arm = int(arms[0])
+            if value > highest and state.in_context[arm] and state.log_feasible[arm] >= math.log(SEARCH):
+                return arm
+        return None
+
+
+@dataclass(frozen=True)
+class RemeasureBaseline:
+    """The baseline, while the gain over it hinges on its noise.
+
+    One more measurement of the baseline takes (v - c)^2 / (v + s^2) off the variance of the gain, v the baseline's
+    variance, c its covariance with the recommended setting and s^2 the noise variance. Heuristic.
+    """
+
+    worth: float = 0.1
+    """Part of the variance of the gain that a measurement must take off."""
+    precise: float = 0.05
+    """A gain is known well enough when two standard deviations are less than this part of it."""
+    share: float = 1 / 8
+    """Part of the questions that goes to the baseline at most."""
+    caution: float = 2.0
+
+    def __call__(self, state: Snapshot, rng: Rng) -> Asked | None:
+        anchors, belief = state.history.anchors, state.belief
+        measured = sum(state.history.answered(number) + state.pending.count(number) for number in anchors)
+        if not anchors or measured > self.share * state.known:
+            return None
+        baseline = state.baseline_arm()
+        if baseline is None or int(state.numbers[baseline]) in state.history.unproven:
+            return None
+        lower = np.where(state.in_context, belief.mean - self.caution * belief.std, -np.inf)
+        best = recommended(lower, state.margins, state.log_feasible)
+        return baseline if best != baseline and self._is_worth(state, best, baseline) else None
+
+    def _is_worth(self, state: Snapshot, best: int, baseline: int) -> bool:
+        belief, pair = state.belief, np.array([best, baseline])
+        (own, shared), (_, variance) = belief.covariance(pair, pair)
+        total = max(float(own + variance - 2 * shared), 1e-300)
+        taken = float(variance - shared) ** 2 / (float(variance) + belief.ridge)
+        gain = abs(float(belief.mean[best] - belief.mean[baseline]))
+        return taken >= self.worth * total and 2 * math.sqrt(total) > self.precise * gain
+
+
+@dataclass(frozen=True)
+class Improve:
+    """The arm with the highest score of the rule, plus the log probability that it is feasible.
+
+    While no measured arm is likely feasible, the one that most likely is. Without noise no pending arm is asked again.
+    """
+
+    rule: Rule | None = None
+    """None for `SaturatedImprovement`, with other numbers where settings have no neighbours."""
+    moving_rule: Rule = field(default_factory=lambda: UCB(Constant(2.0)))
+    """The rule while f is found to change."""
+    exact: float = 0.01
+    """Part of the size of f that the noise is at most where there is next to none."""
+    tie: float = 1e-9
+    """Scores that differ by a smaller part are equal, so that rounding does not choose."""
+
+    def __call__(self, state: Snapshot, rng: Rng) -> Asked | None:
+        scores = np.where(state.allowed, self._scores(state, rng), -np.inf)
+        if state.pending and state.models.fit.noise <= self.exact * state.models.fit.size:
+            others = np.where(np.isin(state.numbers, state.pending), -np.inf, scores)
+            scores = others if others.max() > -np.inf else scores
+        highest = scores.max()
+        return int(np.argmax(scores >= highest - self.tie * abs(highest)))
+
+    def _scores(self, state: Snapshot, rng: Rng) -> Floats:
+        if state.margins and state.log_feasible[state.incumbents].max() < math.log(SEARCH):
+            return search_scores(state.margins, state.log_feasible)
+        scores = self._rule(state)(cast(Any, replace(state.belief, only_pulled=state.incumbents)), rng)
+        return np.asarray(scores + state.log_feasible if state.margins else scores)
+
+    def _rule(self, state: Snapshot) -> Rule:
+        if state.is_moving:
+            return self.moving_rule
+        is_one_choice = len(state.space.names) == 1 and len(state.space.groups) == state.space.count
+        return self.rule or (AMONG_NAMES if is_one_choice else SaturatedImprovement())
+
+
+@dataclass(frozen=True)
+class FinishSmallSpace:
+    """In a small space an unexplored or rival setting now and then, in place of one that was measured often.
+
+    A few more measurements then leave nothing open, and `done` can say so.
+    """
+
+    improve: Improve = field(default_factory=Improve)
+    settings: int = 50
+    repeats: int = 8
+    every: int = 4
+
+    def __call__(self, state: Snapshot, rng: Rng) -> Asked | None:
+        if state.known % self.every or state.space.count > self.settings:
+            return None
+        arm = self.improve(state, rng)
+        assert isinstance(arm, int)
+        if state.numbers[arm] < 0 or state.history.answered(int(state.numbers[arm])) < self.repeats:
+            return None
+        unexplored = farthest(state, unexplored_from(max(state.space.groups) + 1))
+        return self._rival(state, arm) if unexplored is None else unexplored
+
+    def _rival(self, state: Snapshot, arm: int) -> int | None:
+        """Arm that most likely is better; None if none is within two standard deviations."""
+        upper = state.belief.mean + 2 * state.belief.std
+        upper[~state.allowed | (state.log_feasible < math.log(IGNORE))] = -np.inf
+        upper[arm] = -np.inf
+        rival = int(np.argmax(upper))
+        return rival if upper[rival] > state.belief.mean[arm] else None
