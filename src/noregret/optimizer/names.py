@@ -2,8 +2,7 @@
 
 from noregret.optimizer.answers.answers import FEWEST
 from noregret.optimizer.answers.certificate import LEVEL
-from noregret.optimizer.answers.estimate import Estimate
-from noregret.optimizer.answers.gain import Gain
+from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.importance import Share
 from noregret.optimizer.checking import (
     LARGEST,
@@ -19,7 +18,6 @@ from noregret.optimizer.checking import (
     checked_value,
 )
 from noregret.optimizer.config import OptimizerConfig
-from noregret.optimizer.frames import GIVEN
 from noregret.optimizer.model.candidates import unexplored_from
 from noregret.optimizer.model.constraints import RECOMMEND
 from noregret.optimizer.model.drift import LONGEST, Drift, checked_drift
@@ -27,11 +25,11 @@ from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.model.learning import spread
 from noregret.optimizer.optimizer import Optimizer
+from noregret.optimizer.show import GIVEN, change_in_words
 from noregret.optimizer.space.contexts import Contexts, FixedContext, checked_contexts
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import as_space
 from noregret.optimizer.trials import Measurement, Observation, Trial
-from noregret.optimizer.words import change_in_words
 
 __all__ = [
     "FEWEST",

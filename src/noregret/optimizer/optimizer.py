@@ -16,8 +16,7 @@ from noregret.belief.numerics.threads import one_thread
 from noregret.belief.posterior import Floats
 from noregret.decision.playing import child, seed_sequence
 from noregret.optimizer.answers.answers import Answers
-from noregret.optimizer.answers.estimate import Estimate
-from noregret.optimizer.answers.gain import Gain
+from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.importance import Share
 from noregret.optimizer.checking import (
     Goal,
@@ -28,18 +27,17 @@ from noregret.optimizer.checking import (
     checked_tolerance,
 )
 from noregret.optimizer.config import OptimizerConfig
-from noregret.optimizer.frames import Frames
 from noregret.optimizer.history import FAILURE, Arrival, History
 from noregret.optimizer.model.constraints import RECOMMEND, UNKNOWN_FEASIBLE
 from noregret.optimizer.model.current import CurrentBelief, Snapshot
 from noregret.optimizer.model.drift import checked_drift
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.questions.questions import Opening, opening
+from noregret.optimizer.show import Frames, Standing
 from noregret.optimizer.space.contexts import InContext, checked_contexts
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import as_space
 from noregret.optimizer.trials import Measurement, Observation, Trial, Trials
-from noregret.optimizer.words import Standing
 
 REMEMBERED = 1000
 """With drift, the number of last answers that are kept at least; fewer than twice as many are."""

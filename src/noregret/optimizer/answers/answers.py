@@ -13,8 +13,7 @@ import numpy as np
 from noregret.belief.posterior import Floats
 from noregret.decision.playing import child
 from noregret.optimizer.answers.certificate import Certificate, certificate
-from noregret.optimizer.answers.estimate import Estimate
-from noregret.optimizer.answers.gain import WIDTH, Gain
+from noregret.optimizer.answers.estimate import WIDTH, Estimate, Gain
 from noregret.optimizer.answers.importance import Share, shares
 from noregret.optimizer.checking import Goal, checked_confidence, checked_tolerance
 from noregret.optimizer.config import OptimizerConfig

@@ -1,14 +1,16 @@
-"""Estimate: what is believed about some params."""
+"""Estimate of a setting, and the gain of one setting over another."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from noregret.belief.posterior import Floats
+from noregret.formatting import number
 from noregret.optimizer.answers.certificate import LEVEL, Certificate
+from noregret.optimizer.checking import Goal
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,3 +75,87 @@ def chance_in_words(probability: float) -> str:
     ('0.95', 'less than 0.01')
     """
     return f"{probability:.2f}" if probability >= 0.01 else "less than 0.01"
+
+
+WIDTH = 2.5
+"""The interval of a gain is the mean +- so many standard deviations, under every model that is not refuted.
+
+It is more than the 2 that a Gaussian would need for 95%, since what is recommended was chosen for looking good.
+"""
+
+
+class Percent(NamedTuple):
+    """A gain in percent of the size of the baseline."""
+
+    estimate: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much better the recommended setting is than the baseline, in the units of the values; above 0 is better.
+
+    Parameters
+    ----------
+    estimate : float
+    lower, upper : float
+        The true difference lies between them with probability ``level``. It is the interval of the difference: what
+        the two settings have in common does not widen it.
+    best, baseline : Estimate
+    goal : "minimize" or "maximize"
+    level : float
+    relative : (float, float), optional
+        The ends of the interval of the gain as a part of the baseline's true size. Without them ``lower`` and ``upper``
+        are divided by the baseline's estimate.
+    """
+
+    estimate: float
+    lower: float
+    upper: float
+    best: Estimate
+    baseline: Estimate
+    goal: Goal
+    level: float = LEVEL
+    relative: tuple[float, float] | None = None
+
+    @property
+    def percent(self) -> Percent | None:
+        """In percent of the size of the baseline; None if the baseline may be 0, or of either sign.
+
+        Its ends are those of a ratio. So 84% lower is never "between 61% and 120%": nothing that is positive
+        can be 120% lower than something else.
+        """
+        if self.baseline.lower <= 0 <= self.baseline.upper:
+            return None
+        size = abs(self.baseline.estimate)
+        estimate = self.estimate / size
+        lower, upper = self.relative or (self.lower / size, self.upper / size)
+        if math.isinf(upper):
+            return None
+        return Percent(100 * estimate, 100 * min(lower, estimate), 100 * max(upper, estimate))
+
+    def __str__(self) -> str:
+        """As ``18% lower than your settings (between 12% and 23%, at 95%)``."""
+        if self.best.params is self.baseline.params:
+            return "your settings are the best that is known"
+        words = ("lower", "higher") if self.goal == "minimize" else ("higher", "lower")
+        percent, unit = (self.percent, "%") if self.percent else (self, "")
+        both = percent.lower < 0 < percent.upper
+        ends = [_said(end, unit, words if both else None) for end in sorted((percent.lower, percent.upper), key=abs)]
+        middle = _said(percent.estimate, unit, words)
+        said = f"{middle} than your settings (between {ends[0]} and {ends[1]}, at {100 * self.level:g}%)"
+        return said + self._about_baseline()
+
+    def _about_baseline(self) -> str:
+        """A remark if the baseline itself may well violate a constraint."""
+        chance = self.baseline.feasible
+        said = f"; your settings meet the constraints with a probability of {chance_in_words(chance)}"
+        return said if chance < 0.5 else ""
+
+
+def _said(value: float, unit: str, words: tuple[str, str] | None) -> str:
+    """The size of a number with its unit, whole or to two digits, and which of the words it deserves."""
+    word = "" if words is None else f" {words[value < 0]}"
+    size = number(round(abs(value)), 9) if 10 <= abs(value) < math.inf else number(abs(value), 2)
+    return f"{size}{unit}{word}"

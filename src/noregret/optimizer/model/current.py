@@ -426,6 +426,6 @@ def told(posterior: Posterior, models: FittedModels, arm: int, value: float, noi
 
 def unknown(candidates: Floats, points: Floats) -> Ints:
     """Indices of the candidates that equal none of the points, without duplicates, ascending."""
-    known = {point.tobytes() for point in points + 0.0}  # -0.0 becomes 0.0, so that equal points have equal bytes
-    new = {candidate.tobytes(): i for i, candidate in reversed(list(enumerate(candidates + 0.0)))}
-    return np.array(sorted(i for point, i in new.items() if point not in known), dtype=np.intp)
+    both = np.ascontiguousarray(np.vstack([points, candidates]) + 0.0)  # -0.0 becomes 0.0: equal points, equal bytes
+    first = np.unique(both.view(np.dtype((np.void, both.itemsize * both.shape[1]))), return_index=True)[1]
+    return np.sort(first[first >= len(points)]) - len(points)

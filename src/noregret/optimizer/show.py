@@ -1,18 +1,21 @@
-"""Frames: measurements as a table, read from whatever a table comes as and written as a DataFrame.
+"""Show: observations as a table, and the state of an optimizer in one line or as HTML.
 
-The columns are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. A cell is
-empty where there is nothing to say: the value of a failure, a noise that nobody knows, a parameter that does not apply.
+The columns of a table are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. A
+cell is empty where there is nothing: the value of a failure, an unknown noise, a parameter that does not apply.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from noregret.extra import extra
+from noregret.formatting import digits_apart, number
+from noregret.optimizer.answers.estimate import Estimate, Gain, chance_in_words
 from noregret.optimizer.checking import LARGEST, Constraints, checked_noise, checked_numbers, checked_value
 from noregret.optimizer.history import FAILURE, NOWHERE, Arrival, History
 from noregret.optimizer.space.contexts import Contexts
@@ -182,3 +185,79 @@ def _from_columns(columns: dict[Any, list[Any]]) -> Iterator[Mapping[Any, Any]]:
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns of a frame must be of one length, got {lengths}")
     return (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
+
+
+class Standing(NamedTuple):
+    """What an optimizer is, and what it has come to; None for what is not known yet."""
+
+    goal: str
+    names: Sequence[Any]
+    constraints: Constraints
+    values: int
+    failures: int
+    out: int
+    best: Estimate | None
+    gain: Gain | None
+    half_life: float
+
+    def __str__(self) -> str:
+        best = "" if self.best is None else f"; best {_interval(self.best)} at {_shown(self.best.params)}"
+        return f"<Optimizer, {self._what()}: {self._counts()}{best}{self._remarks()}>"
+
+    def html(self) -> str:
+        """The same as a small table."""
+        rows = [("goal", self._what()), ("told", self._counts())]
+        if self.best is not None:
+            rows.append(("best", _interval(self.best) + self._remarks()))
+            rows += [(str(name), _shown(value)) for name, value in _items(self.best.params)]
+        cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+        return f'<table class="noregret-optimizer"><caption>Optimizer</caption>{cells}</table>'
+
+    def _what(self) -> str:
+        bounds = [f"{name} {c.operator} {_shown(c.bound)}" for name, c in self.constraints.items()]
+        shown = [str(name) for name in self.names[:4]] + ["..."] * (len(self.names) > 4)
+        return f"{self.goal} over {', '.join(shown)}" + (f" with {', '.join(bounds)}" if bounds else "")
+
+    def _counts(self) -> str:
+        others = [f"{self.failures} failed"] * bool(self.failures) + [f"{self.out} out"] * bool(self.out)
+        return ", ".join([f"{self.values} value" + "s" * (self.values != 1), *others])
+
+    def _remarks(self) -> str:
+        """What there is to say about constraints, the baseline and what changes."""
+        remarks = []
+        if self.best is not None and self.constraints:
+            remarks.append(f"; meets the constraints with a probability of {chance_in_words(self.best.feasible)}")
+            remarks += ["; nothing is likely to: this is the likeliest"] * self.best.is_likeliest
+        remarks += [f"; {self.gain}"] * bool(self.gain)
+        remarks += [f"; {change_in_words(self.half_life)}"] * (self.half_life < math.inf)
+        return "".join(remarks)
+
+
+def change_in_words(half_life: float) -> str:
+    """How fast things change.
+
+    >>> change_in_words(61.8)
+    'what is best changes: half of what was learnt is out of date after about 62 evaluations'
+    """
+    return f"what is best changes: half of what was learnt is out of date after about {half_life:.2g} evaluations"
+
+
+def _interval(estimate: Estimate) -> str:
+    if math.isinf(estimate.upper):
+        return _shown(estimate.estimate)
+    digits = digits_apart(estimate.lower, estimate.upper)
+    middle, lower, upper = (number(each, digits) for each in (estimate.estimate, estimate.lower, estimate.upper))
+    return f"{middle} (between {lower} and {upper}, at {100 * estimate.level:g}%)"
+
+
+def _items(params: Any) -> list[tuple[Any, Any]]:
+    return list(params.items()) if isinstance(params, Mapping) else list(enumerate(params))
+
+
+def _shown(value: Any) -> str:
+    """A value for people: numbers to four digits."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {_shown(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, float):
+        return number(value)
+    return str(value)
