@@ -67,7 +67,7 @@ def checked_confidence(confidence: Any) -> float:
 
 
 def _number(given: Any, but: type = bool) -> float:
-    """What is given as a float, nan if it is none or a bool or of the type ``but``."""
+    """Float of what is given, nan if it is none or a bool or of the type ``but``."""
     try:
         return math.nan if isinstance(given, bool | but) else float(given)
     except (TypeError, ValueError, OverflowError):
@@ -131,7 +131,7 @@ def _checked_constraint(name: str, pair: Any) -> Constraint:
 
 
 def checked_numbers(constraints: Constraints, told: Any) -> tuple[float, ...]:
-    """What was told of each constraint, in their order, UNKNOWN for None; ValueError unless each is named."""
+    """Number of each constraint, in their order, UNKNOWN for None; ValueError unless each is named."""
     told = {} if told is None else told
     if not isinstance(told, Mapping):
         raise ValueError(f"constraints must be a dict with a number for each of {list(constraints)}, got {told!r}")

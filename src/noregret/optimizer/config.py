@@ -14,7 +14,7 @@ from noregret.optimizer.questions.rules import SimultaneousWidth
 
 @dataclass(frozen=True)
 class OptimizerConfig(ModelConfig):
-    """How an `Optimizer` gets from observations to a posterior (`ModelConfig`), and on to questions and answers.
+    """Steps of an `Optimizer` from observations to a posterior (`ModelConfig`), and on to questions and answers.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from noregret.optimizer.space.contexts import FixedContext, is_setting
 from noregret.optimizer.space.space import Space
 
 UNKNOWN = float("nan")
-"""Stands for a noise that nobody knows, and for the value of a failure."""
+"""Stands for an unknown noise, and for the value of a failure."""
 
 
 class Arrival(NamedTuple):
@@ -30,7 +30,7 @@ class Arrival(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether there is no value."""
+        """True if there is no value."""
         return self.value != self.value
 
 
@@ -48,7 +48,7 @@ class Arrivals(Sequence[Arrival]):
         self._constraints: list[tuple[float, ...]] = []
 
     def copy(self) -> Arrivals:
-        """The same answers, to be continued by itself."""
+        """Return an independent copy."""
         twin = Arrivals()
         twin._where, twin._values, twin._noise = self._where[:], self._values[:], self._noise[:]
         twin._constraints = self._constraints.copy()
@@ -98,10 +98,10 @@ class History:
         self._numbers: dict[Hashable, int] = {}
         self.account = Account()  # of the values
         self._failures: set[int] = set()  # points that have failed
-        self._judged: tuple[int, Ints] = 0, np.empty(0, dtype=np.intp)  # the hopeless after so many arrivals
+        self._judged: tuple[int, Ints] = 0, np.empty(0, dtype=np.intp)  # the number of answers, and the points that are hopeless after them
 
     def copy(self) -> History:
-        """A history of its own with the same past."""
+        """Return an independent copy."""
         twin = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, list | dict | set | array):
@@ -110,7 +110,7 @@ class History:
         return twin
 
     def last(self, count: int, needed: Iterable[int]) -> tuple[History, dict[int, int]]:
-        """A history of the last so many arrivals and these points, and the new number of each point that is left."""
+        """History of the last ``count`` answers and the needed points, and the new number of each point that is left."""
         twin = History(self.space, self.baseline)
         kept = self.arrivals[-count:]
         left = dict.fromkeys([*self.anchors[:1], *(arrival.where for arrival in kept), *needed])
@@ -137,11 +137,11 @@ class History:
         return np.array(self._points[number * width : (number + 1) * width])
 
     def answered(self, number: int) -> int:
-        """How often a point has given a value."""
+        """Number of values of a point."""
         return self.account.count(number)
 
     def is_answered(self, number: int) -> bool:
-        """Whether a point has given a value or failed."""
+        """Return True if a point has given a value or failed."""
         return self.answered(number) > 0 or number in self._failures
 
     @property
@@ -151,7 +151,7 @@ class History:
 
     @property
     def hopeless(self) -> Ints:
-        """Those of the unproven that likely never will, see `failures`."""
+        """Points that failed and are more likely broken than unlucky, see `failures`."""
         if self._judged[0] != len(self.arrivals):
             self._judged = len(self.arrivals), self._hopeless(len(self.arrivals))
         return self._judged[1]
@@ -191,7 +191,7 @@ class History:
                 self.usable = len(self.arrivals)
 
     def evidence(self, stop: int) -> tuple[Evidence, Ints]:
-        """What the first ``stop`` arrivals say, and the number of each of its points.
+        """Evidence of the first ``stop`` answers, and the number of each of its points.
 
         The measurements come first, in their order. Heuristic: a hopeless point counts as measured once, just now and
         as bad as the worst tenth of the measurements; other failures say nothing about the value.
@@ -206,7 +206,7 @@ class History:
         return self._evidence(where, values, noise, when)
 
     def numbers(self, index: int, sign: float, stop: int) -> Evidence:
-        """What the first ``stop`` arrivals say about a constraint, times this sign."""
+        """Evidence of the first ``stop`` answers about a constraint, times this sign."""
         told = [(i, a.where, sign * a.constraints[index]) for i, a in enumerate(self.arrivals[:stop]) if a.constraints]
         known = [each for each in told if each[2] == each[2]]
         when, where = (np.array([each[i] for each in known], dtype=np.intp) for i in range(2))

@@ -57,7 +57,7 @@ def synchronized(method: Method) -> Method:
 
 
 class Optimizer:
-    """Finds the best params from noisy measurements, when nobody knows the constants.
+    """Finds the best params from noisy measurements, without constants to set.
 
     Several threads may use one optimizer: their calls are carried out one after another.
 
@@ -137,10 +137,10 @@ class Optimizer:
 
     @synchronized
     def ask(self, count: int | None = None, context: Any = None) -> Trial | list[Trial]:
-        """What to measure next, in this context if there are contexts; with a ``count``, so many things at once.
+        """Next trial to measure, in this context if there are contexts; with a ``count``, a list of trials.
 
-        Trials that are out are taken into account: they count as measured, with a value as expected. One that
-        stays out while ten times as many others are answered as were out with it is taken for lost.
+        Pending trials are treated as if they had returned their predicted value. A trial that stays pending while ten
+        times as many others are answered as were pending with it counts as lost.
         """
         if count is None:
             return self._sent(self._next_point(self._contexts.within(context)))
@@ -256,7 +256,7 @@ class Optimizer:
 
     @synchronized
     def done(self, within: float | str, confidence: float = 0.95, context: Any = None) -> bool:
-        """Whether to stop: no setting is likely to be better than `best` by more than ``within``.
+        """Return True if no setting is likely to be better than `best` by more than ``within``.
 
         Ask after every answer if you like: the confidence is that of the first yes. It is no before the first fit, and
         until there are measurements near almost all settings, so in many dimensions it may be no for ever, and while
@@ -279,7 +279,7 @@ class Optimizer:
 
     @synchronized
     def gain(self, context: Any = None) -> Gain:
-        """How much better `best` is than the baseline, with the interval of the difference.
+        """Improvement of `best` on the baseline, with the interval of the difference.
 
         Both in this context, if there are contexts.
         """
@@ -297,19 +297,19 @@ class Optimizer:
 
     @synchronized
     def predict(self, params: Any, context: Any = None) -> Estimate:
-        """What is believed about these params, in this context if there are contexts."""
+        """Estimate of the value of these params, in this context if there are contexts."""
         return self.predict_many([params], context)[0]
 
     @synchronized
     def predict_many(self, params: Iterable[Any], context: Any = None) -> list[Estimate]:
-        """What is believed about each of these params: cheaper than one after another."""
+        """Estimate of each of these params: cheaper than one after another."""
         checked = [self._contexts.checked(each, context) for each in params]
         answers = self._answers_in(context, "predict")
         return answers.predict(checked) if checked else []
 
     @synchronized
     def importance(self) -> dict[str, Share]:
-        """How much of the difference between settings each parameter accounts for, the most important first.
+        """Share of the difference between settings that each parameter accounts for, the most important first.
 
         Needs a space of Float, Int and Choice, no table, no contexts, and at least two values. Shares add up to more
         than 1 where parameters act together.

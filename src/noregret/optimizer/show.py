@@ -26,10 +26,10 @@ ABOUT = ("trial", "state", "value", "noise")
 """The columns that are neither parameters nor constraints."""
 
 PREFIX = "constraint."
-"""What the name of a constraint's column begins with."""
+"""Prefix of the column of a constraint."""
 
 GIVEN = "context."
-"""What the name of a context's column begins with."""
+"""Prefix of the column of a context."""
 
 STATES = ("done", "failed", "running")
 
@@ -188,7 +188,7 @@ def _from_columns(columns: dict[Any, list[Any]]) -> Iterator[Mapping[Any, Any]]:
 
 
 class Standing(NamedTuple):
-    """What an optimizer is, and what it has come to; None for what is not known yet."""
+    """State of an optimizer; None for what is not known yet."""
 
     goal: str
     names: Sequence[Any]
@@ -205,7 +205,7 @@ class Standing(NamedTuple):
         return f"<Optimizer, {self._what()}: {self._counts()}{best}{self._remarks()}>"
 
     def html(self) -> str:
-        """The same as a small table."""
+        """Small HTML table."""
         rows = [("goal", self._what()), ("told", self._counts())]
         if self.best is not None:
             rows.append(("best", _interval(self.best) + self._remarks()))
@@ -223,7 +223,7 @@ class Standing(NamedTuple):
         return ", ".join([f"{self.values} value" + "s" * (self.values != 1), *others])
 
     def _remarks(self) -> str:
-        """What there is to say about constraints, the baseline and what changes."""
+        """Remarks about constraints, the baseline and drift."""
         remarks = []
         if self.best is not None and self.constraints:
             remarks.append(f"; meets the constraints with a probability of {chance_in_words(self.best.feasible)}")
@@ -234,7 +234,7 @@ class Standing(NamedTuple):
 
 
 def change_in_words(half_life: float) -> str:
-    """How fast things change.
+    """Drift in words.
 
     >>> change_in_words(61.8)
     'what is best changes: half of what was learnt is out of date after about 62 evaluations'

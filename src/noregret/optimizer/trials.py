@@ -1,4 +1,4 @@
-"""Trials: what was given away to be measured, and which answers have come."""
+"""Trials that were given away to be measured, and their answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Trial:
 
 
 class Observation(NamedTuple):
-    """What was told of some params: the value, None for a failure; its noise and the constraints, None if not known."""
+    """Answer for some params: the value, None for a failure; its noise and the constraints, None if not known."""
 
     params: Any
     value: float | None
@@ -84,7 +84,7 @@ class Trials:
         return self._next
 
     def copy(self) -> Trials:
-        """The same trials, with an account of its own."""
+        """Return an independent copy."""
         twin = copy.copy(self)
         twin._sent, twin._told, twin._failed = dict(self._sent), set(self._told), set(self._failed)
         twin.answers, twin._unanswered = list(self.answers), dict(self._unanswered)
@@ -127,7 +127,7 @@ class Trials:
         return self._sent[trial.id].number
 
     def has_failed(self, trial: Trial) -> bool:
-        """Whether a trial has failed; ValueError if it is none of these."""
+        """Return True if a trial has failed; ValueError if it is none of these."""
         self._check_own(trial)
         return trial.id in self._failed
 

@@ -1,1 +1,1 @@
-"""How far off an estimate may be, how much better another setting may be, and whether that is enough to stop."""
+"""Estimate, gain, certificate and importance: what the observations say, with intervals."""

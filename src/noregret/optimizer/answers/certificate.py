@@ -37,13 +37,13 @@ LEVEL = 0.95
 """The probability that is stated for intervals and gaps."""
 
 LENGTHS = 2.0
-"""A place is unexplored, too, if none is nearer than so many lengthscales of the shortest model not refuted."""
+"""Lengthscales, of the shortest model not refuted, beyond which a place is unexplored."""
 
 COVER = 2048
 """Places at which a space with more settings than that is looked at for holes."""
 
 MOST = 300
-"""Measured points that a model is made of at most, since its cost grows with their cube."""
+"""Rows that a model is made of at most, since its cost grows with their cube."""
 
 CONTENDERS = 300
 """Settings that are drawn jointly: those with the largest mean + 3 std."""
@@ -143,7 +143,7 @@ def models(
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What is known after some answers, in the units of a calibration, and what it leaves open.
+    """What the observations leave open, in the units of the fitted models.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class Certificate:
         return float(self._are_far(places).mean())
 
     def _are_far(self, places: Floats) -> Bools:
-        """Whether no measurement is near each of (n, d) places, (n,); the more parameters apply, the wider is near."""
+        """Mask of the (n, d) places with no measurement near them, (n,); the more parameters apply, the wider is near."""
         applying, far = self.space.applying(places).sum(axis=1), np.ones(len(places), dtype=bool)
         shortest = min(model.ratio for model in self.tenable)
         for parameters in np.unique(applying):
@@ -202,7 +202,7 @@ class Certificate:
         return self.calibrated.reported(ends[0]), self.calibrated.reported(ends[1])
 
     def difference(self, points: Floats, width: float) -> tuple[float, float]:
-        """How much f may be higher at the first of two points, (2, d), than at the second, at least and at most.
+        """Least and largest difference of f between the first and the second of two points, (2, d).
 
         Under each model the two values are jointly Gaussian, and all pairs within ``width`` standard deviations of the
         mean count: for a scale without a bend that is the mean of the difference +- width times its std.
@@ -211,7 +211,7 @@ class Certificate:
         return float((first - second).min()), float((first - second).max())
 
     def relative_difference(self, points: Floats, width: float) -> tuple[float, float]:
-        """The same as a part of the size at the second point, pair by pair; infinite if that may be 0."""
+        """`difference` as a part of the size at the second point, pair by pair; infinite if that may be 0."""
         first, second = self._pairs(points, width)
         if second.min() <= 0 <= second.max():
             return -math.inf, math.inf
@@ -224,7 +224,7 @@ class Certificate:
         return self.calibrated.reported(ellipses)
 
     def gap(self, point: Floats) -> float:
-        """How much better than at a (1, d) point f may be elsewhere, at `LEVEL`; infinite if too much is unexplored."""
+        """Improvement on a (1, d) point that may be possible elsewhere, at `LEVEL`; infinite if too much is unexplored."""
         rng, risk = np.random.default_rng(self.seed), (1 - LEVEL) / 2
         if self.unexplored > risk:
             return math.inf
@@ -232,7 +232,7 @@ class Certificate:
         return max(float(np.quantile(excess, 1 - risk)) for excess in excesses)
 
     def is_within(self, point: Floats, tolerance: float, risk: float) -> bool:
-        """Whether nothing is better than a (1, d) point by more than this, but for a probability of at most ``risk``.
+        """Return True if nothing is better than a (1, d) point by more than this, with probability 1 - ``risk``.
 
         Half of the risk is that the best place is unexplored, a quarter is the share of draws in which
         something is better, and a quarter is spent on estimating that share, after every answer some.
@@ -289,17 +289,17 @@ class _Contest:
     root: Floats
 
     def excess(self, count: int, rng: Rng) -> Floats:
-        """How much better the best setting is than the recommended one in so many joint draws, in values, (count,)."""
+        """Improvement of the best setting on the recommended one in ``count`` joint draws, in values, (count,)."""
         numbers = self.mean[:, None] + self.root @ rng.standard_normal((self.root.shape[1], count))
         return self.calibrated.reported(numbers.max(axis=0)) - self.calibrated.reported(numbers[0])
 
     def exceeding(self, bound: float, rng: Rng, count: int) -> int:
-        """In how many of so many joint draws it is better by more than the bound."""
+        """Number of ``count`` joint draws in which it is better by more than the bound."""
         return int(np.count_nonzero(self.excess(count, rng) > bound))
 
 
 def certificate(state: Snapshot, seed: np.random.SeedSequence) -> Certificate:
-    """What a snapshot leaves open. Settings that are hopeless or hardly feasible are no alternatives."""
+    """Certificate of a snapshot. Settings that are hopeless or hardly feasible are no alternatives."""
     history, belief, centre = state.history, state.belief, state.models.fit.centre
     is_other = state.in_context & ~np.isin(state.numbers, history.hopeless)
     is_other &= state.log_feasible >= math.log(IGNORE)
@@ -313,7 +313,7 @@ def certificate(state: Snapshot, seed: np.random.SeedSequence) -> Certificate:
 
 
 def clopper_pearson_test(count: Callable[[int], int], share: float, risk: float) -> bool:
-    """Whether something happens in at most this share of all cases; yes is wrong with probability at most ``risk``.
+    """Return True if something happens in at most this share of all cases, wrongly with probability ``risk`` at most.
 
     ``count(n)`` is how often it happened in n new cases. The bounds are Clopper and Pearson's, exact for a binomial,
     and the risk is divided evenly among the `SIZES` at which they are looked at. No, if it is undecided after the last.
@@ -329,7 +329,7 @@ def clopper_pearson_test(count: Callable[[int], int], share: float, risk: float)
 
 
 def alpha_spending(risk: float, answers: int) -> float:
-    """What of a risk may be spent on the test after so many answers: (0.1 / 1.1) risk answers^-1.1.
+    """Part of a risk that is spent on the test after this many answers: (0.1 / 1.1) risk answers^-1.1.
 
     The sum over all numbers of answers is less than the risk, so a test may follow every answer.
     """

@@ -15,7 +15,7 @@ from noregret.optimizer.checking import Goal
 
 @dataclass(frozen=True, repr=False)
 class Estimate:
-    """What is believed about some params.
+    """Estimate of the value of some params.
 
     Parameters
     ----------
@@ -47,20 +47,20 @@ class Estimate:
         return f"Estimate({shown}){note}"
 
     def as_likeliest(self) -> Estimate:
-        """The same, recommended although it is not likely to meet all constraints, as nothing else is."""
+        """Copy that says: recommended although it is not likely to meet all constraints, as nothing else is."""
         return replace(self, is_likeliest=True, _certificate=None)
 
     @property
     def has_gap(self) -> bool:
-        """Whether anything is known about the other settings: after the first fit, if this one is likely feasible."""
+        """True if `gap` says anything: after the first fit, if this setting is likely feasible."""
         return self._certificate is not None
 
     @cached_property
     def gap(self) -> float:
-        """How much better any other setting may be, in the units of the values, with probability ``level``.
+        """Largest improvement that another setting may bring, in the units of the values, with probability ``level``.
 
-        It is infinite before the first fit, while too many settings have no measurement near them, as what nobody has
-        looked at may be much better, and where nothing is likely to meet the constraints. Computed when it is first
+        It is infinite before the first fit, while too many settings are unexplored, and where nothing is likely to
+        meet the constraints. Computed when it is first
         looked at, as of when the estimate was made.
         """
         if self._certificate is None or self._point is None:
@@ -78,7 +78,7 @@ def chance_in_words(probability: float) -> str:
 
 
 WIDTH = 2.5
-"""The interval of a gain is the mean +- so many standard deviations, under every model that is not refuted.
+"""Standard deviations on both sides of the mean of a gain, under every model that is not refuted.
 
 It is more than the 2 that a Gaussian would need for 95%, since what is recommended was chosen for looking good.
 """
@@ -94,7 +94,7 @@ class Percent(NamedTuple):
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better the recommended setting is than the baseline, in the units of the values; above 0 is better.
+    """Improvement of the recommended setting on the baseline, in the units of the values; above 0 is better.
 
     Parameters
     ----------

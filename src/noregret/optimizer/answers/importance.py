@@ -5,7 +5,7 @@ Sobol index
 
     S_i = E[Var(f(x) | all but x_i)] / Var(f(x)) = E[(f(x) - f(x'))^2] / (2 Var f(x)),
 
-where x' is x with parameter i drawn anew (Jansen 1999). It counts what a parameter does alone and together with others,
+where x' is x with parameter i drawn again (Jansen 1999). It counts what a parameter does alone and together with others,
 so the shares of parameters that act together add up to more than 1. f is not known: the estimate is the share in the
 mean of the belief. Each joint draw from the belief has a share of its own, and where these lie is how well it is known,
 under every model of the ladder that the measurements do not refute. No draw is without a trace of any parameter, so
@@ -30,7 +30,7 @@ from noregret.optimizer.model.candidates import sobol
 from noregret.optimizer.model.transforms import Scale
 
 PLACES = 256
-"""Settings at which a parameter is drawn anew."""
+"""Settings at which a parameter is drawn again."""
 
 DRAWS = 200
 """Draws of f."""
@@ -60,7 +60,7 @@ def shares(certificate: Certificate) -> list[Share]:
 
 
 def _share(models: Sequence[Tenable], scale: Scale, points: Floats, rng: Rng) -> Share:
-    """The share of the parameter that the second half of the points has drawn anew."""
+    """Share of the parameter that the second half of the points has drawn again."""
     found = np.array([_indices(model, scale, points, rng) for model in models if model.amplitude > 0])
     ends = np.quantile(found[:, 1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
     estimate = float(found[0, 0])
@@ -78,5 +78,5 @@ def _indices(model: Tenable, scale: Scale, points: Floats, rng: Rng) -> Floats:
     sizes = np.abs(values).max(axis=0)
     values = values / np.where(sizes > 0, sizes, 1.0)  # so that squares are neither 0 nor infinite
     first, second = np.split(values, 2)
-    variance, anew = values.var(axis=0), 0.5 * np.mean((first - second) ** 2, axis=0)
-    return np.asarray(np.clip(np.divide(anew, variance, out=np.zeros_like(anew), where=variance > 0), 0.0, 1.0))
+    variance, within = values.var(axis=0), 0.5 * np.mean((first - second) ** 2, axis=0)
+    return np.asarray(np.clip(np.divide(within, variance, out=np.zeros_like(within), where=variance > 0), 0.0, 1.0))

@@ -1,4 +1,4 @@
-"""Evidence: what was measured where, in the form that the calibration works on."""
+"""Evidence: observations at points, in the form that models are fitted to."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Evidence:
         The point of each measurement.
     values : (n,) floats
     noise : (n,) floats
-        Standard deviation of each measurement, nan where nobody knows it.
+        Standard deviation of each measurement, nan where it is unknown.
     groups : (d,) ints
         The lengthscale that each coordinate has; coordinates of one parameter share theirs.
     company : tuple of ints, optional
-        How many parameters apply together with each, itself among them; all, if nobody says.
+        Number of parameters that may apply together with each, itself included; None for all.
     when : (n,) ints, optional
         How many answers had come before each measurement.
     ages : (u,) floats, optional
@@ -33,7 +33,7 @@ class Evidence:
     origin : (u,) ints, optional
         Where measurements that have ages came from: which of the points, when several could be of one.
     half_life : float, optional
-        The age at which half of that is out of date, if somebody knows it.
+        Age at which half of an observation is out of date, if it is known.
     """
 
     points: Floats
@@ -77,7 +77,7 @@ class Evidence:
         return replace(self, where=where, values=values, noise=noise, when=when)
 
     def variance(self, default: float) -> Floats:
-        """Noise variance of each measurement, (n,), ``default`` where nobody knows it."""
+        """Noise variance of each measurement, (n,), ``default`` where it is unknown."""
         return np.where(np.isnan(self.noise), default, self.noise**2)
 
     def pooled(self, precision: Floats) -> tuple[Floats, Floats]:

@@ -252,7 +252,7 @@ class Posterior:
         )
 
     def advanced(self, answers: float) -> Posterior:
-        """Posterior as of so many answers later, where f changes."""
+        """Posterior as of this many answers later, where f changes."""
         kept = float(faded(np.array(answers), self.first.half_life))
         return replace(
             self,

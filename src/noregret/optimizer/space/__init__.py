@@ -1,1 +1,1 @@
-"""What there is to choose from: parameters, spaces of them, tables of candidates."""
+"""Parameters, spaces of them, tables of candidates, and contexts, as points of the unit cube."""

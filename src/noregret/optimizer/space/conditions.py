@@ -17,7 +17,7 @@ Requirement = Mapping[str, frozenset[Hashable]]
 
 
 def requirements(parameters: Mapping[str, Parameter]) -> dict[str, Requirement]:
-    """What must hold for each parameter to apply; ValueError where its condition makes no sense."""
+    """Requirement of each parameter; ValueError where its condition makes no sense."""
     found: dict[str, Requirement] = {}
 
     def required(name: str, below: tuple[str, ...]) -> Requirement:
@@ -66,12 +66,12 @@ def _check_possible(name: str, needed: Requirement) -> None:
 
 
 def applies(requirement: Requirement, keys: Mapping[str, Hashable]) -> bool:
-    """Whether a parameter applies, given the keys of the values that there are."""
+    """Return True if a parameter applies, given the keys of the values that there are."""
     return all(above in keys and keys[above] in allowed for above, allowed in requirement.items())
 
 
 def compatible(first: Requirement, second: Requirement) -> bool:
-    """Whether two parameters may apply together."""
+    """Return True if two parameters may apply together."""
     return all(allowed & second.get(above, allowed) for above, allowed in first.items())
 
 

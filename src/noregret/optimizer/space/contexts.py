@@ -1,7 +1,7 @@
-"""Contexts: what is given and not chosen, and the space of the pairs of params and a context.
+"""Contexts: given with every question and not chosen, and the space of params in a context.
 
-The belief is about pairs, so what was measured in one context tells about the others. A question is about the pairs of
-one context, see `FixedContext`: they have the same coordinates, and those of the context are fixed.
+The model is about params in a context, so observations in one context tell about the others. A question is about one
+context (`FixedContext`): the coordinates of the context are fixed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from noregret.optimizer.space.space import Bools, Product, Space, named
 
 
 class InContext(NamedTuple):
-    """Params, and the context that they are for."""
+    """Params, and the context they are for."""
 
     params: Any
     context: Any
@@ -26,7 +26,7 @@ class InContext(NamedTuple):
 
 @dataclass(frozen=True)
 class ContextSpace:
-    """All pairs of params of a space and a context: the coordinates of the params come first."""
+    """All params of a space in all contexts: the coordinates of the params come first."""
 
     space: Space
     contexts: Product
@@ -81,7 +81,7 @@ class ContextSpace:
 
 @dataclass(frozen=True)
 class FixedContext(ContextSpace):
-    """The pairs of one context."""
+    """All params in one context."""
 
     context: dict[str, Any]
 
@@ -99,7 +99,7 @@ class FixedContext(ContextSpace):
         return self._here(self.space.everything())
 
     def holds(self, points: Floats) -> Bools:
-        """Which of (n, d) points are pairs of this context, (n,)."""
+        """Mask of the (n, d) points that are in this context, (n,)."""
         return np.asarray((self._parts(points)[1] == self._place).all(axis=1))
 
     @cached_property
@@ -127,11 +127,11 @@ class Contexts:
 
     @cached_property
     def whole(self) -> Space:
-        """The space that the belief is about."""
+        """Space that the model is about."""
         return self.space if self.contexts is None else ContextSpace(self.space, self.contexts)
 
     def within(self, context: Any) -> Space:
-        """The part of it that a question in this context is about; ValueError if the context is missing or bad."""
+        """Part of it that a question in this context is about; ValueError if the context is missing or bad."""
         if self.contexts is None:
             if context is not None:
                 raise ValueError(
@@ -162,14 +162,14 @@ def with_context(params: Any, space: Space) -> Any:
 
 
 def is_setting(space: Space, params: Any, setting: Any) -> bool:
-    """Whether params of the whole space are this setting, in whatever context."""
+    """Return True if params of the whole space are this setting, in whatever context."""
     if isinstance(space, ContextSpace):
         return space.space.key(params.params) == space.space.key(setting)
     return space.key(params) == space.key(setting)
 
 
 def checked_contexts(space: Space, context: Any) -> Contexts:
-    """What the contexts of an optimizer are; ValueError if that makes no sense."""
+    """Contexts of an optimizer; ValueError if they make no sense."""
     if context is None:
         return Contexts(space, None)
     if not isinstance(context, Mapping) or not context:

@@ -432,7 +432,7 @@ class Steps(Sequence[float]):
 
 
 def _is_whole(number: float) -> bool:
-    """Whether a number is whole but for rounding."""
+    """Return True if a number is whole but for rounding."""
     return abs(number - round(number)) <= 1e-6
 
 
@@ -452,7 +452,7 @@ def check_bounds(low: Any, high: Any, log: bool) -> None:
 
 
 def finite(value: Any) -> bool:
-    """Whether this is a real number that a float can hold."""
+    """Return True for a real number that a float can hold."""
     if type(value) is float:  # to ask `Real` takes ten times as long
         return math.isfinite(value)
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -501,7 +501,7 @@ def identity(value: Any) -> tuple[bool, Any]:
 
 
 def is_same_setting(params: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
-    """Whether two params have the same names and values. ``==`` would take True for 1.
+    """Return True if two params have the same names and values. ``==`` would take True for 1.
 
     >>> is_same_setting({"x": 1}, {"x": 1.0}), is_same_setting({"x": 1}, {"x": True})
     (True, False)
@@ -512,7 +512,7 @@ def is_same_setting(params: Mapping[str, Any] | None, other: Mapping[str, Any] |
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Whether they have one `identity`. What compares to no yes or no, like an array, is not."""
+    """Return True if both have one `identity`. Arrays, which compare to neither yes nor no, have none."""
     try:
         return identity(first)[0] == identity(second)[0] and bool(first == second)
     except ValueError:

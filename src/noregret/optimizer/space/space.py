@@ -1,6 +1,6 @@
-"""Spaces: what there is to choose from, as points of the unit cube.
+"""Spaces: the settings to choose from, as points of the unit cube.
 
-A space turns params, which the user reads and writes, into points, which the belief computes with. Two kinds: named
+A space turns params, which the user reads and writes, into points, which the model computes with. Two kinds: named
 parameters (`Product`) and a table of candidates (`noregret.optimizer.space.table.Table`).
 """
 
@@ -31,7 +31,7 @@ MOST_COUNTED = 3000
 
 
 class Space(Protocol):
-    """What there is to choose from."""
+    """Settings to choose from."""
 
     @property
     def groups(self) -> tuple[int, ...]:
@@ -40,12 +40,12 @@ class Space(Protocol):
 
     @property
     def company(self) -> tuple[int, ...]:
-        """How many parameters apply together with each, itself among them."""
+        """Number of parameters that may apply together with each, itself included."""
         ...
 
     @property
     def count(self) -> float:
-        """How many different params there are, infinite where a real number is among the parameters."""
+        """Number of different params, infinite where a real number is among the parameters."""
         ...
 
     @property
@@ -74,7 +74,7 @@ class Space(Protocol):
         ...
 
     def applying(self, points: Floats) -> Bools:
-        """Which parameters apply at these (n, d) points, (n, parameters); the others' coordinates say nothing there."""
+        """Mask of the parameters that apply at (n, d) points, (n, parameters); other coordinates say nothing there."""
         ...
 
     def everything(self) -> Floats:
@@ -131,7 +131,7 @@ class Product:
 
     @cached_property
     def count(self) -> float:
-        """How many different params there are; infinite, too, where conditions are too many to count them."""
+        """Number of different params; infinite, too, where conditions are too many to count them."""
         counts = {name: axis.count for name, axis in self._axes.items()}
         above = {name: self.parameters[name] for name in self._above}
         total: float = 0

@@ -51,7 +51,7 @@ class Table:
 
     @property
     def is_array(self) -> bool:
-        """Whether params are rows of numbers, and no dicts."""
+        """True if params are rows of numbers, and no dicts."""
         return isinstance(self._rows, NumberRows)
 
     def checked(self, params: Any) -> Any:
@@ -135,7 +135,7 @@ def _numbers(name: Any, least: Any, largest: Any) -> Float:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether this stands for no value, in whichever library's way."""
+    """Return True if this stands for no value, in whichever library's way."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA is neither equal to itself nor not
@@ -159,7 +159,7 @@ def _choice(name: Any, values: list[Any]) -> Choice:
 
 
 NO_ROW = LookupError, TypeError, ValueError, AttributeError, StopIteration
-"""What is raised for params that are no row."""
+"""Raised for params that are no row."""
 
 
 class Rows(Protocol):
