@@ -8,8 +8,9 @@ from typing import Any
 
 from noregret.optimizer.model.hypotheses import ModelConfig
 from noregret.optimizer.questions.explore import Explore
-from noregret.optimizer.questions.questions import FinishSmallSpace, Improve, Question, Recheck, RemeasureBaseline
+from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
 from noregret.optimizer.questions.rules import SimultaneousWidth
+from noregret.optimizer.questions.state import Question
 
 
 @dataclass(frozen=True)
@@ -18,20 +19,17 @@ class OptimizerConfig(ModelConfig):
 
     Parameters
     ----------
+    explore : Explore
+        The first question once the design is done, when it is the turn of an explorer.
     questions : tuple of Question
-        Asked in this order once the design is done; the first one that names a setting decides.
+        Asked after that in this order; the first one that names a setting decides.
     caution : float
         `Optimizer.best` recommends the largest mean - caution * std.
     interval : Posterior -> float
         The interval of an `Estimate` is mean +- interval * std.
     """
 
-    questions: tuple[Question, ...] = (
-        Explore(),
-        Recheck(),
-        RemeasureBaseline(),
-        FinishSmallSpace(),
-        Improve(),
-    )
+    explore: Explore = field(default_factory=Explore)
+    questions: tuple[Question, ...] = (Recheck(), RemeasureBaseline(), Improve())
     caution: float = 2.0
     interval: Callable[[Any], float] = field(default_factory=SimultaneousWidth)

@@ -12,7 +12,6 @@ import numpy as np
 from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.failures import hopeless
-from noregret.optimizer.questions.account import Account
 from noregret.optimizer.space.contexts import FixedContext, is_setting
 from noregret.optimizer.space.space import Space
 
@@ -96,9 +95,12 @@ class History:
         self._unencoded: list[int] = []  # the numbers of these
         self._blank = np.full(len(space.groups), UNKNOWN).tobytes()  # what stands for their coordinates
         self._numbers: dict[Hashable, int] = {}
-        self.account = Account()  # of the values
+        self._counts: list[int] = []  # values of each point
         self._failures: set[int] = set()  # points that have failed
-        self._judged: tuple[int, Ints] = 0, np.empty(0, dtype=np.intp)  # the number of answers, and the points that are hopeless after them
+        self._judged: tuple[int, Ints] = (
+            0,
+            np.empty(0, dtype=np.intp),
+        )  # the number of answers, and the points that are hopeless after them
 
     def copy(self) -> History:
         """Return an independent copy."""
@@ -106,7 +108,7 @@ class History:
         for name, value in vars(self).items():
             if isinstance(value, list | dict | set | array):
                 setattr(twin, name, copy.copy(value))
-        twin.arrivals, twin.account = self.arrivals.copy(), self.account.copy()
+        twin.arrivals = self.arrivals.copy()
         return twin
 
     def last(self, count: int, needed: Iterable[int]) -> tuple[History, dict[int, int]]:
@@ -138,7 +140,7 @@ class History:
 
     def answered(self, number: int) -> int:
         """Number of values of a point."""
-        return self.account.count(number)
+        return self._counts[number]
 
     def is_answered(self, number: int) -> bool:
         """Return True if a point has given a value or failed."""
@@ -173,7 +175,7 @@ class History:
                 self._unencoded.append(number)
             self._points.frombytes(self._blank if point is None else point.tobytes())
             self.params.append(params)
-            self.account.meet()
+            self._counts.append(0)
             if self.baseline is not None and is_setting(self.space, params, self.baseline):
                 self.anchors.append(number)
         return number
@@ -184,7 +186,7 @@ class History:
         if arrival.failed:
             self._failures.add(arrival.where)
         else:
-            self.account.add(arrival.where, arrival.value)
+            self._counts[arrival.where] += 1
             self.measured += 1
             self.is_noise_known &= arrival.noise == arrival.noise
             if self.measured <= 2:

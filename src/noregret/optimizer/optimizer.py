@@ -33,6 +33,7 @@ from noregret.optimizer.model.current import CurrentBelief, Snapshot
 from noregret.optimizer.model.drift import checked_drift
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.questions.questions import Opening, opening
+from noregret.optimizer.questions.state import state_of
 from noregret.optimizer.show import Frames, Standing
 from noregret.optimizer.space.contexts import InContext, checked_contexts
 from noregret.optimizer.space.space import Product, Space
@@ -123,9 +124,7 @@ class Optimizer:
             self._history.meet(self.baseline)
         self._root_seed = self._seed = seed
         self._forgotten, self._sign = 0, 1.0 if goal == "maximize" else -1.0
-        self._current = CurrentBelief(
-            self._history.space, self.calibration, seed, self.constraints.values(), self.drift
-        )
+        self._start()
         self._answers: tuple[int, int, Space, Answers] | None = None
         self._frames = Frames(self._contexts, self.constraints, self._sign)
         self._trials, self._lock = Trials(), RLock()
@@ -154,9 +153,11 @@ class Optimizer:
         first = opening(Opening(self._history, space, self.calibration, self._seed, pending))
         if first is not None:
             return first
-        state = self._state(space, pending).as_if(pending)
+        self._balance = self._balance.after(self._history)
+        state = state_of(self._state(space, pending), pending, self._balance)
         rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(pending)))
-        asked = next(found for question in self.calibration.questions if (found := question(state, rng)) is not None)
+        questions = (self.calibration.explore, *self.calibration.questions)
+        asked = next(found for question in questions if (found := question(state, rng)) is not None)
         return self._point_of(state, asked)
 
     def _point_of(self, state: Snapshot, asked: int | Floats) -> int:
@@ -407,9 +408,14 @@ class Optimizer:
         self._history, numbers = self._history.last(REMEMBERED, self._trials.pending().values())
         self._trials.forget(REMEMBERED, numbers)
         self._seed = child(self._root_seed, 6, self._forgotten)
-        self._current = CurrentBelief(
-            self._history.space, self.calibration, self._seed, self.constraints.values(), self.drift
-        )
+        self._start()
+
+    def _start(self) -> None:
+        """Begin with this history: everything else is computed from it and the seed."""
+        space, config, constraints = self._history.space, self.calibration, self.constraints.values()
+        self._current = CurrentBelief(space, config, self._seed, constraints, self.drift)
+        is_comparable = self.context is None and not constraints and self.drift is None
+        self._balance = config.explore.start(space.count, config.first(space), is_comparable)
 
     def _sent(self, number: int) -> Trial:
         """A new trial at this point."""

@@ -186,7 +186,7 @@ class Certificate:
         return float(self._are_far(places).mean())
 
     def _are_far(self, places: Floats) -> Bools:
-        """Mask of the (n, d) places with no measurement near them, (n,); the more parameters apply, the wider is near."""
+        """Mask of the (n, d) places with no measurement near them, (n,); near is wider where more parameters apply."""
         applying, far = self.space.applying(places).sum(axis=1), np.ones(len(places), dtype=bool)
         shortest = min(model.ratio for model in self.tenable)
         for parameters in np.unique(applying):
@@ -224,7 +224,7 @@ class Certificate:
         return self.calibrated.reported(ellipses)
 
     def gap(self, point: Floats) -> float:
-        """Improvement on a (1, d) point that may be possible elsewhere, at `LEVEL`; infinite if too much is unexplored."""
+        """Possible improvement on a (1, d) point elsewhere, at `LEVEL`; infinite if too much is unexplored."""
         rng, risk = np.random.default_rng(self.seed), (1 - LEVEL) / 2
         if self.unexplored > risk:
             return math.inf

@@ -5,13 +5,12 @@ Sobol index
 
     S_i = E[Var(f(x) | all but x_i)] / Var(f(x)) = E[(f(x) - f(x'))^2] / (2 Var f(x)),
 
-where x' is x with parameter i drawn again (Jansen 1999). It counts what a parameter does alone and together with others,
-so the shares of parameters that act together add up to more than 1. f is not known: the estimate is the share in the
-mean of the belief. Each joint draw from the belief has a share of its own, and where these lie is how well it is known,
-under every model of the ladder that the measurements do not refute. No draw is without a trace of any parameter, so
-draws alone would never say that a parameter may do nothing: the interval reaches as far below the estimate as above, as
-a factor, and down to 0 if noise alone may explain the measurements. Heuristic. Very bad values count as less bad than
-they are, as everywhere (see `Scale`).
+where x' is x with parameter i drawn again (Jansen 1999). It counts what a parameter does alone and with others, so the
+shares of parameters that act together add up to more than 1. f is not known: the estimate is the share in the posterior
+mean. Each joint draw from the posterior has a share of its own, and the interval holds most of them, under every model
+that the observations do not refute. No draw is without a trace of any parameter, so draws alone would never say that a
+parameter may do nothing: the interval reaches as far below the estimate as above, as a factor, and down to 0 if noise
+alone may explain the observations. Heuristic. Very bad values count as less bad than they are, as everywhere (`Scale`).
 """
 
 from __future__ import annotations

@@ -60,8 +60,6 @@ class Snapshot:
         What the answers up to the last milestone amount to.
     trust : (n,) floats
         In each answer, nan for failures and what is left out.
-    pending : tuple of ints
-        Points of the pending trials, which count as measured with the expected value.
     """
 
     history: History
@@ -72,7 +70,6 @@ class Snapshot:
     margins: Margins
     learnt: Learnt
     trust: Floats
-    pending: tuple[int, ...] = ()
 
     @cached_property
     def in_context(self) -> Bools:
@@ -110,16 +107,6 @@ class Snapshot:
         """True if f is found to change."""
         return self.models.is_moving
 
-    @property
-    def is_plain(self) -> bool:
-        """True if values alone say what is best: no contexts, no constraints, and f stays."""
-        return not (isinstance(self.space, FixedContext) or self.margins or self.is_moving)
-
-    @property
-    def known(self) -> int:
-        """Number of answers and pending trials."""
-        return len(self.history.arrivals) + len(self.pending)
-
     def arms(self, numbers: Iterable[int]) -> Ints:
         """Arms of these points, of those that have one."""
         return np.flatnonzero(np.isin(self.numbers, list(numbers)))
@@ -153,22 +140,6 @@ class Snapshot:
                 for i, mean, std in zip(rest, *(column.tolist() for column in at), strict=True)
             ]
         return trust
-
-    def as_if(self, pending: Iterable[int]) -> Snapshot:
-        """Snapshot as if the pending trials at these points had come back with the expected values."""
-        pending = tuple(pending)
-        if not pending:
-            return self
-        arms = {int(number): arm for arm, number in enumerate(self.numbers) if number in pending}
-        belief, margins = self.belief, list(self.margins)
-        for number in pending:
-            belief = _expected(belief, arms[number])
-            margins = [m and m._replace(posterior=_expected(m.posterior, arms[number])) for m in margins]
-        return replace(self, belief=belief, margins=margins, pending=pending)
-
-
-def _expected(posterior: Posterior, arm: int) -> Posterior:
-    return replace(posterior.told(arm, float(posterior.mean[arm]), posterior.ridge), rounds=posterior.rounds)
 
 
 class Fitted(NamedTuple):

@@ -1,7 +1,7 @@
 """Questions: the kinds of settings that are worth a measurement, one class each.
 
 A question is asked in the order of a list; the first one that names a setting decides. Opening questions need no model;
-the others see a `Snapshot`, in which pending trials count as measured.
+the others see a `State`, in which pending trials count as measured.
 """
 
 from __future__ import annotations
@@ -9,32 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from noregret.belief.posterior import Constant, Floats, Rng
 from noregret.decision.rules import UCB, Rule
 from noregret.optimizer.history import History
-from noregret.optimizer.model.candidates import sobol, unexplored_from
-from noregret.optimizer.model.constraints import IGNORE, SEARCH, recommended, search_scores
-from noregret.optimizer.model.current import Snapshot
+from noregret.optimizer.model.candidates import sobol
+from noregret.optimizer.model.constraints import SEARCH, recommended, search_scores
 from noregret.optimizer.model.hypotheses import ModelConfig
-from noregret.optimizer.questions.explore import farthest
 from noregret.optimizer.questions.rules import AMONG_NAMES, SaturatedImprovement
+from noregret.optimizer.questions.state import Asked, State
 from noregret.optimizer.space.contexts import with_context
 from noregret.optimizer.space.space import Space
-
-Asked = int | Floats
-"""An arm of the snapshot, or the (d,) coordinates of a new point."""
-
-
-class Question(Protocol):
-    """One kind of question."""
-
-    def __call__(self, state: Snapshot, rng: Rng) -> Asked | None:
-        """Return what to measure, None if there is nothing of this kind to ask."""
-        ...
 
 
 class Opening(NamedTuple):
@@ -100,7 +88,7 @@ class Recheck:
     distrust: float = 0.3
     """Trust below which a value is doubted."""
 
-    def __call__(self, state: Snapshot, rng: Rng) -> Asked | None:
+    def __call__(self, state: State, rng: Rng) -> Asked | None:
         history = state.history
         doubted = np.flatnonzero(state.trust < self.distrust)
         if not doubted.size:
@@ -135,7 +123,7 @@ class RemeasureBaseline:
     """Part of the questions that goes to the baseline at most."""
     caution: float = 2.0
 
-    def __call__(self, state: Snapshot, rng: Rng) -> Asked | None:
+    def __call__(self, state: State, rng: Rng) -> Asked | None:
         anchors, belief = state.history.anchors, state.belief
         measured = sum(state.history.answered(number) + state.pending.count(number) for number in anchors)
         if not anchors or measured > self.share * state.known:
@@ -147,7 +135,7 @@ class RemeasureBaseline:
         best = recommended(lower, state.margins, state.log_feasible)
         return baseline if best != baseline and self._is_worth(state, best, baseline) else None
 
-    def _is_worth(self, state: Snapshot, best: int, baseline: int) -> bool:
+    def _is_worth(self, state: State, best: int, baseline: int) -> bool:
         belief, pair = state.belief, np.array([best, baseline])
         (own, shared), (_, variance) = belief.covariance(pair, pair)
         total = max(float(own + variance - 2 * shared), 1e-300)
@@ -172,7 +160,7 @@ class Improve:
     tie: float = 1e-9
     """Scores that differ by a smaller part are equal, so that rounding does not choose."""
 
-    def __call__(self, state: Snapshot, rng: Rng) -> Asked | None:
+    def __call__(self, state: State, rng: Rng) -> Asked | None:
         scores = np.where(state.allowed, self._scores(state, rng), -np.inf)
         if state.pending and state.models.fit.noise <= self.exact * state.models.fit.size:
             others = np.where(np.isin(state.numbers, state.pending), -np.inf, scores)
@@ -180,45 +168,14 @@ class Improve:
         highest = scores.max()
         return int(np.argmax(scores >= highest - self.tie * abs(highest)))
 
-    def _scores(self, state: Snapshot, rng: Rng) -> Floats:
+    def _scores(self, state: State, rng: Rng) -> Floats:
         if state.margins and state.log_feasible[state.incumbents].max() < math.log(SEARCH):
             return search_scores(state.margins, state.log_feasible)
         scores = self._rule(state)(cast(Any, replace(state.belief, only_pulled=state.incumbents)), rng)
         return np.asarray(scores + state.log_feasible if state.margins else scores)
 
-    def _rule(self, state: Snapshot) -> Rule:
+    def _rule(self, state: State) -> Rule:
         if state.is_moving:
             return self.moving_rule
         is_one_choice = len(state.space.names) == 1 and len(state.space.groups) == state.space.count
         return self.rule or (AMONG_NAMES if is_one_choice else SaturatedImprovement())
-
-
-@dataclass(frozen=True)
-class FinishSmallSpace:
-    """In a small space an unexplored or rival setting now and then, in place of one that was measured often.
-
-    A few more measurements then leave nothing open, and `done` can say so.
-    """
-
-    improve: Improve = field(default_factory=Improve)
-    settings: int = 50
-    repeats: int = 8
-    every: int = 4
-
-    def __call__(self, state: Snapshot, rng: Rng) -> Asked | None:
-        if state.known % self.every or state.space.count > self.settings:
-            return None
-        arm = self.improve(state, rng)
-        assert isinstance(arm, int)
-        if state.numbers[arm] < 0 or state.history.answered(int(state.numbers[arm])) < self.repeats:
-            return None
-        unexplored = farthest(state, unexplored_from(max(state.space.groups) + 1))
-        return self._rival(state, arm) if unexplored is None else unexplored
-
-    def _rival(self, state: Snapshot, arm: int) -> int | None:
-        """Arm that most likely is better; None if none is within two standard deviations."""
-        upper = state.belief.mean + 2 * state.belief.std
-        upper[~state.allowed | (state.log_feasible < math.log(IGNORE))] = -np.inf
-        upper[arm] = -np.inf
-        rival = int(np.argmax(upper))
-        return rival if upper[rival] > state.belief.mean[arm] else None

@@ -1,0 +1,53 @@
+"""State: a snapshot as questions see it, with pending trials and the balance of explorers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Protocol
+
+from noregret.belief.posterior import Floats, Rng
+from noregret.optimizer.model.current import Snapshot
+from noregret.optimizer.model.posterior import Posterior
+from noregret.optimizer.questions.balance import Realised
+
+Asked = int | Floats
+"""An arm of the snapshot, or the (d,) coordinates of a new point."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class State(Snapshot):
+    """Snapshot in which pending trials count as measured, with the expected values."""
+
+    pending: tuple[int, ...]
+    """Points of the pending trials."""
+    balance: Realised
+
+    @property
+    def known(self) -> int:
+        """Number of answers and pending trials."""
+        return len(self.history.arrivals) + len(self.pending)
+
+
+def state_of(snapshot: Snapshot, pending: Sequence[int], balance: Realised) -> State:
+    """State in which these points, which are arms of the snapshot, have pending trials."""
+    belief, margins = snapshot.belief, list(snapshot.margins)
+    for number in pending:
+        arm = int(snapshot.arms([number])[0])
+        belief = _as_expected(belief, arm)
+        margins = [m and m._replace(posterior=_as_expected(m.posterior, arm)) for m in margins]
+    same = {each.name: getattr(snapshot, each.name) for each in fields(snapshot)}
+    changed = {"belief": belief, "margins": margins, "pending": tuple(pending), "balance": balance}
+    return State(**(same | changed))
+
+
+def _as_expected(posterior: Posterior, arm: int) -> Posterior:
+    return replace(posterior.told(arm, float(posterior.mean[arm]), posterior.ridge), rounds=posterior.rounds)
+
+
+class Question(Protocol):
+    """One kind of question."""
+
+    def __call__(self, state: State, rng: Rng) -> Asked | None:
+        """Return what to measure, None if there is nothing of this kind to ask."""
+        ...
