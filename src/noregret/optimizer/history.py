@@ -97,10 +97,7 @@ class History:
         self._numbers: dict[Hashable, int] = {}
         self._counts: list[int] = []  # values of each point
         self._failures: set[int] = set()  # points that have failed
-        self._judged: tuple[int, Ints] = (
-            0,
-            np.empty(0, dtype=np.intp),
-        )  # the number of answers, and the points that are hopeless after them
+        self._judged: tuple[int, Ints] = 0, np.empty(0, dtype=np.intp)  # hopeless points after this many answers
 
     def copy(self) -> History:
         """Return an independent copy."""
@@ -112,7 +109,7 @@ class History:
         return twin
 
     def last(self, count: int, needed: Iterable[int]) -> tuple[History, dict[int, int]]:
-        """History of the last ``count`` answers and the needed points, and the new number of each point that is left."""
+        """History of the last ``count`` answers and the needed points, and the new number of each point left."""
         twin = History(self.space, self.baseline)
         kept = self.arrivals[-count:]
         left = dict.fromkeys([*self.anchors[:1], *(arrival.where for arrival in kept), *needed])

@@ -32,6 +32,7 @@ from noregret.optimizer.model.constraints import RECOMMEND, UNKNOWN_FEASIBLE
 from noregret.optimizer.model.current import CurrentBelief, Snapshot
 from noregret.optimizer.model.drift import checked_drift
 from noregret.optimizer.model.hypotheses import FittedModels
+from noregret.optimizer.questions.balance import Realised
 from noregret.optimizer.questions.questions import Opening, opening
 from noregret.optimizer.questions.state import state_of
 from noregret.optimizer.show import Frames, Standing
@@ -124,6 +125,8 @@ class Optimizer:
             self._history.meet(self.baseline)
         self._root_seed = self._seed = seed
         self._forgotten, self._sign = 0, 1.0 if goal == "maximize" else -1.0
+        self._balance: Realised
+        self._current: CurrentBelief
         self._start()
         self._answers: tuple[int, int, Space, Answers] | None = None
         self._frames = Frames(self._contexts, self.constraints, self._sign)

@@ -71,7 +71,7 @@ class Rewards:
     ``noise`` is in these units.
     """
 
-    scale: Scale = Scale(0.0, 1.0)
+    scale: Scale = field(default_factory=lambda: Scale(0.0, 1.0))
     bounds: tuple[float, float] = (0.0, 0.0)
     noise: float = math.inf
 
@@ -180,5 +180,5 @@ class Realised:
         if not self.is_comparable or np.count_nonzero(values == values) < 2:
             return self
         rewards = self.balancing.rewards(history.evidence(stop)[0])
-        sums = np.bincount(self.asked, rewards(values[self.begins :]), len(self.balance.sums))
+        sums = np.bincount(self.asked, rewards(values[self.begins :]), len(self.balance.sums)).astype(float)
         return replace(self, rewards=rewards, balance=replace(self.balance, sums=sums))
