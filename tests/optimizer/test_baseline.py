@@ -4,14 +4,14 @@ import copy
 import math
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from noregret import Float, Optimizer
-from noregret.optimizer.questions.baseline import SHARE, is_worth_measuring
-from noregret.optimizer.answers.gain import Gain
-from noregret.optimizer.answers.estimate import Estimate
+from noregret.optimizer.answers.estimate import Estimate, Gain
+from noregret.optimizer.questions.questions import RemeasureBaseline
 
 SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
 TODAY = {"x": 0.9, "y": 0.8}
@@ -34,6 +34,10 @@ def played(count, seed=0, noise=0.1, function=bowl, goal="minimize", **options):
 
 def times_measured(opt):
     return sum(m.params == TODAY for m in opt.measurements)
+
+
+def certificate_of(opt):
+    return opt._answers_in(None, "best").certificate
 
 
 def estimate(value, lower, upper, params=None):
@@ -61,7 +65,8 @@ def test_a_measurement_of_it_is_weighed_against_the_variance_of_the_difference(g
         def covariance(self, rows, columns):
             return np.array([[1.0, 0.5], [0.5, 1.0]])[np.ix_(rows, columns)]
 
-    assert is_worth_measuring(Correlated(), 1, 0) is worth
+    state = SimpleNamespace(belief=Correlated())
+    assert RemeasureBaseline()._is_worth(state, 1, 0) is worth
 
 
 def test_it_is_measured_first():
@@ -81,7 +86,7 @@ def test_it_is_not_measured_first_if_it_is_known():
 
 @pytest.mark.slow
 def test_it_is_measured_again_while_the_gain_hinges_on_its_noise(noisy):
-    assert 3 <= times_measured(noisy) <= SHARE * 60 + 1
+    assert 3 <= times_measured(noisy) <= RemeasureBaseline().share * 60 + 1
 
 
 @pytest.mark.slow
@@ -128,20 +133,20 @@ def test_the_interval_is_that_of_the_difference():
         opt.tell({"x": x}, 3 + 0.5 * x + 0.3 * rng.standard_normal())
     near, base = opt.predict({"x": 0.48}), opt.predict({"x": 0.5})
     points = opt.space.encode([near.params, base.params])
-    lower, upper = opt._conclusions.certificate().difference(points, 2.5)
+    lower, upper = certificate_of(opt).difference(points, 2.5)
     assert upper - lower < 0.5 * ((near.upper - near.lower) + (base.upper - base.lower))
 
 
 @pytest.mark.slow
 def test_without_a_bend_it_is_mean_and_std_of_the_difference():
     opt = played(20, noise=0.05)
-    found = opt._conclusions.certificate()
+    found = certificate_of(opt)
     scale = type(found.calibrated.scale)(0.0, 1.0)
     plain = replace(found, calibrated=found.calibrated._replace(scale=scale))
     points = np.array([[0.2, 0.3], [0.9, 0.8]])
     expected = []
-    for rung in plain.rungs:
-        mean, cov = rung.joint(points)
+    for model in plain.tenable:
+        mean, cov = model.process.joint(points)
         half = 2.5 * math.sqrt(cov[0, 0] + cov[1, 1] - 2 * cov[0, 1])
         expected += [mean[0] - mean[1] - half, mean[0] - mean[1] + half]
     assert plain.difference(points, 2.5) == pytest.approx((min(expected), max(expected)), rel=2e-3)
@@ -188,7 +193,7 @@ def duration(params):
 @pytest.mark.slow
 def test_percentages_are_unknown_where_the_baseline_may_be_0():
     opt = played(20, function=lambda p: bowl(p) - bowl(TODAY))
-    assert opt._conclusions.certificate().relative_difference(opt.space.encode([{"x": 0.1, "y": 0.1}, TODAY]), 2.5) == (
+    assert certificate_of(opt).relative_difference(opt.space.encode([{"x": 0.1, "y": 0.1}, TODAY]), 2.5) == (
         -math.inf,
         math.inf,
     )
@@ -233,9 +238,9 @@ def test_a_baseline_survives_a_long_history():
     rows = [{"x": x, "y": y} for x, y in np.vstack([rng.random((300, 2)), near, rng.random((300, 2))])]
     rows.insert(340, TODAY)
     opt.tell_many([row | {"value": bowl(row) + 0.1 * rng.standard_normal()} for row in rows])
-    found = opt._conclusions.certificate()
-    assert len(found.pooled.points) < 550
-    assert found.pooled.points[found.anchors[0]] == pytest.approx([0.9, 0.8])
+    found = certificate_of(opt)
+    assert len(found.pooled.rows.points) < 550
+    assert found.pooled.rows.points[found.anchors[0]] == pytest.approx([0.9, 0.8])
     assert found.anchors[0] in found._telling()
     gain = opt.gain()
     assert gain.lower <= bowl(TODAY) - bowl(gain.best.params) <= gain.upper

@@ -2,27 +2,30 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
+from tests.optimizer.configs import observed, with_rule
 
-from noregret import Choice, ExactGP, ExpectedImprovement, Float, Int, Matern
-from noregret.optimizer import condensing
-from noregret.optimizer.model.hypotheses import OptimizerConfig, subset
-from noregret.optimizer.questions.candidates import Candidates, around, shifted, sobol
-from noregret.optimizer.questions.rules import AMONG_NAMES, SaturatedImprovement, SimultaneousWidth
-from noregret.optimizer.model.condensing import essential
-from noregret.optimizer.model.milestones import milestone
+from noregret import UCB, Choice, Constant, ExactGP, ExpectedImprovement, Float, Int, Matern
+from noregret.optimizer import OptimizerConfig
+from noregret.optimizer.model.history import UNKNOWN, Arrival, History
+from noregret.optimizer.model import learning, posterior
+from noregret.optimizer.model.candidates import Candidates, around, shifted, sobol
+from noregret.optimizer.model.evidence import Evidence, subset
 from noregret.optimizer.model.failures import hopeless
-from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.fit import CENTRE, Fit
+from noregret.optimizer.model.hypotheses import milestone
+from noregret.optimizer.model.learning import representative
 from noregret.optimizer.model.likelihood import Likelihood, log_likelihood
 from noregret.optimizer.model.matern import FitMatern
-from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
 from noregret.optimizer.model.noise import Equal, StudentT, smoothed
-from noregret.optimizer.history import UNKNOWN, Arrival, History
+from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
+from noregret.optimizer.questions.questions import Improve
+from noregret.optimizer.questions.rules import AMONG_NAMES, SaturatedImprovement, SimultaneousWidth
 from noregret.optimizer.space.space import Product
 
 
@@ -398,9 +401,10 @@ def test_the_simultaneous_width_holds_for_all_of_several_gaussians_at_once():
 
 def test_candidates_close_in_on_the_best():
     space = Product({"x": Float(0, 1), "y": Float(0, 1)})
-    belief = ExactGP(Matern(2.5, 0.3), 1e-4).prior(np.random.default_rng(0).random((30, 2)))
-    belief.update(np.arange(30), -((belief.arms - 0.4) ** 2).sum(axis=1))
-    points = Candidates()(space, belief, np.full(2, 0.3), np.random.default_rng(1))
+    measured = np.random.default_rng(0).random((30, 2))
+    belief = observed(Matern(2.5, 0.3), measured, -((measured - 0.4) ** 2).sum(axis=1), 1e-4)
+    points, lifted = Candidates()(space, belief, measured, np.full(2, 0.3), np.random.default_rng(1))
+    np.testing.assert_allclose(lifted, belief.lifted(points), atol=1e-9)
     assert ((points >= 0) & (points <= 1)).all()
     peak = points[np.argmax(belief.predict(points)[0])]
     fine = np.random.default_rng(2).random((20_000, 2))
@@ -409,15 +413,18 @@ def test_candidates_close_in_on_the_best():
 
 def test_a_small_space_is_taken_whole():
     space = Product({"a": Int(1, 20), "b": Choice(["x", "y", "z"])})
-    belief = ExactGP(Matern(2.5, 0.3), 1e-2).prior(space.everything()[:3])
-    assert len(Candidates()(space, belief, np.full(4, 0.3), np.random.default_rng(0))) == 60
+    measured = space.everything()[:3]
+    belief = observed(Matern(2.5, 0.3), measured, np.zeros(3), 1e-2)
+    points, lifted = Candidates()(space, belief, measured, np.full(4, 0.3), np.random.default_rng(0))
+    assert len(points) == 60
+    np.testing.assert_allclose(lifted, belief.lifted(points), atol=1e-9)
 
 
 def test_candidates_belong_to_the_space():
     space = Product({"a": Float(0, 1), "b": Int(1, 5), "c": Choice(["x", "y", "z"])})
-    belief = ExactGP(Matern(2.5, 0.3), 1e-2).prior(space.snap(sobol(8, 5, 0)))
-    belief.update(np.arange(8), np.arange(8.0))
-    points = Candidates()(space, belief, np.full(5, 0.3), np.random.default_rng(0))
+    measured = space.snap(sobol(8, 5, 0))
+    belief = observed(Matern(2.5, 0.3), measured, np.arange(8.0), 1e-2)
+    points = Candidates()(space, belief, measured, np.full(5, 0.3), np.random.default_rng(0)).points
     assert np.array_equal(points, space.snap(points))
     assert {(p["b"], p["c"]) for p in space.decode(points)} == {(b, c) for b in range(1, 6) for c in "xyz"}
 
@@ -451,13 +458,13 @@ def test_milestones_are_never_far_apart():
 
 
 @pytest.mark.slow
-def test_essential_points_cover_everything_and_crowd_where_it_is_best():
+def test_representative_points_cover_everything_and_crowd_where_it_is_best():
     rng = np.random.default_rng(0)
     points = rng.random((400, 2))
     values = -((points - 0.3) ** 2).sum(axis=1)
     given = Evidence(points, np.arange(400), values, np.full(400, np.nan), np.array([0, 1]))
     calibrated = OptimizerConfig().calibrated(given)
-    kept = essential(calibrated, calibrated.scale.standardised(given), 60)
+    kept = representative(calibrated, calibrated.scale.standardised(given), 60)
     assert kept.size == 60
     far = np.sqrt(((points[:, None] - points[kept]) ** 2).sum(axis=2)).min(axis=1)
     assert far.max() < 0.25, "thirty points that cover the square leave none farther from them"
@@ -469,22 +476,25 @@ def test_of_very_many_points_a_bounded_number_is_considered_and_those_measured_o
     rng, considered = np.random.default_rng(0), []
     where = np.concatenate([np.arange(500), np.full(500, 7)])[rng.permutation(1000)]
     given = Evidence(rng.random((500, 2)), where, rng.random(1000), np.full(1000, np.nan), np.array([0, 1]))
-    calibrated, spread = OptimizerConfig().calibrated(given), condensing.spread
-    monkeypatch.setattr(condensing, "CONSIDERED", 100)
-    monkeypatch.setattr(condensing, "spread", lambda points, n: considered.append(len(points)) or spread(points, n))
-    kept = essential(calibrated, calibrated.scale.standardised(given), 40)
+    calibrated, spread = OptimizerConfig().calibrated(given), learning.spread
+    monkeypatch.setattr(learning, "CONSIDERED", 100)
+    monkeypatch.setattr(learning, "spread", lambda points, n: considered.append(len(points)) or spread(points, n))
+    kept = representative(calibrated, calibrated.scale.standardised(given), 40)
     assert kept.size == 40
     assert 0 < considered[0] <= 100
-    assert 7 in essential(calibrated, calibrated.scale.standardised(given), 100)
+    assert 7 in representative(calibrated, calibrated.scale.standardised(given), 100)
 
 
 def test_many_points_are_predicted_as_few_are(monkeypatch):
-    monkeypatch.setattr(condensing, "PIECE", 7)
-    belief = ExactGP(Matern(2.5, 0.3), 0.1).prior(np.random.default_rng(0).random((5, 2)))
-    belief.update([0, 1, 2], [1.0, 2.0, 3.0])
-    points = np.random.default_rng(1).random((20, 2))
-    for pieces, whole in zip(condensing.predicted(belief, points), belief.predict(points), strict=True):
+    belief = observed(Matern(2.5, 0.3), np.random.default_rng(0).random((3, 2)), [1.0, 2.0, 3.0], 0.1)
+    points, lifted, sizes = np.random.default_rng(1).random((20, 2)), posterior.Conditioned.lifted, []
+    expected = belief.predict(points)
+    monkeypatch.setattr(posterior, "PIECE", 7)
+    monkeypatch.setattr(posterior.Conditioned, "lifted", lambda its, part: sizes.append(len(part)) or lifted(its, part))
+    for pieces, whole in zip(belief.predict(points), expected, strict=True):
         np.testing.assert_allclose(pieces, whole, atol=1e-12)
+    assert sizes == [7, 7, 6]
+    assert [column.shape for column in belief.predict(points[:0])] == [(0,), (0,)]
 
 
 @pytest.mark.parametrize(("parameters", "answers"), [(1, 9), (20, 28), (50, 28)])
@@ -493,13 +503,17 @@ def test_the_first_fit_waits_for_a_few_answers(parameters, answers):
 
 
 def test_only_a_list_of_names_has_a_rule_of_its_own():
-    calibration, letters = OptimizerConfig(), Choice(["a", "b", "c"])
-    assert calibration.asks_by(Product({"x": letters}), is_moving=False) == AMONG_NAMES
-    assert calibration.asks_by(Product({"x": letters}), is_moving=True) == calibration.moving_rule
+    improve, letters = Improve(), Choice(["a", "b", "c"])
+
+    def rule(question, space, is_moving=False):
+        return question._rule(SimpleNamespace(space=Product(space), is_moving=is_moving))
+
+    assert rule(improve, {"x": letters}) == AMONG_NAMES
+    assert rule(improve, {"x": letters}, is_moving=True) == improve.moving_rule == UCB(Constant(2.0))
     for space in ({"x": letters, "y": letters}, {"x": Int(1, 3)}, {"x": Float(0, 1)}):
-        assert calibration.asks_by(Product(space), is_moving=False) == SaturatedImprovement()
-    told = OptimizerConfig(rule=ExpectedImprovement())
-    assert told.asks_by(Product({"x": letters}), is_moving=False) == ExpectedImprovement()
+        assert rule(improve, space) == SaturatedImprovement()
+    assert rule(Improve(rule=ExpectedImprovement()), {"x": letters}) == ExpectedImprovement()
+    assert with_rule(None) == OptimizerConfig(), "the helper of these tests is up to date"
 
 
 def test_a_subset_spreads_over_time():

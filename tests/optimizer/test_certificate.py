@@ -10,12 +10,22 @@ import pytest
 from noregret import Choice, Float, Optimizer
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Matern
-from noregret.optimizer.model.hypotheses import FittedModels, View
-from noregret.optimizer.answers.certificate import MOST, SIZES, Certificate, is_rare, spent
-from noregret.optimizer.answers.ladder import NATS, Pooled, ladder, rungs
+from noregret.optimizer.answers.certificate import (
+    MOST,
+    REFUTED,
+    SIZES,
+    Certificate,
+    Pooled,
+    alpha_spending,
+    clopper_pearson_test,
+    models,
+    tenable,
+)
 from noregret.optimizer.model.fit import CENTRE, Fit
-from noregret.optimizer.model.transforms import Scale
+from noregret.optimizer.model.hypotheses import FittedModels, View
 from noregret.optimizer.model.noise import Equal
+from noregret.optimizer.model.posterior import Rows
+from noregret.optimizer.model.transforms import Scale
 from noregret.optimizer.space.table import as_space
 
 LINE = {"x": Float(0, 1)}
@@ -37,13 +47,18 @@ def certificate_of(points, values, fit, noise=0.01, others=None, space=LINE):
     """The certificate after values at (u, 1) points in standard units."""
     calibrated = FittedModels(Scale(0.0, 1.0), (View(Equal(), fit),))
     others = points if others is None else others
-    pooled, seed = Pooled(points, values, np.full(len(points), noise**2)), np.random.SeedSequence(0)
+    pooled, seed = pooled_of(points, values, np.full(len(points), noise**2)), np.random.SeedSequence(0)
     return Certificate(calibrated, as_space(space), pooled, values, others, seed, len(points))
 
 
-def rung_of(pooled, fit, amplitude=1.0, noise=1.0):
-    """One model of the ladder: the fit with these factors on its amplitude and noise."""
-    return rungs(fit, np.zeros(1, dtype=np.intp), pooled, 1.0, [(amplitude, noise)])[0]
+def pooled_of(points, values, noise, *repeats, **options):
+    """Observations of (u, d) points, of these noise variances, and their scatter."""
+    return Pooled(Rows(points, values, noise), *repeats, **options)
+
+
+def model_of(pooled, fit, amplitude=1.0, noise=1.0):
+    """One model: the fit with these factors on its amplitude and noise."""
+    return models(fit, np.zeros(1, dtype=np.intp), pooled, 1.0, [(amplitude, noise)])[0]
 
 
 def test_best_states_its_level_and_how_much_better_others_may_be():
@@ -102,7 +117,7 @@ def test_the_gap_is_that_of_draws_of_the_maximum():
     arms, fit = np.linspace(0, 1, 60)[:, None], Fit((0.2,), 1.0, 0.05)
     values = np.sin(7 * arms[::3, 0])
     found = certificate_of(arms[::3], values, fit, 0.05, arms)
-    one = found._contest(rung_of(found.pooled, fit), arms[[30]])
+    one = found._contest(model_of(found.pooled, fit), arms[[30]])
     belief, rng = (
         ExactGP(CENTRE**2 * Matern(2.5, 1e6) + Matern(2.5, 0.2), 0.05**2).prior(arms),
         np.random.default_rng(1),
@@ -115,51 +130,51 @@ def test_the_gap_is_that_of_draws_of_the_maximum():
 
 @pytest.mark.parametrize("lengthscale", [0.4, 0.1, 0.02])
 @pytest.mark.parametrize(("amplitude", "noise"), [(1.0, 1.0), (2.0, 1.0), (1.0, 4.0), (0.0, 2.0)])
-def test_a_rung_is_the_posterior_of_its_model(lengthscale, amplitude, noise):
+def test_a_model_is_the_posterior_of_its_model(lengthscale, amplitude, noise):
     """A direct solve with the prior covariance CENTRE^2 + a^2 k and all measurements, repeated ones too."""
     rng = np.random.default_rng(0)
     points, where, values = rng.random((8, 1)), np.repeat(np.arange(8), 3), rng.standard_normal(24)
     averages, variance = values.reshape(8, 3).mean(axis=1), 0.15
     scatter = float(((values - averages[where]) ** 2).sum()) / variance
-    pooled = Pooled(points, averages, np.full(8, variance / 3), scatter, 16)
-    found = rung_of(pooled, Fit((lengthscale,), 1.0, 0.3), amplitude, noise)
+    pooled = pooled_of(points, averages, np.full(8, variance / 3), scatter, 16)
+    found = model_of(pooled, Fit((lengthscale,), 1.0, 0.3), amplitude, noise)
 
     places = np.vstack([points, [[0.5], [2.0]]])
     prior = CENTRE**2 + amplitude**2 * Matern(2.5, lengthscale)(places, places)
     matrix = prior[np.ix_(where, where)] + noise**2 * variance * np.eye(24)
     shared = prior[:, where]
     mean, covariance = shared @ np.linalg.solve(matrix, values), prior - shared @ np.linalg.solve(matrix, shared.T)
-    np.testing.assert_allclose(found.predict(places), (mean, np.sqrt(np.diag(covariance))), atol=1e-9)
-    np.testing.assert_allclose(found.joint(places)[1], covariance, atol=1e-9)
+    np.testing.assert_allclose(found.process.predict(places), (mean, np.sqrt(np.diag(covariance))), atol=1e-9)
+    np.testing.assert_allclose(found.process.joint(places)[1], covariance, atol=1e-9)
     density = -0.5 * (values @ np.linalg.solve(matrix, values) + np.linalg.slogdet(matrix)[1])
-    constant = -0.5 * (16 * np.log(variance) + 8 * np.log(3))  # the same for all rungs
+    constant = -0.5 * (16 * np.log(variance) + 8 * np.log(3))  # the same for all models
     assert found.likelihood == pytest.approx(density - constant)
 
 
 def test_the_noise_that_explains_everything_is_the_most_likely_one():
     rng = np.random.default_rng(0)
-    pooled = Pooled(rng.random((30, 1)), rng.standard_normal(30), np.full(30, 0.01), 4.0, 5)
+    pooled = pooled_of(rng.random((30, 1)), rng.standard_normal(30), np.full(30, 0.01), 4.0, 5)
     fit, best = Fit((0.2,), 1.0, 0.1), pooled.noise_alone()
-    likelihoods = [rung_of(pooled, fit, 0.0, best * factor).likelihood for factor in (0.95, 1.0, 1.05)]
+    likelihoods = [model_of(pooled, fit, 0.0, best * factor).likelihood for factor in (0.95, 1.0, 1.05)]
     assert np.argmax(likelihoods) == 1
 
 
 @pytest.mark.parametrize(("spread", "factor"), [(0.0, 1.0), (0.3, 1.0), (2.0, 4.0)])
 def test_a_constant_f_never_explains_the_values_with_less_noise_than_there_is(spread, factor):
     values = spread * np.array([-1.0, 1.0, -1.0, 1.0])
-    pooled = Pooled(np.linspace(0, 1, 4)[:, None], values, np.full(4, 0.5**2))
+    pooled = pooled_of(np.linspace(0, 1, 4)[:, None], values, np.full(4, 0.5**2))
     assert pooled.noise_alone() == pytest.approx(factor)
 
 
-def test_rungs_that_the_measurements_refute_are_dropped_and_the_right_one_never():
+def test_models_that_the_measurements_refute_are_dropped_and_the_right_one_never():
     points, fit = np.linspace(0, 1, 20)[:, None], Fit((0.4,), 0.5, 0.05)
     for seed in range(20):
         covariance = Matern(2.5, 0.1)(points, points) + 0.05**2 * np.eye(20)
         values = np.linalg.cholesky(covariance) @ np.random.default_rng(seed).standard_normal(20)
-        pooled = Pooled(points, values, np.full(20, 0.05**2))
-        found = ladder(fit, np.zeros(1, dtype=np.intp), pooled)
+        pooled = pooled_of(points, values, np.full(20, 0.05**2))
+        found = tenable(fit, np.zeros(1, dtype=np.intp), pooled)
         assert any((each.ratio, each.amplitude) == (0.25, 2.0) for each in found), "the right one"
-        assert rung_of(pooled, fit).likelihood < max(each.likelihood for each in found) - NATS
+        assert model_of(pooled, fit).likelihood < max(each.likelihood for each in found) - REFUTED
         assert not any((each.ratio, each.amplitude) == (1.0, 2.0) for each in found)
 
 
@@ -168,10 +183,10 @@ def test_noise_alone_is_refuted_by_a_signal_and_by_nothing_else():
     points, fit, groups = np.linspace(0, 1, 20)[:, None], Fit((0.1,), 1.0, 0.05), np.zeros(1, dtype=np.intp)
     for seed in range(20):
         noise = np.random.default_rng(seed).standard_normal(20)
-        nothing = ladder(fit, groups, Pooled(points, noise, np.full(20, 0.05**2)))
+        nothing = tenable(fit, groups, pooled_of(points, noise, np.full(20, 0.05**2)))
         assert any(each.amplitude == 0 for each in nothing)
         signal = 3 * np.sin(6 * points[:, 0]) + 0.1 * noise
-        something = ladder(Fit((0.4,), 2.0, 0.1), groups, Pooled(points, signal, np.full(20, 0.1**2)))
+        something = tenable(Fit((0.4,), 2.0, 0.1), groups, pooled_of(points, signal, np.full(20, 0.1**2)))
         assert all(each.amplitude > 0 for each in something)
 
 
@@ -180,7 +195,7 @@ def test_repeats_refute_a_larger_noise_and_a_told_noise_is_not_doubted():
     values, noise = np.array([0.0, 0.4, -0.3, 0.2, 0.1, -0.2]), np.full(6, 0.3**2)
 
     def noises(**repeats):
-        found = ladder(Fit((0.3,), 0.3, 0.3), groups, Pooled(points, values, noise, **repeats))
+        found = tenable(Fit((0.3,), 0.3, 0.3), groups, pooled_of(points, values, noise, **repeats))
         return sum(each.ratio == 1.0 for each in found)
 
     assert noises(scatter=40.0, freedom=40) < noises()
@@ -190,10 +205,10 @@ def test_repeats_refute_a_larger_noise_and_a_told_noise_is_not_doubted():
 def test_there_are_models_whatever_was_measured():
     """Also where all values are equal."""
     for values in (np.zeros(30), np.full(30, 1e-12), np.linspace(-2, 2, 30)):
-        pooled = Pooled(np.linspace(0, 1, 30)[:, None], values, np.full(30, 1e-6), 0.0, 300)
-        found = ladder(Fit((0.3,), 0.02, 1e-3), np.zeros(1, dtype=np.intp), pooled)
+        pooled = pooled_of(np.linspace(0, 1, 30)[:, None], values, np.full(30, 1e-6), 0.0, 300)
+        found = tenable(Fit((0.3,), 0.02, 1e-3), np.zeros(1, dtype=np.intp), pooled)
         assert any(each.amplitude > 0 for each in found)
-        assert max(each.likelihood for each in found) - NATS <= min(each.likelihood for each in found[1:] or found)
+        assert max(each.likelihood for each in found) - REFUTED <= min(each.likelihood for each in found[1:] or found)
 
 
 def test_what_one_fit_excludes_another_leaves_open():
@@ -202,12 +217,12 @@ def test_what_one_fit_excludes_another_leaves_open():
     found = certificate_of(points, values, Fit((1.0,), 1.0, 0.1), 0.1, np.linspace(0, 1, 200)[:, None])
     gaps = [
         np.quantile(found._contest(each, points[[1]]).excess(500, np.random.default_rng(0)), 0.95)
-        for each in found.rungs
+        for each in found.tenable
     ]
     assert len(gaps) > 1
     assert max(gaps) > 1.5 * gaps[0]
     middle = np.array([[0.5]])
-    own = np.array(rung_of(found.pooled, Fit((1.0,), 1.0, 0.1)).predict(middle))[:, 0]
+    own = np.array(model_of(found.pooled, Fit((1.0,), 1.0, 0.1)).process.predict(middle))[:, 0]
     assert found.interval(middle, 3.0)[1] > own[0] + 3 * own[1]
 
 
@@ -227,7 +242,7 @@ def test_nothing_is_promised_while_a_place_is_unexplored():
 def test_short_lengthscales_need_closer_measurements():
     points, rng = np.linspace(0, 1, 21)[:, None], np.random.default_rng(0)
     rough = certificate_of(points, rng.standard_normal(21), Fit((0.05,), 1.0, 0.01))
-    assert min(rung.ratio for rung in rough.rungs) < 1
+    assert min(model.ratio for model in rough.tenable) < 1
     assert rough.unexplored > 0.1
     smooth = certificate_of(points, points[:, 0], Fit((0.8,), 1.0, 0.01))
     assert smooth.unexplored == 0
@@ -256,7 +271,7 @@ def test_long_histories_are_bounded():
     rng = np.random.default_rng(0)
     points = rng.random((700, 1))
     found = certificate_of(points, -((points[:, 0] - 0.3) ** 2), Fit((0.5,), 1.0, 0.01))
-    kept = found.rungs[0].points
+    kept = found.tenable[0].process.rows.points
     assert len(kept) == MOST
     assert np.abs(kept - 0.3).min() == np.abs(points - 0.3).min(), "the best is among them"
     assert np.diff(np.sort(kept[:, 0])).max() < 0.02, "and they are everywhere"
@@ -310,23 +325,23 @@ def test_more_confidence_takes_more():
 def test_rare_is_wrong_no_more_often_than_the_risk():
     share, risk = 0.1, 0.2
     rng = np.random.default_rng(0)
-    wrong = sum(is_rare(lambda n: rng.binomial(n, 1.0001 * share), share, risk) for _ in range(400))
+    wrong = sum(clopper_pearson_test(lambda n: rng.binomial(n, 1.0001 * share), share, risk) for _ in range(400))
     assert wrong <= 400 * risk
-    assert sum(is_rare(lambda n: rng.binomial(n, 0.5 * share), share, risk) for _ in range(100)) > 90
+    assert sum(clopper_pearson_test(lambda n: rng.binomial(n, 0.5 * share), share, risk) for _ in range(100)) > 90
 
 
 def test_what_never_happens_is_rare_soon_and_what_is_undecided_is_not():
     asked = []
-    assert is_rare(lambda n: asked.append(n) or 0, 0.025, 1e-4)
+    assert clopper_pearson_test(lambda n: asked.append(n) or 0, 0.025, 1e-4)
     assert sum(asked) < 600
     asked.clear()
-    assert not is_rare(lambda n: asked.append(n) or round(0.025 * n), 0.025, 1e-4)
+    assert not clopper_pearson_test(lambda n: asked.append(n) or round(0.025 * n), 0.025, 1e-4)
     assert sum(asked) == SIZES[-1]
 
 
 def test_asking_after_every_answer_spends_no_more_than_the_risk():
-    assert spent(0.05, 10) == pytest.approx(0.05 * 0.1 / 1.1 * 10**-1.1)
-    assert sum(spent(0.05, answers) for answers in range(1, 10**5)) < 0.05
+    assert alpha_spending(0.05, 10) == pytest.approx(0.05 * 0.1 / 1.1 * 10**-1.1)
+    assert sum(alpha_spending(0.05, answers) for answers in range(1, 10**5)) < 0.05
 
 
 def test_a_hidden_hill_is_not_stopped_at():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from noregret import Choice, Float, Int, Optimizer
 from noregret.optimizer import axis_of
-from noregret.optimizer.questions.candidates import loosened
+from noregret.optimizer.model.candidates import resample_inactive
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.matern import FitMatern
 from noregret.optimizer.space.space import Product
@@ -199,7 +199,7 @@ def test_many_settings_are_not_counted_one_by_one():
 def test_what_a_move_makes_apply_may_be_anywhere():
     space, rng = Product(NESTED), np.random.default_rng(0)
     lines = np.tile(space.encode([{"model": "line", "rate": 0.01}]), (200, 1))
-    loose = loosened(space, lines, rng)
+    loose = resample_inactive(space, lines, rng)
     assert np.array_equal(space.snap(loose), lines)
     loose[:, [1, 2, 3]] = [0.0, 1.0, 0.0]
     assert {p["depth"] for p in space.decode(loose)} == set(range(1, 10))
@@ -223,7 +223,7 @@ def test_questions_and_recommendations_are_legal(space):
 
 
 @pytest.mark.slow
-def test_a_leap_to_another_branch_is_legal():
+def test_exploring_another_branch_is_legal():
     space = {"kind": Choice(["a", "b"]), "x": Float(0, 1, when={"kind": "a"}), "y": Float(0, 1, when={"kind": "b"})}
     optimizer, rng = Optimizer(space, rng=0), np.random.default_rng(0)
     for turn in range(260):  # exploring begins after 200

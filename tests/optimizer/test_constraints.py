@@ -5,9 +5,9 @@ import pickle
 
 import numpy as np
 import pytest
+from tests.optimizer.configs import with_rule
 
 from noregret import UCB, Constant, Float, Int, Optimizer
-from noregret.optimizer.model.hypotheses import OptimizerConfig
 
 SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
 SUM = {"sum": ("<=", 1.0)}
@@ -176,7 +176,7 @@ def test_trials_that_are_out_count_for_the_constraints():
 
 @pytest.mark.slow
 def test_any_rule_can_be_used_under_constraints():
-    opt = played(20, calibration=OptimizerConfig(rule=UCB(Constant(2.0))))
+    opt = played(20, calibration=with_rule(UCB(Constant(2.0))))
     assert total(opt.best().params) < 1.1
 
 

@@ -5,12 +5,14 @@ import pickle
 
 import numpy as np
 import pytest
+from tests.optimizer.configs import observed
 
-from noregret import Choice, ExactGP, Float, Int, Matern, Optimizer
-from noregret.optimizer.model.hypotheses import OptimizerConfig
-from noregret.optimizer.questions.explore import Exploring
-from noregret.optimizer.questions.baseline import SHARE
-from noregret.optimizer.space.contexts import InContext, ContextSpace, FixedContext
+from noregret import Choice, Float, Int, Matern, Optimizer
+from noregret.optimizer import OptimizerConfig
+from noregret.optimizer.questions.balance import Balancing
+from noregret.optimizer.questions.explore import Explore
+from noregret.optimizer.questions.questions import RemeasureBaseline
+from noregret.optimizer.space.contexts import ContextSpace, FixedContext, InContext
 from noregret.optimizer.space.space import Product
 from noregret.optimizer.space.table import Table
 
@@ -82,8 +84,8 @@ def test_questions_are_about_the_context_asked_for():
 
 @pytest.mark.slow
 def test_exploring_stays_in_the_context():
-    """Every kind of question that explores, from the 20th question on."""
-    calibration = OptimizerConfig(exploring=Exploring(share=8.0, after=20))
+    """Every second question explores, from the 20th on."""
+    calibration = OptimizerConfig(explore=Explore(balancing=Balancing(weight=1.0, after=20)))
     opt, rng = Optimizer(LINE, rng=0, context=CONTEXT, calibration=calibration), np.random.default_rng(0)
     for _ in range(50):
         context = some_context(rng)
@@ -246,7 +248,7 @@ def compared():
 def test_the_baseline_is_measured_first_and_where_the_gain_hinges_on_it(compared):
     measured = [i for i, m in enumerate(compared.measurements) if m.params == {"x": 0.5}]
     assert measured[0] == 0
-    assert 3 <= len(measured) <= SHARE * 70 + 1
+    assert 3 <= len(measured) <= RemeasureBaseline().share * 70 + 1
     assert len({tuple(compared.measurements[i].context.items()) for i in measured}) > 2
 
 
@@ -339,14 +341,15 @@ def test_the_more_is_known_the_fewer_candidates_a_context_has():
     rng, space = np.random.default_rng(0), ContextSpace(Product(LINE), Product({"load": Float(0, 1)}))
     within, draw = FixedContext(space.space, space.contexts, {"load": 0.3}), OptimizerConfig().candidates_within
     for count in (100, 400):
-        measured = ExactGP(Matern(2.5, 0.3), 0.01).prior(rng.random((count, 2)))
-        measured.update(np.arange(count), rng.standard_normal(count))
-        drawn = draw(within, measured, np.array([0.3, 0.3]), np.random.default_rng(1))
-        brought = set(drawn[:, 0]) & set(measured.arms[:, 0])
-        away = np.abs(measured.arms[:, 1] - 0.3)
+        measured = rng.random((count, 2))
+        process = observed(Matern(2.5, 0.3), measured, rng.standard_normal(count), 0.01)
+        drawn = draw(within, process, measured, np.array([0.3, 0.3]), np.random.default_rng(1)).points
+        brought = set(drawn[:, 0]) & set(measured[:, 0])
+        away = np.abs(measured[:, 1] - 0.3)
         assert len(drawn) * count < 1.1 * draw.entries
-        assert brought == set(measured.arms[np.argsort(away)[: len(brought)], 0])
+        assert brought == set(measured[np.argsort(away)[: len(brought)], 0])
     assert 50 < len(brought) < 100
-    everywhere = OptimizerConfig().candidates(space, measured, np.array([0.3, 0.3]), np.random.default_rng(1))
-    np.testing.assert_array_equal(everywhere[:400], measured.arms)
-    assert len(drawn) < len(everywhere) - 400 < 1.1 * OptimizerConfig().candidates.entries / 400
+    lengthscales, candidates = np.array([0.3, 0.3]), OptimizerConfig().candidates
+    everywhere = candidates(space, process, measured, lengthscales, np.random.default_rng(1)).points
+    np.testing.assert_array_equal(everywhere[:400], measured)
+    assert len(drawn) < len(everywhere) - 400 < 1.1 * candidates.entries / 400

@@ -10,13 +10,14 @@ from scipy.stats import multivariate_normal
 
 from noregret import Float, Optimizer, SquaredExponential
 from noregret.belief.drift import VaryingGP
-from noregret.belief.numerics.threads import threads_for
+from noregret.belief.numerics.threads import one_thread
+from noregret.optimizer import OptimizerConfig
 from noregret.optimizer import optimizer as optimizer_module
-from noregret.optimizer.model.hypotheses import MANY_SMALL_STEPS, OptimizerConfig, View
-from noregret.optimizer.questions.candidates import Candidates
-from noregret.optimizer.model.drift import Pace, recent
-from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.candidates import Candidates
+from noregret.optimizer.model.drift import DriftTest
+from noregret.optimizer.model.evidence import Evidence, recent
 from noregret.optimizer.model.fit import CENTRE, Fit
+from noregret.optimizer.model.hypotheses import ModelConfig, View
 from noregret.optimizer.model.likelihood import Likelihood, log_likelihood
 from noregret.optimizer.model.matern import FitMatern
 from noregret.optimizer.model.noise import Equal, StudentT
@@ -83,7 +84,7 @@ def test_a_half_life_that_is_given_is_used_from_the_first_fit_on():
 
 @pytest.mark.slow
 def test_memory_is_bounded_and_trials_that_are_out_survive(monkeypatch):
-    monkeypatch.setattr(optimizer_module, "KEPT", 30)
+    monkeypatch.setattr(optimizer_module, "REMEMBERED", 30)
     opt, rng = Optimizer(LINE, rng=0, drift="auto", baseline={"x": 0.5}), np.random.default_rng(0)
     trials = []
     for i in range(200):
@@ -92,7 +93,7 @@ def test_memory_is_bounded_and_trials_that_are_out_survive(monkeypatch):
             told = trials[-3]
             opt.tell(told, (told.params["x"] - 0.3) ** 2 + NOISE * rng.standard_normal())
     assert len(opt.answers) == len(opt.measurements) < 60
-    sizes = [len(opt._history.params), len(opt._trials._sent), len(opt._trials._told), len(opt._asking._out)]
+    sizes = [len(opt._history.params), len(opt._trials._sent), len(opt._trials._told), len(opt._trials._unanswered)]
     assert max(sizes) < 70
     assert abs(opt.best().params["x"] - 0.3) < 0.2
     assert opt.ask().params == opt.baseline  # what was known of it is forgotten
@@ -183,7 +184,7 @@ def test_the_likelihood_of_pooled_measurements_is_that_of_all_of_them(additive):
     assert log_likelihood(aged_evidence, trust, changing) == pytest.approx(expected.logpdf(evidence.values))
 
 
-class Seen(OptimizerConfig):
+class Seen(ModelConfig):
     """Keeps what was fitted to."""
 
     def fitted(self, evidence, weighing, start=None):
@@ -198,7 +199,7 @@ seen: list[Evidence] = []
 @pytest.mark.parametrize("weighing", [Equal(), StudentT(4.0), StudentT(2.0)])
 def test_one_who_believes_in_no_change_explains_what_an_endless_half_life_explains(weighing):
     seen.clear()
-    Pace(Seen(), "auto").calibrated(repeated(60), 60)
+    DriftTest(None).fitted(Seen(), repeated(60), 60)
     moving, still = seen[0], seen[-1]
     assert (moving.ages is None, still.ages is None) == (False, True)
     trust, fit = np.random.default_rng(1).random(60), Fit((0.4, 0.7), 1.3, 0.2)
@@ -238,8 +239,8 @@ def test_the_newest_are_looked_at_and_some_of_the_older():
 
 def half_life_of(evidence):
     """Result after all observations, on one thread as in an optimizer."""
-    with threads_for(MANY_SMALL_STEPS):
-        return Pace(OptimizerConfig(), "auto").calibrated(evidence, len(evidence)).fit.half_life
+    with one_thread():
+        return DriftTest(None).fitted(ModelConfig(), evidence, len(evidence)).fit.half_life
 
 
 @pytest.mark.slow
@@ -283,7 +284,7 @@ def test_heavy_tails_do_not_explain_away_a_past_that_is_a_third_of_all():
     ("now", "before", "is_found"), [(7.0, -9.0, True), (-5.0, 7.0, True), (5.0, 5.0, False), (-7.0, 9.0, False)]
 )
 def test_a_change_that_was_found_is_believed_in_unless_as_much_speaks_against_it(monkeypatch, now, before, is_found):
-    fitted, ends = OptimizerConfig.fitted, []
+    fitted, ends = ModelConfig.fitted, []
 
     def scored(self, evidence, weighing):
         """As fitted, but that change explains so much more than no change."""
@@ -293,7 +294,7 @@ def test_a_change_that_was_found_is_believed_in_unless_as_much_speaks_against_it
         ends.append(int(evidence.when.max()))
         return (now if ends[-1] == ends[0] else before), view
 
-    monkeypatch.setattr(OptimizerConfig, "fitted", scored)
-    found = Pace(OptimizerConfig(), "auto").calibrated(repeated(100), 100)
+    monkeypatch.setattr(ModelConfig, "fitted", scored)
+    found = DriftTest(None).fitted(ModelConfig(), repeated(100), 100)
     assert (found.fit.half_life < math.inf) == is_found
     assert set(ends) <= {99, 59}

@@ -8,11 +8,12 @@ import threading
 
 import numpy as np
 import pytest
+from tests.optimizer.configs import with_rule
 
 from noregret import UCB, Choice, Constant, Float, Int, Optimizer
-from noregret.optimizer.model.hypotheses import OptimizerConfig
-from noregret.optimizer.model.transforms import Scale
+from noregret.optimizer import OptimizerConfig
 from noregret.optimizer.model.noise import Equal
+from noregret.optimizer.model.transforms import Scale
 from noregret.optimizer.trials import Trial
 
 SQUARE = {"x": Float(0, 1), "y": Float(0, 1)}
@@ -76,9 +77,7 @@ def test_minimising_is_maximising_the_negative():
 
 @pytest.mark.slow
 def test_every_step_can_be_replaced():
-    calibration = OptimizerConfig(
-        rule=UCB(2.0), weighings=(Equal(),), scale=lambda evidence: Scale(0.0, 1.0), initial=5
-    )
+    calibration = with_rule(UCB(2.0), weighings=(Equal(),), scale=lambda evidence: Scale(0.0, 1.0), initial=5)
     opt = Optimizer(SQUARE, rng=0, calibration=calibration)
     played(opt, 30)
     assert bowl(opt.best().params) < 0.05
@@ -214,7 +213,7 @@ def test_no_row_of_a_short_table_is_left_out():
     opt = Optimizer([{"name": str(i)} for i in range(100)], goal="maximize", rng=0, calibration=FEW)
     for i in range(100):
         opt.tell({"name": str(i)}, float(i))
-    assert opt._tracker.belief().rank == 100
+    assert opt._any_state().belief.rank == 100
 
 
 # --- many at once ------------------------------------------------------------------------------------------------

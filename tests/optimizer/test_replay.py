@@ -10,8 +10,8 @@ import pytest
 from noregret import Float
 from noregret.integrations import replay
 from noregret.integrations.replay import Replay
-from noregret.optimizer.model.hypotheses import OptimizerConfig
-from noregret.optimizer.model.current import Tracker
+from noregret.optimizer.model.current import CurrentBelief
+from noregret.optimizer.model.hypotheses import ModelConfig
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 
@@ -81,10 +81,8 @@ def test_it_can_be_copied(copied):
 
 
 def test_nothing_is_fitted_while_the_first_questions_are_asked(monkeypatch):
-    fits, calibrated = [], OptimizerConfig.calibrated
-    monkeypatch.setattr(
-        OptimizerConfig, "calibrated", lambda its, evidence: fits.append(0) or calibrated(its, evidence)
-    )
+    fits, calibrated = [], ModelConfig.calibrated
+    monkeypatch.setattr(ModelConfig, "calibrated", lambda its, evidence: fits.append(0) or calibrated(its, evidence))
     going = Replay(SPACE, "minimize", 0)
     asked = [going(history(count)).ask().params for count in range(5)]
     assert not fits
@@ -95,13 +93,13 @@ def test_nothing_is_fitted_while_the_first_questions_are_asked(monkeypatch):
 
 @pytest.mark.slow
 def test_fits_of_constraints_are_made_once_too(monkeypatch):
-    fits, fitted = [], OptimizerConfig.calibrated
+    fits, fitted = [], ModelConfig.calibrated
 
     def counted(self, evidence):
         fits.append(evidence)
         return fitted(self, evidence)
 
-    monkeypatch.setattr(OptimizerConfig, "calibrated", counted)
+    monkeypatch.setattr(ModelConfig, "calibrated", counted)
     answers = [(p, v, None, {"c": p["x"]}) for p, v in history(14) if v is not None]
     going = Replay(SPACE, "minimize", 0, constraints={"c": ("<=", 0.5)})
     params = going(answers).ask().params
@@ -117,10 +115,12 @@ def test_fits_of_constraints_are_made_once_too(monkeypatch):
 def test_trials_out_do_not_make_a_belief_begin_again(monkeypatch):
     """Points that were chosen before the last candidates get their own arms."""
     calls = Counter()
-    for name in ("_draw", "_build"):
-        original = getattr(Tracker, name)
+    for name in ("_weigh", "_draw"):
+        original = getattr(CurrentBelief, name)
         monkeypatch.setattr(
-            Tracker, name, lambda *given, name=name, original=original: (calls.update([name]), original(*given))[1]
+            CurrentBelief,
+            name,
+            lambda *given, name=name, original=original: (calls.update([name]), original(*given))[1],
         )
     led, answers, out = Replay(SPACE, "minimize", 0), [], []
     for number in range(30):
@@ -128,4 +128,4 @@ def test_trials_out_do_not_make_a_belief_begin_again(monkeypatch):
         if len(out) == 5:
             params = out.pop(number % 3)
             answers.append((params, (params["x"] - 0.3) ** 2))
-    assert calls["_build"] == calls["_draw"] > 10
+    assert calls["_draw"] == calls["_weigh"] > 10

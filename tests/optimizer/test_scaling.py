@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from noregret import Choice, Float, Int, Optimizer
-from noregret.optimizer.model.hypotheses import OptimizerConfig
+from noregret.optimizer import OptimizerConfig
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.transforms import Logarithm, Logarithms, RobustScale, Scale
 from noregret.tune.learning.findings import Findings

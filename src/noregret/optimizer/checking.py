@@ -10,11 +10,13 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from noregret.optimizer.history import UNKNOWN
 from noregret.optimizer.space.parameters import finite
 from noregret.optimizer.space.space import Space
 
 Goal = Literal["minimize", "maximize"]
+
+UNKNOWN = float("nan")
+"""Stands for an unknown noise, and for the value of a failure."""
 
 LARGEST = 1e300
 """Larger values are taken for this one, so that differences of values are finite."""

@@ -27,10 +27,10 @@ from noregret.optimizer.checking import (
     checked_tolerance,
 )
 from noregret.optimizer.config import OptimizerConfig
-from noregret.optimizer.history import FAILURE, Arrival, History
 from noregret.optimizer.model.constraints import RECOMMEND, UNKNOWN_FEASIBLE
 from noregret.optimizer.model.current import CurrentBelief, Snapshot
 from noregret.optimizer.model.drift import checked_drift
+from noregret.optimizer.model.history import FAILURE, Arrival, History
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.questions.balance import Realised
 from noregret.optimizer.questions.questions import Opening, opening

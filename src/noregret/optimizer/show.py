@@ -17,7 +17,7 @@ from noregret.extra import extra
 from noregret.formatting import digits_apart, number
 from noregret.optimizer.answers.estimate import Estimate, Gain, chance_in_words
 from noregret.optimizer.checking import LARGEST, Constraints, checked_noise, checked_numbers, checked_value
-from noregret.optimizer.history import FAILURE, NOWHERE, Arrival, History
+from noregret.optimizer.model.history import FAILURE, NOWHERE, Arrival, History
 from noregret.optimizer.space.contexts import Contexts
 from noregret.optimizer.space.table import Table, is_missing
 from noregret.optimizer.trials import Observation, Trials

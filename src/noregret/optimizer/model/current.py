@@ -19,11 +19,11 @@ import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
 from noregret.decision.playing import child
-from noregret.optimizer.checking import Constraint
-from noregret.optimizer.history import UNKNOWN, Arrival, History
+from noregret.optimizer.checking import UNKNOWN, Constraint
 from noregret.optimizer.model.constraints import RECOMMEND, Margin, Margins, log_feasible, log_feasible_at
 from noregret.optimizer.model.drift import Drift, DriftMonitor, DriftTest, refresh_interval
 from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.history import Arrival, History
 from noregret.optimizer.model.hypotheses import FittedModels, ModelConfig, milestone
 from noregret.optimizer.model.learning import Learnt, learn, representative
 from noregret.optimizer.model.posterior import Posterior

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from noregret.belief.posterior import Floats
-from noregret.optimizer.history import History
 from noregret.optimizer.model.evidence import Evidence, recent
+from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import FittedModels, ModelConfig, View
 from noregret.optimizer.model.learning import Learnt, learn
 from noregret.optimizer.model.transforms import Scale

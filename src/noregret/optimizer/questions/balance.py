@@ -25,8 +25,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.history import History
 from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.history import History
 from noregret.optimizer.model.transforms import RobustScale, Scale
 
 

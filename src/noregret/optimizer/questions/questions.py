@@ -15,9 +15,9 @@ import numpy as np
 
 from noregret.belief.posterior import Constant, Floats, Rng
 from noregret.decision.rules import UCB, Rule
-from noregret.optimizer.history import History
 from noregret.optimizer.model.candidates import sobol
 from noregret.optimizer.model.constraints import SEARCH, recommended, search_scores
+from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import ModelConfig
 from noregret.optimizer.questions.rules import AMONG_NAMES, SaturatedImprovement
 from noregret.optimizer.questions.state import Asked, State

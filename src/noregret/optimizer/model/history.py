@@ -10,13 +10,11 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
+from noregret.optimizer.checking import UNKNOWN
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.failures import hopeless
 from noregret.optimizer.space.contexts import FixedContext, is_setting
 from noregret.optimizer.space.space import Space
-
-UNKNOWN = float("nan")
-"""Stands for an unknown noise, and for the value of a failure."""
 
 
 class Arrival(NamedTuple):
