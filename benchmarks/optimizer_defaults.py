@@ -24,20 +24,28 @@ from benchmarks.development.noises import NOISES  # noqa: E402
 from benchmarks.development.playing import Run, play  # noqa: E402
 from benchmarks.development.problems import CUBES, GROUPS, SPACES  # noqa: E402
 from noregret import UCB, Constant, ExpectedImprovement  # noqa: E402
+from noregret.decision.rules import Rule  # noqa: E402
 from noregret.optimizer import OptimizerConfig  # noqa: E402
-from noregret.optimizer.questions.rules import SaturatedImprovement  # noqa: E402
 from noregret.optimizer.model.matern import FitMatern  # noqa: E402
-from noregret.optimizer.model.transforms import RobustScale  # noqa: E402
 from noregret.optimizer.model.noise import Equal, StudentT  # noqa: E402
+from noregret.optimizer.model.transforms import RobustScale  # noqa: E402
+from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline  # noqa: E402
+from noregret.optimizer.questions.rules import SaturatedImprovement  # noqa: E402
+
+
+def with_rule(rule: Rule) -> OptimizerConfig:
+    """The default configuration with another rule."""
+    return OptimizerConfig(questions=(Recheck(), RemeasureBaseline(), Improve(rule=rule)))
+
 
 VARIANTS = {
     "default": OptimizerConfig(),
     "least-squares": OptimizerConfig(weighings=(Equal(),)),
     "always-student": OptimizerConfig(weighings=(StudentT(4.0),)),
-    "ucb-1": OptimizerConfig(rule=UCB(Constant(1.0))),
-    "ucb-2": OptimizerConfig(rule=UCB(Constant(2.0))),
-    "improvement": OptimizerConfig(rule=ExpectedImprovement()),
-    "saturated-5": OptimizerConfig(rule=SaturatedImprovement(early=0.0)),
+    "ucb-1": with_rule(UCB(Constant(1.0))),
+    "ucb-2": with_rule(UCB(Constant(2.0))),
+    "improvement": with_rule(ExpectedImprovement()),
+    "saturated-5": with_rule(SaturatedImprovement(early=0.0)),
     "long-lengthscales": OptimizerConfig(fit=FitMatern(lengthscale=0.5, lengthscale_spread=0.8)),
     "no-bend": OptimizerConfig(scale=RobustScale(math.inf)),
     "initial-3": OptimizerConfig(initial=3),

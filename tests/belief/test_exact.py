@@ -16,7 +16,6 @@ from noregret.belief import arrays, exact
 from noregret.belief.arrays import largest
 from noregret.belief.model_set import RidgeFamily
 from noregret.belief.pulls import Directory, places_among
-from noregret.optimizer.model.posterior import Looking
 from noregret.testing import check_model
 
 ALGEBRA = settings(derandomize=True, deadline=None, max_examples=60)
@@ -658,29 +657,3 @@ def test_the_largest_numbers_come_in_falling_order_the_first_on_ties():
         places, values = largest(numbers, count)
         assert places.tolist() == [0, 2, 6, 3, 4, 5, 1][:count]
         assert values.tolist() == numbers[places].tolist()
-
-
-def test_points_that_were_looked_at_become_arms_without_being_computed_again():
-    """Points are predicted once, and the result equals that of a new move."""
-    rng, looked = np.random.default_rng(0), []
-
-    def counted(first, second):
-        looked.append(len(second))
-        return Matern(2.5, 0.4)(first, second)
-
-    belief = ExactGP(counted, 0.01).prior(rng.random((12, 2)))
-    belief.update([1, 4, 4, 7], [0.5, 1.0, 0.8, -1.0])
-    looking, points, later = Looking(belief), rng.random((20, 2)), rng.random((3, 2))
-    np.testing.assert_allclose(looking.predict(points), belief.predict(points), atol=1e-12)
-    arms = np.vstack([points[5:], belief.arms[3:], later])
-    looked.clear()
-    np.testing.assert_allclose(looking.predict(arms[:-3]), belief.predict(arms[:-3]), atol=1e-12)
-    assert sum(n for n in looked if n > 1) == len(arms) - 3  # those that the belief itself was asked about
-    looked.clear()
-    moved = looking.at(arms)
-    assert sum(n for n in looked if n > 1) == 3
-    expected = belief.at(arms)
-    for part in (moved, expected):
-        part.update([2, 16, 26], [0.3, 0.1, 2.0])
-    for name in ("mean", "std", "information_gain", "misfit", "effective_dimension", "rounds"):
-        np.testing.assert_allclose(getattr(moved, name), getattr(expected, name), atol=1e-9)

@@ -193,7 +193,6 @@ KERNEL = SquaredExponential(0.3)
         (Survival, "width"),
         (lambda number: ThresholdTree(MODEL, number, (0.0, 1.0)), "width"),
         (lambda number: Rung(MODEL, number, lambda rounds, columns: 1.0), "width"),
-        (lambda number: OptimizerConfig(caution=number), "caution"),
         (lambda number: OptimizerConfig(interval=number), "interval"),
     ],
 )

@@ -12,12 +12,12 @@ from tests.optimizer.configs import observed, with_rule
 
 from noregret import UCB, Choice, Constant, ExactGP, ExpectedImprovement, Float, Int, Matern
 from noregret.optimizer import OptimizerConfig
-from noregret.optimizer.model.history import UNKNOWN, Arrival, History
 from noregret.optimizer.model import learning, posterior
 from noregret.optimizer.model.candidates import Candidates, around, shifted, sobol
 from noregret.optimizer.model.evidence import Evidence, subset
 from noregret.optimizer.model.failures import hopeless
 from noregret.optimizer.model.fit import CENTRE, Fit
+from noregret.optimizer.model.history import UNKNOWN, Arrival, History
 from noregret.optimizer.model.hypotheses import milestone
 from noregret.optimizer.model.learning import representative
 from noregret.optimizer.model.likelihood import Likelihood, log_likelihood

@@ -7,9 +7,9 @@ import pytest
 from tests.optimizer.configs import observed
 
 from noregret import Float, Optimizer
-from noregret.optimizer.model.history import History
 from noregret.optimizer.model.current import CANDIDATE, Snapshot
 from noregret.optimizer.model.fit import Fit
+from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import FittedModels, View
 from noregret.optimizer.model.noise import Equal
 from noregret.optimizer.model.transforms import Scale

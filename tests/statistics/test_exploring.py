@@ -4,34 +4,18 @@ import math
 
 import numpy as np
 import pytest
+from tests.optimizer.configs import with_rule
 from tests.optimizer.test_exploring import NEVER, asked
 
 from noregret import Choice, Float, Int, Optimizer
 from noregret.optimizer import OptimizerConfig
-from noregret.optimizer.questions.account import Account
-from noregret.optimizer.questions.explore import Exploring
+from noregret.optimizer.questions.balance import Balancing
+from noregret.optimizer.questions.explore import Explore
 
 
 def near_the_lower_hill(posterior, rng):
     """A rule that always chooses the top of the lower hill."""
     return -np.abs(posterior.arms[:, 0] - 0.2)
-
-
-def test_noise_that_hides_f_does_not_drive_questions_to_the_edges():
-    """Without observations the std is largest at the edges, so expected improvement alone chooses mostly edges."""
-
-    def on_edges(seed, exploring):
-        space = {name: Float(0, 1) for name in "xy"}
-        opt = Optimizer(space, goal="maximize", rng=seed, calibration=OptimizerConfig(exploring=exploring))
-        rng, edges = np.random.default_rng(seed), []
-        for _ in range(80):
-            trial = opt.ask()
-            opt.tell(trial, rng.standard_normal())
-            edges.append(any(min(value, 1 - value) < 0.01 for value in trial.params.values()))
-        return np.mean(edges[10:])
-
-    there, without = ([on_edges(seed, each) for seed in range(6)] for each in (Exploring(), NEVER))
-    assert np.mean(there) < 0.75 * np.mean(without)
 
 
 def test_a_narrow_hill_far_from_a_broad_one_is_found():
@@ -41,15 +25,15 @@ def test_a_narrow_hill_far_from_a_broad_one_is_found():
         narrow = 1.6 * np.exp(-0.5 * ((x - 0.2) ** 2 + (y - 0.8) ** 2) / 0.07**2)
         return narrow - (x - 0.7) ** 2 - (y - 0.3) ** 2
 
-    def found(seed, exploring):
+    def found(seed, explore):
         space, rng = {"x": Float(0, 1), "y": Float(0, 1)}, np.random.default_rng(seed)
-        opt = Optimizer(space, goal="maximize", rng=seed, calibration=OptimizerConfig(exploring=exploring))
+        opt = Optimizer(space, goal="maximize", rng=seed, calibration=OptimizerConfig(explore=explore))
         for _ in range(600):
             trial = opt.ask()
             opt.tell(trial, value(**trial.params) + 0.1 * rng.standard_normal())
         return value(**opt.best().params) > 0.9
 
-    assert any(found(seed, Exploring()) for seed in range(2))
+    assert any(found(seed, Explore()) for seed in range(2))
     assert not found(0, NEVER)
 
 
@@ -57,36 +41,36 @@ def test_a_narrow_hill_far_from_a_broad_one_is_found():
 def test_no_part_of_the_space_is_left_out_for_ever(seed):
     """With more exploring than by default, so that a test can measure it; the rule always chooses one hill's top."""
 
-    def widest_gap(exploring):
-        questions = asked(OptimizerConfig(exploring=exploring, rule=near_the_lower_hill), 150, seed)
+    def widest_gap(explore):
+        questions = asked(with_rule(near_the_lower_hill, explore=explore), 150, seed)
         return np.diff(np.sort([0.0, *questions, 1.0])).max()
 
-    assert widest_gap(Exploring(share=12.0, after=20)) < 0.06
+    assert widest_gap(Explore(balancing=Balancing(weight=1.0, after=20))) < 0.06
     assert widest_gap(NEVER) > 0.08
 
 
-def test_a_rule_that_stays_at_a_bad_setting_is_overruled(monkeypatch):
-    """Mean regret of trials 512 to 1,023 on 21 settings, with a rule that always chooses one whose regret is 0.6."""
+def test_a_rule_that_stays_at_a_bad_setting_is_overruled():
+    """Mean regret of trials 256 to 511 on 21 settings, with a rule that always chooses one whose regret is 0.6."""
 
     def regret(seed):
         rng, regrets = np.random.default_rng(seed), []
-        calibration = OptimizerConfig(rule=near_the_lower_hill)
+        calibration = with_rule(near_the_lower_hill)
         opt = Optimizer({"n": Int(0, 20)}, goal="maximize", rng=seed, calibration=calibration)
-        for _ in range(1024):
+        for _ in range(512):
             trial = opt.ask()
             regrets.append(abs(trial.params["n"] / 20 - 0.8))
             opt.tell(trial, -regrets[-1] + 0.1 * rng.standard_normal())
-        return np.mean(regrets[512:])
+        return np.mean(regrets[256:])
 
-    overruled = [regret(seed) for seed in range(2)]
-    monkeypatch.setattr(Account, "refuting", lambda account: None)
-    assert max(overruled) < 0.6 * regret(0)
+    assert max(regret(seed) for seed in range(2)) < 0.1
 
 
 @pytest.mark.slow
 def test_the_first_questions_are_the_same_without_it():
-    there, without = (asked(OptimizerConfig(exploring=exploring), 70) for exploring in (Exploring(after=50), NEVER))
-    assert there[:51].tolist() == without[:51].tolist()
+    there, without = (
+        asked(OptimizerConfig(explore=explore), 70) for explore in (Explore(balancing=Balancing(after=50)), NEVER)
+    )
+    assert there[:50].tolist() == without[:50].tolist()
     assert there.tolist() != without.tolist()
 
 

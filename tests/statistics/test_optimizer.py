@@ -147,7 +147,7 @@ def test_the_belief_is_made_of_a_bounded_number_of_points(count):
     for _ in range(30):
         opt.tell(opt.ask(), 0.3)
         opt.best()
-        belief = opt._tracker.belief()
+        belief = opt._any_state().belief
         assert belief.rank <= 40 + 15
         assert len(belief.arms) <= 40 + 15 + 512 + 5 * 128
 

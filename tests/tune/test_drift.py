@@ -75,7 +75,7 @@ def test_a_worker_that_begins_anew_asks_what_the_old_one_would_have(tmp_path):
 
 
 def test_the_page_of_a_study_whose_beginning_is_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr("noregret.optimizer.optimizer.KEPT", 20)
+    monkeypatch.setattr("noregret.optimizer.optimizer.REMEMBERED", 20)
     told = list(records(50))
     study = study_with(tmp_path, "drift = 15\n")
     found = Findings(study, told, believed(study, told))

@@ -1,0 +1,62 @@
+"""A plain problem pays for no mechanism that it does not use."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import noregret
+from noregret import Float, Optimizer
+
+MOST_FILES = 25
+"""Files of the package that a warm ``ask`` of a plain problem may enter. Lower it when a change makes them fewer."""
+
+UNUSED = {"optimizer/model/constraints.py", "optimizer/model/drift.py"}
+"""Files about constraints and drift, which a plain problem does not have."""
+
+
+def entered(call):
+    """How often a function of each file of the package is called meanwhile."""
+    package, files = Path(noregret.__file__).parent, Counter()
+
+    def count(frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and package in path.parents:
+            files[path.relative_to(package).as_posix()] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return files
+
+
+def warm(answers=30, **options):
+    """An optimizer of four parameters after this number of answers."""
+    opt, rng = Optimizer({name: Float(0, 1) for name in "abcd"}, rng=0, **options), np.random.default_rng(0)
+    for _ in range(answers):
+        trial = opt.ask()
+        value = sum((x - 0.4) ** 2 for x in trial.params.values()) + 0.05 * rng.standard_normal()
+        numbers = dict.fromkeys(options.get("constraints", ()), trial.params["a"])
+        opt.tell(trial, value, constraints=numbers or None)
+    return opt
+
+
+@pytest.mark.slow
+def test_a_plain_question_enters_few_files_and_none_of_unused_mechanisms():
+    opt = warm()
+    files = entered(opt.ask)
+    assert "optimizer/optimizer.py" in files, "it was watched"
+    assert not UNUSED & set(files)
+    assert len(files) <= MOST_FILES, sorted(files)
+
+
+@pytest.mark.slow
+def test_constraints_and_drift_are_seen_where_they_are_used():
+    """Otherwise the test above could not fail."""
+    assert "optimizer/model/constraints.py" in entered(warm(13, constraints={"c": ("<=", 0.5)}).ask)
+    assert "optimizer/model/drift.py" in entered(warm(13, drift=20.0).ask)
