@@ -84,15 +84,15 @@ class Rewards:
 class Balancing:
     """Numbers of the balance."""
 
-    weight: float = 5.0
-    """Weight of a safe base; that of the rule is 1. A safe base asks once per weight^2 questions of a right rule."""
+    weight: float = 2.0
+    """Weight of a safe base; that of the rule is 1. A safe base asks at most 1 + n / weight^2 questions while the rule,
+    with n questions, does not fail; where it fails itself, of the order of sqrt(n)."""
     after: int = 200
     """Answers before the balance begins: earlier, exploring costs more than it finds."""
     small: int = 50
-    """Settings up to which the balance begins with the first fit."""
-    small_weight: float = 2.0
-    """Weight of a safe base there: a few more measurements leave nothing unexplored, and `done` can say so."""
-    settings: int = 100
+    """Settings up to which the balance begins with the first fit: a few more measurements leave nothing unexplored
+    there, and `done` can say so."""
+    settings: int = 256
     """The first guess d is the unit of the rewards times sqrt(min(this, number of settings)): a base may cost the
     regret of asking once for each setting before it is doubted."""
     delta: float = 0.05
@@ -108,8 +108,7 @@ class Balancing:
 
     def start(self, safe: int, settings: float) -> Balance:
         """Balance of the rule and the safe bases before the first reward, given the number of settings."""
-        weight = self.small_weight if settings <= self.small else self.weight
-        weights, nothing = np.array([1.0] + [weight] * safe), np.zeros(1 + safe)
+        weights, nothing = np.array([1.0] + [self.weight] * safe), np.zeros(1 + safe)
         guess = math.sqrt(min(self.settings, settings))
         return Balance(weights, nothing, nothing, np.full(1 + safe, guess), self.delta)
 
