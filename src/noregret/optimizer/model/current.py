@@ -134,10 +134,11 @@ class Snapshot:
         trust, arrivals = self.trust.copy(), self.history.arrivals
         rest = [i for i in np.flatnonzero(np.isnan(trust)).tolist() if not arrivals[i].failed]
         if rest:
-            at = self.belief.predict(self.history.points[[arrivals[i].where for i in rest]])
+            points = self.history.points[[arrivals[i].where for i in rest]]
+            at = self.belief.predict(points)
             trust[rest] = [
-                self.models.arriving(arrivals[i].value, arrivals[i].noise, mean, std)[2]
-                for i, mean, std in zip(rest, *(column.tolist() for column in at), strict=True)
+                self.models.arriving(arrivals[i].value, arrivals[i].noise, point, mean, std)[2]
+                for i, point, mean, std in zip(rest, points, *(column.tolist() for column in at), strict=True)
             ]
         return trust
 
@@ -224,7 +225,8 @@ class CurrentBelief:
         self._weighed, self._drawn = weighed, drawn
         learnt, margins = weighed.values, self._margins(weighed, drawn.constraints)
         trust = np.concatenate([drawn.first_trust, drawn.later_trust])
-        return Snapshot(history, space, learnt.models, drawn.belief, drawn.numbers, margins, learnt, trust)
+        belief = replace(drawn.belief, ridge=learnt.models.noise_variance(drawn.belief.arms))
+        return Snapshot(history, space, learnt.models, belief, drawn.numbers, margins, learnt, trust)
 
     def fitted(self, history: History) -> Fitted:
         """Fit to the answers up to the last milestone, or since f was last found to change."""
@@ -316,7 +318,7 @@ class CurrentBelief:
         arms = np.vstack([points[shown], first[new]])
         row_arms = np.searchsorted(shown, weighed.row_numbers)
         belief = process.at(arms, row_arms, np.hstack([process.lifted(points[shown]), lifted[:, new]]))
-        belief = replace(belief, ridge=weighed.values.models.fit.noise**2, rounds=len(weighed.observed))
+        belief = replace(belief, rounds=len(weighed.observed))
         numbers = np.concatenate([shown, np.full(len(new), CANDIDATE)])
         constraints = [None if its is None else self._constraint_at(its, arms) for its in weighed.constraints]
         trust = np.full(weighed.stop + 1, UNKNOWN)
@@ -391,7 +393,7 @@ class CurrentBelief:
 def told(posterior: Posterior, models: FittedModels, arm: int, value: float, noise: float) -> tuple[Posterior, float]:
     """Posterior after one more value of an arm, and the trust in it."""
     at = float(posterior.mean[arm]), float(posterior.std[arm])
-    standard, std, trust = models.arriving(value, noise, *at)
+    standard, std, trust = models.arriving(value, noise, posterior.arms[arm], *at)
     return posterior.told(arm, standard, std**2 / trust), trust
 
 

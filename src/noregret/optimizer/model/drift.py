@@ -17,16 +17,13 @@ import numpy as np
 from noregret.belief.posterior import Floats
 from noregret.optimizer.model.evidence import Evidence, recent
 from noregret.optimizer.model.history import History
-from noregret.optimizer.model.hypotheses import FittedModels, ModelConfig, View
+from noregret.optimizer.model.hypotheses import Explained, FittedModels, Hypothesis, ModelConfig, best_first
 from noregret.optimizer.model.learning import Learnt, learn
 from noregret.optimizer.model.transforms import Scale
 from noregret.optimizer.space.parameters import finite
 
 LONGEST = 10_000.0
 """Longest half-life that can be given, in answers: nothing as old as that is kept."""
-
-Scored = tuple[float, View]
-"""A noise model with its fit, and the log evidence for it in nats."""
 
 Drift = float | Literal["auto"] | None
 """A half-life in answers, "auto" if it is to be found, None if f stays."""
@@ -70,23 +67,24 @@ class DriftTest:
         """Return True if change explains more under Gaussian noise, without a prior against it: a quick first look."""
         if self.half_life is not None:
             return True
-        aged, gaussian = self._looked_at(config, evidence, now)[1], config.weighings[0]
-        moving, still = (config.fitted(each, gaussian)[0] for each in (aged, replace(aged, ages=None)))
+        scale, aged = self._looked_at(config, evidence, now)
+        gaussian = Hypothesis(scale, config.weighings[0])
+        moving, still = (config.explain(gaussian, each).nats for each in (aged, replace(aged, ages=None)))
         return moving > still
 
     def fitted(self, config: ModelConfig, evidence: Evidence, now: int) -> FittedModels:
         """Models that explain the newest observations best, with a half-life or without one."""
         scale, aged = self._looked_at(config, evidence, now)
         if self.half_life is not None:
-            return FittedModels(scale, tuple(view for _, view in config.views(aged)))
-        moving, still, gains = self._compared(config, aged)
+            return FittedModels(tuple(config.noises(scale, aged)))
+        moving, still, gains = self._compared(config, scale, aged)
         gain = float(np.mean(gains))
         is_found = gain >= self.nats or (
             gain > -self.nats and self._gain(config, evidence, now - self.stays) >= self.nats
         )
         explaining = [view for view, its in zip(moving, gains, strict=True) if its > 0]
         tried = (explaining or moving) if is_found else still
-        return FittedModels(scale, tuple(view for _, view in sorted(tried, key=lambda each: -each[0])))
+        return best_first(tried)
 
     def current(self, found: FittedModels, evidence: Evidence, now: int) -> Evidence:
         """Standardised observations that say how f is after ``now`` answers, none out of date, at least the newest."""
@@ -101,18 +99,20 @@ class DriftTest:
         assert evidence.when is not None
         if np.count_nonzero(evidence.when < now) < self.enough:
             return -math.inf
-        return float(np.mean(self._compared(config, self._looked_at(config, evidence, now)[1])[2]))
+        return float(np.mean(self._compared(config, *self._looked_at(config, evidence, now))[2]))
 
-    def _compared(self, config: ModelConfig, aged: Evidence) -> tuple[list[Scored], list[Scored], list[float]]:
+    def _compared(
+        self, config: ModelConfig, scale: Scale, aged: Evidence
+    ) -> tuple[list[Explained], list[Explained], list[float]]:
         """Noise models if f changes, the same if it stays, and by how many nats each explains more if it changes.
 
         Each observation is a point of its own in both, so that they differ in time alone.
         """
         moving, still = (
-            [config.fitted(each, weighing) for weighing in config.weighings]
+            [config.explain(Hypothesis(scale, noise), each) for noise in config.weighings]
             for each in (aged, replace(aged, ages=None))
         )
-        return moving, still, [changing[0] - staying[0] for changing, staying in zip(moving, still, strict=True)]
+        return moving, still, [changing.nats - staying.nats for changing, staying in zip(moving, still, strict=True)]
 
     def _looked_at(self, config: ModelConfig, evidence: Evidence, now: int) -> tuple[Scale, Evidence]:
         """A scale, and in its units the observations of the first ``now`` answers that the test is made on."""
@@ -192,7 +192,7 @@ class DriftMonitor:
             mean, std = self.expected.process.predict(points)
             squares[good] = [
                 models.distance(arrivals[i].value, arrivals[i].noise, *at) ** 2
-                for i, *at in zip(good, mean.tolist(), std.tolist(), strict=True)
+                for i, *at in zip(good, points, mean.tolist(), std.tolist(), strict=True)
             ]
         return np.minimum(squares, self.farthest**2)
 

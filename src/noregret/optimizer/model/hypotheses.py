@@ -1,20 +1,21 @@
-"""OptimizerConfig: from measurements to a belief, in steps that can each be replaced. All of it is heuristic.
+"""Hypotheses: what may be true of the values, the noise, the inputs and f, and which of it the observations support.
 
-Nobody gives the constants that the papers assume, so they are taken from the measurements themselves, and no theorem
-covers what comes out. The steps:
+The constants that the papers assume are unknown here, so they are estimated from the observations, and no theorem
+covers what comes out. A hypothesis says which family of models to fit; everything else is fitted. Hypotheses are
+compared by their log evidence in nats: a lower bound on the log likelihood of the observations, plus the log prior of
+the fitted numbers, plus that of the hypothesis. The search is greedy, one aspect after another:
 
-1. ``scale``: a centre and a unit that a few absurd measurements cannot move;
-2. ``weighings``: views of the noise, from Gaussian to heavy-tailed; each says how far measurements are trusted;
-3. ``fit``: kernel, noise and prior mean, given that trust; 2 and 3 alternate, and of the views the one that explains
-   the measurements best is kept; ``logarithms``: scales that take its place where they explain them better;
-4. ``candidates`` and ``rule``: what could be asked for next, and what is; ``caution``: how sure `best` wants to be;
-   ``interval``: how far off its estimate may be.
+1. noise: Gaussian, Student-t with heavier and heavier tails, or Gaussian with a level that varies with the setting;
+2. values: as they are, or the logarithm of their distance to a bound;
+3. inputs and kernel of the best so far: warped parameters, and f rough along the axes.
+
+Questions are asked under the best; the others are kept with their evidence.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -27,46 +28,48 @@ from noregret.optimizer.model.evidence import Evidence, subset
 from noregret.optimizer.model.fit import Fit
 from noregret.optimizer.model.likelihood import log_likelihood
 from noregret.optimizer.model.matern import FitMatern
-from noregret.optimizer.model.noise import Equal, StudentT, Weighing, surprising
+from noregret.optimizer.model.noise import Equal, LocalNoise, StudentT, Weighing, surprising
 from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
 from noregret.optimizer.space.space import Space
 
-CONVINCING = 3.0
-"""A logarithm must make the measurements more likely by so much (in logarithms) to be preferred to their own scale."""
 
-HOPELESS = 8.0
-"""Heavier tails are not fitted if they make the measurements less likely by so much under the fit without them."""
+@dataclass(frozen=True)
+class Hypothesis:
+    """What might be true of the values, the noise, the inputs and f."""
 
-RISING = 1.0
-"""A closer ceiling must make them more likely by so much to be preferred to the one before."""
+    values: Scale
+    noise: Weighing
+    is_warped: bool = False
+    is_rough: bool = False
 
 
-class View(NamedTuple):
-    """A view of the noise, and what is fitted under it."""
+class Explained(NamedTuple):
+    """A hypothesis, what was fitted under it, and the log evidence for it in nats."""
 
-    weighing: Weighing
+    hypothesis: Hypothesis
     fit: Fit
-
-    def explains(self, evidence: Evidence, trust: Floats) -> float:
-        """How well it explains standardised measurements: a lower bound on their log likelihood, less the oddity."""
-        return log_likelihood(evidence, trust, self.fit) - self.weighing.cost(evidence, trust) - self.fit.strange
+    nats: float
 
 
 class FittedModels(NamedTuple):
-    """A scale, and the views of the noise in its units, the one that explains the measurements best first."""
+    """Hypotheses with their fits, the best one first."""
 
-    scale: Scale
-    views: tuple[View, ...]
+    explained: tuple[Explained, ...]
+
+    @property
+    def scale(self) -> Scale:
+        """Scale of the best hypothesis."""
+        return self.explained[0].hypothesis.values
 
     @property
     def fit(self) -> Fit:
-        """What was fitted under the best view."""
-        return self.views[0].fit
+        """Fit of the best hypothesis."""
+        return self.explained[0].fit
 
     @property
-    def weighing(self) -> Weighing:
-        """The best view."""
-        return self.views[0].weighing
+    def noise(self) -> Weighing:
+        """Noise model of the best hypothesis."""
+        return self.explained[0].hypothesis.noise
 
     @property
     def is_moving(self) -> bool:
@@ -74,52 +77,71 @@ class FittedModels(NamedTuple):
         return self.fit.half_life < math.inf
 
     def reported(self, numbers: Floats) -> Floats:
-        """The means of what is measured where f has these numbers, in the values' own units."""
+        """Mean values where f has these numbers, in the values' own units."""
         return self.scale.original(numbers, self.fit.noise)
 
     def weighed(self, evidence: Evidence) -> tuple[FittedModels, Floats]:
-        """The same with the view first that explains these standardised measurements best, and the trust in each.
+        """Models with the noise model first that explains these standardised observations best, and the trust in each.
 
-        The first view stays without further ado, unless it is Gaussian and a measurement is out of the question then.
+        The first noise model stays, unless it is Gaussian and an observation rules that out.
         """
-        if self.weighing.heavy or not surprising(evidence, self.fit):
-            return self, self.weighing.trust(evidence, self.fit)
-        trusts = [view.weighing.trust(evidence, view.fit) for view in self.views]
-        scores = [view.explains(evidence, trust) for view, trust in zip(self.views, trusts, strict=True)]
-        best = int(np.argmax(scores))
-        return FittedModels(self.scale, (self.views[best], *self.views[:best], *self.views[best + 1 :])), trusts[best]
+        if self.noise.heavy or not surprising(evidence, self.fit):
+            (hypothesis, fit, nats), *others = self.explained
+            learnt = hypothesis.noise.learnt(evidence, fit)
+            first = Explained(replace(hypothesis, noise=learnt), fit, nats)
+            return FittedModels((first, *others)), learnt.trust(evidence, fit)
+        tried = []
+        for each in self.explained:
+            if each.hypothesis.values is self.scale:
+                trust = each.hypothesis.noise.trust(evidence, each.fit)
+                tried.append((_nats(evidence, trust, each.hypothesis.noise, each.fit), each, trust))
+        _, best, trust = max(tried, key=lambda each: each[0])
+        return FittedModels((best, *(each for each in self.explained if each is not best))), trust
 
-    def arriving(self, value: float, noise: float, mean: float, std: float) -> tuple[float, float, float]:
-        """Standardised value less the prior mean of f, noise and trust of a measurement where this is believed."""
-        standard, noise = self._standard(value, noise)
-        return standard, noise, self.weighing.arriving(standard - mean, std, noise)
+    def noise_variance(self, points: Floats) -> Floats | float:
+        """Noise variance of an observation, standardised: one number, or (n,) if it varies with the (n, d) points."""
+        levels = self.noise.levels(points)
+        return self.fit.noise**2 * levels if self.noise.varies else self.fit.noise**2
 
-    def distance(self, value: float, noise: float, mean: float, std: float) -> float:
-        """How far a measurement lies from where this is believed, in a Gaussian's standard deviations."""
-        standard, noise = self._standard(value, noise)
-        return self.weighing.distance(abs(standard - mean) / math.hypot(std, noise))
+    def arriving(
+        self, value: float, noise: float, point: Floats, mean: float, std: float
+    ) -> tuple[float, float, float]:
+        """Standardised value less the prior mean of f, its noise and the trust in it, given the prediction."""
+        standard, noise = self._standard(value, noise, point)
+        return standard, noise, self.noise.arriving(standard - mean, std, noise)
 
-    def _standard(self, value: float, noise: float) -> tuple[float, float]:
+    def distance(self, value: float, noise: float, point: Floats, mean: float, std: float) -> float:
+        """Distance of an observation from the prediction, in standard deviations of a Gaussian."""
+        standard, noise = self._standard(value, noise, point)
+        return self.noise.distance(abs(standard - mean) / math.hypot(std, noise))
+
+    def _standard(self, value: float, noise: float, point: Floats) -> tuple[float, float]:
         """Standardised value less the prior mean of f, and noise."""
         standard = float(self.scale.standard(np.array(value))) - self.fit.centre
-        if math.isnan(noise):  # nobody knows it
-            return standard, self.fit.noise
+        if math.isnan(noise):  # unknown
+            return standard, self.fit.noise * math.sqrt(float(self.noise.levels(point[None])[0]))
         return standard, float(self.scale.standard_noise(np.array(noise), np.array(value)))
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """How an `Optimizer` gets from observations to a posterior.
+    """Steps from observations to a posterior.
 
     Parameters
     ----------
     scale : Evidence -> Scale
     logarithms : (Evidence, Scale) -> Scales
-        Logarithmic scales to choose from, from the mildest on; ``Logarithms(gaps=())`` for none.
-    weighings : Weighings
+        Logarithmic scales to choose from; ``Logarithms(gaps=())`` for none.
+    weighings : NoiseModels
         Noise models to choose from, from light tails to heavy ones.
-    fit : (Evidence, trust, Fit or None) -> Fit
-        The last argument is where to start.
+    local_noise : NoiseModel or None
+        Noise model whose level varies with the setting.
+    fit : (Evidence, trust, Fit or None, is_rough) -> Fit
+        The third argument is where to start.
+    log_nats, warp_nats, rough_nats : float
+        Log priors of logarithms, warped inputs and f rough along the axes, relative to their absence.
+    hopeless : float
+        Heavier tails are not fitted if they explain this many nats less under the fit without them.
     candidates : Candidates
     candidates_within : Candidates
         The same in a context: they are drawn again as soon as it is another one, so they must cost little.
@@ -143,7 +165,12 @@ class ModelConfig:
     scale: Callable[[Evidence], Scale] = field(default_factory=RobustScale)
     logarithms: Callable[[Evidence, Scale], Iterable[Scale]] = field(default_factory=Logarithms)
     weighings: tuple[Weighing, ...] = (Equal(), StudentT(4.0), StudentT(2.0))
-    fit: Callable[[Evidence, Floats, Fit | None], Fit] = field(default_factory=FitMatern)
+    local_noise: Weighing | None = field(default_factory=LocalNoise)
+    fit: Callable[..., Fit] = field(default_factory=FitMatern)
+    log_nats: float = -3.0
+    warp_nats: float = -3.0
+    rough_nats: float = -3.0
+    hopeless: float = 8.0
     candidates: Candidates = field(default_factory=Candidates)
     candidates_within: Candidates = field(default_factory=lambda: Candidates(entries=200_000))
     initial: int = 8
@@ -175,55 +202,97 @@ class ModelConfig:
         return milestone(answers, max(self.first(space), usable), *self.refit)
 
     def calibrated(self, evidence: Evidence) -> FittedModels:
-        """Scale, fit and view of the noise."""
-        scale, part = self.scale(evidence), subset(evidence, self.most)
-        tried = self.views(scale.standardised(part))
-        logarithm = self._logarithm(evidence, scale, *tried[0])
-        if logarithm is not None:
-            scale, tried = logarithm, self.views(logarithm.standardised(part))
-        return FittedModels(scale, tuple(view for _, view in tried))
-
-    def views(self, evidence: Evidence) -> list[tuple[float, View]]:
-        """The views of standardised measurements, and how well each explains them, the best one first."""
-        tried = [self.fitted(evidence, self.weighings[0])]
-        for weighing in self.weighings[1:]:
-            explained, view = tried[-1]
-            heavier = View(weighing, view.fit)
-            score = heavier.explains(evidence, weighing.trust(evidence, view.fit))
-            is_hopeless = score < explained - HOPELESS
-            tried.append((score, heavier) if is_hopeless else self.fitted(evidence, weighing))
-            if tried[-1][0] <= explained:
-                break  # heavier tails still would explain no more
-        return sorted(tried, key=lambda view: -view[0])
-
-    def _logarithm(self, evidence: Evidence, plain: Scale, explained: float, view: View) -> Scale | None:
-        """The logarithm under which this view of the noise explains the measurements best, if it beats the plain scale.
+        """Fit the hypotheses: noise and values first, then inputs and kernel of the best.
 
         Densities of numbers on two scales are compared as densities of the values, p(number) |d number / d value|. The
-        slope at the best point counts as that at the second best: the ceiling was chosen close to the former.
+        slope at the best point counts as that at the second best: a ceiling may have been chosen close to the former.
         """
-        part = subset(evidence, self.most)
+        plain, part = self.scale(evidence), subset(evidence, self.most)
         part = replace(part, values=plain.limited(part.values))
         slopes_at = np.minimum(part.values, part.second_best())
-        explained += plain.log_slope(slopes_at)
-        best, found = explained, None
+        found = self.noises(plain, plain.standardised(part), plain.log_slope(slopes_at))
         for scale in self.logarithms(evidence, plain):
-            score, view = self.fitted(scale.standardised(part), view.weighing, view.fit)
-            score += scale.log_slope(slopes_at)
-            if score < best + RISING:
-                break
-            best, found = score, scale
-        return found if best > explained + CONVINCING else None
+            best, slope = found[0], scale.log_slope(slopes_at) + self.log_nats
+            even = next(each for each in found if not each.hypothesis.noise.varies)  # what a logarithm is for
+            tried = self.explain(Hypothesis(scale, even.hypothesis.noise), scale.standardised(part), slope, even.fit)
+            if tried.nats > best.nats:
+                found = sorted(self.noises(scale, scale.standardised(part), slope) + found, key=lambda each: -each.nats)
+        best = found[0]
+        values = best.hypothesis.values
+        offset = values.log_slope(slopes_at) + (self.log_nats if values.logarithm else 0.0)
+        for other in self._other_inputs(best, values.standardised(part), offset):
+            found.append(other)
+        return FittedModels(tuple(sorted(found, key=lambda each: -each.nats)))
 
-    def fitted(self, evidence: Evidence, weighing: Weighing, start: Fit | None = None) -> tuple[float, View]:
-        """The fit under one view of the noise, and how well it explains the measurements; quicker from a start."""
-        trust = weighing.first(evidence) if start is None else weighing.trust(evidence, start)
-        fit = self.fit(evidence, trust, start)
-        for _ in range(self.alternations - 1 if weighing.heavy and start is None else 0):
-            trust = weighing.trust(evidence, fit)
-            fit = self.fit(evidence, trust, fit)
-        view = View(weighing, fit)
-        return view.explains(evidence, trust), view
+    def noises(self, scale: Scale, evidence: Evidence, offset: float = 0.0) -> list[Explained]:
+        """Noise models on one scale, given standardised observations, the best one first.
+
+        Heavier tails are tried as long as they explain more.
+        """
+        tried = [self.explain(Hypothesis(scale, self.weighings[0]), evidence, offset)]
+        for noise in self.weighings[1:]:
+            last = tried[-1]
+            under_last = _nats(evidence, noise.trust(evidence, last.fit), noise, last.fit) + offset
+            if under_last < last.nats - self.hopeless:
+                tried.append(Explained(Hypothesis(scale, noise), last.fit, under_last))
+            else:
+                tried.append(self.explain(Hypothesis(scale, noise), evidence, offset))
+            if tried[-1].nats <= last.nats:
+                break
+        tried.sort(key=lambda each: -each.nats)
+        return self._local(tried[0], evidence, offset) + tried
+
+    def explain(
+        self, hypothesis: Hypothesis, evidence: Evidence, offset: float = 0.0, start: Fit | None = None
+    ) -> Explained:
+        """Fit a hypothesis to standardised observations; ``offset`` is added to its evidence.
+
+        Trust and fit are improved in turn; from a ``start`` once is enough.
+        """
+        noise, is_rough = hypothesis.noise, hypothesis.is_rough
+        trust = noise.first(evidence) if start is None else noise.trust(evidence, start)
+        fit = self.fit(evidence, trust, None if is_rough else start, is_rough)
+        for _ in range(self.alternations - 1 if noise.heavy and start is None else 0):
+            trust = noise.trust(evidence, fit)
+            fit = self.fit(evidence, trust, fit, is_rough)
+        return Explained(hypothesis, fit, _nats(evidence, trust, noise, fit) + offset)
+
+    def _local(self, best: Explained, evidence: Evidence, offset: float) -> list[Explained]:
+        """The noise level that varies with the setting, if it explains more than this.
+
+        It is fitted if it comes within two nats under the other's fit, or under one with four times the lengthscales: a
+        fit that knows one level of noise may have taken the rest of it for signal. There is none if some noise is told.
+        """
+        noise = self.local_noise
+        if noise is None or evidence.ages is not None or not np.isnan(evidence.noise).all():
+            return []
+        fits = best.fit, best.fit.scaled(4.0)
+        scores = [_nats(evidence, noise.trust(evidence, fit), noise, fit) + offset for fit in fits]
+        if max(scores) < best.nats - 2.0:
+            return []
+        found, hypothesis = fits[int(np.argmax(scores))], replace(best.hypothesis, noise=noise)
+        for _ in range(self.alternations - 1):
+            tried = self.explain(hypothesis, evidence, offset, found)
+            found = tried.fit
+        return [tried] if tried.nats > best.nats else []
+
+    def _other_inputs(self, best: Explained, evidence: Evidence, offset: float) -> list[Explained]:
+        """The best hypothesis with warped parameters, and with f rough along the axes."""
+        numbers = np.count_nonzero(np.bincount(evidence.groups) == 1)
+        if evidence.ages is not None or len(evidence.points) < 2 * numbers or not numbers:
+            return []
+        warped = replace(best.hypothesis, is_warped=True)
+        start = replace(best.fit, warps=(0.0,) * len(best.fit.lengthscales))
+        rough = replace(best.hypothesis, is_rough=True)
+        return [
+            self.explain(warped, evidence, offset + self.warp_nats, start),
+            self.explain(rough, evidence, offset + self.rough_nats, best.fit),
+        ]
+
+
+def _nats(evidence: Evidence, trust: Floats, noise: Weighing, fit: Fit) -> float:
+    """Log evidence: a lower bound on the log likelihood of standardised observations, plus the log prior of the fit."""
+    return log_likelihood(evidence, trust, fit) - noise.cost(evidence, trust) - fit.strange
 
 
 @lru_cache(maxsize=16)
@@ -238,3 +307,8 @@ def milestone(count: int, first: int, eager: int, growth: float, longest: float 
     while (after := at + max(1, int(min(at * min(at / eager, growth - 1), longest)))) <= count:
         at = after
     return at
+
+
+def best_first(explained: Sequence[Explained]) -> FittedModels:
+    """Models in the order of their evidence."""
+    return FittedModels(tuple(sorted(explained, key=lambda each: -each.nats)))

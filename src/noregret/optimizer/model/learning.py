@@ -33,7 +33,7 @@ class Learnt:
     process : Conditioned
         Gaussian process of f less its prior mean. A row is a point, or where f changes an observation.
     trust : (n,) floats
-        Of each observation.
+        Of each observation, relative to the noise level of its setting.
     scatter : float
         Sum over the observations of (value - average of its point)^2 / noise variance.
     freedom : int
@@ -57,7 +57,8 @@ def learn(fitted: FittedModels, evidence: Evidence) -> Learnt:
     times = None if evidence.ages is None else -evidence.ages
     rows = Rows(evidence.points, averages - fit.centre, 1 / total, times)
     process = condition(fit.kernel(evidence.groups), rows, fit.half_life, now=1.0)  # the next answer's time
-    return Learnt(models, process, trust, scatter, len(evidence) - len(evidence.points))
+    relative = trust * models.noise.levels(evidence.points)[evidence.where] if models.noise.varies else trust
+    return Learnt(models, process, relative, scatter, len(evidence) - len(evidence.points))
 
 
 def representative(fitted: FittedModels, evidence: Evidence, most: int) -> Ints:

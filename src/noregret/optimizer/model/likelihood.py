@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.spatial.distance import pdist, squareform
 
 from noregret.belief.posterior import Floats
+from noregret.optimizer.model.additive import warp_slopes, warped
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.fit import CENTRE, Fit, fading
 
@@ -47,10 +48,14 @@ class _Solved(NamedTuple):
 
 
 class Likelihood:
-    """Log likelihood of theta = log(lengthscales, amplitudes, half-life if points have an age, noise), its gradient."""
+    """Log likelihood of theta and its gradient.
 
-    def __init__(self, evidence: Evidence, trust: Floats) -> None:
-        self.evidence = evidence
+    Theta is log(lengthscales, amplitudes, half-life if points have an age, noise), and a warp for each parameter if
+    it ``is_warped``. If it ``is_rough``, there is one amplitude.
+    """
+
+    def __init__(self, evidence: Evidence, trust: Floats, is_warped: bool = False, is_rough: bool = False) -> None:
+        self.evidence, self.is_warped, self.is_rough = evidence, is_warped, is_rough
         self.dimension = int(evidence.groups.max()) + 1
         self.answers_apart = None if evidence.ages is None else pdist(evidence.ages[:, None])  # of pairs, like the next
         self.apart = np.array([pdist(evidence.points[:, evidence.groups == group]) for group in range(self.dimension)])
@@ -74,7 +79,8 @@ class Likelihood:
         return solved.value, replace(fit, centre=CENTRE**2 * float(solved.solved.sum()))
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
-        lengthscales, amplitudes, half_life, variance = self._split(theta)
+        lengthscales, amplitudes, half_life, variance, warps = self._split(theta)
+        by_log_distance = self._warp(warps) if self.is_warped else []
         kernels, slope, slopes = self._kernels(lengthscales, amplitudes.size)
         faded = self._faded(half_life)
         kernels *= faded
@@ -93,14 +99,60 @@ class Likelihood:
         by_noise = float((gap.diagonal() * noise + 1) @ share) - self.unknown + self.scatter / variance
         by_noise += float((1 - share) @ (2 * solved * share * self.between + between))
         by_half_life = self._half_life_part(pairs, amplitudes @ kernels, half_life)
-        return value, np.array([*by_lengthscale, *by_amplitude, *by_half_life, by_noise])
+        by_warp = self._warp_part(by_log_distance, pairs * faded, lengthscales, amplitudes, slope, slopes)
+        return value, np.array([*by_lengthscale, *by_amplitude, *by_half_life, by_noise, *by_warp])
 
-    def _split(self, theta: Floats) -> tuple[Floats, Floats, float, float]:
-        """Lengthscales, squared amplitudes, half-life and noise variance."""
+    def _warp(self, warps: Floats) -> list[Floats]:
+        """Replace the distances of pairs by those of warped coordinates.
+
+        Return the slope of the log distance by the warp of each parameter, (pairs,) each. Parameters of several
+        coordinates are not warped.
+        """
+        slopes_of_log = []
+        for group, warp in enumerate(warps):
+            x = self.evidence.points[:, self.evidence.groups == group]
+            if x.shape[1] > 1:
+                slopes_of_log.append(np.zeros(self.apart.shape[1]))
+                continue
+            after, slopes = warped(x, warp), warp_slopes(x, warp)
+            self.apart[group] = pdist(after)
+            signed = squareform(after - after.T, checks=False)
+            slopes_of_log.append(squareform(slopes - slopes.T, checks=False) / np.where(signed == 0, np.inf, signed))
+        return slopes_of_log
+
+    def _warp_part(
+        self,
+        by_log_distance: list[Floats],
+        weights: Floats,
+        lengthscales: Floats,
+        amplitudes: Floats,
+        slope: Floats,
+        slopes: Floats,
+    ) -> list[float]:
+        """Slope by each warp: a longer distance is a shorter lengthscale."""
+        parts = []
+        for group, its in enumerate(by_log_distance):
+            by_length = amplitudes[0] * slope * (self.apart[group] / lengthscales[group]) ** self._power
+            if amplitudes.size > 1:
+                by_length += amplitudes[1] * slopes[group] / (3 * self.dimension)
+            parts.append(-float((weights * by_length) @ its))
+        return parts
+
+    def log_noise_of_repeats(self, expected: float) -> float:
+        """Log noise that observations of one point show, shrunk towards this one as if it were one more of them."""
+        repeats = self.unknown - int(np.count_nonzero(self.own))
+        if repeats == 0:
+            return expected
+        shown = 0.5 * math.log(max(self.scatter / repeats, LEAST_NOISE**2))
+        return (expected + repeats * shown) / (1 + repeats)
+
+    def _split(self, theta: Floats) -> tuple[Floats, Floats, float, float, Floats]:
+        """Lengthscales, squared amplitudes, half-life, noise variance and warps."""
+        theta, warps = np.split(theta, [theta.size - self.dimension * self.is_warped])
         is_aged = self.answers_apart is not None
         amplitudes = theta[self.dimension : -2 if is_aged else -1]
         half_life = math.exp(theta[-2]) if is_aged else math.inf
-        return np.exp(theta[: self.dimension]), np.exp(2 * amplitudes), half_life, math.exp(2 * theta[-1])
+        return np.exp(theta[: self.dimension]), np.exp(2 * amplitudes), half_life, math.exp(2 * theta[-1]), warps
 
     def _solved(self, prior: Floats, variance: float) -> _Solved:
         """What follows from a prior covariance of the points' values, (u, u), which is spoilt, and a noise variance."""
@@ -134,10 +186,14 @@ class Likelihood:
     def _kernels(self, lengthscales: Floats, parts: int) -> tuple[Floats, Floats, Floats]:
         """The first one or two parts of the kernel for all pairs, and what the slopes by log lengthscales are made of.
 
-        Of the first part l^2 / (x_p - x_q)^2 times it; of the second, if it is there, 3 d times the slope by each,
+        Of the first part (l / |x_p - x_q|)^power times it; of the second, if it is there, 3 d times the slope by each,
         (d, pairs). All of it is written over by the next call.
         """
         kernels, slope, slopes = self._room[:parts], self._room[2], self._room[3:]
+        if self.is_rough:
+            np.exp((-1 / lengthscales) @ self.apart, out=kernels[0])
+            slope[:] = kernels[0]
+            return kernels, slope, slopes
         units = math.sqrt(5) / lengthscales
         for piece in self._pieces():
             z = self.apart[:, piece] * units[:, None]
@@ -150,8 +206,15 @@ class Likelihood:
         slope *= 5 / 3
         return kernels, slope, slopes
 
+    @property
+    def _power(self) -> int:
+        """Power of the distance that the slope of the kernel's first part by a log lengthscale is proportional to."""
+        return 1 if self.is_rough else 2
+
     def _lengthscale_part(self, weights: Floats, lengthscales: Floats) -> Floats:
-        """Sum over the pairs of weight (x_p - x_q)^2 / l^2, for each lengthscale."""
+        """Sum over the pairs of weight (|x_p - x_q| / l)^power, for each lengthscale."""
+        if self.is_rough:
+            return np.asarray(self.apart @ weights / lengthscales)
         sums = sum((self.apart[:, piece] ** 2 @ weights[piece] for piece in self._pieces()), np.zeros(self.dimension))
         return np.asarray(sums / lengthscales**2)
 
@@ -162,10 +225,11 @@ class Likelihood:
 
     def fit(self, theta: Floats, strange: float) -> Fit:
         """The fit with these numbers, and the mean of f that goes with them."""
-        lengthscales, amplitudes, half_life, variance = self._split(theta)
+        lengthscales, amplitudes, half_life, variance, warps = self._split(theta)
         amplitude, *additive = np.sqrt(amplitudes).tolist()
         noise = max(math.sqrt(variance), LEAST_NOISE * math.sqrt(amplitudes.sum()))
-        return self.at(Fit(tuple(lengthscales.tolist()), amplitude, noise, 0.0, strange, sum(additive), half_life))[1]
+        numbers = amplitude, noise, 0.0, strange, sum(additive), half_life, tuple(warps.tolist()), self.is_rough
+        return self.at(Fit(tuple(lengthscales.tolist()), *numbers))[1]
 
 
 def _averages(evidence: Evidence, own: Floats, told: Floats) -> tuple[Floats, Floats]:

@@ -24,13 +24,15 @@ class FitMatern:
 
     Medians and spreads (standard deviations of the logarithm) of what is fitted. ``lengthscale`` is the one in one
     dimension; with d parameters that apply together it is longer by d^(1/4), half way to how distances in the cube
-    grow. The additive part is there from ``enough`` points on: fewer do not tell it from the other. Where most
-    parameters are choices, it is there from the start and expected to be ``additive_names``: a choice has no neighbours
-    from which the joint part could learn. The ``half_life`` is fitted where points have an age and nobody knows it.
+    grow. A ``rough_lengthscale`` is longer by d: distances along the axes add up. The additive part is there from
+    ``enough`` points on: fewer do not tell it from the other. Where most parameters are choices, it is there from the
+    start and expected to be ``additive_names``: a choice has no neighbours from which the joint part could learn. The
+    ``half_life`` is fitted where points have an age and nobody knows it. Warps are fitted to parameters of one
+    coordinate if the ``start`` has warps; their median is 0.
 
-    Where f has many hills, there is often another maximum at which they all count as noise, with long lengthscales. So
-    from ``enough`` points on the search starts from the medians with lengthscales times each of the ``starts``, and the
-    most probable end is taken.
+    The posterior density often has several maxima: at one of them all that varies is noise, with long lengthscales,
+    even where repeats agree. So the search starts at the noise that repeats show, and of the medians with lengthscales
+    times each of the ``length_starts`` where the density is highest.
     """
 
     lengthscale: float = 0.3
@@ -44,17 +46,28 @@ class FitMatern:
     noise_spread: float = 1.5
     half_life: float = 50.0
     half_life_spread: float = 0.7
-    starts: tuple[float, ...] = (1.0, 0.25)
+    length_starts: tuple[float, ...] = (1.0, 0.25)
+    warp_spread: float = 2.0
+    rough_lengthscale: float = 0.3
 
-    def __call__(self, evidence: Evidence, trust: Floats, start: Fit | None = None) -> Fit:
-        """Fit standardised measurements with trust w, (n,), from ``start`` or, without one, from ``starts``."""
+    def __call__(self, evidence: Evidence, trust: Floats, start: Fit | None = None, is_rough: bool = False) -> Fit:
+        """Fit standardised measurements with trust w, (n,), from ``start`` or else from the likeliest start."""
         dimension = int(evidence.groups.max()) + 1
-        likelihood = Likelihood(evidence, trust)
+        is_warped = start is not None and bool(start.warps)
+        likelihood = Likelihood(evidence, trust, is_warped, is_rough)
         is_named = _is_mostly_names(evidence)
-        parts = 2 if dimension > 1 and (is_named or len(evidence.points) >= self.enough) else 1
+        parts = 2 if not is_rough and dimension > 1 and (is_named or len(evidence.points) >= self.enough) else 1
         company = evidence.company or (dimension,) * dimension
         amplitudes = [self.amplitude, self.additive_names if is_named else self.additive][:parts]
-        centre, spread = self._medians(company, amplitudes, evidence), self._spreads(dimension, parts, evidence)
+        centre, spread = (
+            self._medians(company, amplitudes, evidence, is_rough),
+            self._spreads(dimension, parts, evidence),
+        )
+        noise = len(centre) - 1  # its place
+        if is_warped:
+            is_number = np.bincount(evidence.groups) == 1
+            centre = np.append(centre, np.zeros(dimension))
+            spread = np.append(spread, np.where(is_number, self.warp_spread, KNOWN / 2))
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             value, gradient = likelihood(theta)
@@ -62,18 +75,24 @@ class FitMatern:
             return 0.5 * float(off @ off) - value, off / spread - gradient
 
         reach = np.where(spread < KNOWN, 0.0, 4 * spread)
-        bounds = Bounds(np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach)
-        firsts = self._firsts(centre, dimension, len(evidence.points)) if start is None else [start.theta]
-        found = min((_minimised(loss, first, bounds) for first in firsts), key=lambda end: float(end.fun))
+        least = centre - reach
+        least[noise] = math.log(LEAST_NOISE)
+        bounds = Bounds(least, centre + reach)
+        first = min(self._starts(centre, likelihood), key=lambda each: loss(each)[0]) if start is None else start.theta
+        found = _minimised(loss, first, bounds)
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
-    def _firsts(self, centre: Floats, dimension: int, points: int) -> list[Floats]:
-        """Where the search starts."""
-        is_length = np.arange(len(centre)) < dimension
-        return [centre + math.log(ratio) * is_length for ratio in self.starts[: None if points >= self.enough else 1]]
+    def _starts(self, centre: Floats, likelihood: Likelihood) -> list[Floats]:
+        """Medians with the noise that repeats show and with other lengthscales."""
+        start = centre.copy()
+        start[-1] = likelihood.log_noise_of_repeats(centre[-1])
+        is_length = np.arange(len(centre)) < likelihood.dimension
+        return [start + math.log(ratio) * is_length for ratio in self.length_starts]
 
-    def _medians(self, company: tuple[int, ...], amplitudes: list[float], evidence: Evidence) -> Floats:
-        lengthscales = [self.lengthscale * together**0.25 for together in company]
+    def _medians(self, company: tuple[int, ...], amplitudes: list[float], evidence: Evidence, is_rough: bool) -> Floats:
+        lengthscales = [
+            self.rough_lengthscale * each if is_rough else self.lengthscale * each**0.25 for each in company
+        ]
         half_life = [] if evidence.ages is None else [evidence.half_life or self.half_life]
         return np.log([*lengthscales, *amplitudes, *half_life, self.noise])
 

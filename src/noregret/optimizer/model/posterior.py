@@ -160,8 +160,8 @@ class Posterior:
     later: tuple[Row, ...] = ()
     later_rows: Rows | None = None
     later_whitened: tuple[float, ...] = ()
-    ridge: float = 1.0
-    """Noise variance of a typical observation."""
+    ridge: Floats | float = 1.0
+    """Noise variance of an observation: one number, or one of each arm."""
     only_pulled: Ints | None = None
     """Arms that rules take for pulled, if not all that are."""
     rounds: int = 0
@@ -229,6 +229,10 @@ class Posterior:
         every = np.arange(len(self.arms))
         root = pivoted_root(self.covariance(every, every))
         return np.asarray(self.mean + root @ rng.standard_normal(root.shape[1]))
+
+    def noise_variance(self, arm: int) -> float:
+        """Noise variance of an observation of an arm."""
+        return float(np.broadcast_to(self.ridge, self.mean.shape)[arm])
 
     def told(self, arm: int, value: float, noise: float) -> Posterior:
         """Posterior after one more value of an arm, of this noise variance, now."""

@@ -166,29 +166,36 @@ def without_absurd_ends(numbers: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Logarithms:
-    """Scales of the logarithms of the distance to a ceiling above the best value, each ceiling closer than the last.
+    """Scales of the logarithms of the distance to a ceiling, each ceiling closer than the last.
 
-    Heuristic. The ceilings are ``gaps`` units of the plain scale above the best value. Values more than ``absurd``
-    units above the centre do not count as the best. There are no logarithms where the noise of a measurement was told:
-    what they would have to guess is known then. What is reported are means; with a ``correction`` of 0, medians.
+    Heuristic. Where all values are negative, as those of positive quantities to be made small, the ceiling is 0: the
+    logarithm is that of the quantity itself. If 0 is more than ``near`` units of the plain scale above the best value,
+    or below it, the ceilings are ``gaps`` units above the best value. Values more than ``absurd`` units above the
+    centre do not count as the best. There are no logarithms where the noise of a measurement was told: what they would
+    have to guess is known then. What is reported are means; with a ``correction`` of 0, medians.
 
     If the noise of values y <= c is multiplied by c - y, and so vanishes where y = c is best, it is the same for all
-    logarithms. Timings and losses, to be made small, are like that, c being a little below the smallest of them.
+    logarithms. Timings and losses, to be made small, are like that. A ceiling much closer to the best value than 0
+    would move it away from all others, and let nothing but itself look promising.
     """
 
+    near: float = 5.0
     gaps: tuple[float, ...] = (1.0, 0.1, 0.01, 1e-4, 1e-8)
     absurd: float = 5.0
     bend: float = 2.0
     correction: float = 1.0
+    knee: float = 0.5
+    """The distance to the ceiling at which the logarithm goes over into its tangent, as a part of the best value's."""
 
     def __call__(self, evidence: Evidence, plain: Scale) -> Iterator[Scale]:
         """The scales, from the mildest on."""
-        if not np.isnan(evidence.noise).all():
+        if not self.gaps or not np.isnan(evidence.noise).all():
             return
         values = plain.limited(evidence.values)
         best = float(values.max(initial=-math.inf, where=plain.standard(values) <= self.absurd))
-        for gap in plain.unit * np.array(self.gaps):
+        is_natural = values.max() < 0 and -best <= self.near * plain.unit
+        for gap in (-best,) if is_natural else plain.unit * np.array(self.gaps):
             if best + gap / 2 > best:
-                logarithm = Logarithm(best + float(gap), float(gap) / 2, self.correction)
+                logarithm = Logarithm(best + float(gap), self.knee * float(gap), self.correction)
                 scale = RobustScale(self.bend)(replace(evidence, values=logarithm(values)))
                 yield replace(scale, logarithm=logarithm, floor=plain.floor)

@@ -139,7 +139,7 @@ class RemeasureBaseline:
         belief, pair = state.belief, np.array([best, baseline])
         (own, shared), (_, variance) = belief.covariance(pair, pair)
         total = max(float(own + variance - 2 * shared), 1e-300)
-        taken = float(variance - shared) ** 2 / (float(variance) + belief.ridge)
+        taken = float(variance - shared) ** 2 / (float(variance) + belief.noise_variance(baseline))
         gain = abs(float(belief.mean[best] - belief.mean[baseline]))
         return taken >= self.worth * total and 2 * math.sqrt(total) > self.precise * gain
 

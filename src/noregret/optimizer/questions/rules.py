@@ -8,7 +8,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from noregret.belief.posterior import Floats, Posterior, Rng
-from noregret.decision.rules import ExpectedImprovement
+from noregret.decision.rules import ExpectedImprovement, log_expected_improvement
+
+
+@dataclass(frozen=True)
+class ImprovementOfMean:
+    """ln of the improvement on the incumbent that one more observation is expected to make in the posterior mean.
+
+    With variance v of f and noise variance s^2, the mean changes by a Gaussian with standard deviation
+    v / sqrt(v + s^2). This takes the place of the standard deviation sqrt(v) of f in expected improvement: a point that
+    is known well compared to the noise has little to offer, however often that noise could make it look better. At the
+    incumbent itself a repeat can only change the choice between it and the next best arm, so the gap between their
+    means counts there: the knowledge gradient of Frazier, Powell and Dayanik (2009) for an arm alone.
+    """
+
+    def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
+        mean, pulled, variance = posterior.mean, posterior.pulled, posterior.std**2
+        incumbent = pulled[np.argmax(mean[pulled])] if pulled.size else np.argmax(mean)
+        gap = mean - mean[incumbent]
+        gap[incumbent] = -np.abs(np.delete(gap, incumbent).max(initial=-np.inf if len(mean) > 1 else 0.0))
+        return np.asarray(log_expected_improvement(gap, variance / np.sqrt(variance + posterior.ridge)))
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,9 @@ def state_of(snapshot: Snapshot, pending: Sequence[int], balance: Realised) -> S
 
 
 def _as_expected(posterior: Posterior, arm: int) -> Posterior:
-    return replace(posterior.told(arm, float(posterior.mean[arm]), posterior.ridge), rounds=posterior.rounds)
+    return replace(
+        posterior.told(arm, float(posterior.mean[arm]), posterior.noise_variance(arm)), rounds=posterior.rounds
+    )
 
 
 class Question(Protocol):

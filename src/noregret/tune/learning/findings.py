@@ -191,7 +191,7 @@ class Findings:
     @property
     def heavy(self) -> bool:
         """True if heavy-tailed noise explains the observations best."""
-        return self.optimizer.calibrated.weighing.heavy
+        return self.optimizer.calibrated.noise.heavy
 
     @property
     def half_life(self) -> float:
