@@ -40,8 +40,8 @@ def with_rule(rule: Rule) -> OptimizerConfig:
 
 VARIANTS = {
     "default": OptimizerConfig(),
-    "least-squares": OptimizerConfig(weighings=(Equal(),)),
-    "always-student": OptimizerConfig(weighings=(StudentT(4.0),)),
+    "least-squares": OptimizerConfig(weighings=(Equal(),), local_noise=None),
+    "always-student": OptimizerConfig(weighings=(StudentT(4.0),), local_noise=None),
     "ucb-1": with_rule(UCB(Constant(1.0))),
     "ucb-2": with_rule(UCB(Constant(2.0))),
     "improvement": with_rule(ExpectedImprovement()),

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.optimizer.configs import fitted
 
 from noregret import Float, Optimizer
 from noregret.optimizer.answers.estimate import Estimate, Gain
@@ -60,7 +61,11 @@ def noisy():
 )
 def test_a_measurement_of_it_is_weighed_against_the_variance_of_the_difference(gain, noise, worth):
     class Correlated:
-        mean, ridge = np.array([0.0, gain]), noise
+        mean = np.array([0.0, gain])
+
+        def noise_variance(self, arm):
+            assert arm == 0, "the baseline"
+            return noise
 
         def covariance(self, rows, columns):
             return np.array([[1.0, 0.5], [0.5, 1.0]])[np.ix_(rows, columns)]
@@ -142,7 +147,7 @@ def test_without_a_bend_it_is_mean_and_std_of_the_difference():
     opt = played(20, noise=0.05)
     found = certificate_of(opt)
     scale = type(found.calibrated.scale)(0.0, 1.0)
-    plain = replace(found, calibrated=found.calibrated._replace(scale=scale))
+    plain = replace(found, calibrated=fitted(found.calibrated.fit, scale))
     points = np.array([[0.2, 0.3], [0.9, 0.8]])
     expected = []
     for model in plain.tenable:

@@ -210,7 +210,9 @@ def test_waves_are_found_from_a_short_start_too():
         waves = 0.8 * np.cos(2 * np.pi * points / 0.15).sum(axis=1)
         values = waves - 4 * ((points - 0.4) ** 2).sum(axis=1) + 0.3 * rng.standard_normal(100)
         waving = Evidence(points, np.arange(100), values, np.full(100, np.nan), np.arange(2))
-        return min(FitMatern(starts=starts)(RobustScale()(waving).standardised(waving), np.ones(100)).lengthscales)
+        return min(
+            FitMatern(length_starts=starts)(RobustScale()(waving).standardised(waving), np.ones(100)).lengthscales
+        )
 
     assert max(shortest(seed, (1.0, 0.25)) for seed in range(5)) < 0.1
     assert max(shortest(seed, (1.0,)) for seed in range(5)) > 0.2
@@ -326,7 +328,7 @@ def test_an_absurd_value_is_ignored_among_repeats_too():
 
 
 def heavy(data):
-    return OptimizerConfig().calibrated(data).weighing.heavy
+    return OptimizerConfig().calibrated(data).noise.heavy
 
 
 @pytest.mark.slow
@@ -350,10 +352,11 @@ def test_one_spike_is_enough(size):
 def test_heavier_tails_are_fitted_unless_they_are_hopeless(noise, is_fitted):
     """If they are not, the fit without them is used for theirs, in case that tails get heavier before the next one."""
     data = evidence(points=200, measurements=200, noise=noise)
-    views = OptimizerConfig().views(RobustScale()(data).standardised(data))
-    fits = {view.weighing: view.fit for _, view in views}
+    scale = RobustScale()(data)
+    found = OptimizerConfig().noises(scale, scale.standardised(data))
+    fits = {each.hypothesis.noise: each.fit for each in found}
     assert (fits[StudentT(4.0)] != fits[Equal()]) == is_fitted
-    assert views[0][1].weighing.heavy == is_fitted
+    assert found[0].hypothesis.noise.heavy == is_fitted
 
 
 @pytest.mark.slow

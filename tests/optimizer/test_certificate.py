@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from tests.optimizer.configs import fitted
 
 from noregret import Choice, Float, Optimizer
 from noregret.belief.exact import ExactGP
@@ -22,10 +23,7 @@ from noregret.optimizer.answers.certificate import (
     tenable,
 )
 from noregret.optimizer.model.fit import CENTRE, Fit
-from noregret.optimizer.model.hypotheses import FittedModels, View
-from noregret.optimizer.model.noise import Equal
 from noregret.optimizer.model.posterior import Rows
-from noregret.optimizer.model.transforms import Scale
 from noregret.optimizer.space.table import as_space
 
 LINE = {"x": Float(0, 1)}
@@ -45,7 +43,7 @@ def told(count, function=bowl, noise=0.01, seed=0, goal="minimize"):
 
 def certificate_of(points, values, fit, noise=0.01, others=None, space=LINE):
     """The certificate after values at (u, 1) points in standard units."""
-    calibrated = FittedModels(Scale(0.0, 1.0), (View(Equal(), fit),))
+    calibrated = fitted(fit)
     others = points if others is None else others
     pooled, seed = pooled_of(points, values, np.full(len(points), noise**2)), np.random.SeedSequence(0)
     return Certificate(calibrated, as_space(space), pooled, values, others, seed, len(points))

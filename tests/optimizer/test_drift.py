@@ -17,7 +17,7 @@ from noregret.optimizer.model.candidates import Candidates
 from noregret.optimizer.model.drift import DriftTest
 from noregret.optimizer.model.evidence import Evidence, recent
 from noregret.optimizer.model.fit import CENTRE, Fit
-from noregret.optimizer.model.hypotheses import ModelConfig, View
+from noregret.optimizer.model.hypotheses import ModelConfig, _nats
 from noregret.optimizer.model.likelihood import Likelihood, log_likelihood
 from noregret.optimizer.model.matern import FitMatern
 from noregret.optimizer.model.noise import Equal, StudentT
@@ -187,9 +187,9 @@ def test_the_likelihood_of_pooled_measurements_is_that_of_all_of_them(additive):
 class Seen(ModelConfig):
     """Keeps what was fitted to."""
 
-    def fitted(self, evidence, weighing, start=None):
+    def explain(self, hypothesis, evidence, *rest):
         seen.append(evidence)
-        return super().fitted(evidence, weighing, start)
+        return super().explain(hypothesis, evidence, *rest)
 
 
 seen: list[Evidence] = []
@@ -203,8 +203,8 @@ def test_one_who_believes_in_no_change_explains_what_an_endless_half_life_explai
     moving, still = seen[0], seen[-1]
     assert (moving.ages is None, still.ages is None) == (False, True)
     trust, fit = np.random.default_rng(1).random(60), Fit((0.4, 0.7), 1.3, 0.2)
-    endless = View(weighing, replace(fit, half_life=1e12)).explains(moving, trust)
-    assert View(weighing, fit).explains(still, trust) == pytest.approx(endless, abs=1e-4)
+    endless = _nats(moving, trust, weighing, replace(fit, half_life=1e12))
+    assert _nats(still, trust, weighing, fit) == pytest.approx(endless, abs=1e-4)
     np.testing.assert_allclose(
         weighing.trust(still, fit), weighing.trust(moving, replace(fit, half_life=1e12)), rtol=1e-5
     )
@@ -284,17 +284,17 @@ def test_heavy_tails_do_not_explain_away_a_past_that_is_a_third_of_all():
     ("now", "before", "is_found"), [(7.0, -9.0, True), (-5.0, 7.0, True), (5.0, 5.0, False), (-7.0, 9.0, False)]
 )
 def test_a_change_that_was_found_is_believed_in_unless_as_much_speaks_against_it(monkeypatch, now, before, is_found):
-    fitted, ends = ModelConfig.fitted, []
+    explain, ends = ModelConfig.explain, []
 
-    def scored(self, evidence, weighing):
+    def scored(self, hypothesis, evidence):
         """As fitted, but that change explains so much more than no change."""
-        _, view = fitted(self, evidence, weighing)
+        found = explain(self, hypothesis, evidence)
         if evidence.ages is None:
-            return 0.0, view
+            return found._replace(nats=0.0)
         ends.append(int(evidence.when.max()))
-        return (now if ends[-1] == ends[0] else before), view
+        return found._replace(nats=now if ends[-1] == ends[0] else before)
 
-    monkeypatch.setattr(ModelConfig, "fitted", scored)
+    monkeypatch.setattr(ModelConfig, "explain", scored)
     found = DriftTest(None).fitted(ModelConfig(), repeated(100), 100)
     assert (found.fit.half_life < math.inf) == is_found
     assert set(ends) <= {99, 59}

@@ -4,15 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.optimizer.configs import observed
+from tests.optimizer.configs import fitted, observed
 
 from noregret import Float, Optimizer
 from noregret.optimizer.model.current import CANDIDATE, Snapshot
 from noregret.optimizer.model.fit import Fit
 from noregret.optimizer.model.history import History
-from noregret.optimizer.model.hypotheses import FittedModels, View
-from noregret.optimizer.model.noise import Equal
-from noregret.optimizer.model.transforms import Scale
 from noregret.optimizer.questions.balance import Balancing
 from noregret.optimizer.questions.explore import Explore, ShorterLengthscales, best_of_cloud, farthest_of
 from noregret.optimizer.space.table import as_space
@@ -95,7 +92,7 @@ def test_what_is_sought_is_found_near_a_start_or_in_between():
 def snapshot(space, points, values, fit, kernel):
     """The state after these standardised values at (n, d) points, which are all of the arms."""
     history, points = History(space), np.array(points, dtype=float)
-    models = FittedModels(Scale(0.0, 1.0), (View(Equal(), fit),))
+    models = fitted(fit)
     belief = observed(kernel, points, values, fit.noise**2).at(points, np.arange(len(points)))
     numbers, trust = np.full(len(points), CANDIDATE), np.ones(len(points))
     return Snapshot(history, space, models, belief, numbers, [], learnt=None, trust=trust)

@@ -77,7 +77,9 @@ def test_minimising_is_maximising_the_negative():
 
 @pytest.mark.slow
 def test_every_step_can_be_replaced():
-    calibration = with_rule(UCB(2.0), weighings=(Equal(),), scale=lambda evidence: Scale(0.0, 1.0), initial=5)
+    calibration = with_rule(
+        UCB(2.0), weighings=(Equal(),), local_noise=None, scale=lambda evidence: Scale(0.0, 1.0), initial=5
+    )
     opt = Optimizer(SQUARE, rng=0, calibration=calibration)
     played(opt, 30)
     assert bowl(opt.best().params) < 0.05
