@@ -87,6 +87,8 @@ class Balancing:
     weight: float = 2.0
     """Weight of a safe base; that of the rule is 1. A safe base asks at most 1 + n / weight^2 questions while the rule,
     with n questions, does not fail; where it fails itself, of the order of sqrt(n)."""
+    blind_weight: float = 5.0
+    """Weight of a safe base where rewards are not comparable: no guess is doubled and shares do not fade."""
     after: int = 200
     """Answers before the balance begins: earlier, exploring costs more than it finds."""
     small: int = 50
@@ -106,9 +108,10 @@ class Balancing:
         """Answers before the balance begins, given the number of settings and of the initial design."""
         return design if settings <= self.small else max(design, self.after)
 
-    def start(self, safe: int, settings: float) -> Balance:
+    def start(self, safe: int, settings: float, is_comparable: bool) -> Balance:
         """Balance of the rule and the safe bases before the first reward, given the number of settings."""
-        weights, nothing = np.array([1.0] + [self.weight] * safe), np.zeros(1 + safe)
+        weight = self.weight if is_comparable else self.blind_weight
+        weights, nothing = np.array([1.0] + [weight] * safe), np.zeros(1 + safe)
         guess = math.sqrt(min(self.settings, settings))
         return Balance(weights, nothing, nothing, np.full(1 + safe, guess), self.delta)
 

@@ -154,7 +154,7 @@ class Explore:
     def start(self, settings: float, design: int, is_comparable: bool) -> Realised:
         """Balance before any answer, given the number of settings and of the initial design."""
         settings = settings if is_comparable else math.inf
-        balance = self.balancing.start(len(self.bases(settings)), settings)
+        balance = self.balancing.start(len(self.bases(settings)), settings, is_comparable)
         return Realised(self.balancing, balance, self.balancing.begins(settings, design), is_comparable)
 
     def bases(self, settings: float) -> tuple[Question, ...]:
