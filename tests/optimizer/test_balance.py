@@ -142,7 +142,9 @@ def of_values(values, first=8, settings=5, is_comparable=True):
         history.add(Arrival(history.meet({"n": 1 + index % settings}), float(value), math.nan))
     balancing = Balancing(after=first)
     counted = settings if is_comparable else math.inf
-    begun = Realised(balancing, balancing.start(1, counted), balancing.begins(counted, first), is_comparable)
+    begun = Realised(
+        balancing, balancing.start(1, counted, is_comparable), balancing.begins(counted, first), is_comparable
+    )
     return begun.after(history), history
 
 
@@ -170,7 +172,7 @@ def test_the_balance_is_a_function_of_the_answers_alone():
 
 def test_shares_are_constant_where_values_are_not_comparable():
     values = np.where(np.arange(400) % 5, 1.0, -1e6) + np.random.default_rng(0).standard_normal(400)
-    (balance, history), period = of_values(values, is_comparable=False), int(Balancing().weight ** 2 + 1)
+    (balance, history), period = of_values(values, is_comparable=False), int(Balancing().blind_weight ** 2 + 1)
     turns = [balance.turn(history, out) for out in range(10 * period)]
     assert turns.count(1) == pytest.approx(10, abs=1), "one in weight^2 + 1"
 

@@ -85,7 +85,7 @@ def test_questions_are_about_the_context_asked_for():
 @pytest.mark.slow
 def test_exploring_stays_in_the_context():
     """Every second question explores, from the 20th on."""
-    calibration = OptimizerConfig(explore=Explore(balancing=Balancing(weight=1.0, after=20)))
+    calibration = OptimizerConfig(explore=Explore(balancing=Balancing(blind_weight=1.0, after=20)))
     opt, rng = Optimizer(LINE, rng=0, context=CONTEXT, calibration=calibration), np.random.default_rng(0)
     for _ in range(50):
         context = some_context(rng)
