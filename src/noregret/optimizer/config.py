@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from noregret.belief.posterior import convert_numbers
 from noregret.optimizer.model.hypotheses import ModelConfig
 from noregret.optimizer.questions.explore import Explore
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
@@ -33,3 +34,6 @@ class OptimizerConfig(ModelConfig):
     questions: tuple[Question, ...] = (Recheck(), RemeasureBaseline(), Improve())
     caution: float = 2.0
     interval: Callable[[Any], float] = field(default_factory=SimultaneousWidth)
+
+    def __post_init__(self) -> None:
+        convert_numbers(self, "interval")

@@ -49,6 +49,8 @@ class Candidates:
     centres : int
         How many of the best a cloud is drawn around.
     few : int
+        In a space of at most this many points the posterior is made of all that were measured.
+    whole : int
         A space of at most this many points is taken whole.
     brought : int
         At most this many of the points measured outside of the space are moved into it, the nearest ones.
@@ -62,6 +64,7 @@ class Candidates:
     radii: tuple[float, ...] = (0.5, 0.2, 0.1, 0.05, 0.02)
     centres: int = 5
     few: int = 1000
+    whole: int = 5000
     brought: int = 256
     entries: float = 300_000
 
@@ -75,7 +78,7 @@ class Candidates:
         penalty: Penalty | None = None,
     ) -> Drawn:
         """Draw points of the space, given the (u, d) measured points and the lengthscale of each coordinate."""
-        if space.count <= self.few:
+        if space.count <= self.whole:
             return Drawn(space.everything(), process.lifted(space.everything()))
         groups, part = np.array(space.groups), self._part(len(measured))
         cover, cloud_size = math.ceil(part * self.cover), math.ceil(part * self.cloud)

@@ -1,97 +1,315 @@
-"""Fit: the model of f, given by a few numbers.
+"""Fit: the numbers of a model by maximum of their posterior density.
 
-The model of standardised measurements z at points x is
-
-    z = c + f(x) + e,    c ~ N(0, CENTRE^2),    f ~ GP(0, a^2 k + b^2 k_1),    e ~ N(0, s^2 / w)
-
-with k Matern 5/2 of all parameters, k_1 the average over the parameters of Matern 5/2 of one alone, a lengthscale per
-parameter, which both share, and the trust w given (see `weights`). Where parameters act one by one, k_1 explains f, and
-every measurement tells about it wherever the other parameters were. Where points have an age, f changes: all kernels
-are multiplied by 2^(-|age - age'| / (2 h)), so that half of the variance of f is new after a half-life h. Where
-parameters are warped, distances are those of the warped coordinates. If f is rough along the axes, k is `Rough` and b
-is 0.
+The log likelihood of all observations is that of the points' pooled averages plus that of the scatter within the
+points, so its cost is that of the distinct points: u^3, and u^2 for each parameter. What is symmetric is computed for
+pairs of points p < q alone.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.optimize import Bounds, OptimizeResult, minimize
+from scipy.spatial.distance import pdist, squareform
 
-from noregret.belief.kernels import Kernel, Matern
-from noregret.belief.posterior import Floats, Ints
-from noregret.optimizer.model.additive import Additive, Rough, Warped
+from noregret.belief.posterior import Floats
 from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.kernel import CENTRE, Fit
+from noregret.optimizer.model.posterior import faded
 
-CENTRE = 2.0
-"""Prior standard deviation of the mean of f, in units of the measurements' spread."""
+KNOWN = 1e-6
+"""A number whose logarithm has a smaller spread than this is known, and is not fitted."""
 
 
 @dataclass(frozen=True)
-class Fit:
-    """What was fitted, in standardised units.
+class FitMatern:
+    """The most probable fit that L-BFGS finds, under priors that are habits and not knowledge.
 
-    ``amplitude`` is a, ``additive`` is b, 0 where there is no such part. ``strange`` is how much less likely all this
-    is than the priors' medians. ``half_life`` is h, in answers, infinite where f stays as it is. ``warps``
-    are those of the parameters, none where coordinates are as given.
+    Medians and spreads (standard deviations of the logarithm) of what is fitted. ``lengthscale`` is the one in one
+    dimension; with d parameters that apply together it is longer by d^(1/4), half way to how distances in the cube
+    grow. If f is rough along the axes, the median is ``rough_lengthscale`` times d: distances along the axes add up.
+    The additive part is there from ``enough`` points on: fewer do not tell it from the other. Where most parameters are
+    choices, it is there from the start and expected to be ``additive_names``: a choice has no neighbours from which the
+    joint part could learn. The ``half_life`` is fitted where points have an age and it is unknown.
+
+    The posterior density often has several maxima: at one of them all that varies is noise, with long lengthscales,
+    even where repeats agree. So the search starts at the noise that repeats show, and from ``enough`` points on where
+    the density is highest of the medians with lengthscales times each of the ``length_starts``.
     """
 
-    lengthscales: tuple[float, ...]
-    amplitude: float
-    noise: float
-    centre: float = 0.0
-    strange: float = 0.0
-    additive: float = 0.0
-    half_life: float = math.inf
-    warps: tuple[float, ...] = ()
-    is_rough: bool = False
+    lengthscale: float = 0.3
+    lengthscale_spread: float = 1.0
+    amplitude: float = 1.0
+    amplitude_spread: float = 1.0
+    additive: float = 0.4
+    additive_names: float = 1.0
+    enough: int = 50
+    noise: float = 0.3
+    noise_spread: float = 1.5
+    half_life: float = 50.0
+    half_life_spread: float = 0.7
+    length_starts: tuple[float, ...] = (1.0, 0.25)
+    rough_lengthscale: float = 0.3
 
-    def kernel(self, groups: Ints) -> Kernel:
-        """a^2 k + b^2 k_1, each coordinate with the lengthscale of its group."""
-        columns = tuple(tuple(np.flatnonzero(groups == group).tolist()) for group in range(len(self.lengthscales)))
-        smooth, rough = (
-            Matern(2.5, tuple(self.lengthscales[group] for group in groups)),
-            Rough(self.lengthscales, columns),
-        )
-        kernel = self.amplitude**2 * (rough if self.is_rough else smooth)
-        if self.additive:
-            kernel = kernel + self.additive**2 * Additive(self.lengthscales, columns)
-        return Warped(kernel, tuple(self.warps[group] for group in groups)) if any(self.warps) else kernel
+    def __call__(self, evidence: Evidence, trust: Floats, start: Fit | None = None, is_rough: bool = False) -> Fit:
+        """Fit standardised measurements with trust w, (n,), from ``start`` or else from the likeliest start."""
+        dimension = int(evidence.groups.max()) + 1
+        is_named = _is_mostly_names(evidence)
+        likelihood = Likelihood(evidence, trust, is_rough)
+        parts = 2 if not is_rough and dimension > 1 and (is_named or len(evidence.points) >= self.enough) else 1
+        company = evidence.company or (dimension,) * dimension
+        amplitudes = [self.amplitude, self.additive_names if is_named else self.additive][:parts]
+        centre = self._medians(company, amplitudes, evidence, is_rough)
+        spread = self._spreads(dimension, parts, evidence)
 
-    def covariance(self, evidence: Evidence) -> Floats:
-        """Prior covariance of f at the points of the evidence, each at its time, (u, u)."""
-        matrix = self.kernel(evidence.groups)(evidence.points, evidence.points)
-        return matrix if evidence.ages is None else matrix * fading(apart(evidence.ages), self.half_life)
+        def loss(theta: Floats) -> tuple[float, Floats]:
+            value, gradient = likelihood(theta)
+            off = (theta - centre) / spread
+            return 0.5 * float(off @ off) - value, off / spread - gradient
 
-    @property
-    def rate(self) -> float:
-        """How much of the variance of f is new after each answer, 1 - 2^(-1 / h)."""
-        return -math.expm1(-math.log(2) / self.half_life)
+        reach = np.where(spread < KNOWN, 0.0, 4 * spread)
+        bounds = Bounds(np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach)
+        starts = self._starts(centre, likelihood, len(evidence.points)) if start is None else [start.theta]
+        found = _minimised(loss, min(starts, key=lambda each: loss(each)[0]) if len(starts) > 1 else starts[0], bounds)
+        return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
-    @property
-    def size(self) -> float:
-        """Prior standard deviation of f."""
-        return math.hypot(self.amplitude, self.additive)
+    def _starts(self, centre: Floats, likelihood: Likelihood, points: int) -> list[Floats]:
+        """Medians with the noise that repeats show and with other lengthscales."""
+        start = centre.copy()
+        start[-1] = likelihood.log_noise_of_repeats(centre[-1])
+        is_length = np.arange(len(centre)) < likelihood.dimension
+        ratios = self.length_starts[: None if points >= self.enough else 1]
+        return [start + math.log(ratio) * is_length for ratio in ratios]
 
-    def scaled(self, ratio: float, factor: float = 1.0) -> Fit:
-        """The same with all lengthscales times ``ratio`` and amplitudes times ``factor``."""
-        amplitudes = {name: factor * getattr(self, name) for name in ("amplitude", "additive")}
-        return replace(self, lengthscales=tuple(ratio * each for each in self.lengthscales), **amplitudes)
+    def _medians(self, company: tuple[int, ...], amplitudes: list[float], evidence: Evidence, is_rough: bool) -> Floats:
+        lengthscales = [
+            self.rough_lengthscale * each if is_rough else self.lengthscale * each**0.25 for each in company
+        ]
+        half_life = [] if evidence.ages is None else [evidence.half_life or self.half_life]
+        return np.log([*lengthscales, *amplitudes, *half_life, self.noise])
 
-    @property
-    def theta(self) -> Floats:
-        """What is fitted by descent: logarithms of lengthscales, a, b, half-life if it is finite and noise; warps."""
-        amplitudes = [self.amplitude, self.additive] if self.additive else [self.amplitude]
-        half_life = [self.half_life] if self.half_life < math.inf else []
-        return np.append(np.log([*self.lengthscales, *amplitudes, *half_life, self.noise]), self.warps)
-
-
-def fading(ages: Floats, half_life: float) -> Floats:
-    """2^(-age / 2h), the correlation of f with f that many answers ago: its square is 1/2 at the half-life h."""
-    return np.asarray(np.exp2(-ages / (2 * half_life)))
+    def _spreads(self, dimension: int, parts: int, evidence: Evidence) -> Floats:
+        amplitudes, known = [self.amplitude_spread] * parts, KNOWN / 2 if evidence.half_life else self.half_life_spread
+        half_life = [] if evidence.ages is None else [known]
+        return np.array([self.lengthscale_spread] * dimension + amplitudes + half_life + [self.noise_spread])
 
 
-def apart(ages: Floats) -> Floats:
-    """How many answers lie between each two, (u,) -> (u, u)."""
-    return np.asarray(np.abs(ages[:, None] - ages))
+def _minimised(loss: Callable[[Floats], tuple[float, Floats]], first: Floats, bounds: Bounds) -> OptimizeResult:
+    """Where a descent from there ends."""
+    return minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 3e-4})
+
+
+def _is_mostly_names(evidence: Evidence) -> bool:
+    """Whether most parameters are choices: each coordinate has two values, or a third where it does not apply."""
+    few = np.count_nonzero(np.diff(np.sort(evidence.points, axis=0), axis=0), axis=0) < 3
+    named = np.bincount(evidence.groups, few) == np.bincount(evidence.groups)
+    return bool(2 * np.count_nonzero(named) > named.size)
+
+
+def is_mostly_discrete(evidence: Evidence, first: int = 16, share: float = 0.75) -> bool:
+    """Return True if most parameters have few values and most are no choices.
+
+    A parameter has few values if the first points have less than this share of distinct ones.
+    """
+    if _is_mostly_names(evidence):
+        return False
+    points = evidence.points[:first]
+    distinct = 1 + np.count_nonzero(np.diff(np.sort(points, axis=0), axis=0), axis=0)
+    few = distinct < share * len(points)
+    discrete = np.bincount(evidence.groups, few) == np.bincount(evidence.groups)
+    return bool(2 * np.count_nonzero(discrete) > discrete.size)
+
+
+LEAST_NOISE = 1e-3
+"""Noise is never taken for less than this part of the amplitude, nor of the unit: matrices stay well-conditioned."""
+
+PIECE = 16_384
+"""Numbers that are computed at once: what fits into a processor's cache is computed two to three times as fast."""
+
+IMPOSSIBLE = -1e10
+"""The log likelihood under a covariance that rounding has spoilt."""
+
+
+def log_likelihood(evidence: Evidence, trust: Floats, fit: Fit) -> float:
+    """Log density of standardised measurements with trust w, (n,), under the model with these numbers."""
+    return Likelihood(evidence, trust).at(fit)[0]
+
+
+class _Solved(NamedTuple):
+    """A log likelihood and what it is made of: root root' = M, M^-1 y, and of each point noise, share and between."""
+
+    value: float
+    root: Floats
+    solved: Floats
+    noise: Floats
+    share: Floats
+    between: Floats
+
+
+class Likelihood:
+    """Log likelihood of theta and its gradient.
+
+    Theta is log(lengthscales, amplitudes, half-life if points have an age, noise). If f ``is_rough``, there is one
+    amplitude.
+    """
+
+    def __init__(self, evidence: Evidence, trust: Floats, is_rough: bool = False) -> None:
+        self.evidence, self.is_rough = evidence, is_rough
+        self.dimension = int(evidence.groups.max()) + 1
+        self.answers_apart = None if evidence.ages is None else pdist(evidence.ages[:, None])  # of pairs, like the next
+        self.apart = np.array([pdist(evidence.points[:, evidence.groups == group]) for group in range(self.dimension)])
+        self._room = np.empty((3 + self.dimension, self.apart.shape[1]))  # for what every call computes: see `_kernels`
+        unknown = np.isnan(evidence.noise)
+        known = np.where(unknown, 0.0, trust / np.where(unknown, 1.0, evidence.noise) ** 2)
+        self.own = evidence.summed(np.where(unknown, trust, 0.0))  # precision in units of 1 / s^2
+        self.told = evidence.summed(known)  # precision as told
+        precision = np.where(unknown, trust, known)
+        own_average, told_average = _averages(evidence, np.where(unknown, trust, 0.0), known)
+        self.told_average, self.between = told_average, own_average - told_average
+        centres = np.where(unknown, own_average[evidence.where], told_average[evidence.where])
+        squares = precision * (evidence.values - centres) ** 2
+        self.scatter, self.told_scatter = float(squares[unknown].sum()), float(squares[~unknown].sum())
+        self.unknown = int(np.count_nonzero(unknown))
+        self.constant = 0.5 * float(np.log(precision).sum()) - 0.5 * len(evidence) * math.log(2 * math.pi)
+
+    def at(self, fit: Fit) -> tuple[float, Fit]:
+        """The value at a fit, and the fit with the most probable mean of f."""
+        solved = self._solved(CENTRE**2 + fit.covariance(self.evidence), fit.noise**2)
+        return solved.value, replace(fit, centre=CENTRE**2 * float(solved.solved.sum()))
+
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
+        lengthscales, amplitudes, half_life, variance = self._split(theta)
+        kernels, slope, slopes = self._kernels(lengthscales, amplitudes.size)
+        faded = self._faded(half_life)
+        kernels *= faded
+        prior = squareform(amplitudes @ kernels + CENTRE**2, checks=False)
+        prior = _with_diagonal(prior, np.full(len(prior), amplitudes.sum() + CENTRE**2))
+        value, root, solved, noise, share, between = self._solved(prior, variance)
+        if value == IMPOSSIBLE:
+            return value, np.zeros_like(theta)
+
+        gap = np.outer(solved, solved) - dpotri(root, lower=1, overwrite_c=1)[0].T  # 2 d value / d matrix, where p <= q
+        pairs = squareform(gap, checks=False)
+        by_lengthscale = amplitudes[0] * self._lengthscale_part(pairs * faded * slope, lengthscales)
+        if amplitudes.size > 1:
+            by_lengthscale += amplitudes[1] * (slopes @ (pairs * faded)) / (3 * self.dimension)
+        by_amplitude = amplitudes * (2 * (kernels @ pairs) + gap.trace())
+        by_noise = float((gap.diagonal() * noise + 1) @ share) - self.unknown + self.scatter / variance
+        by_noise += float((1 - share) @ (2 * solved * share * self.between + between))
+        by_half_life = self._half_life_part(pairs, amplitudes @ kernels, half_life)
+        return value, np.array([*by_lengthscale, *by_amplitude, *by_half_life, by_noise])
+
+    def log_noise_of_repeats(self, expected: float) -> float:
+        """Log noise that observations of one point show, shrunk towards this one as if it were one more of them."""
+        repeats = self.unknown - int(np.count_nonzero(self.own))
+        if repeats == 0:
+            return expected
+        shown = 0.5 * math.log(max(self.scatter / repeats, LEAST_NOISE**2))
+        return (expected + repeats * shown) / (1 + repeats)
+
+    def _split(self, theta: Floats) -> tuple[Floats, Floats, float, float]:
+        """Lengthscales, squared amplitudes, half-life and noise variance."""
+        is_aged = self.answers_apart is not None
+        amplitudes = theta[self.dimension : -2 if is_aged else -1]
+        half_life = math.exp(theta[-2]) if is_aged else math.inf
+        return np.exp(theta[: self.dimension]), np.exp(2 * amplitudes), half_life, math.exp(2 * theta[-1])
+
+    def _solved(self, prior: Floats, variance: float) -> _Solved:
+        """What follows from a prior covariance of the points' values, (u, u), which is spoilt, and a noise variance."""
+        noise = 1 / (self.own / variance + self.told)
+        share, average = self._pooled(noise, variance)
+        between = self.told * share * self.between**2
+        root, bad = dpotrf(_with_diagonal(prior, noise), lower=1, overwrite_a=1)
+        if bad:
+            return _Solved(IMPOSSIBLE, root, average, noise, share, between)
+        solved = dpotrs(root, average, lower=1)[0]
+        value = -0.5 * float(average @ solved) - float(np.log(root.diagonal()).sum())
+        value += 0.5 * float(np.log(noise).sum()) - 0.5 * self.unknown * math.log(variance)
+        value += self.constant - 0.5 * (self.scatter / variance + self.told_scatter + float(between.sum()))
+        return _Solved(value, root, solved, noise, share, between)
+
+    def _pooled(self, noise: Floats, variance: float) -> tuple[Floats, Floats]:
+        """Of each point, the share of the precision that nobody told, and the average of its measurements, two (u,)."""
+        share = self.own * noise / variance
+        return share, self.told_average + share * self.between
+
+    def _faded(self, half_life: float) -> Floats | float:
+        """How much of f is the same at the times of the points of each pair."""
+        return 1.0 if self.answers_apart is None else faded(self.answers_apart, half_life)
+
+    def _half_life_part(self, pairs: Floats, covariance: Floats, half_life: float) -> list[float]:
+        """The slope by the log half-life, of which there is one if points have an age."""
+        if self.answers_apart is None:
+            return []
+        return [float((pairs * self.answers_apart) @ covariance) * math.log(2) / (2 * half_life)]
+
+    def _kernels(self, lengthscales: Floats, parts: int) -> tuple[Floats, Floats, Floats]:
+        """The first one or two parts of the kernel for all pairs, and what the slopes by log lengthscales are made of.
+
+        Of the first part (l / |x_p - x_q|)^2 times it, or l / |x_p - x_q| times it if f is rough; of the second, if it
+        is there, 3 d times the slope by each, (d, pairs). All of it is written over by the next call.
+        """
+        kernels, slope, slopes = self._room[:parts], self._room[2], self._room[3:]
+        if self.is_rough:
+            np.exp((-1 / lengthscales) @ self.apart, out=kernels[0])
+            slope[:] = kernels[0]
+            return kernels, slope, slopes
+        units = math.sqrt(5) / lengthscales
+        for piece in self._pieces():
+            z = self.apart[:, piece] * units[:, None]
+            squares = z * z
+            kernels[0, piece], slope[piece] = _matern(np.sqrt(squares.sum(axis=0)))
+            if parts > 1:
+                alone, its = _matern(z)
+                kernels[1, piece] = alone.mean(axis=0)
+                np.multiply(its, squares, out=slopes[:, piece])
+        slope *= 5 / 3
+        return kernels, slope, slopes
+
+    def _lengthscale_part(self, weights: Floats, lengthscales: Floats) -> Floats:
+        """Sum over the pairs of weight (x_p - x_q)^2 / l^2, or of weight |x_p - x_q| / l if f is rough, for each l."""
+        if self.is_rough:
+            return np.asarray(self.apart @ weights / lengthscales)
+        sums = sum((self.apart[:, piece] ** 2 @ weights[piece] for piece in self._pieces()), np.zeros(self.dimension))
+        return np.asarray(sums / lengthscales**2)
+
+    def _pieces(self) -> Iterator[slice]:
+        """Parts of the pairs, see `PIECE`."""
+        step = max(PIECE // self.dimension, 1)
+        return (slice(start, start + step) for start in range(0, self.apart.shape[1], step))
+
+    def fit(self, theta: Floats, strange: float) -> Fit:
+        """The fit with these numbers, and the mean of f that goes with them."""
+        lengthscales, amplitudes, half_life, variance = self._split(theta)
+        amplitude, *additive = np.sqrt(amplitudes).tolist()
+        noise = max(math.sqrt(variance), LEAST_NOISE * math.sqrt(amplitudes.sum()))
+        numbers = amplitude, noise, 0.0, strange, sum(additive), half_life, self.is_rough
+        return self.at(Fit(tuple(lengthscales.tolist()), *numbers))[1]
+
+
+def _averages(evidence: Evidence, own: Floats, told: Floats) -> tuple[Floats, Floats]:
+    """Averages of each point's measurements with these two (n,) precisions, the other one where all of its are 0."""
+    sums = [(evidence.summed(each * evidence.values), evidence.summed(each)) for each in (own, told)]
+    ours, theirs = (total / np.where(weight > 0, weight, np.nan) for total, weight in sums)
+    return np.where(np.isnan(ours), theirs, ours), np.where(np.isnan(theirs), ours, theirs)
+
+
+def _matern(z: Floats) -> tuple[Floats, Floats]:
+    """Matern 5/2 of distances in lengthscales / sqrt(5), and 3 / z^2 times its derivative by log l."""
+    decay = np.exp(-z)
+    slope = (1 + z) * decay
+    decay *= z
+    decay *= z
+    decay /= 3
+    decay += slope
+    return decay, slope
+
+
+def _with_diagonal(matrix: Floats, diagonal: Floats) -> Floats:
+    np.einsum("ii->i", matrix)[:] += diagonal  # a view of the diagonal
+    return matrix

@@ -1,15 +1,15 @@
-"""Hypotheses: what may be true of the values, the noise, the inputs and f, and which of it the observations support.
+"""Hypotheses: what may be true of the values, the noise and f, and which of it the observations support.
 
 The constants that the papers assume are unknown here, so they are estimated from the observations, and no theorem
 covers what comes out. A hypothesis says which family of models to fit; everything else is fitted. Hypotheses are
 compared by their log evidence in nats: a lower bound on the log likelihood of the observations, plus the log prior of
-the fitted numbers, plus that of the hypothesis. The search is greedy, one aspect after another:
+the fitted numbers, plus that of the hypothesis. The search is greedy:
 
 1. noise: Gaussian, Student-t with heavier and heavier tails, or Gaussian with a level that varies with the setting;
-2. values: as they are, or the logarithm of their distance to a bound;
-3. inputs and kernel of the best so far: warped parameters, and f rough along the axes.
+2. values: as they are, or the logarithm of their distance to a bound.
 
-Questions are asked under the best; the others are kept with their evidence.
+f is smooth, unless most parameters have few values: then it is rough along the axes, since nothing says that it is
+smooth between them. Questions are asked under the best hypothesis; the others are kept with their evidence.
 """
 
 from __future__ import annotations
@@ -25,21 +25,19 @@ import numpy as np
 from noregret.belief.posterior import Floats
 from noregret.optimizer.model.candidates import Candidates
 from noregret.optimizer.model.evidence import Evidence, subset
-from noregret.optimizer.model.fit import Fit
-from noregret.optimizer.model.likelihood import log_likelihood
-from noregret.optimizer.model.matern import FitMatern
-from noregret.optimizer.model.noise import Equal, LocalNoise, StudentT, Weighing, surprising
+from noregret.optimizer.model.fit import FitMatern, is_mostly_discrete, log_likelihood
+from noregret.optimizer.model.kernel import Fit
+from noregret.optimizer.model.noise import Equal, LocalNoise, StudentT, Weighing, are_shared, surprising
 from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
 from noregret.optimizer.space.space import Space
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """What might be true of the values, the noise, the inputs and f."""
+    """What might be true of the values, the noise and f."""
 
     values: Scale
     noise: Weighing
-    is_warped: bool = False
     is_rough: bool = False
 
 
@@ -138,8 +136,8 @@ class ModelConfig:
         Noise model whose level varies with the setting.
     fit : (Evidence, trust, Fit or None, is_rough) -> Fit
         The third argument is where to start.
-    log_nats, warp_nats, rough_nats : float
-        Log priors of logarithms, warped inputs and f rough along the axes, relative to their absence.
+    log_nats : float
+        Log prior of logarithms, relative to values as they are.
     hopeless : float
         Heavier tails are not fitted if they explain this many nats less under the fit without them.
     candidates : Candidates
@@ -168,8 +166,6 @@ class ModelConfig:
     local_noise: Weighing | None = field(default_factory=LocalNoise)
     fit: Callable[..., Fit] = field(default_factory=FitMatern)
     log_nats: float = -3.0
-    warp_nats: float = -3.0
-    rough_nats: float = -3.0
     hopeless: float = 8.0
     candidates: Candidates = field(default_factory=Candidates)
     candidates_within: Candidates = field(default_factory=lambda: Candidates(entries=200_000))
@@ -202,7 +198,7 @@ class ModelConfig:
         return milestone(answers, max(self.first(space), usable), *self.refit)
 
     def calibrated(self, evidence: Evidence) -> FittedModels:
-        """Fit the hypotheses: noise and values first, then inputs and kernel of the best.
+        """Fit the hypotheses, the noise first, then logarithms of the values.
 
         Densities of numbers on two scales are compared as densities of the values, p(number) |d number / d value|. The
         slope at the best point counts as that at the second best: a ceiling may have been chosen close to the former.
@@ -211,32 +207,28 @@ class ModelConfig:
         part = replace(part, values=plain.limited(part.values))
         slopes_at = np.minimum(part.values, part.second_best())
         found = self.noises(plain, plain.standardised(part), plain.log_slope(slopes_at))
+        even = next(each for each in found if not each.hypothesis.noise.varies)  # a logarithm is to make it so
         for scale in self.logarithms(evidence, plain):
-            best, slope = found[0], scale.log_slope(slopes_at) + self.log_nats
-            even = next(each for each in found if not each.hypothesis.noise.varies)  # what a logarithm is for
-            tried = self.explain(Hypothesis(scale, even.hypothesis.noise), scale.standardised(part), slope, even.fit)
-            if tried.nats > best.nats:
-                found = sorted(self.noises(scale, scale.standardised(part), slope) + found, key=lambda each: -each.nats)
-        best = found[0]
-        values = best.hypothesis.values
-        offset = values.log_slope(slopes_at) + (self.log_nats if values.logarithm else 0.0)
-        for other in self._other_inputs(best, values.standardised(part), offset):
-            found.append(other)
-        return FittedModels(tuple(sorted(found, key=lambda each: -each.nats)))
+            standard, offset = scale.standardised(part), scale.log_slope(slopes_at) + self.log_nats
+            if self.explain(replace(even.hypothesis, values=scale), standard, offset).nats > found[0].nats:
+                found += self.noises(scale, standard, offset)
+        return best_first(found)
 
     def noises(self, scale: Scale, evidence: Evidence, offset: float = 0.0) -> list[Explained]:
         """Noise models on one scale, given standardised observations, the best one first.
 
         Heavier tails are tried as long as they explain more.
         """
-        tried = [self.explain(Hypothesis(scale, self.weighings[0]), evidence, offset)]
+        first = Hypothesis(scale, self.weighings[0], is_mostly_discrete(evidence))
+        tried = [self.explain(first, evidence, offset)]
         for noise in self.weighings[1:]:
             last = tried[-1]
             under_last = _nats(evidence, noise.trust(evidence, last.fit), noise, last.fit) + offset
+            heavier = replace(first, noise=noise)
             if under_last < last.nats - self.hopeless:
-                tried.append(Explained(Hypothesis(scale, noise), last.fit, under_last))
+                tried.append(Explained(heavier, last.fit, under_last))
             else:
-                tried.append(self.explain(Hypothesis(scale, noise), evidence, offset))
+                tried.append(self.explain(heavier, evidence, offset))
             if tried[-1].nats <= last.nats:
                 break
         tried.sort(key=lambda each: -each.nats)
@@ -251,7 +243,7 @@ class ModelConfig:
         """
         noise, is_rough = hypothesis.noise, hypothesis.is_rough
         trust = noise.first(evidence) if start is None else noise.trust(evidence, start)
-        fit = self.fit(evidence, trust, None if is_rough else start, is_rough)
+        fit = self.fit(evidence, trust, start, is_rough)
         for _ in range(self.alternations - 1 if noise.heavy and start is None else 0):
             trust = noise.trust(evidence, fit)
             fit = self.fit(evidence, trust, fit, is_rough)
@@ -260,34 +252,23 @@ class ModelConfig:
     def _local(self, best: Explained, evidence: Evidence, offset: float) -> list[Explained]:
         """The noise level that varies with the setting, if it explains more than this.
 
-        It is fitted if it comes within two nats under the other's fit, or under one with four times the lengthscales: a
-        fit that knows one level of noise may have taken the rest of it for signal. There is none if some noise is told.
+        It is fitted if it does so under the other's fit already, or under one with four times the lengthscales: a fit
+        that knows one level of noise may have taken the rest of it for signal. There is none where f changes or some
+        noise is told, nor where many observations share a value: densities grow without bound there.
         """
         noise = self.local_noise
-        if noise is None or evidence.ages is not None or not np.isnan(evidence.noise).all():
+        is_even = evidence.ages is None and np.isnan(evidence.noise).all() and not are_shared(evidence).any()
+        if noise is None or not is_even:
             return []
         fits = best.fit, best.fit.scaled(4.0)
         scores = [_nats(evidence, noise.trust(evidence, fit), noise, fit) + offset for fit in fits]
-        if max(scores) < best.nats - 2.0:
+        if max(scores) <= best.nats:
             return []
         found, hypothesis = fits[int(np.argmax(scores))], replace(best.hypothesis, noise=noise)
         for _ in range(self.alternations - 1):
             tried = self.explain(hypothesis, evidence, offset, found)
             found = tried.fit
         return [tried] if tried.nats > best.nats else []
-
-    def _other_inputs(self, best: Explained, evidence: Evidence, offset: float) -> list[Explained]:
-        """The best hypothesis with warped parameters, and with f rough along the axes."""
-        numbers = np.count_nonzero(np.bincount(evidence.groups) == 1)
-        if evidence.ages is not None or len(evidence.points) < 2 * numbers or not numbers:
-            return []
-        warped = replace(best.hypothesis, is_warped=True)
-        start = replace(best.fit, warps=(0.0,) * len(best.fit.lengthscales))
-        rough = replace(best.hypothesis, is_rough=True)
-        return [
-            self.explain(warped, evidence, offset + self.warp_nats, start),
-            self.explain(rough, evidence, offset + self.rough_nats, best.fit),
-        ]
 
 
 def _nats(evidence: Evidence, trust: Floats, noise: Weighing, fit: Fit) -> float:

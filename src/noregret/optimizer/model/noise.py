@@ -10,6 +10,8 @@ the less it agrees with the rest, and for nothing if it is absurd. Measurements 
 are trusted, however far they lie from the rest: noise does not repeat itself, so f is like that there. So are values
 that many measurements share: rounded or counted values repeat themselves, as do 0 and 1, accidents do not. A heuristic
 without a bound.
+
+`LocalNoise` multiplies the precision by exp(-g(x)) instead, g a smooth function of the setting.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from scipy.special import digamma, gammaln, ndtri, stdtr
 from noregret.belief.kernels import Matern
 from noregret.belief.posterior import Floats
 from noregret.optimizer.model.evidence import Evidence
-from noregret.optimizer.model.fit import Fit
+from noregret.optimizer.model.kernel import Fit
 
 SURPRISING = 5.0
 """Standard deviations from the prediction beyond which Gaussian noise is out of the question."""
@@ -142,7 +144,7 @@ class StudentT(_OneLevel):
     def trust(self, evidence: Evidence, fit: Fit) -> Floats:
         kernel = fit.covariance(evidence)
         dofs, variances, trust = self._dofs(evidence), evidence.variance(fit.noise**2), self.first(evidence)
-        own, shared = _disagreement(evidence), _are_shared(evidence)
+        own, shared = _disagreement(evidence), are_shared(evidence)
         for _ in range(self.iterations):
             mean, variance, _ = smoothed(kernel, evidence, trust / variances, fit.centre)
             squares = (evidence.values - mean[evidence.where]) ** 2 + variance[evidence.where]
@@ -291,7 +293,7 @@ def _root(prior: Floats, information: Floats) -> Floats:
     return np.asarray(dpotrf(matrix, lower=1, overwrite_a=1)[0])  # cannot fail: no eigenvalue is below 1
 
 
-def _are_shared(evidence: Evidence) -> NDArray[np.bool_]:
+def are_shared(evidence: Evidence) -> NDArray[np.bool_]:
     """Whether each measurement has a value that many have, (n,), and that is not absurd."""
     _, which, counts = np.unique(evidence.values, return_inverse=True, return_counts=True)
     return np.asarray((counts[which] >= max(FEW, COMMON * len(evidence))) & (np.abs(evidence.values) <= ABSURD))

@@ -19,7 +19,8 @@ Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 class Table:
     """A table of candidates: the rows of an array, of a DataFrame, or a list of dicts.
 
-    Columns of numbers are scaled to [0, 1], others are choices. Params are the row: a dict by column, or for an
+    Columns of numbers are scaled to [0, 1], others are choices. The scale is logarithmic where it spaces the numbers
+    more evenly, as it does powers of two. Params are the row: a dict by column, or for an
     array the row itself.
 
     >>> table = Table([{"machine": "small", "nodes": 4}, {"machine": "large", "nodes": 2}])
@@ -121,17 +122,27 @@ def _column(name: Any, values: Any) -> Parameter:
     if len(missing):
         raise ValueError(f"column {name!r} of the table is missing in row {missing[0]}: fill it or drop the row")
     if numbers:
-        return _numbers(name, float(values.min()), float(values.max()))
+        return _numbers(name, np.unique(values).tolist())
     if not all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values):
         return _choice(name, values)
-    return _numbers(name, min(values), max(values))
+    return _numbers(name, sorted(set(values)))
 
 
-def _numbers(name: Any, least: Any, largest: Any) -> Float:
+def _numbers(name: Any, values: list[Any]) -> Float:
+    """Parameter of a column with these distinct numbers, ascending."""
+    least, largest = values[0], values[-1]
     for end in (least, largest):
         if not finite(end):
             raise ValueError(f"column {name!r} of the table must hold finite numbers, got {end!r}")
-    return Float(float(least), float(largest))
+    return Float(float(least), float(largest), log=_is_geometric(np.array(values, dtype=float)))
+
+
+def _is_geometric(values: Floats) -> bool:
+    """Return whether these numbers, ascending and at least four, are positive and more even on a logarithmic scale."""
+    if len(values) < 4 or values[0] <= 0:
+        return False
+    uneven, uneven_log = (np.std(gaps) / np.mean(gaps) for gaps in (np.diff(values), np.diff(np.log(values))))
+    return bool(uneven_log < uneven)
 
 
 def is_missing(value: Any) -> bool:

@@ -1,15 +1,82 @@
-"""Kernels of several parameters: additive, rough along the axes, and of warped coordinates."""
+"""Kernel: the model of f, given by a few numbers.
+
+The model of standardised measurements z at points x is
+
+    z = c + f(x) + e,    c ~ N(0, CENTRE^2),    f ~ GP(0, a^2 k + b^2 k_1),    e ~ N(0, s^2 / w)
+
+with k Matern 5/2 of all parameters, k_1 the average over the parameters of Matern 5/2 of one alone, a lengthscale per
+parameter, which both share, and the trust w given (see `weights`). Where parameters act one by one, k_1 explains f, and
+every measurement tells about it wherever the other parameters were. Where points have an age, f changes: all kernels
+are multiplied by 2^(-|age - age'| / (2 h)), so that half of the variance of f is new after a half-life h. If f is
+rough along the axes, k is `Rough` and b is 0.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from noregret.belief.kernels import Columns, Kernel, Matern, in_pieces
-from noregret.belief.posterior import Floats
+from noregret.belief.posterior import Floats, Ints
+from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.posterior import faded
+
+CENTRE = 2.0
+"""Prior standard deviation of the mean of f, in units of the measurements' spread."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was fitted, in standardised units.
+
+    ``amplitude`` is a, ``additive`` is b, 0 where there is no such part. ``strange`` is how much less likely all this
+    is than the priors' medians. ``half_life`` is h, in answers, infinite where f stays as it is.
+    """
+
+    lengthscales: tuple[float, ...]
+    amplitude: float
+    noise: float
+    centre: float = 0.0
+    strange: float = 0.0
+    additive: float = 0.0
+    half_life: float = math.inf
+    is_rough: bool = False
+
+    def kernel(self, groups: Ints) -> Kernel:
+        """a^2 k + b^2 k_1, each coordinate with the lengthscale of its group."""
+        columns = tuple(tuple(np.flatnonzero(groups == group).tolist()) for group in range(len(self.lengthscales)))
+        if self.is_rough:
+            return self.amplitude**2 * Rough(self.lengthscales, columns)
+        joint = self.amplitude**2 * Matern(2.5, tuple(self.lengthscales[group] for group in groups))
+        return joint + self.additive**2 * Additive(self.lengthscales, columns) if self.additive else joint
+
+    def covariance(self, evidence: Evidence) -> Floats:
+        """Prior covariance of f at the points of the evidence, each at its time, (u, u)."""
+        matrix = self.kernel(evidence.groups)(evidence.points, evidence.points)
+        return (
+            matrix if evidence.ages is None else matrix * faded(evidence.ages[:, None] - evidence.ages, self.half_life)
+        )
+
+    @property
+    def size(self) -> float:
+        """Prior standard deviation of f."""
+        return math.hypot(self.amplitude, self.additive)
+
+    def scaled(self, ratio: float, factor: float = 1.0) -> Fit:
+        """The same with all lengthscales times ``ratio`` and amplitudes times ``factor``."""
+        amplitudes = {name: factor * getattr(self, name) for name in ("amplitude", "additive")}
+        return replace(self, lengthscales=tuple(ratio * each for each in self.lengthscales), **amplitudes)
+
+    @property
+    def theta(self) -> Floats:
+        """Logarithms of what is fitted by descent: lengthscales, a and b, half-life if it is finite, noise."""
+        amplitudes = [self.amplitude, self.additive] if self.additive else [self.amplitude]
+        half_life = [self.half_life] if self.half_life < math.inf else []
+        return np.log([*self.lengthscales, *amplitudes, *half_life, self.noise])
+
 
 FAR = 100.0
 """Products of the exponentials and squares of larger numbers might overflow, and would be rounded too much."""
@@ -74,48 +141,6 @@ class Rough(Kernel):
 
     def diag(self, X: Floats) -> Floats:
         return np.ones(len(X))
-
-
-@dataclass(frozen=True)
-class Warped(Kernel):
-    """Kernel of coordinates that are warped first, see `warped`, with a warp of each column."""
-
-    kernel: Kernel
-    warps: tuple[float, ...]
-
-    def __call__(self, X: Floats, Y: Floats) -> Floats:
-        warps = np.array(self.warps)
-        return np.asarray(self.kernel(warped(X, warps), warped(Y, warps)))
-
-    def diag(self, X: Floats) -> Floats:
-        return np.asarray(self.kernel.diag(X))
-
-
-STRAIGHT = 1e-4
-"""A warp this small is none: its formula would lose digits."""
-
-
-def warped(x: Floats, warps: Floats) -> Floats:
-    """Coordinates w_a(x) = ln(1 + (e^a - 1) x) / a, from 0 to 1 like x, for (n, d) coordinates and (d,) warps a.
-
-    A positive warp spreads the coordinates near 0, as a logarithm does, and a negative one those near 1:
-    w_-a(x) = 1 - w_a(1 - x). A warp of 0 leaves them as they are.
-
-    >>> warped(np.array([[0.0, 0.01, 0.01, 1.0]]), np.array([5.0, 5.0, 0.0, 5.0])).round(2)
-    array([[0.  , 0.18, 0.01, 1.  ]])
-    """
-    is_straight = np.abs(warps) < STRAIGHT
-    rates = np.where(is_straight, 1.0, warps)
-    return np.where(is_straight, x, np.log1p(np.expm1(rates) * x) / rates)
-
-
-def warp_slopes(x: Floats, warps: Floats) -> Floats:
-    """Derivatives of warped coordinates by their warps, (n, d) for (n, d) coordinates and (d,) warps."""
-    is_straight = np.abs(warps) < STRAIGHT
-    rates = np.where(is_straight, 1.0, warps)
-    rise = np.expm1(rates)
-    slopes = np.exp(rates) * x / (1 + rise * x) / rates - np.log1p(rise * x) / rates**2
-    return np.where(is_straight, 0.5 * x * (1 - x), slopes)
 
 
 def _add_along_lines(total: Floats, x: Floats, y: Floats) -> None:
