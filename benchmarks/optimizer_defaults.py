@@ -26,7 +26,7 @@ from benchmarks.development.problems import CUBES, GROUPS, SPACES  # noqa: E402
 from noregret import UCB, Constant, ExpectedImprovement  # noqa: E402
 from noregret.decision.rules import Rule  # noqa: E402
 from noregret.optimizer import OptimizerConfig  # noqa: E402
-from noregret.optimizer.model.matern import FitMatern  # noqa: E402
+from noregret.optimizer.model.fit import FitMatern  # noqa: E402
 from noregret.optimizer.model.noise import Equal, StudentT  # noqa: E402
 from noregret.optimizer.model.transforms import RobustScale  # noqa: E402
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline  # noqa: E402

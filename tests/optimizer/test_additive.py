@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from noregret.belief.kernels import Columns, Matern
-from noregret.optimizer.model.additive import Additive
+from noregret.optimizer.model.kernel import Additive
 
 LENGTHSCALES, COLUMNS = (0.3, 1.7, 0.05), ((0,), (2, 3), (1,))
 

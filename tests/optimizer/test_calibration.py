@@ -16,12 +16,11 @@ from noregret.optimizer.model import learning, posterior
 from noregret.optimizer.model.candidates import Candidates, around, shifted, sobol
 from noregret.optimizer.model.evidence import Evidence, subset
 from noregret.optimizer.model.failures import hopeless
-from noregret.optimizer.model.fit import CENTRE, Fit
+from noregret.optimizer.model.fit import FitMatern, Likelihood, log_likelihood
 from noregret.optimizer.model.history import UNKNOWN, Arrival, History
 from noregret.optimizer.model.hypotheses import milestone
+from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.learning import representative
-from noregret.optimizer.model.likelihood import Likelihood, log_likelihood
-from noregret.optimizer.model.matern import FitMatern
 from noregret.optimizer.model.noise import Equal, StudentT, smoothed
 from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
 from noregret.optimizer.questions.questions import Improve

@@ -22,7 +22,7 @@ from noregret.optimizer.answers.certificate import (
     models,
     tenable,
 )
-from noregret.optimizer.model.fit import CENTRE, Fit
+from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.posterior import Rows
 from noregret.optimizer.space.table import as_space
 

@@ -9,7 +9,7 @@ from noregret import Choice, Float, Int, Optimizer
 from noregret.optimizer import axis_of
 from noregret.optimizer.model.candidates import resample_inactive
 from noregret.optimizer.model.evidence import Evidence
-from noregret.optimizer.model.matern import FitMatern
+from noregret.optimizer.model.fit import FitMatern
 from noregret.optimizer.space.space import Product
 
 NESTED = {

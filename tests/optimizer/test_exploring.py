@@ -8,8 +8,8 @@ from tests.optimizer.configs import fitted, observed
 
 from noregret import Float, Optimizer
 from noregret.optimizer.model.current import CANDIDATE, Snapshot
-from noregret.optimizer.model.fit import Fit
 from noregret.optimizer.model.history import History
+from noregret.optimizer.model.kernel import Fit
 from noregret.optimizer.questions.balance import Balancing
 from noregret.optimizer.questions.explore import Explore, ShorterLengthscales, best_of_cloud, farthest_of
 from noregret.optimizer.space.table import as_space
