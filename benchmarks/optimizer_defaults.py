@@ -27,7 +27,7 @@ from noregret import UCB, Constant, ExpectedImprovement  # noqa: E402
 from noregret.decision.rules import Rule  # noqa: E402
 from noregret.optimizer import OptimizerConfig  # noqa: E402
 from noregret.optimizer.model.fit import FitMatern  # noqa: E402
-from noregret.optimizer.model.noise import Equal, StudentT  # noqa: E402
+from noregret.optimizer.model.noise import GaussianNoise, StudentNoise  # noqa: E402
 from noregret.optimizer.model.transforms import RobustScale  # noqa: E402
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline  # noqa: E402
 from noregret.optimizer.questions.rules import SaturatedImprovement  # noqa: E402
@@ -40,8 +40,8 @@ def with_rule(rule: Rule) -> OptimizerConfig:
 
 VARIANTS = {
     "default": OptimizerConfig(),
-    "least-squares": OptimizerConfig(weighings=(Equal(),), local_noise=None),
-    "always-student": OptimizerConfig(weighings=(StudentT(4.0),), local_noise=None),
+    "least-squares": OptimizerConfig(noise_models=(GaussianNoise(),), local_noise=None),
+    "always-student": OptimizerConfig(noise_models=(StudentNoise(4.0),), local_noise=None),
     "ucb-1": with_rule(UCB(Constant(1.0))),
     "ucb-2": with_rule(UCB(Constant(2.0))),
     "improvement": with_rule(ExpectedImprovement()),

@@ -4,7 +4,7 @@ import numpy as np
 
 from noregret.optimizer import OptimizerConfig
 from noregret.optimizer.model.hypotheses import Explained, FittedModels, Hypothesis
-from noregret.optimizer.model.noise import Equal
+from noregret.optimizer.model.noise import GaussianNoise
 from noregret.optimizer.model.posterior import Rows, condition
 from noregret.optimizer.model.transforms import Scale
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
@@ -17,7 +17,7 @@ def with_rule(rule, **options):
 
 def fitted(fit, scale=None):
     """Models of one hypothesis: Gaussian noise and this fit, by default on the scale of the values themselves."""
-    return FittedModels((Explained(Hypothesis(scale or Scale(0.0, 1.0), Equal()), fit, 0.0),))
+    return FittedModels((Explained(Hypothesis(scale or Scale(0.0, 1.0), GaussianNoise()), fit, 0.0),))
 
 
 def observed(kernel, points, values, variance):

@@ -139,7 +139,7 @@ def of_values(values, first=8, settings=5, is_comparable=True):
     """A balance of as many bases as a small space has after these values, nan for failures, and their history."""
     history = History(as_space({"n": Int(1, settings)}))
     for index, value in enumerate(values):
-        history.add(Arrival(history.meet({"n": 1 + index % settings}), float(value), math.nan))
+        history.add(Arrival(history.intern({"n": 1 + index % settings}), float(value), math.nan))
     balancing = Balancing(after=first)
     counted = settings if is_comparable else math.inf
     begun = Realised(
@@ -156,7 +156,7 @@ def test_the_balance_is_a_function_of_the_answers_alone():
     for index, value in enumerate(values):
         lived = lived.after(history)
         turns.append(lived.turn(history, 0))
-        history.add(Arrival(history.meet({"n": 1 + index % 5}), float(value), math.nan))
+        history.add(Arrival(history.intern({"n": 1 + index % 5}), float(value), math.nan))
     lived, (told, _) = lived.after(history), of_values(values)
     assert told.turn(history, 0) == lived.turn(history, 0)
     np.testing.assert_array_equal(told.asked, lived.asked)

@@ -21,7 +21,7 @@ from noregret.optimizer.model.history import UNKNOWN, Arrival, History
 from noregret.optimizer.model.hypotheses import milestone
 from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.learning import representative
-from noregret.optimizer.model.noise import Equal, StudentT, smoothed
+from noregret.optimizer.model.noise import GaussianNoise, StudentNoise, smoothed
 from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
 from noregret.optimizer.questions.questions import Improve
 from noregret.optimizer.questions.rules import AMONG_NAMES, SaturatedImprovement, SimultaneousWidth
@@ -240,7 +240,7 @@ def test_the_cost_of_trust_makes_the_likelihood_students():
         trust = (dof + 1) / (dof + residuals**2)
         gaussian = norm.logpdf(residuals, scale=1 / np.sqrt(trust)).sum()
         alone = Evidence(np.zeros((50, 1)), np.arange(50), residuals, np.full(50, np.nan), np.zeros(1, int))
-        assert gaussian - StudentT(dof).cost(alone, trust) == pytest.approx(student.logpdf(residuals, dof).sum())
+        assert gaussian - StudentNoise(dof).cost(alone, trust) == pytest.approx(student.logpdf(residuals, dof).sum())
 
 
 def test_smoothing_is_the_posterior():
@@ -257,7 +257,7 @@ def test_absurd_measurements_are_not_trusted():
     data = evidence(points=40, measurements=40)
     spoilt = np.where(np.arange(40) % 10 == 3, data.values + 30, data.values)
     data = Evidence(data.points, data.where, spoilt, data.noise, data.groups)
-    trust = StudentT(4.0).trust(data, Fit((0.5, 0.5, 2.0), 1.0, 0.2))
+    trust = StudentNoise(4.0).trust(data, Fit((0.5, 0.5, 2.0), 1.0, 0.2))
     assert (trust[np.arange(40) % 10 == 3] < 0.01).all()
     assert np.median(trust[np.arange(40) % 10 != 3]) > 0.8
 
@@ -265,7 +265,7 @@ def test_absurd_measurements_are_not_trusted():
 @pytest.mark.parametrize("residual", [0.0, 0.5, 3.0, 50.0])
 def test_trust_on_arrival_is_the_trust_of_weighing(residual):
     """One observation of an isolated point."""
-    fit, weighing = Fit((0.5,), 1.0, 0.2), StudentT(4.0, iterations=60)
+    fit, weighing = Fit((0.5,), 1.0, 0.2), StudentNoise(4.0, iterations=60)
     data = Evidence(np.full((1, 1), 0.5), np.zeros(1, int), np.array([residual]), np.full(1, np.nan), np.zeros(1, int))
     assert weighing.arriving(residual, 1.0, 0.2) == pytest.approx(float(weighing.trust(data, fit)[0]), rel=0.02)
 
@@ -277,7 +277,7 @@ def test_repeats_move_the_estimate_to_the_mean():
     estimates = []
     for growth in (0.0, 0.5):
         data = Evidence(np.full((1, 1), 0.5), np.zeros(400, int), values, np.full(400, np.nan), np.zeros(1, int))
-        trust = StudentT(2.0, growth).trust(data, fit)
+        trust = StudentNoise(2.0, growth).trust(data, fit)
         estimates.append(float(trust @ values / trust.sum()))
     assert estimates[0] < 0.85
     assert estimates[1] == pytest.approx(values.mean(), abs=0.03)
@@ -290,7 +290,7 @@ def test_measurements_that_agree_are_trusted_however_far_from_the_others():
     def trust(*odd):
         where, values = np.append(np.arange(60), np.full(len(odd), 60)), np.append(points[:60].sum(axis=1), odd)
         data = Evidence(points, where, values, np.full(len(values), np.nan), np.arange(2))
-        return StudentT(4.0).trust(data, Fit((1.0, 1.0), 1.0, 0.2))[60:]
+        return StudentNoise(4.0).trust(data, Fit((1.0, 1.0), 1.0, 0.2))[60:]
 
     assert trust(6.0)[0] < 0.05
     assert (trust(6.0, 10.0) < 0.05).all()
@@ -303,11 +303,11 @@ def test_values_that_many_share_are_trusted():
     points, outcomes = rng.random((60, 1)), (rng.random(60) < 0.15).astype(float)
     fit = Fit((0.5,), 0.3, 0.1)
     data = Evidence(points, np.arange(60), outcomes, np.full(60, np.nan), np.zeros(1, int))
-    assert StudentT(2.0).trust(data, fit).min() >= 1.0
+    assert StudentNoise(2.0).trust(data, fit).min() >= 1.0
     once = replace(data, values=np.where(np.arange(60) == 7, 3.1, 0.01 * rng.standard_normal(60)))
-    assert StudentT(2.0).trust(once, fit)[7] < 0.1
+    assert StudentNoise(2.0).trust(once, fit)[7] < 0.1
     often = replace(data, values=np.where(np.arange(60) < 4, 1e6, 0.01 * rng.standard_normal(60)))
-    assert StudentT(2.0).trust(often, fit)[:4].max() < 0.1
+    assert StudentNoise(2.0).trust(often, fit)[:4].max() < 0.1
 
 
 def test_of_a_few_points_the_unit_is_no_less_than_the_noise():
@@ -322,7 +322,7 @@ def test_of_a_few_points_the_unit_is_no_less_than_the_noise():
 def test_an_absurd_value_is_ignored_among_repeats_too():
     values = np.append(np.random.default_rng(0).standard_normal(100), 1e4)
     data = Evidence(np.full((1, 1), 0.5), np.zeros(101, int), values, np.full(101, np.nan), np.zeros(1, int))
-    trust = StudentT(2.0).trust(data, Fit((0.5,), 5.0, 1.0))
+    trust = StudentNoise(2.0).trust(data, Fit((0.5,), 5.0, 1.0))
     assert abs(trust @ values / trust.sum() - values[:-1].mean()) < 0.05
 
 
@@ -354,7 +354,7 @@ def test_heavier_tails_are_fitted_unless_they_are_hopeless(noise, is_fitted):
     scale = RobustScale()(data)
     found = OptimizerConfig().noises(scale, scale.standardised(data))
     fits = {each.hypothesis.noise: each.fit for each in found}
-    assert (fits[StudentT(4.0)] != fits[Equal()]) == is_fitted
+    assert (fits[StudentNoise(4.0)] != fits[GaussianNoise()]) == is_fitted
     assert found[0].hypothesis.noise.heavy == is_fitted
 
 
@@ -531,9 +531,9 @@ def test_a_subset_spreads_over_time():
 def test_points_that_only_failed_count_as_bad():
     history = History(Product({"x": Float(0, 1)}))
     for i in range(11):
-        history.add(Arrival(history.meet({"x": i / 20}), float(i), UNKNOWN))
-    history.add(Arrival(history.meet({"x": 0.9}), UNKNOWN, UNKNOWN))
-    history.add(Arrival(history.meet({"x": 0.05}), UNKNOWN, UNKNOWN))  # has a value: its failure does not count
+        history.add(Arrival(history.intern({"x": i / 20}), float(i), UNKNOWN))
+    history.add(Arrival(history.intern({"x": 0.9}), UNKNOWN, UNKNOWN))
+    history.add(Arrival(history.intern({"x": 0.05}), UNKNOWN, UNKNOWN))  # has a value: its failure does not count
     data, numbers = history.evidence(13)
     assert len(data) == 12
     assert (numbers[data.where[-1]], data.values[-1]) == (11, 1.0)

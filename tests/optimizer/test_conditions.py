@@ -256,14 +256,14 @@ def test_a_finite_conditional_space_is_certified():
 def test_lengthscales_are_expected_by_how_many_parameters_apply_together():
     """Those of a branch with one parameter do not grow with the parameters of other branches."""
     space = Product(NESTED)
-    assert dict(zip(NESTED, space.company, strict=True)) == {
+    assert dict(zip(NESTED, space.active_together, strict=True)) == {
         "depth": 3,
         "model": 5,
         "solver": 4,
         "momentum": 4,
         "rate": 5,
     }
-    assert Product({"x": Float(0, 1), "n": Int(1, 9)}).company == (2, 2)
+    assert Product({"x": Float(0, 1), "n": Int(1, 9)}).active_together == (2, 2)
     points, nothing = np.zeros((3, 2)), np.full(3, np.nan)
     alike = [Evidence(points, np.arange(3), np.zeros(3), nothing, np.arange(2), its) for its in (None, (2, 2), (1, 16))]
     fits = [FitMatern()(evidence, np.ones(3)).lengthscales for evidence in alike]

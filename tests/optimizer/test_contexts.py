@@ -50,7 +50,7 @@ def test_pairs_are_a_space_and_one_context_is_a_part_of_it(space):
     contexts = Product({"load": Float(10, 70), "on": Choice([True, False])})
     pairs, given = ContextSpace(space, contexts), {"load": 17.3, "on": False}
     within, cube = FixedContext(space, contexts, given), np.random.default_rng(1).random((20, len(pairs.groups)))
-    assert len(pairs.company) == max(pairs.groups) + 1 == len(pairs.names)
+    assert len(pairs.active_together) == max(pairs.groups) + 1 == len(pairs.names)
     for part in (pairs, within):
         points, params = part.snap(cube), part.decode(cube)
         np.testing.assert_allclose(part.encode(params), points)

@@ -19,7 +19,7 @@ from noregret.optimizer.model.evidence import Evidence, recent
 from noregret.optimizer.model.fit import FitMatern, Likelihood, log_likelihood
 from noregret.optimizer.model.hypotheses import ModelConfig, _nats
 from noregret.optimizer.model.kernel import CENTRE, Fit
-from noregret.optimizer.model.noise import Equal, StudentT
+from noregret.optimizer.model.noise import GaussianNoise, StudentNoise
 
 LINE = {"x": Float(0, 1)}
 NOISE = 0.05
@@ -195,7 +195,7 @@ seen: list[Evidence] = []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weighing", [Equal(), StudentT(4.0), StudentT(2.0)])
+@pytest.mark.parametrize("weighing", [GaussianNoise(), StudentNoise(4.0), StudentNoise(2.0)])
 def test_one_who_believes_in_no_change_explains_what_an_endless_half_life_explains(weighing):
     seen.clear()
     DriftTest(None).fitted(Seen(), repeated(60), 60)

@@ -12,7 +12,7 @@ from tests.optimizer.configs import with_rule
 
 from noregret import UCB, Choice, Constant, Float, Int, Optimizer
 from noregret.optimizer import OptimizerConfig
-from noregret.optimizer.model.noise import Equal
+from noregret.optimizer.model.noise import GaussianNoise
 from noregret.optimizer.model.transforms import Scale
 from noregret.optimizer.trials import Trial
 
@@ -78,7 +78,7 @@ def test_minimising_is_maximising_the_negative():
 @pytest.mark.slow
 def test_every_step_can_be_replaced():
     calibration = with_rule(
-        UCB(2.0), weighings=(Equal(),), local_noise=None, scale=lambda evidence: Scale(0.0, 1.0), initial=5
+        UCB(2.0), noise_models=(GaussianNoise(),), local_noise=None, scale=lambda evidence: Scale(0.0, 1.0), initial=5
     )
     opt = Optimizer(SQUARE, rng=0, calibration=calibration)
     played(opt, 30)

@@ -122,7 +122,7 @@ class Optimizer:
         self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
         self._history = History(self._contexts.whole, self.baseline)
         if baseline is not None and context is None:
-            self._history.meet(self.baseline)
+            self._history.intern(self.baseline)
         self._root_seed = self._seed = seed
         self._forgotten, self._sign = 0, 1.0 if goal == "maximize" else -1.0
         self._balance: Realised
@@ -166,8 +166,8 @@ class Optimizer:
     def _point_of(self, state: Snapshot, asked: int | Floats) -> int:
         """Number of the point that an arm is, or that has these coordinates."""
         if isinstance(asked, int):
-            return self._history.meet(state.params(asked), state.belief.arms[asked])
-        return self._history.meet(state.space.decode(asked[None])[0], asked)
+            return self._history.intern(state.params(asked), state.belief.arms[asked])
+        return self._history.intern(state.space.decode(asked[None])[0], asked)
 
     def _state(self, space: Space, needed: Iterable[int] = ()) -> Snapshot:
         return self._current.snapshot(self._history, space, needed)
@@ -186,7 +186,7 @@ class Optimizer:
     @synchronized
     def expect(self, params: Any, context: Any = None) -> Trial:
         """A trial with params of your own: a first guess, or what another process has begun to measure."""
-        return self._sent(self._history.meet(self._contexts.checked(params, context)))
+        return self._sent(self._history.intern(self._contexts.checked(params, context)))
 
     @synchronized
     def tell(
@@ -297,7 +297,7 @@ class Optimizer:
     @property
     def _has_gain(self) -> bool:
         """True if the baseline has a value, in whatever context, and another one is known."""
-        return any(map(self._history.answered, self._history.anchors)) and self._history.measured > 1
+        return any(map(self._history.answered, self._history.baseline_points)) and self._history.measured > 1
 
     @synchronized
     def predict(self, params: Any, context: Any = None) -> Estimate:
@@ -440,6 +440,6 @@ class Optimizer:
 
     def _met(self, params: Any, failing: bool) -> int:
         """The point with these checked params; the oldest trial that is out there has its answer."""
-        number = self._history.meet(params)
+        number = self._history.intern(params)
         self._trials.answer(self._trials.oldest(number), failing)
         return number

@@ -306,7 +306,7 @@ def certificate(state: Snapshot, seed: np.random.SeedSequence) -> Certificate:
     rows = belief.rows._replace(values=belief.rows.values + centre)
     learnt, now = state.learnt, belief.full.now
     pooled = Pooled(rows, learnt.scatter, learnt.freedom, history.is_noise_known, now)
-    baseline = state.baseline_arm() if history.anchors else None
+    baseline = state.baseline_arm() if history.baseline_points else None
     anchors = np.flatnonzero(belief.row_arms == baseline) if baseline is not None else np.empty(0, dtype=np.intp)
     means, answers = belief.mean[belief.row_arms], len(history.arrivals)
     return Certificate(state.models, state.space, pooled, means, belief.arms[is_other], seed, answers, anchors)

@@ -254,8 +254,9 @@ class CurrentBelief:
     def _weigh(self, history: History, fitted: Fitted) -> _Weighed:
         """Weigh the answers up to the milestone."""
         evidence, numbers = history.evidence(fitted.weigh)
-        anchors = [] if isinstance(self._space, ContextSpace) else history.anchors  # in contexts there may be ever more
-        kept, points = self._kept(fitted.models, evidence, fitted.weigh, np.isin(numbers, anchors))
+        has_contexts = isinstance(self._space, ContextSpace)  # there may be ever more of them, each with a baseline
+        always = np.isin(numbers, [] if has_contexts else history.baseline_points)
+        kept, points = self._kept(fitted.models, evidence, fitted.weigh, always)
         learnt, row_numbers = learn(fitted.models, kept), numbers[points]
         left_out = frozenset(numbers.tolist()) - frozenset(row_numbers.tolist())
         assert kept.when is not None

@@ -68,7 +68,7 @@ class DriftTest:
         if self.half_life is not None:
             return True
         scale, aged = self._looked_at(config, evidence, now)
-        gaussian = Hypothesis(scale, config.weighings[0])
+        gaussian = Hypothesis(scale, config.noise_models[0])
         moving, still = (config.explain(gaussian, each).nats for each in (aged, replace(aged, ages=None)))
         return moving > still
 
@@ -109,7 +109,7 @@ class DriftTest:
         Each observation is a point of its own in both, so that they differ in time alone.
         """
         moving, still = (
-            [config.explain(Hypothesis(scale, noise), each) for noise in config.weighings]
+            [config.explain(Hypothesis(scale, noise), each) for noise in config.noise_models]
             for each in (aged, replace(aged, ages=None))
         )
         return moving, still, [changing.nats - staying.nats for changing, staying in zip(moving, still, strict=True)]

@@ -24,7 +24,7 @@ class Evidence:
         Standard deviation of each measurement, nan where it is unknown.
     groups : (d,) ints
         The lengthscale that each coordinate has; coordinates of one parameter share theirs.
-    company : tuple of ints, optional
+    active_together : tuple of ints, optional
         Number of parameters that may apply together with each, itself included; None for all.
     when : (n,) ints, optional
         How many answers had come before each measurement.
@@ -41,7 +41,7 @@ class Evidence:
     values: Floats
     noise: Floats
     groups: Ints
-    company: tuple[int, ...] | None = None
+    active_together: tuple[int, ...] | None = None
     when: Ints | None = None
     ages: Floats | None = None
     origin: Ints | None = None

@@ -62,9 +62,9 @@ class FitMatern:
         is_named = _is_mostly_names(evidence)
         likelihood = Likelihood(evidence, trust, is_rough)
         parts = 2 if not is_rough and dimension > 1 and (is_named or len(evidence.points) >= self.enough) else 1
-        company = evidence.company or (dimension,) * dimension
+        active_together = evidence.active_together or (dimension,) * dimension
         amplitudes = [self.amplitude, self.additive_names if is_named else self.additive][:parts]
-        centre = self._medians(company, amplitudes, evidence, is_rough)
+        centre = self._medians(active_together, amplitudes, evidence, is_rough)
         spread = self._spreads(dimension, parts, evidence)
 
         def loss(theta: Floats) -> tuple[float, Floats]:
@@ -86,9 +86,11 @@ class FitMatern:
         ratios = self.length_starts[: None if points >= self.enough else 1]
         return [start + math.log(ratio) * is_length for ratio in ratios]
 
-    def _medians(self, company: tuple[int, ...], amplitudes: list[float], evidence: Evidence, is_rough: bool) -> Floats:
+    def _medians(
+        self, together: tuple[int, ...], amplitudes: list[float], evidence: Evidence, is_rough: bool
+    ) -> Floats:
         lengthscales = [
-            self.rough_lengthscale * each if is_rough else self.lengthscale * each**0.25 for each in company
+            self.rough_lengthscale * each if is_rough else self.lengthscale * each**0.25 for each in together
         ]
         half_life = [] if evidence.ages is None else [evidence.half_life or self.half_life]
         return np.log([*lengthscales, *amplitudes, *half_life, self.noise])
@@ -283,12 +285,12 @@ class Likelihood:
         step = max(PIECE // self.dimension, 1)
         return (slice(start, start + step) for start in range(0, self.apart.shape[1], step))
 
-    def fit(self, theta: Floats, strange: float) -> Fit:
+    def fit(self, theta: Floats, neg_log_prior: float) -> Fit:
         """The fit with these numbers, and the mean of f that goes with them."""
         lengthscales, amplitudes, half_life, variance = self._split(theta)
         amplitude, *additive = np.sqrt(amplitudes).tolist()
         noise = max(math.sqrt(variance), LEAST_NOISE * math.sqrt(amplitudes.sum()))
-        numbers = amplitude, noise, 0.0, strange, sum(additive), half_life, self.is_rough
+        numbers = amplitude, noise, 0.0, neg_log_prior, sum(additive), half_life, self.is_rough
         return self.at(Fit(tuple(lengthscales.tolist()), *numbers))[1]
 
 

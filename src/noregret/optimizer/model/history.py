@@ -85,7 +85,7 @@ class History:
         self.params: list[Any] = []  # of each point
         self.arrivals = Arrivals()
         self.baseline = baseline  # the setting that others are compared with, without a context
-        self.anchors: list[int] = []  # the points that have been met with this setting: one in each context
+        self.baseline_points: list[int] = []  # the points that have been met with this setting: one in each context
         self.measured = 0  # arrivals that have a value
         self.usable = 0  # arrivals up to the second of these
         self.is_noise_known = True  # whether the noise of all of these was told
@@ -110,8 +110,8 @@ class History:
         """History of the last ``count`` answers and the needed points, and the new number of each point left."""
         twin = History(self.space, self.baseline)
         kept = self.arrivals[-count:]
-        left = dict.fromkeys([*self.anchors[:1], *(arrival.where for arrival in kept), *needed])
-        numbers = {number: twin.meet(self.params[number], self.point(number)) for number in left}
+        left = dict.fromkeys([*self.baseline_points[:1], *(arrival.where for arrival in kept), *needed])
+        numbers = {number: twin.intern(self.params[number], self.point(number)) for number in left}
         for arrival in kept:
             twin.add(arrival._replace(where=numbers[arrival.where]))
         return twin, numbers
@@ -162,7 +162,7 @@ class History:
         """The number of the point with these params, None if it has not been met."""
         return self._numbers.get(self.space.key(params))
 
-    def meet(self, params: Any, point: Floats | None = None) -> int:
+    def intern(self, params: Any, point: Floats | None = None) -> int:
         """The number of the point with these params, the next one if it has not been met."""
         number = self._numbers.setdefault(self.space.key(params), len(self.params))
         if number == len(self.params):
@@ -172,7 +172,7 @@ class History:
             self.params.append(params)
             self._counts.append(0)
             if self.baseline is not None and is_setting(self.space, params, self.baseline):
-                self.anchors.append(number)
+                self.baseline_points.append(number)
         return number
 
     def add(self, arrival: Arrival) -> None:
@@ -214,8 +214,10 @@ class History:
         numbers, first, inverse = np.unique(where, return_index=True, return_inverse=True)
         order = np.argsort(first)  # as they arrived, however they are numbered
         points = self.points[numbers[order]]
-        groups, company = np.array(self.space.groups), self.space.company
-        return Evidence(points, np.argsort(order)[inverse], values, noise, groups, company, when), numbers[order]
+        groups, active_together = np.array(self.space.groups), self.space.active_together
+        return Evidence(points, np.argsort(order)[inverse], values, noise, groups, active_together, when), numbers[
+            order
+        ]
 
     def _hopeless(self, stop: int) -> Ints:
         """The points that are hopeless for all that the first ``stop`` arrivals say."""

@@ -27,7 +27,7 @@ from noregret.optimizer.model.candidates import Candidates
 from noregret.optimizer.model.evidence import Evidence, subset
 from noregret.optimizer.model.fit import FitMatern, is_mostly_discrete, log_likelihood
 from noregret.optimizer.model.kernel import Fit
-from noregret.optimizer.model.noise import Equal, LocalNoise, StudentT, Weighing, are_shared, surprising
+from noregret.optimizer.model.noise import GaussianNoise, LocalNoise, NoiseModel, StudentNoise, are_shared, surprising
 from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
 from noregret.optimizer.space.space import Space
 
@@ -37,7 +37,7 @@ class Hypothesis:
     """What might be true of the values, the noise and f."""
 
     values: Scale
-    noise: Weighing
+    noise: NoiseModel
     is_rough: bool = False
 
 
@@ -65,7 +65,7 @@ class FittedModels(NamedTuple):
         return self.explained[0].fit
 
     @property
-    def noise(self) -> Weighing:
+    def noise(self) -> NoiseModel:
         """Noise model of the best hypothesis."""
         return self.explained[0].hypothesis.noise
 
@@ -130,7 +130,7 @@ class ModelConfig:
     scale : Evidence -> Scale
     logarithms : (Evidence, Scale) -> Scales
         Logarithmic scales to choose from; ``Logarithms(gaps=())`` for none.
-    weighings : NoiseModels
+    noise_models : NoiseModels
         Noise models to choose from, from light tails to heavy ones.
     local_noise : NoiseModel or None
         Noise model whose level varies with the setting.
@@ -149,7 +149,7 @@ class ModelConfig:
     refit, refresh : (int, float)
         When to repeat fitting, and weighing and drawing candidates: see `milestone`.
     longest : int
-        Weighing and drawing are repeated after this many answers at the latest: the posterior grows with each.
+        NoiseModel and drawing are repeated after this many answers at the latest: the posterior grows with each.
     drift_milestones : (int, float, float)
         When to test whether f changes, for an optimizer with drift: see `milestone`.
     alternations : int
@@ -162,8 +162,8 @@ class ModelConfig:
 
     scale: Callable[[Evidence], Scale] = field(default_factory=RobustScale)
     logarithms: Callable[[Evidence, Scale], Iterable[Scale]] = field(default_factory=Logarithms)
-    weighings: tuple[Weighing, ...] = (Equal(), StudentT(4.0), StudentT(2.0))
-    local_noise: Weighing | None = field(default_factory=LocalNoise)
+    noise_models: tuple[NoiseModel, ...] = (GaussianNoise(), StudentNoise(4.0))
+    local_noise: NoiseModel | None = field(default_factory=LocalNoise)
     fit: Callable[..., Fit] = field(default_factory=FitMatern)
     log_nats: float = -3.0
     hopeless: float = 8.0
@@ -171,7 +171,7 @@ class ModelConfig:
     candidates_within: Candidates = field(default_factory=lambda: Candidates(entries=200_000))
     initial: int = 8
     initial_parameters: int = 20
-    refit: tuple[int, float] = (400, 1.4)
+    refit: tuple[int, float] = (150, 1.3)
     refresh: tuple[int, float] = (2000, 1.05)
     longest: int = 100
     drift_milestones: tuple[int, float, float] = (100, 1.2, 200)
@@ -219,9 +219,9 @@ class ModelConfig:
 
         Heavier tails are tried as long as they explain more.
         """
-        first = Hypothesis(scale, self.weighings[0], is_mostly_discrete(evidence))
+        first = Hypothesis(scale, self.noise_models[0], is_mostly_discrete(evidence))
         tried = [self.explain(first, evidence, offset)]
-        for noise in self.weighings[1:]:
+        for noise in self.noise_models[1:]:
             last = tried[-1]
             under_last = _nats(evidence, noise.trust(evidence, last.fit), noise, last.fit) + offset
             heavier = replace(first, noise=noise)
@@ -271,9 +271,9 @@ class ModelConfig:
         return [tried] if tried.nats > best.nats else []
 
 
-def _nats(evidence: Evidence, trust: Floats, noise: Weighing, fit: Fit) -> float:
+def _nats(evidence: Evidence, trust: Floats, noise: NoiseModel, fit: Fit) -> float:
     """Log evidence: a lower bound on the log likelihood of standardised observations, plus the log prior of the fit."""
-    return log_likelihood(evidence, trust, fit) - noise.cost(evidence, trust) - fit.strange
+    return log_likelihood(evidence, trust, fit) - noise.cost(evidence, trust) - fit.neg_log_prior
 
 
 @lru_cache(maxsize=16)

@@ -30,17 +30,17 @@ CENTRE = 2.0
 
 @dataclass(frozen=True)
 class Fit:
-    """What was fitted, in standardised units.
+    """Fitted numbers, in standardised units.
 
-    ``amplitude`` is a, ``additive`` is b, 0 where there is no such part. ``strange`` is how much less likely all this
-    is than the priors' medians. ``half_life`` is h, in answers, infinite where f stays as it is.
+    ``amplitude`` is a, ``additive`` is b, 0 where there is no such part. ``neg_log_prior`` is the negative log prior,
+    relative to its maximum. ``half_life`` is h, in answers, infinite where f stays.
     """
 
     lengthscales: tuple[float, ...]
     amplitude: float
     noise: float
     centre: float = 0.0
-    strange: float = 0.0
+    neg_log_prior: float = 0.0
     additive: float = 0.0
     half_life: float = math.inf
     is_rough: bool = False

@@ -46,7 +46,7 @@ ABSURD = 10.0
 """A value that lies more than so many units from the centre is one, however many have it."""
 
 
-class Weighing(Protocol):
+class NoiseModel(Protocol):
     """A view of the noise: how far measurements are trusted under it, and how well it explains them."""
 
     @property
@@ -67,7 +67,7 @@ class Weighing(Protocol):
         """Factor on the precision of each measurement, (n,)."""
         ...
 
-    def learnt(self, evidence: Evidence, fit: Fit) -> Weighing:
+    def learnt(self, evidence: Evidence, fit: Fit) -> NoiseModel:
         """The same with the noise levels that these measurements suggest."""
         ...
 
@@ -101,7 +101,7 @@ class _OneLevel:
 
 
 @dataclass(frozen=True)
-class Equal(_OneLevel):
+class GaussianNoise(_OneLevel):
     """Gaussian noise: every measurement is trusted alike, which is least squares."""
 
     heavy: ClassVar[bool] = False
@@ -115,7 +115,7 @@ class Equal(_OneLevel):
     def arriving(self, residual: float, std: float, noise: float) -> float:
         """1, unless Gaussian noise is out of the question: then what a heavier tail would say, for now."""
         wild = abs(residual) > SURPRISING * math.hypot(std, noise)
-        return StudentT().arriving(residual, std, noise) if wild else 1.0
+        return StudentNoise().arriving(residual, std, noise) if wild else 1.0
 
     def distance(self, deviations: float) -> float:
         return deviations
@@ -125,7 +125,7 @@ class Equal(_OneLevel):
 
 
 @dataclass(frozen=True)
-class StudentT(_OneLevel):
+class StudentNoise(_OneLevel):
     """Heavy-tailed noise: trust by a Student-t likelihood with ``dof`` degrees of freedom.
 
     At a point measured n times they grow to dof + growth (n - 1): the more measurements share the load, the farther out
@@ -227,7 +227,7 @@ class LocalNoise:
         return np.asarray(np.exp(np.maximum(logarithms, self.fitted.lowest)))
 
     def arriving(self, residual: float, std: float, noise: float) -> float:
-        return Equal().arriving(residual, std, noise)
+        return GaussianNoise().arriving(residual, std, noise)
 
     def distance(self, deviations: float) -> float:
         return deviations

@@ -44,9 +44,9 @@ def opening(state: Opening) -> int | None:
     """Point that is asked for before the model is: the baseline, then the design; None if they are done."""
     history = state.history
     if history.baseline is not None and not any(
-        number in state.pending or history.is_answered(number) for number in history.anchors
+        number in state.pending or history.is_answered(number) for number in history.baseline_points
     ):
-        return history.meet(with_context(history.baseline, state.space))
+        return history.intern(with_context(history.baseline, state.space))
     if history.measured < 2 or state.known < state.config.first(history.space):
         found = _next_of_design(state)
         if found is not None:
@@ -66,7 +66,7 @@ def _next_of_design(state: Opening) -> int | None:
         points = np.vstack([points, space.everything()])
     for point, params in zip(points, space.decode(points), strict=True):
         if state.history.number(params) is None:
-            return state.history.meet(params, point)
+            return state.history.intern(params, point)
     return None
 
 
@@ -124,9 +124,9 @@ class RemeasureBaseline:
     caution: float = 2.0
 
     def __call__(self, state: State, rng: Rng) -> Asked | None:
-        anchors, belief = state.history.anchors, state.belief
-        measured = sum(state.history.answered(number) + state.pending.count(number) for number in anchors)
-        if not anchors or measured > self.share * state.known:
+        baseline_points, belief = state.history.baseline_points, state.belief
+        measured = sum(state.history.answered(number) + state.pending.count(number) for number in baseline_points)
+        if not baseline_points or measured > self.share * state.known:
             return None
         baseline = state.baseline_arm()
         if baseline is None or int(state.numbers[baseline]) in state.history.unproven:

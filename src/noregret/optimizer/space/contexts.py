@@ -36,8 +36,8 @@ class ContextSpace:
         return *self.space.groups, *(max(self.space.groups) + 1 + group for group in self.contexts.groups)
 
     @cached_property
-    def company(self) -> tuple[int, ...]:
-        first, second = self.space.company, self.contexts.company
+    def active_together(self) -> tuple[int, ...]:
+        first, second = self.space.active_together, self.contexts.active_together
         return *(its + max(second) for its in first), *(its + max(first) for its in second)
 
     @property

@@ -39,7 +39,7 @@ class Space(Protocol):
         ...
 
     @property
-    def company(self) -> tuple[int, ...]:
+    def active_together(self) -> tuple[int, ...]:
         """Number of parameters that may apply together with each, itself included."""
         ...
 
@@ -124,7 +124,7 @@ class Product:
         return tuple(i for i, axis in enumerate(self._axes.values()) for _ in range(axis.width))
 
     @cached_property
-    def company(self) -> tuple[int, ...]:
+    def active_together(self) -> tuple[int, ...]:
         return tuple(
             sum(map(partial(compatible, needed), self._requirements.values())) for needed in self._requirements.values()
         )

@@ -36,7 +36,7 @@ class Table:
         self._points = np.hstack(
             [axis_of(self._columns.parameters[name]).encode(values) for name, values in columns.items()]
         )
-        self.groups, self.company = self._columns.groups, self._columns.company
+        self.groups, self.active_together = self._columns.groups, self._columns.active_together
         self._kept = self._rows.distinct()  # of equal rows the first stands for all
 
     def __repr__(self) -> str:
