@@ -30,7 +30,7 @@ def checked_goal(goal: Any) -> Goal:
 
 
 def checked_value(value: Any) -> float:
-    """The value that was told, as a float; ValueError unless it is a finite number."""
+    """A reported value as a float; ValueError unless it is a finite number."""
     value = _unwrapped(value)
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"value must be a number, got {value!r}")
@@ -40,7 +40,7 @@ def checked_value(value: Any) -> float:
 
 
 def checked_noise(noise: Any) -> float:
-    """The standard deviation that was told, UNKNOWN for None; ValueError unless it is above 0."""
+    """A given standard deviation, UNKNOWN for None; ValueError unless it is above 0."""
     if noise is None:
         return UNKNOWN
     noise = _unwrapped(noise)
@@ -151,7 +151,7 @@ def checked_numbers(constraints: Constraints, told: Any) -> tuple[float, ...]:
 
 
 def checked_reading(name: str, number: Any) -> float:
-    """The number that was told of a constraint, as a float; ValueError unless it is a finite number."""
+    """The reported number of a constraint as a float; ValueError unless it is a finite number."""
     try:
         return min(max(checked_value(number), -LARGEST), LARGEST)
     except ValueError:

@@ -80,7 +80,7 @@ class Optimizer:
         What is best changes as time passes: "auto" finds out whether it does and how fast, a number is the half-life in
         evaluations, after which half of what was learnt is out of date. Everything is then about now.
     constraints : dict, optional
-        ``{"memory": ("<=", 512), "accuracy": (">=", 0.9)}``: numbers that are told with each value, and may be noisy.
+        ``{"memory": ("<=", 512), "accuracy": (">=", 0.9)}``: numbers that come with each value, and may be noisy.
     calibration : OptimizerConfig, optional
         How constants are got from the measurements; every step can be replaced.
 
@@ -331,7 +331,7 @@ class Optimizer:
         """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
 
         Columns are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. The state
-        is "done", "failed" or "running"; a trial is empty where params of the past were told.
+        is "done", "failed" or "running"; a trial is empty for params measured in the past.
         """
         return self._frames.frame(self._history, self._trials)
 
@@ -355,7 +355,7 @@ class Optimizer:
     @property
     @synchronized
     def calibrated(self) -> FittedModels:
-        """Scale, kernel, noise and view of the noise that the measurements led to, as of the last milestone."""
+        """Scale, kernel and noise model that were fitted at the last milestone."""
         return self._any_state().models
 
     @property

@@ -43,7 +43,7 @@ class _Measured(NamedTuple):
 
 
 class Measurement(_Measured):
-    """One value that was told, and how far it is trusted: 1 if it fits the others, about 0 if it is absurd.
+    """One observed value, and how far it is trusted: 1 if it fits the others, about 0 if it is absurd.
 
     It unpacks into params, value and trust. Its ``context`` is None if there are no contexts.
     """
@@ -117,7 +117,7 @@ class Trials:
         self._unanswered = dict.fromkeys(id for id in self._unanswered if id in pending)
 
     def number(self, trial: Trial) -> int:
-        """The number of a trial's point; ValueError if it is none of these, or has been told already."""
+        """The number of a trial's point; ValueError if it is none of these, or has its answer already."""
         self._check_own(trial)
         if trial.id in self._told:
             context = "" if trial.context is None else ", context=trial.context"

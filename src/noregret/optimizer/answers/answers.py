@@ -53,7 +53,7 @@ class Answers:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """What the observations leave open."""
+        """Certificate of the observations."""
         return certificate(self.state, child(self.seed, 5, len(self.state.history.arrivals)))
 
     def best(self) -> Estimate:

@@ -143,7 +143,7 @@ def models(
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What the observations leave open, in the units of the fitted models.
+    """Errors and improvements that the observations do not rule out, in the units of the fitted models.
 
     Parameters
     ----------

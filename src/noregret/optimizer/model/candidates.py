@@ -1,6 +1,6 @@
 """Candidates: the settings at which the posterior is computed.
 
-All settings where there are few, else a Sobol cover of the cube and clouds around what looks best.
+All settings where there are few, else a Sobol cover of the cube and clouds around the best predictions.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from noregret.optimizer.model.posterior import Conditioned
 from noregret.optimizer.space.space import Space
 
 ROUNDING = 1e-6
-"""How far rounding may bring a point from where it is in a space, in lengthscales."""
+"""Distance in lengthscales by which rounding may move a point of a space."""
 
 HOLE = 0.075
 """A place is unexplored if no measurement is nearer than this times sqrt(d), d the number of parameters."""
 
 Penalty = Callable[[Floats], Floats]
-"""What is added to the means at (n, d) points, (n,): the log probability that the constraints are met."""
+"""Term that is added to the means at (n, d) points, (n,): the log probability that the constraints are met."""
 
 
 class Drawn(NamedTuple):
@@ -36,7 +36,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidates:
-    """A scrambled Sobol cover of the cube, and clouds around what looks best, drawn closer step by step.
+    """A scrambled Sobol cover of the cube, and clouds around the best predictions, each narrower than the last.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def resample_inactive(space: Space, points: Floats, rng: Rng) -> Floats:
 
 
 def around(centres: Floats, count: int, radii: Floats, groups: Ints, rng: Rng) -> Floats:
-    """Points near the centres, (count, d): Gaussian steps in some of the parameters, and now and then a leap in one."""
+    """Points near the centres, (count, d): Gaussian steps in some of the parameters, rarely a uniform draw in one."""
     parameters = int(groups.max()) + 1
     start = centres[np.arange(count) % len(centres)]
     moved = rng.random((count, parameters)) < max(0.5, 2 / parameters)

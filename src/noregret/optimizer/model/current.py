@@ -3,7 +3,7 @@
 Expensive steps happen at milestones of the number of answers, on the answers up to there: scale, kernel and noise are
 fitted at the milestones of ``refit``; trust is weighed and candidates are drawn at those of ``refresh``. Later answers
 are added to the posterior one by one. So it does not matter when it is computed, or whether the history was lived
-through or told after a restart: the result is the same, up to rounding.
+through or loaded after a restart: the result is the same, up to rounding.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from noregret.optimizer.space.space import Bools, Space
 LOG = logging.getLogger("noregret")
 
 SAME = 1e-6
-"""How far rounding may bring the coordinates of params from those of the candidate that they were read from."""
+"""Distance by which rounding may move the coordinates of params from those of their candidate."""
 
 CANDIDATE = -1
 """Number that stands for an arm which is no point of the history."""
@@ -57,7 +57,7 @@ class Snapshot:
     margins : Margins
         Of each constraint, at the same arms.
     learnt : Learnt
-        What the answers up to the last milestone amount to.
+        Posterior after the answers up to the last milestone.
     trust : (n,) floats
         In each answer, nan for failures and what is left out.
     """
@@ -153,7 +153,7 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Weighed:
-    """What the first ``stop`` answers amount to: of the values, and of each constraint."""
+    """Posterior after the first ``stop`` answers, of the values and of each constraint."""
 
     stop: int
     fitted: FittedModels
@@ -276,7 +276,7 @@ class CurrentBelief:
         return evidence.only(points), points
 
     def _learn_constraint(self, history: History, fitted: Fitted, index: int) -> Learnt | None:
-        """What the answers up to the milestone say about a constraint; None if fewer than two do."""
+        """Posterior of a constraint after the answers up to the milestone; None if fewer than two have its number."""
         models = self._fit_constraints(history, fitted)[index]
         if models is None:
             return None

@@ -138,7 +138,7 @@ class DriftMonitor:
     found: FittedModels | None = None
     """Models with a finite half-life, None if f was found to stay."""
     expected: Learnt | None = None
-    """What answers are compared with."""
+    """Posterior that answers are compared with."""
     squares: tuple[float, ...] = ()
     """Squared distance of each answer since the test from its prediction."""
     surprise: float = 5.0

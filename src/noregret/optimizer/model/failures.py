@@ -1,4 +1,4 @@
-"""Failures: which settings are hopeless, and which merely had bad luck.
+"""Failures: settings that always fail, and those that failed at random.
 
 A setting that has failed and never worked is either hopeless, it always fails, or flaky, it fails with a probability q
 like any other. With f failures there and at the settings nearest to it, and s of these that work, the odds are
@@ -27,7 +27,7 @@ LEAKY = 0.1
 """A neighbour of a hopeless setting works with this probability: hopeless regions have edges."""
 
 NEIGHBOURS = 5
-"""So many settings are looked at around one that failed: the more were tried, the nearer they are."""
+"""Nearest settings that count around one that failed: the more were tried, the nearer they are."""
 
 REACH = 0.1
 """Distance in the unit cube at which a neighbour counts for e^(-1/2), times the root of the number of parameters."""
@@ -36,7 +36,7 @@ ENOUGH = 3
 """Failures of a setting that never worked after which it is hopeless, whatever its neighbours do."""
 
 ROUNDS = 20
-"""How often odds and q are found in turn."""
+"""Number of times that odds and q are found in turn."""
 
 SUPPOSED = (1.0, 5.0)
 """Failures and successes that are supposed before the first answer."""
@@ -50,9 +50,9 @@ def hopeless(points: Floats, successes: Ints, failures: Ints, parameters: int) -
     points : (u, d) floats
         The distinct settings, in the unit cube.
     successes, failures : (u,) ints
-        How often each has worked and failed.
+        Number of times that each has worked and failed.
     parameters : int
-        How many there are.
+        Number of parameters.
     """
     failed = np.flatnonzero((failures > 0) & (successes == 0))
     if not failed.size:
@@ -74,7 +74,7 @@ def hopeless(points: Floats, successes: Ints, failures: Ints, parameters: int) -
 
 
 def _neighbours(points: Floats, centres: Floats, reach: float) -> tuple[Floats, Ints]:
-    """What the points nearest to each centre count for, itself left out, and their indices, two (n, k)."""
+    """Weights of the points nearest to each centre, itself left out, and their indices, two (n, k)."""
     count = min(NEIGHBOURS + 1, len(points))
     distances, near = map(np.asarray, cKDTree(points).query(centres, k=np.arange(1, count + 1)))
     return np.exp(-0.5 * (distances[:, 1:] / reach) ** 2), near[:, 1:]

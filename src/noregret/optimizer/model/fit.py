@@ -28,7 +28,7 @@ KNOWN = 1e-6
 
 @dataclass(frozen=True)
 class FitMatern:
-    """The most probable fit that L-BFGS finds, under priors that are habits and not knowledge.
+    """The most probable fit that L-BFGS finds, under priors that are heuristic.
 
     Medians and spreads (standard deviations of the logarithm) of what is fitted. ``lengthscale`` is the one in one
     dimension; with d parameters that apply together it is longer by d^(1/4), half way to how distances in the cube
@@ -102,12 +102,12 @@ class FitMatern:
 
 
 def _minimised(loss: Callable[[Floats], tuple[float, Floats]], first: Floats, bounds: Bounds) -> OptimizeResult:
-    """Where a descent from there ends."""
+    """Result of L-BFGS-B started at ``first``."""
     return minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 3e-4})
 
 
 def _is_mostly_names(evidence: Evidence) -> bool:
-    """Whether most parameters are choices: each coordinate has two values, or a third where it does not apply."""
+    """Return True if most parameters are choices: each coordinate has two values, or a third if it is inactive."""
     few = np.count_nonzero(np.diff(np.sort(evidence.points, axis=0), axis=0), axis=0) < 3
     named = np.bincount(evidence.groups, few) == np.bincount(evidence.groups)
     return bool(2 * np.count_nonzero(named) > named.size)
@@ -134,7 +134,7 @@ PIECE = 16_384
 """Numbers that are computed at once: what fits into a processor's cache is computed two to three times as fast."""
 
 IMPOSSIBLE = -1e10
-"""The log likelihood under a covariance that rounding has spoilt."""
+"""The log likelihood under a covariance that is not positive definite after rounding."""
 
 
 def log_likelihood(evidence: Evidence, trust: Floats, fit: Fit) -> float:
@@ -169,7 +169,7 @@ class Likelihood:
         unknown = np.isnan(evidence.noise)
         known = np.where(unknown, 0.0, trust / np.where(unknown, 1.0, evidence.noise) ** 2)
         self.own = evidence.summed(np.where(unknown, trust, 0.0))  # precision in units of 1 / s^2
-        self.told = evidence.summed(known)  # precision as told
+        self.told = evidence.summed(known)  # precision of known noise
         precision = np.where(unknown, trust, known)
         own_average, told_average = _averages(evidence, np.where(unknown, trust, 0.0), known)
         self.told_average, self.between = told_average, own_average - told_average
@@ -222,7 +222,7 @@ class Likelihood:
         return np.exp(theta[: self.dimension]), np.exp(2 * amplitudes), half_life, math.exp(2 * theta[-1])
 
     def _solved(self, prior: Floats, variance: float) -> _Solved:
-        """What follows from a prior covariance of the points' values, (u, u), which is spoilt, and a noise variance."""
+        """Solve for a prior covariance of the points' values, (u, u), which is overwritten, and a noise variance."""
         noise = 1 / (self.own / variance + self.told)
         share, average = self._pooled(noise, variance)
         between = self.told * share * self.between**2
@@ -236,12 +236,12 @@ class Likelihood:
         return _Solved(value, root, solved, noise, share, between)
 
     def _pooled(self, noise: Floats, variance: float) -> tuple[Floats, Floats]:
-        """Of each point, the share of the precision that nobody told, and the average of its measurements, two (u,)."""
+        """Share of the precision that is estimated, and average of the measurements, of each point, two (u,)."""
         share = self.own * noise / variance
         return share, self.told_average + share * self.between
 
     def _faded(self, half_life: float) -> Floats | float:
-        """How much of f is the same at the times of the points of each pair."""
+        """Correlation of f between the times of the points of each pair."""
         return 1.0 if self.answers_apart is None else faded(self.answers_apart, half_life)
 
     def _half_life_part(self, pairs: Floats, covariance: Floats, half_life: float) -> list[float]:

@@ -88,7 +88,7 @@ class History:
         self.baseline_points: list[int] = []  # the points that have been met with this setting: one in each context
         self.measured = 0  # arrivals that have a value
         self.usable = 0  # arrivals up to the second of these
-        self.is_noise_known = True  # whether the noise of all of these was told
+        self.is_noise_known = True  # True if the noise of all of these is known
         self._points = array("d")  # the coordinates of each, nan until they are encoded: many are cheaper together
         self._unencoded: list[int] = []  # the numbers of these
         self._blank = np.full(len(space.groups), UNKNOWN).tobytes()  # what stands for their coordinates

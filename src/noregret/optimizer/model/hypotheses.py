@@ -1,4 +1,4 @@
-"""Hypotheses: what may be true of the values, the noise and f, and which of it the observations support.
+"""Hypotheses: families of models of the values, the noise and f, and the evidence for each.
 
 The constants that the papers assume are unknown here, so they are estimated from the observations, and no theorem
 covers what comes out. A hypothesis says which family of models to fit; everything else is fitted. Hypotheses are
@@ -9,7 +9,8 @@ the fitted numbers, plus that of the hypothesis. The search is greedy:
 2. values: as they are, or the logarithm of their distance to a bound.
 
 f is smooth, unless most parameters have few values: then it is rough along the axes, since nothing says that it is
-smooth between them. Questions are asked under the best hypothesis; the others are kept with their evidence.
+smooth between them. This is a rule of the space and not chosen by evidence. Questions are asked under the best
+hypothesis; the others are kept with their evidence.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from noregret.optimizer.space.space import Space
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """What might be true of the values, the noise and f."""
+    """Family of models of the values, the noise and f."""
 
     values: Scale
     noise: NoiseModel
@@ -42,7 +43,7 @@ class Hypothesis:
 
 
 class Explained(NamedTuple):
-    """A hypothesis, what was fitted under it, and the log evidence for it in nats."""
+    """A hypothesis, its fit, and the log evidence for it in nats."""
 
     hypothesis: Hypothesis
     fit: Fit
@@ -254,7 +255,7 @@ class ModelConfig:
 
         It is fitted if it does so under the other's fit already, or under one with four times the lengthscales: a fit
         that knows one level of noise may have taken the rest of it for signal. There is none where f changes or some
-        noise is told, nor where many observations share a value: densities grow without bound there.
+        noise is known, nor where many observations share a value: densities grow without bound there.
         """
         noise = self.local_noise
         is_even = evidence.ages is None and np.isnan(evidence.noise).all() and not are_shared(evidence).any()

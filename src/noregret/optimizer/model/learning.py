@@ -24,7 +24,7 @@ takes bounded time. They are those of evenly spaced observations: the best measu
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """What observations amount to, in standardised units.
+    """Posterior of f given observations, in standardised units.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Weights: how far each measurement is trusted, from how far it lies from what the others say.
+"""Noise models, and the trust in each measurement: the farther it lies from the others, the smaller.
 
 A Student-t likelihood with few degrees of freedom is Gaussian noise whose precision is multiplied by a trust of each
 measurement's own, with a Gamma distribution; given the rest, the expectation of the trust is
@@ -7,9 +7,8 @@ measurement's own, with a Gamma distribution; given the rest, the expectation of
 
 Alternating between w and the posterior of f (variational expectation maximisation) makes a measurement count for less
 the less it agrees with the rest, and for nothing if it is absurd. Measurements of one point that agree with each other
-are trusted, however far they lie from the rest: noise does not repeat itself, so f is like that there. So are values
-that many measurements share: rounded or counted values repeat themselves, as do 0 and 1, accidents do not. A heuristic
-without a bound.
+are trusted, however far they lie from the rest: noise does not repeat itself. So are values that many measurements
+share, such as rounded or counted ones, 0 and 1: outliers do not repeat. A heuristic without a bound.
 
 `LocalNoise` multiplies the precision by exp(-g(x)) instead, g a smooth function of the setting.
 """
@@ -34,24 +33,24 @@ SURPRISING = 5.0
 """Standard deviations from the prediction beyond which Gaussian noise is out of the question."""
 
 COMMON, FEW = 0.05, 3
-"""A value that this part of all measurements have, and at least so many, is no accident."""
+"""A value that at least this part of all measurements have, and at least this number of them, is no outlier."""
 
 NUGGET = 1e-6
-"""What is added to the diagonal of the prior covariance of log noise levels, as a part of it."""
+"""Part of the prior variance of log noise levels that is added to the diagonal of their covariance."""
 
 STEPS, PRECISE = 50, 0.01
 """Newton steps at the most for log noise levels, and the step below which they are precise enough."""
 
 ABSURD = 10.0
-"""A value that lies more than so many units from the centre is one, however many have it."""
+"""A value more than this number of units from the centre is an outlier, however many have it."""
 
 
 class NoiseModel(Protocol):
-    """A view of the noise: how far measurements are trusted under it, and how well it explains them."""
+    """Distribution of the noise: the trust in each measurement under it, and its evidence."""
 
     @property
     def heavy(self) -> bool:
-        """Whether trust differs between measurements."""
+        """True if trust differs between measurements."""
         ...
 
     @property
@@ -76,15 +75,15 @@ class NoiseModel(Protocol):
         ...
 
     def arriving(self, residual: float, std: float, noise: float) -> float:
-        """Trust in one new measurement that lies so far from the mean of a belief with this std."""
+        """Trust in one new measurement with this residual, under a posterior with this std."""
         ...
 
     def distance(self, deviations: float) -> float:
-        """The standard deviations of a Gaussian that are as rare as so many units of this noise."""
+        """The standard deviations of a Gaussian that are as rare as this number of units of this noise."""
         ...
 
     def cost(self, evidence: Evidence, trust: Floats) -> float:
-        """What this view must take off the log likelihood that the trust gives, for having chosen the trust."""
+        """Nats to subtract from the log likelihood under this trust, since the trust was chosen."""
         ...
 
 
@@ -266,7 +265,7 @@ def log_levels(
 ) -> tuple[Floats, Floats]:
     """Most probable log noise variances g at u points, (u,), and P^-1 g, for the (u, u) prior covariance P.
 
-    Each point has so many measurements, and the sum of the squares of their noise is given. g is the maximum of
+    ``counts`` are the measurements of each point, ``squares`` the sums of their squared noise. g is the maximum of
     -sum(counts g + squares exp(-g)) / 2 - g' P^-1 g / 2, which is concave. Newton's method from ``start``; the
     curvature counts as no less than its expectation counts / 2, so that each step is at most about 1.
     """
@@ -294,7 +293,7 @@ def _root(prior: Floats, information: Floats) -> Floats:
 
 
 def are_shared(evidence: Evidence) -> NDArray[np.bool_]:
-    """Whether each measurement has a value that many have, (n,), and that is not absurd."""
+    """Mask of the measurements whose value many have, (n,), and is not absurd."""
     _, which, counts = np.unique(evidence.values, return_inverse=True, return_counts=True)
     return np.asarray((counts[which] >= max(FEW, COMMON * len(evidence))) & (np.abs(evidence.values) <= ABSURD))
 
@@ -314,7 +313,7 @@ def _expected(dofs: Floats, squares: Floats) -> Floats:
 
 
 def surprising(evidence: Evidence, fit: Fit) -> bool:
-    """Whether some point's average is out of the question if all others are right and the noise is Gaussian."""
+    """Return True if some point's average is out of the question if all others are right and the noise is Gaussian."""
     surprise = smoothed(fit.covariance(evidence), evidence, 1 / evidence.variance(fit.noise**2), fit.centre)[2]
     return bool(np.abs(surprise).max() > SURPRISING)
 

@@ -15,16 +15,16 @@ FARTHEST = 1e6
 """No measurement counts as farther from the centre than this many units, so that its square is harmless."""
 
 ABSURD = 10.0
-"""The lowest and the highest of some numbers count as no farther from the others than so many times their range."""
+"""The lowest and the highest of some numbers count as no farther from the others than this many times their range."""
 
 WORSE = 10.0
-"""No setting is reported as farther below the centre than so many times the worst point measured."""
+"""No setting is reported as farther below the centre than this many times the worst point measured."""
 
 FEW_POINTS = 5
 """Fewer points say little about how much f varies."""
 
 SHARPEST = 1e3
-"""No measurement counts as sharper than to one part in so many of a unit."""
+"""No measurement counts as sharper than to one part in this number of a unit."""
 
 
 LARGEST_LOGARITHM = 690.0
@@ -35,9 +35,9 @@ LARGEST_LOGARITHM = 690.0
 class Logarithm:
     """ell = -ln(ceiling - value), for values that come close to a ceiling and do not pass it.
 
-    Within ``knee`` of the ceiling, and beyond it, the tangent goes on: -ln knee + (value - ceiling + knee) / knee.
+    Within ``knee`` of the ceiling, and beyond it, it is the tangent: -ln knee + (value - ceiling + knee) / knee.
     So every value has a logarithm, and one far beyond the ceiling is as absurd here as it was before. Mean distances to
-    the ceiling count as at most e^``correction`` times the median ones: nobody can estimate more.
+    the ceiling count as at most e^``correction`` times the median ones: more cannot be estimated.
     """
 
     ceiling: float
@@ -45,7 +45,7 @@ class Logarithm:
     correction: float = 1.0
 
     def distance(self, values: Floats) -> Floats:
-        """How far values are from the ceiling, at least the knee: d value / d ell."""
+        """Distance of values from the ceiling, at least the knee: d value / d ell."""
         return np.asarray(np.maximum(self.ceiling - values, self.knee))
 
     def __call__(self, values: Floats) -> Floats:
@@ -94,7 +94,7 @@ class Scale:
         return np.maximum(values, self.floor)
 
     def units(self, values: Floats) -> Floats:
-        """What one unit is worth at each of these values, where nothing is bent."""
+        """Size of one unit at each of these values, where nothing is bent."""
         worth = np.ones_like(values) if self.logarithm is None else self.logarithm.distance(values)
         return np.asarray(self.unit * worth)
 
@@ -171,8 +171,8 @@ class Logarithms:
     Heuristic. Where all values are negative, as those of positive quantities to be made small, the ceiling is 0: the
     logarithm is that of the quantity itself. If 0 is more than ``near`` units of the plain scale above the best value,
     or below it, the ceilings are ``gaps`` units above the best value. Values more than ``absurd`` units above the
-    centre do not count as the best. There are no logarithms where the noise of a measurement was told: what they would
-    have to guess is known then. What is reported are means; with a ``correction`` of 0, medians.
+    centre do not count as the best. There are no logarithms where the noise of a measurement is known: they would
+    have to estimate it. What is reported are means; with a ``correction`` of 0, medians.
 
     If the noise of values y <= c is multiplied by c - y, and so vanishes where y = c is best, it is the same for all
     logarithms. Timings and losses, to be made small, are like that. A ceiling much closer to the best value than 0

@@ -1,1 +1,1 @@
-"""What could be asked for, and what is: candidates, scores, widths, and questions that explore."""
+"""Questions: the settings to measure next, the rules that score them, and the balance that explores."""

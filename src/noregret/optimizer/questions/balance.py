@@ -142,7 +142,7 @@ class Realised:
     """Balance of a history: a pure function of the answers.
 
     Answer number t since the beginning is the reward of the base that the balance of the answers before it names,
-    whoever asked. So only the values are needed, and a history that is told again after a restart has the same balance.
+    whichever asked. So only the values are needed, and a history that is loaded after a restart has the same balance.
     If trials are evaluated one at a time, that is the base which asked. Answers of trials that were pending together
     count in the order of arrival. Answers for settings that were not asked for count as asked by the base whose turn it
     was. The theorem is about questions that are answered one after another.

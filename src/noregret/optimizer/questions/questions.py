@@ -26,7 +26,7 @@ from noregret.optimizer.space.space import Space
 
 
 class Opening(NamedTuple):
-    """What opening questions see: no model, only what was asked and answered."""
+    """Input of opening questions: no model, only what was asked and answered."""
 
     history: History
     space: Space

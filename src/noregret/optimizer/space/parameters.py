@@ -23,7 +23,7 @@ from noregret.belief.posterior import Floats, Ints
 EXACT = 2**53
 """Whole numbers up to here are floating-point numbers, all of them."""
 MOST_STEPS = 1e9
-"""Steps that a range may have: the numbers of more could not be told apart for sure."""
+"""Steps that a range may have: floats do not separate the numbers of more for sure."""
 MOST_OPTIONS = 1000
 """Options that a `Choice` may have: each takes a coordinate, and the cost of a question grows with these."""
 
