@@ -29,8 +29,12 @@ from noregret.optimizer import OptimizerConfig  # noqa: E402
 from noregret.optimizer.model.fit import FitMatern  # noqa: E402
 from noregret.optimizer.model.noise import GaussianNoise, StudentNoise  # noqa: E402
 from noregret.optimizer.model.transforms import RobustScale  # noqa: E402
-from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline  # noqa: E402
-from noregret.optimizer.questions.rules import SaturatedImprovement  # noqa: E402
+from noregret.optimizer.questions.questions import (  # noqa: E402
+    Improve,
+    Recheck,
+    RemeasureBaseline,
+    SaturatedImprovement,
+)
 
 
 def with_rule(rule: Rule) -> OptimizerConfig:

@@ -245,8 +245,8 @@ def test_a_baseline_survives_a_long_history():
     opt.tell_many([row | {"value": bowl(row) + 0.1 * rng.standard_normal()} for row in rows])
     found = certificate_of(opt)
     assert len(found.pooled.rows.points) < 550
-    assert found.pooled.rows.points[found.baseline_points[0]] == pytest.approx([0.9, 0.8])
-    assert found.baseline_points[0] in found._telling()
+    assert found.pooled.rows.points[found.anchors[0]] == pytest.approx([0.9, 0.8])
+    assert found.anchors[0] in found._telling()
     gain = opt.gain()
     assert gain.lower <= bowl(TODAY) - bowl(gain.best.params) <= gain.upper
 

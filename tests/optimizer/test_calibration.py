@@ -12,6 +12,7 @@ from tests.optimizer.configs import observed, with_rule
 
 from noregret import UCB, Choice, Constant, ExactGP, ExpectedImprovement, Float, Int, Matern
 from noregret.optimizer import OptimizerConfig
+from noregret.optimizer.config import SimultaneousWidth
 from noregret.optimizer.model import learning, posterior
 from noregret.optimizer.model.candidates import Candidates, around, shifted, sobol
 from noregret.optimizer.model.evidence import Evidence, subset
@@ -23,8 +24,7 @@ from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.learning import representative
 from noregret.optimizer.model.noise import GaussianNoise, StudentNoise, smoothed
 from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
-from noregret.optimizer.questions.questions import Improve
-from noregret.optimizer.questions.rules import AMONG_NAMES, SaturatedImprovement, SimultaneousWidth
+from noregret.optimizer.questions.questions import AMONG_NAMES, Improve, SaturatedImprovement
 from noregret.optimizer.space.space import Product
 
 

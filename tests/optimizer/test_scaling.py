@@ -115,7 +115,7 @@ def test_absurd_values_do_not_undo_the_choice(absurd):
         spoilt = OptimizerConfig().calibrated(Evidence(data.points, data.where, values, data.noise, data.groups))
         assert spoilt.scale.logarithm is not None
         assert np.isfinite(spoilt.scale.standard(values) ** 2).all()
-        assert abs(spoilt.scale.logarithm.ceiling + 80) < 1
+        assert abs(spoilt.scale.logarithm.ceiling - chosen(data).ceiling) < 1
 
 
 def test_equal_best_values_do_not_draw_the_ceiling_closer():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +11,21 @@ from noregret.belief.posterior import convert_numbers
 from noregret.optimizer.model.hypotheses import ModelConfig
 from noregret.optimizer.questions.explore import Explore
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
-from noregret.optimizer.questions.rules import SimultaneousWidth
 from noregret.optimizer.questions.state import Question
+
+
+@dataclass(frozen=True)
+class SimultaneousWidth:
+    """sqrt(2 ln(d / delta)), d the effective dimension: d Gaussians all lie so near, with probability 1 - delta.
+
+    What looks best is the luckiest of about d guesses, so its interval must hold for all of them. Heuristic: the
+    posterior is taken at its word, and the guesses for independent.
+    """
+
+    delta: float = 0.05
+
+    def __call__(self, posterior: Any) -> float:
+        return math.sqrt(2 * math.log(max(posterior.effective_dimension, 1.0) / self.delta))
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from noregret.belief.posterior import Constant, Floats, Rng
-from noregret.decision.rules import UCB, Rule
+from noregret.belief.posterior import Constant, Floats, Posterior, Rng
+from noregret.decision.rules import UCB, ExpectedImprovement, Rule
 from noregret.optimizer.model.candidates import sobol
 from noregret.optimizer.model.constraints import SEARCH, recommended, search_scores
 from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import ModelConfig
-from noregret.optimizer.questions.rules import AMONG_NAMES, SaturatedImprovement
 from noregret.optimizer.questions.state import Asked, State
 from noregret.optimizer.space.contexts import with_context
 from noregret.optimizer.space.space import Space
@@ -142,6 +141,29 @@ class RemeasureBaseline:
         taken = float(variance - shared) ** 2 / (float(variance) + belief.noise_variance(baseline))
         gain = abs(float(belief.mean[best] - belief.mean[baseline]))
         return taken >= self.worth * total and 2 * math.sqrt(total) > self.precise * gain
+
+
+@dataclass(frozen=True)
+class SaturatedImprovement:
+    """ln of expected improvement times min(1, n std^2 / s^2), s the noise and n = max(enough, early / rounds).
+
+    s^2 / std^2 is how many measurements' worth is known about a point. Expected improvement alone keeps measuring where
+    n of them have left little to learn, and is stuck on the first hill it finds; here such points lose their appeal,
+    the sooner the more rounds have been spent. A heuristic, akin to the augmented expected improvement of Huang, Allen,
+    Notz and Zeng (2006), which gives up a good point earlier.
+    """
+
+    enough: float = 5.0
+    early: float = 500.0
+
+    def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
+        measurements = max(self.enough, self.early / max(posterior.rounds, 1))
+        news = np.minimum(1.0, measurements * posterior.std**2 / posterior.ridge)
+        return np.asarray(ExpectedImprovement()(posterior, rng) + np.log(np.maximum(news, 1e-300)))
+
+
+AMONG_NAMES = SaturatedImprovement(enough=1.0, early=0.0)
+"""The rule for settings without neighbours: repeating one of them tells nothing of the others."""
 
 
 @dataclass(frozen=True)
