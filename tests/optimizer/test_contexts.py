@@ -133,7 +133,7 @@ def test_the_past_is_told_with_its_context():
     opt.fail({"x": 0.5}, context=CALM)
     waiting = opt.expect({"x": 0.25}, context=CALM)
     opt.tell({"x": 0.25}, 2.0, context=CALM)
-    with pytest.raises(ValueError, match=r"told already: tell\(trial.params, value, context=trial.context\) adds"):
+    with pytest.raises(ValueError, match=r"has a value already: tell\(trial.params, value, context=trial.context\) adds"):
         opt.tell(waiting, 2.0)
     opt.tell(waiting.params, 2.5, context=waiting.context)
     assert [(m.value, m.context["region"]) for m in opt.measurements] == [
@@ -326,7 +326,7 @@ def test_failures_in_one_context_leave_the_others_alone():
 
 def test_nobody_knows_a_context_before_the_first_answer():
     opt = Optimizer(LINE, rng=0, context=CONTEXT)
-    with pytest.raises(ValueError, match="needs a value: none has been told yet"):
+    with pytest.raises(ValueError, match="needs a value: tell one first"):
         opt.best(CALM)
     with pytest.raises(ValueError, match="needs at least 2 values"):
         opt.predict({"x": 0.5}, CALM)

@@ -64,7 +64,7 @@ def test_a_frame_answers_the_trials_that_are_out():
     opt = fresh()
     trial = opt.ask()
     opt.tell_many([trial.params | {"value": 1.0}])
-    with pytest.raises(ValueError, match="told already"):
+    with pytest.raises(ValueError, match="has a value already"):
         opt.tell(trial, 2.0, constraints={"memory": 1})
 
 

@@ -487,9 +487,9 @@ def test_answers_to_nothing_are_refused():
     opt = Optimizer(SQUARE, rng=0)
     trial = opt.ask()
     opt.tell(trial, 1.0)
-    with pytest.raises(ValueError, match=r"trial 0 has been told already: tell\(trial.params, value\)"):
+    with pytest.raises(ValueError, match=r"trial 0 has a value already: tell\(trial.params, value\)"):
         opt.tell(trial, 2.0)
-    with pytest.raises(ValueError, match="trial 0 has been told already"):
+    with pytest.raises(ValueError, match="trial 0 has a value already"):
         opt.fail(trial)
     with pytest.raises(ValueError, match="trial 99 is not one of this optimizer's"):
         opt.tell(Trial(99, trial.params), 2.0)

@@ -25,6 +25,8 @@ from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.model.learning import spread
 from noregret.optimizer.optimizer import Optimizer
+from noregret.optimizer.questions.explore import Explore
+from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
 from noregret.optimizer.show import GIVEN, change_in_words
 from noregret.optimizer.space.contexts import Contexts, FixedContext, checked_contexts
 from noregret.optimizer.space.space import Product, Space
@@ -43,15 +45,19 @@ __all__ = [
     "Drift",
     "Estimate",
     "Evidence",
+    "Explore",
     "FittedModels",
     "FixedContext",
     "Gain",
     "Goal",
+    "Improve",
     "Measurement",
     "Observation",
     "Optimizer",
     "OptimizerConfig",
     "Product",
+    "Recheck",
+    "RemeasureBaseline",
     "Share",
     "Space",
     "Trial",

@@ -251,7 +251,7 @@ class Optimizer:
         if history.measured > 1:
             return self._answers_in(context, "best").best()
         if not history.measured:
-            raise ValueError("best() needs a value: none has been told yet")
+            raise ValueError("best() needs a value: tell one first")
         only = next(arrival for arrival in history.arrivals if not arrival.failed)
         chance = math.exp(UNKNOWN_FEASIBLE * len(self.constraints))
         params = self._split(only.where).params

@@ -122,7 +122,7 @@ class Trials:
         if trial.id in self._told:
             context = "" if trial.context is None else ", context=trial.context"
             raise ValueError(
-                f"trial {trial.id} has been told already: tell(trial.params, value{context}) adds a second measurement"
+                f"trial {trial.id} has a value already: tell(trial.params, value{context}) adds a second measurement"
             )
         return self._sent[trial.id].number
 
