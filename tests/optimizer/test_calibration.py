@@ -376,17 +376,26 @@ def known(counts, means, noise=0.5):
 
 
 def test_a_point_measured_enough_loses_its_appeal():
-    belief = known([200, 0], [1.5, 0.0])
+    belief = known([200, 40, 0], [1.5, 1.4, 0.0])
     plain, saturated = ExpectedImprovement()(belief, None), SaturatedImprovement()(belief, None)
-    assert saturated[1] == pytest.approx(plain[1]), "nothing is known: as it is"
-    assert saturated[0] == pytest.approx(plain[0] + math.log(5 * belief.std[0] ** 2 / 0.5**2))
+    assert saturated[2] == pytest.approx(plain[2]), "nothing is known: as it is"
+    assert saturated[1] == pytest.approx(plain[1] + math.log(5 * belief.std[1] ** 2 / 0.5**2))
     assert np.argmax(SaturatedImprovement()(known([40, 0], [1.0, 0.0]), None)) == 1
 
 
+def test_a_repeat_of_the_incumbent_is_worth_what_it_can_change():
+    """E max(new mean, next best mean) - mean, by a large sample: one more value moves the mean by v / sqrt(v + s^2)."""
+    belief = known([3, 5], [1.0, 0.8])
+    variance, gap = float(belief.std[0] ** 2), float(belief.mean[0] - belief.mean[1])
+    moves = variance / math.sqrt(variance + 0.5**2) * np.random.default_rng(0).standard_normal(2_000_000)
+    worth = np.maximum(-gap - moves, 0).mean()
+    assert SaturatedImprovement()(belief, None)[0] == pytest.approx(math.log(worth), abs=0.01)
+
+
 def test_early_on_a_point_may_be_measured_more_often():
-    belief = known([8], [1.0])
-    assert SaturatedImprovement()(belief, None) == pytest.approx(ExpectedImprovement()(belief, None))
-    assert SaturatedImprovement(early=0)(belief, None) < ExpectedImprovement()(belief, None)
+    belief = known([8, 8], [1.0, 0.9])
+    assert SaturatedImprovement()(belief, None)[1] == pytest.approx(ExpectedImprovement()(belief, None)[1])
+    assert SaturatedImprovement(early=0)(belief, None)[1] < ExpectedImprovement()(belief, None)[1]
 
 
 def test_the_simultaneous_width_holds_for_all_of_several_gaussians_at_once():

@@ -38,8 +38,8 @@ class FitMatern:
     joint part could learn. The ``half_life`` is fitted where points have an age and it is unknown.
 
     The posterior density often has several maxima: at one of them all that varies is noise, with long lengthscales,
-    even where repeats agree. So the search starts at the noise that repeats show, and from ``enough`` points on where
-    the density is highest of the medians with lengthscales times each of the ``length_starts``.
+    even where repeats agree. So the search starts at the medians with the noise that repeats show, and from ``enough``
+    points on with lengthscales times each of the ``length_starts``; the most probable end is taken.
     """
 
     lengthscale: float = 0.3
@@ -75,7 +75,7 @@ class FitMatern:
         reach = np.where(spread < KNOWN, 0.0, 4 * spread)
         bounds = Bounds(np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach)
         starts = self._starts(centre, likelihood, len(evidence.points)) if start is None else [start.theta]
-        found = _minimised(loss, min(starts, key=lambda each: loss(each)[0]) if len(starts) > 1 else starts[0], bounds)
+        found = min((_minimised(loss, each, bounds) for each in starts), key=lambda end: float(end.fun))
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
     def _starts(self, centre: Floats, likelihood: Likelihood, points: int) -> list[Floats]:

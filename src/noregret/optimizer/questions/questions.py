@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from noregret.belief.posterior import Constant, Floats, Posterior, Rng
-from noregret.decision.rules import UCB, ExpectedImprovement, Rule
+from noregret.decision.rules import UCB, Rule, log_expected_improvement
 from noregret.optimizer.model.candidates import sobol
 from noregret.optimizer.model.constraints import SEARCH, recommended, search_scores
 from noregret.optimizer.model.history import History
@@ -145,21 +145,32 @@ class RemeasureBaseline:
 
 @dataclass(frozen=True)
 class SaturatedImprovement:
-    """ln of expected improvement times min(1, n std^2 / s^2), s the noise and n = max(enough, early / rounds).
+    """ln of expected improvement times min(1, n v / s^2), v the variance of f and s^2 that of the noise.
 
-    s^2 / std^2 is how many measurements' worth is known about a point. Expected improvement alone keeps measuring where
-    n of them have left little to learn, and is stuck on the first hill it finds; here such points lose their appeal,
-    the sooner the more rounds have been spent. A heuristic, akin to the augmented expected improvement of Huang, Allen,
-    Notz and Zeng (2006), which gives up a good point earlier.
+    n = max(enough, early / rounds), and s^2 / v is how many observations' worth is known about a point. Expected
+    improvement alone keeps measuring where n of them have left little to learn, and is stuck on the first hill it
+    finds; here such points lose their appeal, the sooner the more rounds have been spent. A heuristic, akin to the
+    augmented expected improvement of Huang, Allen, Notz and Zeng (2006), which gives up a good point earlier.
+
+    At the incumbent itself, the measured arm with the best mean, a repeat can only change the choice between it and the
+    next best arm. So the gap between their means counts there, and the standard deviation v / sqrt(v + s^2) by which
+    the mean changes: the knowledge gradient of Frazier, Powell and Dayanik (2009) for an arm alone.
     """
 
     enough: float = 5.0
     early: float = 500.0
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
-        measurements = max(self.enough, self.early / max(posterior.rounds, 1))
-        news = np.minimum(1.0, measurements * posterior.std**2 / posterior.ridge)
-        return np.asarray(ExpectedImprovement()(posterior, rng) + np.log(np.maximum(news, 1e-300)))
+        mean, pulled, variance = posterior.mean, posterior.pulled, posterior.std**2
+        incumbent = int(pulled[np.argmax(mean[pulled])]) if pulled.size else int(np.argmax(mean))
+        noise = np.broadcast_to(posterior.ridge, mean.shape)
+        gap, std = mean - mean[incumbent], posterior.std.copy()
+        if len(mean) > 1:
+            gap[incumbent] = -abs(np.delete(gap, incumbent).max())
+        std[incumbent] = variance[incumbent] / np.sqrt(variance[incumbent] + noise[incumbent])
+        observations = max(self.enough, self.early / max(posterior.rounds, 1))
+        news = np.minimum(1.0, observations * variance / noise)
+        return np.asarray(log_expected_improvement(gap, std) + np.log(np.maximum(news, 1e-300)))
 
 
 AMONG_NAMES = SaturatedImprovement(enough=1.0, early=0.0)
