@@ -361,7 +361,7 @@ def test_everything_may_fail():
     opt = Optimizer(SQUARE, rng=0)
     for _ in range(80):
         opt.fail(opt.ask())
-    with pytest.raises(ValueError, match="none has been told"):
+    with pytest.raises(ValueError, match="tell one first"):
         opt.best()
     table = Optimizer([{"i": 0}, {"i": 1}], rng=0)
     for _ in range(10):

@@ -181,15 +181,15 @@ AMONG_NAMES = SaturatedImprovement(enough=1.0, early=0.0)
 class Improve:
     """The arm with the highest score of the rule, plus the log probability that it is feasible.
 
-    While no measured arm is likely feasible, the one that most likely is. Without noise no pending arm is asked again.
+    While no measured arm is likely feasible, the one that most likely is. With little noise no pending arm is repeated.
     """
 
     rule: Rule | None = None
     """None for `SaturatedImprovement`, with other numbers where settings have no neighbours."""
     moving_rule: Rule = field(default_factory=lambda: UCB(Constant(2.0)))
     """The rule while f is found to change."""
-    exact: float = 0.01
-    """Part of the size of f that the noise is at most where there is next to none."""
+    exact: float = 0.1
+    """Part of the size of f up to which the noise is small: pending settings are not asked for again."""
     tie: float = 1e-9
     """Scores that differ by a smaller part are equal, so that rounding does not choose."""
 
