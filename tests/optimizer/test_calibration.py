@@ -389,7 +389,7 @@ def test_a_repeat_of_the_incumbent_is_worth_what_it_can_change():
     variance, gap = float(belief.std[0] ** 2), float(belief.mean[0] - belief.mean[1])
     moves = variance / math.sqrt(variance + 0.5**2) * np.random.default_rng(0).standard_normal(2_000_000)
     worth = np.maximum(-gap - moves, 0).mean()
-    assert SaturatedImprovement()(belief, None)[0] == pytest.approx(math.log(worth), abs=0.01)
+    assert SaturatedImprovement(by_decision=True)(belief, None)[0] == pytest.approx(math.log(worth), abs=0.01)
 
 
 def test_early_on_a_point_may_be_measured_more_often():

