@@ -516,13 +516,15 @@ def test_the_first_fit_waits_for_a_few_answers(parameters, answers):
 def test_only_a_list_of_names_has_a_rule_of_its_own():
     improve, letters = Improve(), Choice(["a", "b", "c"])
 
-    def rule(question, space, is_moving=False):
-        return question._rule(SimpleNamespace(space=Product(space), is_moving=is_moving))
+    def rule(question, space, is_moving=False, noise=0.3):
+        models = SimpleNamespace(fit=Fit((0.3,), 1.0, noise))
+        return question._rule(SimpleNamespace(space=Product(space), is_moving=is_moving, models=models))
 
     assert rule(improve, {"x": letters}) == AMONG_NAMES
     assert rule(improve, {"x": letters}, is_moving=True) == improve.moving_rule == UCB(Constant(2.0))
     for space in ({"x": letters, "y": letters}, {"x": Int(1, 3)}, {"x": Float(0, 1)}):
         assert rule(improve, space) == SaturatedImprovement()
+        assert rule(improve, space, noise=0.01) == SaturatedImprovement(by_decision=True), "next to no noise"
     assert rule(Improve(rule=ExpectedImprovement()), {"x": letters}) == ExpectedImprovement()
     assert with_rule(None) == OptimizerConfig(), "the helper of these tests is up to date"
 
