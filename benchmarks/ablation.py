@@ -287,9 +287,9 @@ class Results:
         return "|".join([name, *map(str, run)])
 
 
-def play_all(results: Results, names: list[str]) -> None:
+def play_all(results: Results, names: list[str], halves: tuple[str, ...] = ("first", "second")) -> None:
     """Play what is missing: with the first noises, then with the second ones."""
-    for half in ("first", "second"):
+    for half in halves:
         for suite, group in groupby(names, key=lambda name: ABLATIONS[name].suite):
             together = list(group)
             for start in range(0, len(together), AT_ONCE):
@@ -363,13 +363,14 @@ def verdict(effects: list[tuple[float, float]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=list(ABLATIONS), choices=list(ABLATIONS), metavar="NAME")
+    parser.add_argument("--first", action="store_true", help="only the first noise or seed of each problem")
     parser.add_argument("--tables", action="store_true", help="print the tables of the finished runs, play nothing")
     parser.add_argument("--out", type=Path, default=Path(".benchmarks/ablation"))
     options = parser.parse_args()
     results = Results(options.out)
     if not options.tables:
         play(Run("random1", GAUSSIAN, 0), [20])  # so that no run pays for imports
-        play_all(results, options.only)
+        play_all(results, options.only, ("first",) if options.first else ("first", "second"))
     print(tables(results, options.only))
 
 
