@@ -12,7 +12,8 @@ any is played with the second. Finished runs are kept in a JSON file by what the
 command continues where it stopped. CPU time is that of the search, as a ratio to an unchanged run played just before.
 
 Verdicts: a mechanism stays if its removal makes one of the four measures worse by more than two standard errors, or two
-of them by more than one. It is open if one measure is worse by between one and two. Otherwise it goes.
+of them by more than one. It is open if one measure is worse by between one and two. Otherwise it goes. A mechanism did
+not act if every run asked the same questions without it.
 """
 
 from __future__ import annotations
@@ -312,7 +313,7 @@ def tables(results: Results, names: list[str]) -> str:
         heads = [f"{measure}, {budget}" for budget in budgets for measure in ("recommended", "on the way")]
         rows = [row for name in names if ABLATIONS[name].suite == suite and (row := _row(results, name))]
         if rows:
-            head = ["mechanism", "change", "problems", "runs", "other questions", *heads, "CPU", "verdict"]
+            head = ["mechanism", "change", "problems", "runs", "changed runs", *heads, "CPU", "verdict"]
             parts.append(f"Suite {suite}:\n\n{markdown.table(head, rows)}")
     return "\n".join(parts)
 
@@ -335,7 +336,7 @@ def _row(results: Results, name: str) -> list[str]:
     cpu = [sum(getattr(p, side)[-1].seconds for p in played.values()) for side in Played._fields]
     cells = [f"{mean:+.3f} ± {error:.3f}" for mean, error in effects]
     counts = [str(ablation.mechanism), name, str(len(problems)), str(len(played)), str(changed)]
-    return [*counts, *cells, f"{cpu[0] / cpu[1]:.2f}", verdict(effects)]
+    return [*counts, *cells, f"{cpu[0] / cpu[1]:.2f}", verdict(effects) if changed else "did not act"]
 
 
 def _change(played: Played, number: int, measure: str) -> float:
