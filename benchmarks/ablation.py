@@ -13,7 +13,7 @@ command continues where it stopped. CPU time is that of the search, as a ratio t
 
 Verdicts: a mechanism stays if its removal makes one of the four measures worse by more than two standard errors, or two
 of them by more than one. It is open if one measure is worse by between one and two. Otherwise it goes. A mechanism did
-not act if every run asked the same questions without it.
+not act if every run asked the same questions without it. Fewer than four problems give no verdict.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ from noregret.optimizer.fitting.weights import Equal, StudentT
 
 RANDOM = {"gpu-a100": 3.1}
 """Mean regrets of random points, for problems whose regrets are in other units."""
+ENOUGH = 4
+"""Problems that a verdict needs at least."""
 AT_ONCE = 12
 """Ablations that share one unchanged run of each problem for their CPU times."""
 
@@ -336,7 +338,8 @@ def _row(results: Results, name: str) -> list[str]:
     cpu = [sum(getattr(p, side)[-1].seconds for p in played.values()) for side in Played._fields]
     cells = [f"{mean:+.3f} ± {error:.3f}" for mean, error in effects]
     counts = [str(ablation.mechanism), name, str(len(problems)), str(len(played)), str(changed)]
-    return [*counts, *cells, f"{cpu[0] / cpu[1]:.2f}", verdict(effects) if changed else "did not act"]
+    follows = "did not act" if not changed else verdict(effects) if len(problems) >= ENOUGH else "too few problems"
+    return [*counts, *cells, f"{cpu[0] / cpu[1]:.2f}", follows]
 
 
 def _change(played: Played, number: int, measure: str) -> float:
