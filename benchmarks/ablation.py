@@ -246,6 +246,7 @@ ABLATIONS = {
     "no account": Ablation(
         19, "hills", patches={**_without("again").patches, "account.Account.refuting": lambda account: None}
     ),
+    "one start, hills": Ablation(5, "hills", config={"fit": FitMatern(starts=(1.0,))}),
     "at most 150 points fitted": Ablation(10, "hills", config={"most": 150}),
     "beliefs of 300 points": Ablation(10, "hills", config={"exact": 300}),
     "two iterations of trust": Ablation(3, config=_tails(iterations=2)),
