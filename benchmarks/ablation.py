@@ -358,7 +358,7 @@ def _effect(changes: list[float]) -> tuple[float, float]:
 
 
 def verdict(effects: list[tuple[float, float]]) -> str:
-    """What follows from means and standard errors of the changes."""
+    """Verdict from the means and standard errors of the changes."""
     worse = [round(mean / error, 3) for mean, error in effects if error > 0]  # it is 1 if one problem alone changed
     if max(worse, default=0.0) > 2 or sum(each > 1 for each in worse) > 1:
         return "stays"
