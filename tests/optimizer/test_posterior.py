@@ -1,5 +1,6 @@
 """The posterior of a Gaussian process against direct solves with the full covariance."""
 
+import copy
 import math
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.optimizer.configs import observed
 
-from noregret import Matern, SquaredExponential
+from noregret import Float, Matern, Optimizer, SquaredExponential
 from noregret.optimizer.model.posterior import Rows, condition, faded, prior_matrix
 
 ALGEBRA = settings(derandomize=True, deadline=None, max_examples=40)
@@ -253,3 +254,14 @@ def test_rows_that_cannot_be_conditioned_on_are_refused():
     points = np.full((3, 1), 0.5)
     with pytest.raises(ValueError, match="kernel matrix of 3 rows is not positive definite: noise is too small"):
         condition(Matern(2.5, 0.3), Rows(points, np.ones(3), np.full(3, -1e-3)))
+
+
+def test_a_batch_continues_where_the_last_question_ended():
+    """A copy forgets what the last question saw and adds all pending trials again: the next question is the same."""
+    opt, rng = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, rng=0), np.random.default_rng(0)
+    for _ in range(20):
+        trial = opt.ask()
+        opt.tell(trial, sum((value - 0.4) ** 2 for value in trial.params.values()) + 0.05 * rng.standard_normal())
+    for _ in range(5):
+        opt.ask()
+        assert copy.copy(opt).ask().params == opt.ask().params

@@ -34,7 +34,7 @@ from noregret.optimizer.model.history import FAILURE, Arrival, History
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.questions.balance import Realised
 from noregret.optimizer.questions.questions import Opening, opening
-from noregret.optimizer.questions.state import state_of
+from noregret.optimizer.questions.state import State, state_of
 from noregret.optimizer.show import Frames, Standing
 from noregret.optimizer.space.contexts import InContext, checked_contexts
 from noregret.optimizer.space.space import Product, Space
@@ -129,6 +129,7 @@ class Optimizer:
         self._current: CurrentBelief
         self._start()
         self._answers: tuple[int, int, Space, Answers] | None = None
+        self._last: State | None = None  # what the last question saw
         self._frames = Frames(self._contexts, self.constraints, self._sign)
         self._trials, self._lock = Trials(), RLock()
 
@@ -157,7 +158,7 @@ class Optimizer:
         if first is not None:
             return first
         self._balance = self._balance.after(self._history)
-        state = state_of(self._state(space, pending), pending, self._balance)
+        state = self._last = state_of(self._state(space, pending), pending, self._balance, self._last)
         rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(pending)))
         questions = (self.calibration.explore, *self.calibration.questions)
         asked = next(found for question in questions if (found := question(state, rng)) is not None)
@@ -397,7 +398,7 @@ class Optimizer:
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the lock and what can be computed again."""
         with self._lock:
-            return vars(self) | {"_lock": None, "_answers": None}
+            return vars(self) | {"_lock": None, "_answers": None, "_last": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state | {"_lock": RLock()})

@@ -219,14 +219,13 @@ class CurrentBelief:
             weighed, drawn = self._weigh(history, fitted), None
         if drawn is None or (drawn.space is not space and drawn.space != space):
             drawn = self._draw(history, space, weighed, needed)
-        drawn = self._place(history, drawn, needed)
+        drawn = self._place(history, drawn, weighed, needed)
         for index in range(drawn.answers, len(history.arrivals)):
             drawn = self._take(drawn, weighed, history.arrivals[index])
         self._weighed, self._drawn = weighed, drawn
         learnt, margins = weighed.values, self._margins(weighed, drawn.constraints)
         trust = np.concatenate([drawn.first_trust, drawn.later_trust])
-        belief = replace(drawn.belief, ridge=learnt.models.noise_variance(drawn.belief.arms))
-        return Snapshot(history, space, learnt.models, belief, drawn.numbers, margins, learnt, trust)
+        return Snapshot(history, space, learnt.models, drawn.belief, drawn.numbers, margins, learnt, trust)
 
     def fitted(self, history: History) -> Fitted:
         """Fit to the answers up to the last milestone, or since f was last found to change."""
@@ -319,7 +318,8 @@ class CurrentBelief:
         arms = np.vstack([points[shown], first[new]])
         row_arms = np.searchsorted(shown, weighed.row_numbers)
         belief = process.at(arms, row_arms, np.hstack([process.lifted(points[shown]), lifted[:, new]]))
-        belief = replace(belief, rounds=len(weighed.observed))
+        noise = weighed.values.models.noise_variance(arms)
+        belief = replace(belief, ridge=noise, rounds=len(weighed.observed))
         numbers = np.concatenate([shown, np.full(len(new), CANDIDATE)])
         constraints = [None if its is None else self._constraint_at(its, arms) for its in weighed.constraints]
         trust = np.full(weighed.stop + 1, UNKNOWN)
@@ -330,7 +330,7 @@ class CurrentBelief:
         nowhere = np.full(len(learnt.process.rows.values), CANDIDATE)
         return replace(learnt.process.at(arms, nowhere), ridge=learnt.models.fit.noise**2)
 
-    def _place(self, history: History, drawn: _Drawn, needed: tuple[int, ...]) -> _Drawn:
+    def _place(self, history: History, drawn: _Drawn, weighed: _Weighed, needed: tuple[int, ...]) -> _Drawn:
         """Give an arm to every point met since: the candidate that it is, or a new one."""
         recent = (arrival.where for arrival in history.arrivals[drawn.answers :])
         met = dict.fromkeys([*range(drawn.placed, len(history.params)), *needed, *recent])
@@ -348,6 +348,7 @@ class CurrentBelief:
         if new:
             points = np.array([history.point(number) for number in new])
             belief, constraints = belief.extended(points), [its and its.extended(points) for its in constraints]
+            belief = replace(belief, ridge=weighed.values.models.noise_variance(belief.arms))
         numbers = np.concatenate([numbers, np.array(new, dtype=np.intp)])
         return replace(drawn, belief=belief, numbers=numbers, placed=len(history.params), constraints=constraints)
 

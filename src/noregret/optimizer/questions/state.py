@@ -22,6 +22,8 @@ class State(Snapshot):
     pending: tuple[int, ...]
     """Points of the pending trials."""
     balance: Realised
+    measured: Posterior
+    """The posterior without the pending trials."""
 
     @property
     def known(self) -> int:
@@ -29,16 +31,21 @@ class State(Snapshot):
         return len(self.history.arrivals) + len(self.pending)
 
 
-def state_of(snapshot: Snapshot, pending: Sequence[int], balance: Realised) -> State:
-    """State in which these points, which are arms of the snapshot, have pending trials."""
-    belief, margins = snapshot.belief, list(snapshot.margins)
-    for number in pending:
+def state_of(snapshot: Snapshot, pending: Sequence[int], balance: Realised, last: State | None = None) -> State:
+    """State in which these points, which are arms of the snapshot, have pending trials.
+
+    It continues the ``last`` state where only pending trials came since, so that a batch costs one step per trial.
+    """
+    belief, margins, done = snapshot.belief, list(snapshot.margins), 0
+    if last is not None and last.measured is belief and tuple(pending[: len(last.pending)]) == last.pending:
+        belief, margins, done = last.belief, list(last.margins), len(last.pending)
+    for number in pending[done:]:
         arm = int(snapshot.arms([number])[0])
         belief = _as_expected(belief, arm)
         margins = [m and m._replace(posterior=_as_expected(m.posterior, arm)) for m in margins]
     same = {each.name: getattr(snapshot, each.name) for each in fields(snapshot)}
     changed = {"belief": belief, "margins": margins, "pending": tuple(pending), "balance": balance}
-    return State(**(same | changed))
+    return State(**(same | changed), measured=snapshot.belief)
 
 
 def _as_expected(posterior: Posterior, arm: int) -> Posterior:
