@@ -1,17 +1,19 @@
 """Exploring: the places that the safe bases choose."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tests.optimizer.configs import fitted, observed
 
-from noregret import Float, Optimizer
+from noregret import Float, Int, Optimizer
 from noregret.optimizer.model.current import CANDIDATE, Snapshot
 from noregret.optimizer.model.history import History
 from noregret.optimizer.model.kernel import Fit
 from noregret.optimizer.questions.balance import Balancing
 from noregret.optimizer.questions.explore import Explore, ShorterLengthscales, best_of_cloud, farthest_of
+from noregret.optimizer.questions.state import state_of
 from noregret.optimizer.space.table import as_space
 
 NEVER = Explore(balancing=Balancing(after=10**9, small=0))
@@ -116,3 +118,21 @@ def test_a_rougher_f_has_narrower_hills_and_higher_ones_if_need_be(monkeypatch):
     assert rough.lengthscales == pytest.approx((0.07, 0.14))
     assert rough.size == pytest.approx(1.0), "the best hill is two standard deviations high"
     assert doubting(0.5).size == pytest.approx(fit.size), "they are high enough"
+
+
+def test_an_explorer_does_not_ask_for_a_setting_that_only_fails():
+    class Named(Explore):
+        def bases(self, settings):
+            return (lambda state, rng: state.space.encode([{"n": named}])[0],)
+
+    opt = Optimizer({"n": Int(1, 1000)}, rng=0)
+    for n in (10, 200, 400, 600, 900):
+        opt.tell({"n": n}, float(n))
+    for _ in range(3):
+        opt.fail({"n": 500})
+    turn = SimpleNamespace(turn=lambda history, pending: 1, is_comparable=True)
+    state = state_of(opt._any_state(), (), turn)
+    named = 500
+    assert Named()(state, None) is None
+    named = 501
+    assert opt.space.decode(Named()(state, None)[None]) == [{"n": 501}]

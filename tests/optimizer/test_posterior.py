@@ -265,3 +265,13 @@ def test_a_batch_continues_where_the_last_question_ended():
     for _ in range(5):
         opt.ask()
         assert copy.copy(opt).ask().params == opt.ask().params
+
+
+def test_a_value_is_added_alike_under_a_factor_and_an_unknown_mean():
+    rng, kernel = np.random.default_rng(0), Matern(2.5, 0.3)
+    rows = Rows(rng.random((6, 2)), rng.standard_normal(6), np.full(6, 0.1))
+    first = condition(kernel, rows.only(np.arange(5)), mean_variance=0.7, factor=2.5)
+    after = first.at(rows.points, np.arange(5)).told(5, float(rows.values[5]), 0.1)
+    mean, covariance = Direct(kernel, rows, centre=0.7, factor=2.5).joint(rows.points)
+    np.testing.assert_allclose(after.mean, mean, atol=1e-9)
+    np.testing.assert_allclose(after.covariance(np.arange(6), np.arange(6)), covariance, atol=1e-9)

@@ -421,24 +421,6 @@ class VaryingPosterior:
         """Distinct arms among the remembered observations, in the order of first pulls."""
         return np.array(list(dict.fromkeys(self._seen.arms[self._seen.arms >= 0].tolist())), np.intp)
 
-    @property
-    def seen(self) -> Seen:
-        """Remembered observations."""
-        return self._seen
-
-    @property
-    def ages(self) -> Floats:
-        """Age in rounds of each observation, (r,)."""
-        return self.rounds - self._seen.rounds
-
-    def recall(self, points: Floats, values: Floats, noise: Floats, rounds: Floats, now: int) -> None:
-        """Replace all observations by these r ones, made in the given rounds, after ``now`` rounds.
-
-        ``noise`` scales the ridge of each. It costs O(r^2 (r + N)).
-        """
-        self.rounds = now
-        self._refactor(Seen(points, arms_of(self.arms, points), values, self.ridge * noise, rounds))
-
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Update with rewards, each of its own round; None changes the variance only, in the present round."""
         places, values, factors = as_pulls(arms, rewards, noise, len(self.arms), self.largest_reward)
@@ -483,14 +465,6 @@ class VaryingPosterior:
         other._seen = self._seen._replace(arms=arms_of(other.arms, self._seen.points))
         with threads_for(self.rank**2 * len(other.arms)):
             other._factor = self._factor.moved(other._columns.variance, other._columns_of(other._seen), -1)
-        return other
-
-    def under(self, kernel: Kernel) -> VaryingPosterior:
-        """Posterior of the pulled arms given the remembered observations under another kernel."""
-        other = VaryingPosterior(VaryingGP(kernel, self.ridge, self._model.rate), self.arms[self.pulled])
-        other.recall(
-            self._seen.points, self._seen.values, self._seen.noise / self.ridge, self._seen.rounds, self.rounds
-        )
         return other
 
     def copy(self) -> Self:

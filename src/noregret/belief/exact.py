@@ -133,12 +133,6 @@ class ExactPosterior:
         pulled = self._conditioning.pulls.arms
         return pulled[pulled < len(self._arms)]
 
-    @property
-    def pooled(self) -> tuple[Floats, Floats]:
-        """Average reward of each pulled arm, and the variance of its noise, two (u,)."""
-        pulls = self._conditioning.pulls
-        return pulls.averages, self.ridge / pulls.weights
-
     def update(self, arms: Any, rewards: Any = None, *, noise: Any = None) -> None:
         """Update with one or many rewards; None changes the variance only; ``noise`` scales each one's ridge."""
         self._take(*as_pulls(arms, rewards, noise, len(self._arms), self.largest_reward))
@@ -192,12 +186,6 @@ class ExactPosterior:
         mean, variance = self._conditioning.predict(as_arms(points))
         return mean, root_of_positive(variance)
 
-    @property
-    def scatter(self) -> tuple[float, int]:
-        """Sum over the rewards of (reward - average of its arm)^2 / noise variance, and its degrees of freedom."""
-        pulls = self._conditioning.pulls
-        return pulls.scatter / self.ridge, self.rounds - len(pulls)
-
     def sample(self, rng: Rng, among: int | None = None) -> Array:
         """Joint draw on all arms, (N,), or its part on these if they are a part of ``among`` arms."""
         return self._conditioning.draw(rng, among)
@@ -206,44 +194,23 @@ class ExactPosterior:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
         return self._conditioning.covariance(first, second)
 
-    def under(self, kernel: Kernel) -> Self:
-        """Posterior of the pulled arms given the same rewards under another kernel."""
-        (averages, noise), pulled = self.pooled, self.pulled
-        other: Self = ExactGP(kernel, self.ridge).prior(self._arms[pulled])
-        other.update(np.arange(len(averages)), averages, noise=noise / self.ridge)
-        return other
-
     def copy(self) -> Self:
         """Return an independent posterior with the same knowledge."""
         twin = copy.copy(self)
         twin._conditioning = self._conditioning.copy()
         return twin
 
-    def lifted(self, points: Floats) -> Floats:
-        """root^-1 K(rows, points) for (n, d) points, (r, n), which makes `at` cheap."""
-        return self._conditioning.lifted(points)
-
-    @property
-    def lifted_arms(self) -> Floats:
-        """`lifted` of the arms, (r, N)."""
-        return self._conditioning.factor.border(EVERYWHERE)
-
-    def told(self, points: Floats, lifted: Floats) -> tuple[Floats, Floats]:
-        """`predict` at (n, d) points, given their `lifted`."""
-        mean, explained = self._conditioning.factor.told(lifted)
-        return mean, root_of_positive(self._model.kernel.diag(points) - explained)
-
-    def at(self, arms: Any, lifted: Floats | None = None) -> Any:
+    def at(self, arms: Any) -> Any:
         """Return the same knowledge about other (N, d) arms; observations of points that are not among them stay.
 
-        It costs O(r^2 N) with r rows in the factor, and O(r N) given `lifted` of the arms, (r, N).
+        It costs O(r^2 N) with r rows in the factor.
         """
         arms = as_arms(arms)
         if isinstance(arms, Blocks):
             return BlockPosterior(self.at(arms.first), arms, self._conditioning.seen)
         other = copy.copy(self)
         other._arms = arms
-        other._conditioning, other._std = self._conditioning.moved_to(other._arms, lifted), None
+        other._conditioning, other._std = self._conditioning.moved_to(other._arms), None
         return other
 
     def _arrive(self, rewards: Floats) -> Floats:
@@ -403,8 +370,8 @@ class Conditioning:
         with threads_for(self.factor.rows * prior.size):
             return prior - self.factor.explained_covariance(first, second)
 
-    def moved_to(self, arms: Floats, lifted: Floats | None = None) -> Conditioning:
-        """Return the same observations for other arms, at O(r^2 N); O(r N) given `lifted` of them.
+    def moved_to(self, arms: Floats) -> Conditioning:
+        """Return the same observations for other arms, at O(r^2 N).
 
         If the arms are the present ones with n more behind them, it costs O(r (r n + N)).
         """
@@ -419,7 +386,7 @@ class Conditioning:
         names, points = places[self.factor.slots], self.seen[self.factor.slots]
         last = int(names[-1]) if names.size else -1
         variance = other._columns.variance
-        lifted = self._lifted_to(arms) if lifted is None else lifted
+        lifted = self._lifted_to(arms)
         if lifted is not None:
             other.factor = self.factor.moved_with(variance, lifted, last)
             return other

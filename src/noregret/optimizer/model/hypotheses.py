@@ -91,18 +91,16 @@ class FittedModels(NamedTuple):
             return FittedModels((first, *others)), learnt.trust(evidence, fit)
         tried = []
         for each in self.explained:
-            if (
-                each.hypothesis.values is self.scale and not each.hypothesis.noise.varies
-            ):  # an outlier is no noise level
-                trust = each.hypothesis.noise.trust(evidence, each.fit)
-                tried.append((_nats(evidence, trust, each.hypothesis.noise, each.fit), each, trust))
+            noise = each.hypothesis.noise
+            if each.hypothesis.values is self.scale and not noise.varies:  # an outlier is not a noise level
+                trust = noise.trust(evidence, each.fit)
+                tried.append((_nats(evidence, trust, noise, each.fit), each, trust))
         _, best, trust = max(tried, key=lambda each: each[0])
         return FittedModels((best, *(each for each in self.explained if each is not best))), trust
 
     def noise_variance(self, points: Floats) -> Floats | float:
         """Noise variance of an observation, standardised: one number, or (n,) if it varies with the (n, d) points."""
-        levels = self.noise.levels(points)
-        return self.fit.noise**2 * levels if self.noise.varies else self.fit.noise**2
+        return self.fit.noise**2 * (self.noise.levels(points) if self.noise.varies else 1.0)
 
     def arriving(
         self, value: float, noise: float, point: Floats, mean: float, std: float
@@ -152,7 +150,7 @@ class ModelConfig:
     refit, refresh : (int, float)
         When to repeat fitting, and weighing and drawing candidates: see `milestone`.
     longest : int
-        NoiseModel and drawing are repeated after this many answers at the latest: the posterior grows with each.
+        Weighing and drawing are repeated after this many answers at the latest: the posterior grows with each.
     drift_milestones : (int, float, float)
         When to test whether f changes, for an optimizer with drift: see `milestone`.
     alternations : int

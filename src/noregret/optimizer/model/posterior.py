@@ -69,6 +69,10 @@ class Conditioned:
         """Prior variances at (n, d) points, (n,)."""
         return np.asarray(self.mean_variance + self.factor * self.kernel.diag(points))
 
+    def prior_covariance(self, first: Floats, second: Floats) -> Floats:
+        """Prior covariance of (n, d) points with (m, d) points at one time, (n, m)."""
+        return np.asarray(self.mean_variance + self.factor * self.kernel(first, second))
+
     def shared(self, points: Floats) -> Floats:
         """Prior covariance of the rows with (n, d) points now, (r, n)."""
         matrix = self.kernel(self.rows.points, points)
@@ -96,8 +100,7 @@ class Conditioned:
     def joint(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean (n,) and covariance (n, n) at (n, d) points."""
         lifted = self.lifted(points)
-        prior = self.mean_variance + self.factor * self.kernel(points, points)
-        return self.whitened @ lifted, prior - lifted.T @ lifted
+        return self.whitened @ lifted, self.prior_covariance(points, points) - lifted.T @ lifted
 
     def at(self, arms: Floats, row_arms: Ints, lifted: Floats | None = None) -> Posterior:
         """Posterior at (N, d) arms, ``row_arms`` being the arm of each row; ``lifted`` is computed if it is unknown."""
@@ -133,10 +136,16 @@ def prior_matrix(kernel: Kernel, rows: Rows, half_life: float = math.inf) -> Flo
 
 
 class Row(NamedTuple):
-    """Last row of L for an observation since the factorisation: left of the diagonal, and on it."""
+    """An observation since the factorisation: its own columns, and its row of L and of L^-1 y."""
 
+    value: float
+    noise: float
+    time: float
     left: Floats
+    """Row of L left of the diagonal."""
     corner: float
+    """The diagonal."""
+    whitened: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +167,6 @@ class Posterior:
     steps: Floats
     """V of the later rows, (m, N)."""
     later: tuple[Row, ...] = ()
-    later_rows: Rows | None = None
-    later_whitened: tuple[float, ...] = ()
     ridge: Floats | float = 1.0
     """Noise variance of an observation: one number, or one of each arm."""
     only_pulled: Ints | None = None
@@ -185,10 +192,17 @@ class Posterior:
         """Number of rows."""
         return len(self.row_arms)
 
-    @property
+    @cached_property
     def rows(self) -> Rows:
         """All rows."""
-        return self.full.rows
+        first, arms = self.first.rows, self.row_arms[len(self.first.rows.values) :]
+        values, noise, times = (np.array([row[i] for row in self.later]) for i in range(3))
+        return Rows(
+            np.vstack([first.points, self.arms[arms]]),
+            np.concatenate([first.values, values]),
+            np.concatenate([first.noise, noise]),
+            None if first.times is None else np.concatenate([first.times, times]),
+        )
 
     @property
     def effective_dimension(self) -> float:
@@ -203,15 +217,15 @@ class Posterior:
     @cached_property
     def full(self) -> Conditioned:
         """The process given all rows."""
-        if self.later_rows is None:
+        if not self.later:
             return self.first
         size, rank = len(self.first.root), self.rank
         root = np.zeros((rank, rank))
         root[:size, :size] = self.first.root
         for i, row in enumerate(self.later, size):
             root[i, :i], root[i, i] = row.left, row.corner
-        rows = _stacked(self.first.rows, self.later_rows)
-        return replace(self.first, rows=rows, root=root, whitened=np.append(self.first.whitened, self.later_whitened))
+        whitened = np.append(self.first.whitened, [row.whitened for row in self.later])
+        return replace(self.first, rows=self.rows, root=root, whitened=whitened)
 
     def predict(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and std at (n, d) points, each (n,)."""
@@ -219,10 +233,8 @@ class Posterior:
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
-        prior = self.first.mean_variance + self.first.kernel(self.arms[first], self.arms[second])
-        return np.asarray(
-            prior - self.lifted[:, first].T @ self.lifted[:, second] - self.steps[:, first].T @ self.steps[:, second]
-        )
+        explained = self.lifted[:, first].T @ self.lifted[:, second] + self.steps[:, first].T @ self.steps[:, second]
+        return np.asarray(self.first.prior_covariance(self.arms[first], self.arms[second]) - explained)
 
     def sample(self, rng: Rng) -> Floats:
         """Joint draw at all arms, (N,)."""
@@ -238,25 +250,21 @@ class Posterior:
         """Posterior after one more value of an arm, of this noise variance, now."""
         left = np.concatenate([self.lifted[:, arm], self.steps[:, arm]])
         corner = math.sqrt(max(float(self.variance[arm]), 0.0) + noise)
-        shared = self.first.mean_variance + self.first.kernel(self.arms[[arm]], self.arms)[0]
+        shared = self.first.prior_covariance(self.arms[[arm]], self.arms)[0]
         step = (shared - left[: len(self.lifted)] @ self.lifted - left[len(self.lifted) :] @ self.steps) / corner
         whitened = (value - float(self.mean[arm])) / corner
-        times = None if self.first.rows.times is None else np.array([self.first.now])
-        row = Rows(self.arms[[arm]], np.array([value]), np.array([noise]), times)
         return replace(
             self,
             row_arms=np.append(self.row_arms, arm),
             mean=self.mean + whitened * step,
             variance=self.variance - step**2,
             steps=np.vstack([self.steps, step]),
-            later=(*self.later, Row(left, corner)),
-            later_rows=row if self.later_rows is None else _stacked(self.later_rows, row),
-            later_whitened=(*self.later_whitened, whitened),
+            later=(*self.later, Row(value, noise, self.first.now, left, corner, whitened)),
             rounds=self.rounds + 1,
         )
 
     def advanced(self, answers: float) -> Posterior:
-        """Posterior as of this many answers later, where f changes."""
+        """Posterior as of this many answers later, where f changes and its prior mean is known."""
         kept = float(faded(np.array(answers), self.first.half_life))
         return replace(
             self,
@@ -281,13 +289,3 @@ class Posterior:
             lifted=np.hstack([self.lifted, lifted[:size]]),
             steps=np.hstack([self.steps, lifted[size:]]),
         )
-
-
-def _stacked(first: Rows, second: Rows) -> Rows:
-    times = None if first.times is None or second.times is None else np.concatenate([first.times, second.times])
-    return Rows(
-        np.vstack([first.points, second.points]),
-        np.concatenate([first.values, second.values]),
-        np.concatenate([first.noise, second.noise]),
-        times,
-    )

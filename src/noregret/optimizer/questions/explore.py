@@ -145,7 +145,10 @@ def best_of_cloud(
 
 @dataclass(frozen=True)
 class Explore:
-    """A question of the safe base whose turn it is; None if it is the rule's, or there is nothing left to explore."""
+    """A question of the safe base whose turn it is.
+
+    None if it is the rule's turn, there is nothing left to explore, or the base names a setting that only fails.
+    """
 
     balancing: Balancing = field(default_factory=Balancing)
     countable: int = 200
@@ -166,4 +169,8 @@ class Explore:
         if turn == 0:
             return None
         bases = self.bases(state.history.space.count if balance.is_comparable else math.inf)
-        return bases[turn - 1](state, rng)
+        found = bases[turn - 1](state, rng)
+        if found is None or isinstance(found, int):
+            return found
+        number = state.history.number(state.space.decode(found[None])[0])
+        return None if number in state.history.hopeless else found

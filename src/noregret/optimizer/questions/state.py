@@ -49,9 +49,8 @@ def state_of(snapshot: Snapshot, pending: Sequence[int], balance: Realised, last
 
 
 def _as_expected(posterior: Posterior, arm: int) -> Posterior:
-    return replace(
-        posterior.told(arm, float(posterior.mean[arm]), posterior.noise_variance(arm)), rounds=posterior.rounds
-    )
+    after = posterior.told(arm, float(posterior.mean[arm]), posterior.noise_variance(arm))
+    return replace(after, rounds=posterior.rounds)
 
 
 class Question(Protocol):
