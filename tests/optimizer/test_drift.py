@@ -8,8 +8,7 @@ import pytest
 from scipy.optimize import check_grad
 from scipy.stats import multivariate_normal
 
-from noregret import Float, Optimizer, SquaredExponential
-from noregret.belief.drift import VaryingGP
+from noregret import Float, Optimizer
 from noregret.belief.numerics.threads import one_thread
 from noregret.optimizer import OptimizerConfig
 from noregret.optimizer import optimizer as optimizer_module
@@ -215,19 +214,6 @@ def test_half_of_the_variance_is_new_after_a_half_life():
     fit, evidence = Fit((0.4, 0.7), 1.3, 0.2, half_life=3.0), aged()
     covariance, still = fit.covariance(evidence), fit.kernel(evidence.groups)(evidence.points, evidence.points)
     assert (covariance[0, 3] / still[0, 3]) ** 2 == pytest.approx(0.5)
-
-
-def test_recalling_is_living_through():
-    rng = np.random.default_rng(0)
-    arms, places, values = rng.random((6, 2)), rng.integers(6, size=9), rng.standard_normal(9)
-    model, noise = VaryingGP(SquaredExponential(0.4), 0.1, 0.05), 0.5 + rng.random(9)
-    lived, recalled = model.prior(arms), model.prior(arms)
-    lived.update(places, values, noise=noise)
-    recalled.recall(arms[places], values, noise, np.arange(9.0), 9)
-    np.testing.assert_allclose(recalled.mean, lived.mean)
-    np.testing.assert_allclose(recalled.std, lived.std)
-    np.testing.assert_allclose(lived.under(SquaredExponential(0.4)).mean, lived.mean[lived.pulled])
-    np.testing.assert_array_equal(lived.ages, np.arange(9, 0, -1))
 
 
 def test_the_newest_are_looked_at_and_some_of_the_older():
