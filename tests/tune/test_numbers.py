@@ -291,7 +291,7 @@ def test_a_study_stops_when_it_is_precise_enough_and_goes_on_when_more_is_wanted
 @pytest.mark.slow
 def test_whichever_comes_first_ends_a_study_and_says_what_to_do(tmp_path, capsys):
     path = written(tmp_path, budget="rounds = 3", more=STOP)
-    assert "Budget spent: raise rounds to continue." in said(capsys, "tune", path).out
+    assert "Budget spent: raise evaluations to continue." in said(capsys, "tune", path).out
     changed(path, "rounds = 3", "rounds = 4")
     assert said(capsys, "tune", path).out.count("trial ") == 1
     changed(path, "rounds = 4", "seconds = 0.01")
@@ -307,7 +307,10 @@ def test_a_stop_that_can_never_hold_is_told_with_what_to_do(tmp_path, capsys):
     path = written(tmp_path, budget="rounds = 2", more=f"{MANY}{STOP}")
     changed(path, "print ({n} - 3)^2", "print ({n} - 3)^2 + {x0} + {x1} + {x2}")
     warned = said(capsys, "tune", path).err
-    assert "[stop] cannot hold within 2 rounds: it takes measurements near almost all settings, 404 at least" in warned
+    assert (
+        "[stop] cannot hold within 2 evaluations: it takes measurements near almost all settings, 404 at least"
+        in warned
+    )
     changed(path, "rounds = 2", "seconds = 0.01")
     assert said(capsys, "tune", path).err == ""
     changed(path, "seconds = 0.01", "rounds = 404\nseconds = 0.01")

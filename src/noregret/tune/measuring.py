@@ -13,27 +13,37 @@ where there is a /proc.
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from statistics import median
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import IO, Any, Self
 
-from noregret.tune.study.results import NoResult, search_in_time
+from scipy.special import stdtrit
+
+from noregret.tune.study.results import TIMES, MaxRss, NoResult, search_in_time
 from noregret.tune.study.study import Constraint, Study, StudyError
 
 KEPT = 1 << 18
 """The number of bytes kept of each output, its last ones."""
 FLOOD = 1 << 26
 """The number of bytes of output after which a run is ended."""
+
+BUSY_LOAD, BUSY_SHARE = 1.5, 0.5
+"""Load average from which a machine counts as busy, in processes and per core. One process is this study's own,
+if it was run in the last minute; with half of the cores busy, caches and memory are shared with others."""
 
 ORDERS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
 """Matches control sequences of terminals, such as colours: numbers inside of them are not results."""
@@ -70,6 +80,28 @@ for _ in range(3):
 """
 
 
+WEIGHER = """
+import os, signal, sys, time
+
+report, start = int(sys.argv[1]), time.monotonic()
+os.set_inheritable(report, False)
+child = os.fork()
+if not child:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        os.write(report, b'{"error": "%s"}' % error.strerror.encode())
+        os._exit(127)
+status, usage = os.wait4(child, 0)[1:]
+unit = 1 if sys.platform == "darwin" else 1024
+found = os.waitstatus_to_exitcode(status), time.monotonic() - start, usage.ru_utime, usage.ru_maxrss * unit
+os.write(report, b'{"exit_code": %d, "seconds": %r, "user_seconds": %r, "max_rss": %d}' % found)
+"""
+"""Runs a command and reports its peak memory. A large process cannot do that: the peak that the system reports for a
+process starts at the memory of the one that started it. That of this small one is below 10 MB."""
+
+
 class Stopped(Exception):
     """The study was stopped while the command ran."""
 
@@ -85,6 +117,10 @@ class Run:
     seconds: float
     ended: str = ""
     """The reason why we ended the run; empty if it ended by itself."""
+    user_seconds: float = 0.0
+    """Processor time outside of the kernel, of the command and of the processes it waited for."""
+    max_rss: float | None = None
+    """Peak memory of the largest of these processes, in bytes; None unless it was asked for."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +140,9 @@ class Outcome:
 
 
 def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
-    """Run the command once; after a failure again, as often as the study's ``retries`` says.
+    """Run the command as often as the study's ``repeats`` says, after its warm-up; the value is the median.
+
+    A failed run is repeated as often as ``retries`` says, then the trial has failed.
 
     Raises
     ------
@@ -113,17 +151,67 @@ def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event
     Stopped
         If ``stop`` was set before the end.
     """
-    outcome = _measured_once(study, params, keeper, stop)
-    for _ in range(study.failure.retries):
-        if outcome.value is not None:
-            break
-        outcome = _measured_once(study, params, keeper, stop)
-    return outcome
+    outcomes: list[Outcome] = []
+    for number in range(-study.warmup, study.repeats):
+        for _ in range(study.failure.retries + 1):
+            outcome = _measured_once(study, params, keeper, stop, is_warmup=number < 0)
+            if not outcome.failure:
+                break
+        else:
+            return outcome
+        outcomes += [outcome] * (number >= 0)
+    if len(outcomes) == 1:
+        return outcomes[0]
+    values = [outcome.value for outcome in outcomes if outcome.value is not None]
+    return Outcome(
+        median(values),
+        seconds=outcomes[-1].seconds,
+        constraints={name: median(outcome.constraints[name] for outcome in outcomes) for name in study.constraints},
+        noise=error_of_median(values),
+    )
 
 
-def _measured_once(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
-    run = run_command(study.arguments(params), study.folder, study.timeout, keeper, stop)
+def error_of_median(values: Sequence[float]) -> float | None:
+    """Standard error of a median, so that two of them to both sides hold the true median with 95% under normal noise.
+
+    The mean distance from the median, with n - 1 degrees of freedom, gives that of one run. It is what heavy tails make
+    large: such a median counts for less, never for more. None if there are fewer than three values, which say too
+    little about their own spread, or if all are equal.
+
+    >>> error_of_median([1.0, 2.0, 3.0, 4.0, 30.0])
+    8.0...
+    """
+    count = len(values)
+    if count < 3 or min(values) == max(values):
+        return None
+    middle = median(values)
+    spread = sum(abs(value - middle) for value in values) / (count - 1) * math.pi / 2
+    return float(spread / math.sqrt(count) * stdtrit(count - 1, 0.975) / 1.96)
+
+
+def _measured_once(
+    study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event, is_warmup: bool = False
+) -> Outcome:
+    weighs = any(isinstance(result, MaxRss) for result in study.results)
+    start = partial(
+        run_command,
+        folder=study.folder,
+        timeout=study.timeout,
+        keeper=keeper,
+        stop=stop,
+        environment=study.environment(params),
+    )
+    if study.prepare:
+        run = start(study.preparation(params), part="prepare")
+        try:
+            _check_ended_well(run, (0,))
+        except NoResult as error:
+            return Outcome(None, f"prepare: {error}", run.seconds, run.stderr[-2000:])
+    run = start(study.arguments(params), weighs=weighs)
     try:
+        if is_warmup:
+            _check_ended_well(run, study.failure.ok_exit_codes)
+            return Outcome(None, "", run.seconds)
         value = _value(study, run)
         limited = {name: _limited(name, constraint, run) for name, constraint in study.constraints.items()}
         return Outcome(value, "", run.seconds, constraints=limited)
@@ -131,13 +219,42 @@ def _measured_once(study: Study, params: Mapping[str, Any], keeper: Keeper, stop
         return Outcome(None, str(error), run.seconds, run.stderr[-2000:])
 
 
-def _value(study: Study, run: Run) -> float:
+def disturbances(study: Study, cpus: Path = Path("/sys/devices/system/cpu")) -> list[str]:
+    """Sources of noise in times on this machine, a line each with what to do; none for other results."""
+    if not isinstance(study.result, TIMES):
+        return []
+    found = []
+    governors = set[str]()
+    for file in cpus.glob("cpu[0-9]*/cpufreq/scaling_governor"):
+        with suppress(OSError, UnicodeDecodeError):
+            governors.add(file.read_text().strip())
+    if changing := sorted(governors - {"performance"}):
+        found.append(
+            f"the clock of the processor changes while it works (governor {', '.join(changing)}), so times vary more. "
+            "'sudo cpupower frequency-set -g performance' keeps it up until the next boot"
+        )
+    with suppress(OSError):
+        load = os.getloadavg()[0]
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if load >= max(BUSY_LOAD, BUSY_SHARE * cores):
+            found.append(
+                f"other programs are busy (load {load:.1f} on {cores} cores), so times vary more. Stop them, or "
+                "measure when the machine is idle"
+            )
+    return found
+
+
+def _check_ended_well(run: Run, ok_exit_codes: tuple[int, ...]) -> None:
     if run.ended:
         raise NoResult(run.ended)
     if run.exit_code is None or run.exit_code < 0:
         raise NoResult(f"killed by {_signal(-(run.exit_code or 0))}")
-    if run.exit_code not in study.failure.ok_exit_codes:
+    if run.exit_code not in ok_exit_codes:
         raise NoResult(f"exit code {run.exit_code}")
+
+
+def _value(study: Study, run: Run) -> float:
+    _check_ended_well(run, study.failure.ok_exit_codes)
     pattern = study.failure.output
     if pattern and (found := search_in_time(pattern, f"{run.stdout}\n{run.stderr}")):
         raise NoResult(f"its output has {found.text!r}, which counts as a failure")
@@ -158,27 +275,52 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def run_command(command: list[str], folder: Path, timeout: float, keeper: Keeper, stop: Event) -> Run:
-    """Run a command to its end, or to ours, and leave nothing of it behind."""
+def run_command(
+    command: list[str],
+    folder: Path,
+    timeout: float,
+    keeper: Keeper,
+    stop: Event,
+    environment: Mapping[str, str] | None = None,
+    *,
+    weighs: bool = False,
+    part: str = "command",
+) -> Run:
+    """Run a command to its end, or to ours, and leave nothing of it behind.
+
+    Its peak memory is known if ``weighs``. Errors call it by its ``part`` in the study.
+    """
     start = monotonic()
-    process = _started(command, folder, keeper.environment())
+    reader, writer = os.pipe() if weighs else (-1, -1)
+    words = [sys.executable, "-I", "-S", "-c", WEIGHER, str(writer), *command] if weighs else command
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    streams |= {"env": keeper.environment(environment or {}), "pass_fds": [writer] if weighs else []}
+    try:
+        process = subprocess.Popen(words, cwd=folder, start_new_session=True, **streams)
+    except OSError as error:
+        raise StudyError(f"{part}: {command[0]!r} cannot be started in {folder}: {error.strerror}") from error
+    finally:
+        if weighs:
+            os.close(writer)
     keeper.add(process.pid)
     flood = Event()
     outputs = [Tail(process.stdout, flood), Tail(process.stderr, flood)]
     waiter = Waiter(process, keeper)
     ended = _awaited(waiter, start + timeout, timeout, flood, stop)
     stdout, stderr = (tail.text() for tail in outputs)
+    usage = _weighed(reader) if weighs else {}
     if stop.is_set() and ended:
         raise Stopped
-    return Run(stdout, stderr, None if ended else process.returncode, waiter.end - start, ended)
+    if "error" in usage:
+        raise StudyError(f"{part}: {command[0]!r} cannot be started in {folder}: {usage['error']}")
+    found = Run(stdout, stderr, process.returncode, waiter.end - start, ended, waiter.user_seconds)
+    return replace(found, **{**usage, **({"exit_code": None} if ended else {})})
 
 
-def _started(command: list[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    try:
-        return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **streams)
-    except OSError as error:
-        raise StudyError(f"command: {command[0]!r} cannot be started in {folder}: {error.strerror}") from error
+def _weighed(reader: int) -> dict[str, Any]:
+    """Report of `WEIGHER` on its command, empty if it was killed before."""
+    with open(reader, "rb") as file:
+        return dict(json.loads(file.read() or b"{}"))
 
 
 class Waiter:
@@ -186,19 +328,28 @@ class Waiter:
 
     def __init__(self, process: subprocess.Popen[bytes], keeper: Keeper) -> None:
         self.process, self.keeper = process, keeper
-        self.over, self.end = Event(), 0.0
+        self.over, self.end, self.user_seconds = Event(), 0.0, 0.0
         Thread(target=self._wait, daemon=True).start()
 
     def _wait(self) -> None:
         if hasattr(os, "waitid"):  # the process is not reaped yet, so its number cannot belong to another one
             os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+            self._ended()
+            self._reap()
         else:
-            self.process.wait()
+            self._reap()
+            self._ended()
+        self.over.set()
+
+    def _ended(self) -> None:
         self.end = monotonic()
         self.keeper.remove(self.process.pid)
         self.kill()
-        self.process.wait()
-        self.over.set()
+
+    def _reap(self) -> None:
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        self.user_seconds = usage.ru_utime
 
     def kill(self) -> None:
         """Kill the whole group."""
@@ -272,10 +423,10 @@ class Keeper:
             self._process.stdin.close()
         self._process.wait()
 
-    def environment(self) -> dict[str, str]:
-        """The environment that commands must be started with."""
+    def environment(self, own: Mapping[str, str]) -> dict[str, str]:
+        """The environment that a command must be started with: this process's, the command's own, and the mark."""
         name, _, value = self._mark.partition("=")
-        return {**os.environ, name: value}
+        return {**os.environ, **own, name: value}
 
     def add(self, group: int) -> None:
         """A process group has started."""

@@ -27,7 +27,7 @@ from noregret.optimizer import (
     spread,
 )
 from noregret.tune.store.records import Record, arrived
-from noregret.tune.study.results import JsonField, WallTime
+from noregret.tune.study.results import TIMES, JsonField, MaxRss
 from noregret.tune.study.study import Params, Study, text
 
 OUTLYING = 0.2
@@ -117,7 +117,7 @@ class Findings:
     @property
     def unit(self) -> str:
         """The unit of the results with a space before it; empty where it is not known."""
-        return " s" if isinstance(self.study.result, WallTime) else ""
+        return " s" if isinstance(self.study.result, TIMES) else " bytes" * isinstance(self.study.result, MaxRss)
 
     @cached_property
     def timed(self) -> bool:
@@ -128,9 +128,9 @@ class Findings:
     def label(self) -> str:
         """The name of the results on axes."""
         result = self.study.result
-        return (
-            result.field if isinstance(result, JsonField) else "seconds" if isinstance(result, WallTime) else "result"
-        )
+        if isinstance(result, JsonField):
+            return result.field
+        return "seconds" if isinstance(result, TIMES) else "bytes" if isinstance(result, MaxRss) else "result"
 
     @cached_property
     def context(self) -> Params | None:

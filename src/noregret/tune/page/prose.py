@@ -11,7 +11,7 @@ from noregret.optimizer import Estimate, Gain, change_in_words, is_same_setting
 from noregret.tune.learning.findings import Effect, Findings, Surface
 from noregret.tune.page import words
 from noregret.tune.page.pictures import MOST_DOTS
-from noregret.tune.study.results import JsonField, Pattern, Result, WallTime
+from noregret.tune.study.results import JsonField, MaxRss, Pattern, Result, UserTime, WallTime
 
 FEW = 5
 """With fewer measurements than this nothing is said about noise."""
@@ -91,9 +91,9 @@ def why_over(findings: Findings) -> Iterator[str]:
     elif reason == "budget":
         rounds, made = study.budget.rounds, sum(not record.imported for record in findings.records)
         if rounds and made >= rounds:
-            yield "Budget spent: raise rounds to continue."
+            yield "Budget spent: raise evaluations to continue."
         else:
-            done = f" ({made:,} of {rounds:,} rounds)" if rounds else ""
+            done = f" ({made:,} of {rounds:,} evaluations)" if rounds else ""
             yield f"Time limit reached{done}. Run the same command to continue."
 
 
@@ -244,9 +244,12 @@ def measured(result: Result) -> str:
     """The study's result, as the object of 'minimize'."""
     if isinstance(result, JsonField):
         return f"{result.field} in the JSON that it prints"
-    return {WallTime: "the time it takes", Pattern: "a number found in its output"}.get(
-        type(result), "the last number it prints"
-    )
+    return {
+        WallTime: "the time it takes",
+        UserTime: "the processor time it takes",
+        MaxRss: "its peak memory",
+        Pattern: "a number found in its output",
+    }.get(type(result), "the last number it prints")
 
 
 def _sentence(said: str) -> str:

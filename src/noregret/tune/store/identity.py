@@ -24,6 +24,8 @@ FORM, SELF, MADE_BY = "noregret:format", "noregret:study", "noregret:version"
 
 
 PARAMETER, CONSTRAINT = "parameters.", "constraints."
+WORDS = "command", "prepare", "env"
+"""Parts of an identity that are lists of words with placeholders."""
 
 
 def study_id(storage: Any, study: Study, readonly: bool) -> int:
@@ -134,8 +136,8 @@ def migration(study: Study, was: dict[str, Any], now: dict[str, Any]) -> Migrati
     added: Params = {}
     for key in differing(was, now):
         name = key.removeprefix(PARAMETER)
-        if key == "command":
-            _check_command(was[key], now[key], added)
+        if key in WORDS:
+            _check_words(key, was.get(key, []), now.get(key, []), added)
         elif not key.startswith(PARAMETER):
             _check_other(key, was, now)
         elif key not in was and name != "candidates":
@@ -168,14 +170,16 @@ def _check_same_kind(name: str, was: Any, now: Any) -> None:
         )
     if not isinstance(now, dict) or was["type"] != now["type"]:
         raise NotCarriedOver(f"change the type of {name} back to {was['type']!r}")
+    if now["type"] == "flag" and any(was[end] != now[end] for end in ("off", "on")):
+        raise NotCarriedOver(f"change the words of {name} back, or give the flag another name and a default")
 
 
-def _check_command(was: Any, now: Any, added: Params) -> None:
+def _check_words(key: str, was: Any, now: Any, added: Params) -> None:
     words = iter(_filled(word, added) for word in _words(now))
     if not all(word in words for word in _words(was)):
-        raise NotCarriedOver("change the command back: only words for a new parameter may be added to it")
+        raise NotCarriedOver(f"change the {key} back: only words for a new parameter may be added to it")
     if not added and len(_words(was)) != len(_words(now)):
-        raise NotCarriedOver("change the command back")
+        raise NotCarriedOver(f"change the {key} back")
 
 
 def _words(command: list[Any]) -> list[str]:
@@ -191,8 +195,8 @@ def _in_words(key: str, was: dict[str, Any], now: dict[str, Any], added: Params)
     name = key.removeprefix(PARAMETER)
     if name in added:
         return f"{name}: new, {in_words(now[key])}; it was {text(added[name])} so far"
-    if key == "command":
+    if key in WORDS:
         words = f"words for {' and '.join(added)}" if added else "other groups of words"
-        return f"command: has {words} now"
+        return f"{key}: has {words} now"
     before, after = (in_words(identity.get(key, "absent")) for identity in (was, now))
     return f"{name}: {before}, now {after}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from noregret.optimizer import Drift, checked_confidence, checked_drift, checked_tolerance
-from noregret.tune.study.results import JsonField, LastNumber, Pattern, Result, WallTime
-from noregret.tune.study.study import text, without_password
+from noregret.tune.study.results import JsonField, LastNumber, MaxRss, Pattern, Result, UserTime, WallTime
+from noregret.tune.study.study import Command, FlagWords, text, without_password
 
 
 def words(value: Any) -> str:
@@ -43,7 +44,7 @@ def table(value: Any) -> dict[str, Any]:
     return value
 
 
-def flag(value: Any) -> bool:
+def boolean(value: Any) -> bool:
     """Return a boolean."""
     if not isinstance(value, bool):
         raise ValueError(f"must be true or false, got {value!r}")
@@ -111,16 +112,75 @@ def one_of(*options: Any) -> Callable[[Any], Any]:
     return check
 
 
-def command(value: Any) -> tuple[str | tuple[str, ...], ...]:
-    """Return an argument list that starts with a program; lists inside of it are groups of words."""
+def command(value: Any) -> Command:
+    """Return an argument list that starts with a program; lists inside of it are groups of words.
+
+    Text is split into words as a shell does it, but no shell runs it.
+
+    >>> command("./measure --size {size} 'two words'")
+    ('./measure', '--size', '{size}', 'two words')
+    """
+    if isinstance(value, str):
+        value = _split(value)
     if not isinstance(value, list) or not all(_is_word(part) or _is_group(part) for part in value):
         raise ValueError(
-            "must be a list of words, and of lists of words that are dropped where a parameter in them does not "
-            f"apply, such as ['./measure', '--size', '{{size}}', ['--depth', '{{depth}}']], got {value!r}"
+            "must be text such as './measure --size {size}', or a list of words, and of lists of words that are "
+            "dropped where a parameter in them does not apply, such as ['./measure', ['--depth', '{depth}']], "
+            f"got {value!r}"
         )
     if not value or not value[0] or not isinstance(value[0], str):
         raise ValueError(f"must start with the program to run, got {value!r}")
     return tuple(part if isinstance(part, str) else tuple(part) for part in value)
+
+
+def _split(text: str) -> list[str]:
+    """The words of a text by the rules of shells; what else a shell would do with it is refused."""
+    if "\0" in text:
+        raise ValueError(f"must have no zero bytes in it, got {text!r}")
+    reader = shlex.shlex(text, posix=False, punctuation_chars=True)  # keeps quotes, so a quoted | is no operator
+    reader.whitespace_split, reader.commenters = True, ""
+    try:
+        operators = [word for word in reader if set(word) <= set("();<>|&")]
+        found = shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"must be words as in a shell, got {text!r}: {error}") from None
+    if operators:
+        raise ValueError(
+            f"no shell runs it, so {operators[0]!r} would be a word: write ['sh', '-c', '...'] to use a shell, or "
+            "quote it"
+        )
+    return found
+
+
+def flag_words(value: Any) -> tuple[str, ...]:
+    """Return the words of a flag: none for empty text, those of a text as a shell splits it, or those of a list."""
+    if isinstance(value, str) and "\0" not in value:
+        return tuple(shlex.split(value))
+    if isinstance(value, list) and all(map(_is_word, value)):
+        return tuple(value)
+    raise ValueError(f"must be words such as '-funroll-loops', a list of words, or '' for none, got {value!r}")
+
+
+def flag(value: Any) -> FlagWords:
+    """Return the words of a flag that is off and of one that is on."""
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError(f"must be [off, on], such as ['', '-funroll-loops'], got {value!r}")
+    off, on = map(flag_words, value)
+    if off == on:
+        raise ValueError(f"must be [off, on] with different words, got {value!r}")
+    return off, on
+
+
+def environment(value: Any) -> dict[str, str]:
+    """Return environment variables by name, as text with placeholders."""
+    found = {}
+    for name, its in table(value).items():
+        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise ValueError(f"must have names of variables such as THREADS, got {name!r}")
+        if not isinstance(its, str | int | float) or "\0" in text(its):
+            raise ValueError(f"{name} must be text, such as '{{threads}}', or a number, got {its!r}")
+        found[name] = text(its)
+    return found
 
 
 def _is_word(value: Any) -> bool:
@@ -162,11 +222,17 @@ def choices(value: Any) -> list[Any]:
 
 def result(value: Any) -> Result:
     """Return the reader of results that the value describes."""
-    plain: dict[str, Result] = {"last-number": LastNumber(), "wall-time": WallTime()}
+    plain: dict[str, Result] = {
+        "last-number": LastNumber(),
+        "wall-time": WallTime(),
+        "user-time": UserTime(),
+        "max-rss": MaxRss(),
+    }
     if isinstance(value, str) and value in plain:
         return plain[value]
     if isinstance(value, dict) and list(value) == ["json"]:
         return JsonField(words(value["json"]))
     if isinstance(value, dict) and list(value) == ["regex"]:
         return Pattern(regex(value["regex"]))
-    raise ValueError(f"must be 'last-number', 'wall-time', {{json = 'field'}} or {{regex = '...'}}, got {value!r}")
+    named = ", ".join(map(repr, plain))
+    raise ValueError(f"must be {named}, {{json = 'field'}} or {{regex = '...'}}, got {value!r}")

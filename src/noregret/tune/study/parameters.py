@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from noregret.optimizer import Choice, Float, Int, condition_in_words
@@ -11,14 +12,16 @@ from noregret.optimizer import Choice, Float, Int, condition_in_words
 Form = dict[str, Any]
 
 
-def form(its: Float | Int | Choice) -> Form:
-    """Parameter as JSON; step and condition only if it has them.
+def form(its: Float | Int | Choice, words: Sequence[Sequence[str]] | None = None) -> Form:
+    """Parameter as JSON; step and condition only if it has them. A flag has ``words``, of off and of on.
 
     >>> form(Int(2, 64, step=2, when={"mode": "fast"}))
     {'type': 'int', 'low': 2, 'high': 64, 'log': False, 'step': 2, 'when': {'mode': ['fast']}}
     """
-    if isinstance(its, Choice):
-        found: Form = {"type": "choice", "choices": list(its.options)}
+    if words is not None:
+        found: Form = {"type": "flag", "off": list(words[0]), "on": list(words[1])}
+    elif isinstance(its, Choice):
+        found = {"type": "choice", "choices": list(its.options)}
     else:
         found = {"type": "float" if isinstance(its, Float) else "int", "low": its.low, "high": its.high, "log": its.log}
         found |= {} if its.step is None else {"step": its.step}
@@ -28,12 +31,14 @@ def form(its: Float | Int | Choice) -> Form:
 def parameter(described: Mapping[str, Any]) -> Float | Int | Choice:
     """Parameter that a form describes; step, log and condition are optional. ValueError if it is invalid.
 
+    Flags and booleans are choices of False and True.
+
     >>> parameter({"type": "int", "low": 2, "high": 64, "step": 2})
     Int(low=2, high=64, log=False, step=2)
     """
     when = described.get("when")
-    if described["type"] == "choice":
-        return Choice(described["choices"], when=when)
+    if described["type"] in ("choice", "flag", "bool"):
+        return Choice(described.get("choices", [False, True]), when=when)
     kind = Float if described["type"] == "float" else Int
     log, step = described.get("log", False), described.get("step")
     return kind(described["low"], described["high"], log=log, step=step, when=when)
@@ -63,7 +68,10 @@ def in_words(described: Any) -> str:
     """
     if not isinstance(described, Mapping):
         return str(described)
-    if described["type"] == "choice":
+    if described["type"] == "flag":
+        said = " or ".join(shlex.join(described[key]) or "nothing" for key in ("off", "on"))
+        said = f"flag for {said}"
+    elif described["type"] == "choice":
         said = f"choice of {', '.join(map(_shown, described['choices']))}"
     else:
         said = f"{described['type']} from {described['low']:g} to {described['high']:g}{', log' * described['log']}"

@@ -1,4 +1,4 @@
-"""Reading study files: every error names the file, the line and the key."""
+"""Reading study files: all errors at once, each with the file, the line and the key."""
 
 from __future__ import annotations
 
@@ -6,17 +6,31 @@ import csv
 import itertools
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from noregret.optimizer import EXACT, Choice, Float, Int, axis_of
 from noregret.tune.study import checks
 from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber, Result
-from noregret.tune.study.study import Budget, Constraint, Failure, Params, Stop, Study, StudyError, names_in
+from noregret.tune.study.study import (
+    ALL_FLAGS,
+    Budget,
+    Constraint,
+    Failure,
+    FlagWords,
+    Params,
+    Stop,
+    Study,
+    StudyError,
+    groups,
+    names_in,
+)
 
 Space = Mapping[str, Float | Int | Choice] | list[Params]
 
@@ -33,38 +47,67 @@ TEXT = re.compile(r"""("{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3})|"(?:\\.|[^"\\\n])*"|
 """Matches the texts and the comments of a TOML file."""
 WORD = r"[A-Za-z_]\w*"
 """Pattern of a parameter's name."""
+FLAG = r"[A-Za-z_][\w-]*"
+"""Pattern of a flag's name, which may have hyphens."""
 
 
 def load(path: Path) -> Study:
-    """Read a study file; StudyError with the line and key at fault."""
+    """Read a study file; StudyError with every line and key at fault."""
     check_name(path)
     source, content = _parsed(path)
+    storage = default_storage(path) if "storage" not in content else ""
     top = Section(path, source, "", content)
+    with suppress(Refused):
+        study = _study(top, storage)
+    if top.problems:
+        raise StudyError(_listed(path, top.problems))
+    return study
+
+
+def _study(top: Section, storage: str) -> Study:
+    """The study, with defaults in place of the parts that have problems."""
     defaults: Params = {}
+    flags: dict[str, FlagWords] = {}
     study = Study(
-        path=path,
-        name=top.get("name", checks.title, path.stem),
+        path=top.path,
+        name=top.get("name", checks.title, top.path.stem),
         goal=top.get("goal", checks.one_of("minimize", "maximize"), "minimize"),
-        command=top.get("command", checks.command),
+        command=top.get("command", checks.command) or (),
+        prepare=top.get("prepare", checks.command, ()),
+        env=top.get("env", checks.environment, {}),
+        warmup=top.get("warmup", checks.whole(0, 1000), 0),
+        repeats=top.get("repeats", checks.whole(1, 1000), 1),
         result=top.get("result", checks.result, _LAST_NUMBER),
-        storage=top.get("storage", checks.storage, None) or default_storage(path),
+        storage=top.get("storage", checks.storage, storage),
         workers=top.get("workers", checks.whole(1, 256), 1),
         timeout=top.get("timeout", checks.seconds, 3600.0),
         lease=top.get("lease", checks.whole(1, 86400), 60),
         seed=top.get("seed", checks.whole(0, EXACT), 0),
         drift=top.get("drift", checks.drift, None),
-        budget=_budget(top.section("budget")),
-        failure=_failure(top.section("failure")),
-        stop=_stop(top.section("stop")),
-        constraints=_constraints(top.section("constraints")),
-        space=_space(top, defaults),
+        budget=top.part("budget", _budget, Budget()),
+        failure=top.part("failure", _failure, Failure()),
+        stop=top.part("stop", _stop, None),
+        constraints=top.part("constraints", _constraints, {}),
+        space=_space(top, defaults, flags),
         defaults=defaults,
+        flags=flags,
     )
-    _check_conditions(study, top)
-    study = replace(study, baseline=_baseline(study, top.section("baseline")))
+    declared = _declared(top, study)
+    if declared and set(declared) == set(study.names):
+        _check_conditions(study, top)
+        study = replace(study, baseline=top.part("baseline", partial(_baseline, study), None))
+    else:
+        top.section("baseline")
+    if study.command:
+        _check_placeholders(study, declared, top)
     top.nothing_else()
-    _check_placeholders(study, top)
     return study
+
+
+def _listed(path: Path, problems: Sequence[tuple[int, str]]) -> str:
+    """Message with all problems in the order of their lines."""
+    said = [text for _, text in sorted(problems)]
+    return said[0] if len(said) == 1 else "\n  ".join([f"{path} has {len(said)} problems:", *said])
 
 
 def check_name(path: Path) -> None:
@@ -108,13 +151,13 @@ def _parsed(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _budget(section: Section) -> Budget:
-    budget = Budget(
-        rounds=section.get("rounds", checks.whole(1, 10**7), None),
-        seconds=section.get("seconds", checks.seconds, None),
-    )
+    rounds, evaluations = (section.get(key, checks.whole(1, 10**7), None) for key in ("rounds", "evaluations"))
+    budget = Budget(evaluations or rounds, seconds=section.get("seconds", checks.seconds, None))
     section.nothing_else()
+    if rounds and evaluations:
+        section.refuse("rounds", "is another name of evaluations: keep one of the two")
     if budget == Budget():
-        section.refuse("", "must say when to stop: rounds = 100, or seconds = 600, or both")
+        section.refuse("", "must say when to stop: evaluations = 100, or seconds = 600, or both")
     return budget
 
 
@@ -141,7 +184,8 @@ def _stop(section: Section) -> Stop | None:
 
 
 def _constraints(section: Section) -> dict[str, Constraint]:
-    found = {name: _constraint(section.section(name), name) for name in section.content}
+    read = {name: section.part(name, partial(_constraint, name), None) for name in section.content}
+    found = {name: constraint for name, constraint in read.items() if constraint}
     for one, other in itertools.permutations(found, 2):
         if reason := _contradiction(found[one], found[other]):
             section.refuse(one, f"contradicts {other}: {reason}")
@@ -155,7 +199,7 @@ def _contradiction(one: Constraint, other: Constraint) -> str:
     return f"the same number cannot be at most {one.max:g} and at least {other.min:g}"
 
 
-def _constraint(section: Section, name: str) -> Constraint:
+def _constraint(name: str, section: Section) -> Constraint:
     if not re.fullmatch(WORD, name):
         section.refuse("", f"a constraint's name must be a word such as memory, got {name!r}")
     constraint = Constraint(
@@ -170,41 +214,82 @@ def _constraint(section: Section, name: str) -> Constraint:
 
 
 def _baseline(study: Study, section: Section) -> Params | None:
-    """The baseline, which must be a setting of the space."""
-    if not section.content:
+    """The baseline, which must be a setting of the space. Flags that it does not name add no words.
+
+    A study of such flags alone needs no table: its baseline is the command without them.
+    """
+    without = {name: value for name, value in study.defaults.items() if name in study.flags}
+    if not section.content and set(without) != set(study.names):
         return None
     for name in section.content:
         if name not in study.names:
-            section.refuse(name, f"unknown key: parameters are {', '.join(study.names)}")
+            section.note(name, f"unknown key: parameters are {', '.join(study.names)}")
+    section.settle()
     try:
-        return dict(study.settings.checked(section.content))
+        return dict(study.settings.checked(study.completed(section.content, without)))
     except ValueError as error:
         said = str(error).partition(": widen")[0]
         section.refuse("", f"{said}. It must be a setting of this study: widen the ranges, or leave [baseline] out")
 
 
-def _space(top: Section, defaults: Params) -> Space:
-    table = top.section("parameters")
+def _space(top: Section, defaults: Params, flags: dict[str, FlagWords]) -> Space:
+    """The sound parameters, or the rows of the table; their defaults and the words of flags are added to the dicts."""
+    parameters, short = top.section("parameters"), top.section("flags")
     no_rows: list[Params] = []
     rows = top.get("candidates", lambda value: read_table(top.path.parent / checks.words(value)), no_rows)
-    if bool(rows) == bool(table.content):
-        top.refuse("", "say what to tune: either [parameters.NAME] tables, or candidates = 'file.csv'")
-    return rows or {name: _parameter(table.section(name), name, defaults) for name in table.content}
+    if ("candidates" in top.content) == bool(parameters.content or short.content):
+        if not parameters.is_misspelt:
+            top.note("", "say what to tune: either [parameters.NAME] tables and [flags], or candidates = 'file.csv'")
+        return {}
+    found: dict[str, Float | Int | Choice | None] = {}
+    for name in parameters.content:
+        found[name] = parameters.part(name, partial(_parameter, name, defaults, flags), None)
+    for name in short.content:
+        if name in found:
+            short.note(name, f"is a parameter too, in [parameters.{name}]: rename one of the two")
+        elif words := short.get(name, checks.flag, None):
+            found[name] = _flag(name, words, defaults, flags, short)
+    if flags and ALL_FLAGS in found:
+        place = short if ALL_FLAGS in short.content else parameters
+        place.note(ALL_FLAGS, "no parameter can have this name where there are flags: {flags} stands for all of them")
+    return rows or {name: parameter for name, parameter in found.items() if parameter}
 
 
-def _parameter(section: Section, name: str, defaults: Params) -> Float | Int | Choice:
+def _flag(name: str, words: FlagWords, defaults: Params, flags: dict[str, FlagWords], section: Section) -> Choice:
+    if not re.fullmatch(FLAG, name):
+        section.note(name, f"a flag's name must be a word such as unroll-loops, got {name!r}")
+    flags[name] = words
+    if () in words:  # before it was tuned, the command had no words for it
+        defaults[name] = words[1] == ()
+    return Choice([False, True])
+
+
+def _parameter(name: str, defaults: Params, flags: dict[str, FlagWords], section: Section) -> Float | Int | Choice:
     if not re.fullmatch(WORD, name):
-        section.refuse("", f"a parameter's name must be a word such as cache_size, got {name!r}")
-    kind = section.get("type", checks.one_of("float", "int", "choice"))
+        section.note("", f"a parameter's name must be a word such as cache_size, got {name!r}")
+    kind = section.get("type", checks.one_of("float", "int", "choice", "bool", "flag"))
+    section.settle()
+    described: dict[str, Any] = {"type": kind, "when": section.get("when", checks.table, None)}
+    if kind == "choice":
+        described["choices"] = section.get("choices", checks.choices)
+    elif kind == "flag":
+        nothing: tuple[str, ...] = ()
+        on, off = section.get("on", checks.flag_words), section.get("off", checks.flag_words, nothing)
+    elif kind != "bool":
+        described |= _range(section, kind)
+    section.get("default", lambda value: value, None)
+    section.nothing_else()
     try:
-        found = parameter({"type": kind, **(_choice(section) if kind == "choice" else _range(section, kind))})
-    except StudyError:
-        raise
+        found = parameter(described)
     except ValueError as error:
         section.refuse("", str(error))
+    if kind == "flag":
+        if on == off:
+            section.refuse("on", "must differ from off: a flag adds other words if it is on than if it is off")
+        _flag(name, (off, on), defaults, flags, section)
     if "default" in section.content:
         defaults[name] = section.get("default", lambda value: _default(found, name, value))
-    section.nothing_else()
+    section.settle()
     return found
 
 
@@ -215,20 +300,23 @@ def _default(parameter: Float | Int | Choice, name: str, value: Any) -> Any:
         raise ValueError(str(error).partition(": widen")[0]) from None
 
 
-def _choice(section: Section) -> dict[str, Any]:
-    return {"choices": section.get("choices", checks.choices), "when": section.get("when", checks.table, None)}
-
-
 def _range(section: Section, kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "log": section.get("log", checks.flag, False),
-        "when": section.get("when", checks.table, None),
+    number, step = (
+        (checks.number, checks.number) if kind == "float" else (checks.whole(-EXACT, EXACT), checks.whole(1, EXACT))
+    )
+    return {
+        "log": section.get("log", checks.boolean, False),
+        "step": section.get("step", step, None),
+        **{key: section.get(key, number) for key in ("low", "high")},
     }
-    if kind == "float":
-        ends = {key: section.get(key, checks.number) for key in ("low", "high")}
-        return {**found, **ends, "step": section.get("step", checks.number, None)}
-    found["step"] = section.get("step", checks.whole(1, EXACT), None)
-    return {**found, **{key: section.get(key, checks.whole(-EXACT, EXACT)) for key in ("low", "high")}}
+
+
+def _declared(top: Section, study: Study) -> list[str]:
+    """The names of all parameters in the file, also of those with problems."""
+    if not isinstance(study.space, Mapping):
+        return study.names
+    tables = (top.content.get(key) for key in ("parameters", "flags"))
+    return [name for table in tables if isinstance(table, dict) for name in table]
 
 
 def _check_conditions(study: Study, top: Section) -> None:
@@ -239,64 +327,116 @@ def _check_conditions(study: Study, top: Section) -> None:
         top.section("parameters").refuse("", str(error))
 
 
-def _check_placeholders(study: Study, top: Section) -> None:
-    used = names_in(study.words)
-    for name in used:
-        if name not in study.names:
-            advice = f"parameters are {', '.join(study.names)}; write {{{{{name}}}}} for the text itself"
-            top.refuse("command", f"{{{name}}} is the placeholder of no parameter: {advice}")
-    for name in study.names if isinstance(study.space, Mapping) else []:
-        if name not in used:
-            top.refuse("command", f"parameter {name!r} is not in it and can have no effect: add {{{name}}}")
-    always = names_in(part for part in study.command if isinstance(part, str))
-    for name, its in study.space.items() if isinstance(study.space, Mapping) else []:
-        if its.when and name in always:
-            advice = f'put it into a group, which is dropped then, such as ["--{name}", "{{{name}}}"]'
-            top.refuse("command", f"parameter {name!r} does not always apply: {advice}")
+def _check_placeholders(study: Study, declared: Sequence[str], top: Section) -> None:
+    """Note placeholders of no parameter, and parameters without one."""
+    flags = [name for name in declared if name in study.flags or name in top.content.get("flags", ())]
+    texts = {"command": study.command, "prepare": study.prepare, "env": tuple(study.env.values())}
+    for key, command in texts.items():
+        for name in dict.fromkeys(names_in(word for group in groups(command) for word in group)):
+            if name not in declared and "-" not in name and not (name == ALL_FLAGS and flags):
+                advice = f"parameters are {', '.join(declared)}; write {{{{{name}}}}} for the text itself"
+                top.note(key, f"{{{name}}} is the placeholder of no parameter: {advice}")
+    if not isinstance(study.space, Mapping):
+        return
+    without = [name for name in flags if name not in study.used]
+    if without and ALL_FLAGS not in study.used:
+        shown = ", ".join(without[:3]) + (f" and {len(without) - 3} more" if len(without) > 3 else "")
+        top.note("command", f"it has no place for the flags ({shown}): add the word {{flags}} where they belong")
+    for name in declared:
+        if name not in study.used and name not in flags:
+            top.note("command", f"parameter {name!r} is not in it and can have no effect: add {{{name}}}")
+    for key in ("command", "prepare"):
+        always = names_in(part for part in texts[key] if isinstance(part, str) and part[1:-1] not in study.flags)
+        for name, its in study.space.items():
+            if its.when and name in always:
+                advice = f'put it into a group, which is dropped then, such as ["--{name}", "{{{name}}}"]'
+                top.note(key, f"parameter {name!r} does not always apply: {advice}")
+
+
+class Refused(Exception):
+    """A table of the file has problems, which are noted; nothing can be read from it."""
 
 
 @dataclass
 class Section:
-    """A table of the file, whose keys are taken one by one."""
+    """A table of the file, whose keys are taken one by one. Problems are noted, so that all are found."""
 
     path: Path
     source: str
     name: str
     content: dict[str, Any]
+    problems: list[tuple[int, str]] = field(default_factory=list)
+    """Problems of the whole file, with their lines."""
+    is_misspelt: bool = False
+    """True if the table is missing and another one has nearly its name."""
     _taken: list[str] = field(default_factory=list)
+    _is_sound: bool = True
 
     def get(self, key: str, check: Callable[[Any], T], *default: T) -> T:
-        """Checked value of a key; an error if it is missing without a default."""
+        """Checked value of a key, else its default. Without one, None: `settle` must follow before it is used."""
         self._taken.append(key)
         if key in self.content:
             try:
                 return check(self.content[key])
             except ValueError as error:
-                self.refuse(key, str(error))
-        if not default:
-            for typo in get_close_matches(key, self.content.keys() - set(self._taken), 1):
-                self.refuse(typo, f"unknown key: did you mean {key!r}?")
-            self.refuse("", f"{key!r} is missing")
-        return default[0]
+                self.note(key, str(error))
+        elif not default:
+            typos = get_close_matches(key, self.content.keys() - set(self._taken), 1)
+            self._taken += typos
+            if typos:
+                self.note(typos[0], f"unknown key: did you mean {key!r}?")
+            else:
+                self.note("", f"{key!r} is missing")
+        return default[0] if default else cast(T, None)
 
     def section(self, key: str) -> Section:
         """Table inside this one, empty if it is missing."""
-        return Section(self.path, self.source, f"{self.name}.{key}".lstrip("."), self.get(key, checks.table, {}))
+        tables = [name for name, value in self.content.items() if isinstance(value, dict)]
+        is_misspelt = key not in tables and bool(get_close_matches(key, tables, 1))
+        content: dict[str, Any] = self.get(key, checks.table, {})
+        name = f"{self.name}.{key}".lstrip(".")
+        return Section(self.path, self.source, name, content, self.problems, is_misspelt)
+
+    def part(self, key: str, read: Callable[[Section], T], default: T) -> T:
+        """Content of the table inside this one; the default if it has problems."""
+        section = self.section(key)
+        if section.is_misspelt or not isinstance(self.content.get(key, {}), dict):
+            return default
+        try:
+            return read(section)
+        except Refused:
+            return default
 
     def nothing_else(self) -> None:
-        """Refuse keys that were not taken."""
-        for key in self.content:
+        """Note keys that were not taken; Refused if the table has problems."""
+        for key, value in self.content.items():
             if key not in self._taken:
+                kind, shown = ("table", "[{}]") if isinstance(value, dict) and not self.name else ("key", "{!r}")
                 close = get_close_matches(key, self._taken, 1)
-                hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(self._taken))}"
-                self.refuse(key, f"unknown key: {hint}")
+                hint = f"did you mean {shown.format(close[0])}?" if close else f"known are {self._known()}"
+                self.note(key, f"unknown {kind}: {hint}")
+        self.settle()
 
-    def refuse(self, key: str, reason: str) -> NoReturn:
-        """Raise StudyError that names the place of a key, or of the table itself."""
+    def _known(self) -> str:
+        return ", ".join(sorted(set(self._taken)))
+
+    def settle(self) -> None:
+        """Raise Refused if the table has problems."""
+        if not self._is_sound:
+            raise Refused
+
+    def note(self, key: str, reason: str) -> None:
+        """Note a problem with a key, or with the table itself."""
+        self._is_sound = False
         line = line_of(self.source, [*filter(None, self.name.split(".")), *filter(None, [key])])
         place = f"{self.path}:{line}" if line else str(self.path)
         table = f"[{self.name}] " if self.name else ""
-        raise StudyError(f"{place}: {table}{key}{': ' if key else ''}{reason}")
+        self.problems.append((line or 0, f"{place}: {table}{key}{': ' if key else ''}{reason}"))
+
+    def refuse(self, key: str, reason: str) -> NoReturn:
+        """Note a problem that is the last of this table."""
+        self.note(key, reason)
+        raise Refused
 
 
 def line_of(source: str, key: list[str]) -> int | None:

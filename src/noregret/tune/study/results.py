@@ -72,6 +72,16 @@ class Output(Protocol):
         """Duration of the command."""
         ...
 
+    @property
+    def user_seconds(self) -> float:
+        """Processor time of the command and of the processes it waited for, outside of the kernel."""
+        ...
+
+    @property
+    def max_rss(self) -> float | None:
+        """Peak memory of the largest of these processes, in bytes; None if unknown."""
+        ...
+
 
 class Result(Protocol):
     """A way to read the result of a run."""
@@ -108,6 +118,28 @@ class WallTime:
 
     def read(self, output: Output) -> float:
         return output.seconds
+
+
+@dataclass(frozen=True)
+class UserTime:
+    """Processor time of the command and of the processes it waited for, in seconds, without time in the kernel."""
+
+    def read(self, output: Output) -> float:
+        return output.user_seconds
+
+
+@dataclass(frozen=True)
+class MaxRss:
+    """Peak resident memory of the command or of a process it waited for, whichever is larger, in bytes."""
+
+    def read(self, output: Output) -> float:
+        if output.max_rss is None:
+            raise NoResult("the peak memory is unknown: the process that reads it was killed")
+        return output.max_rss
+
+
+TIMES = WallTime, UserTime
+"""Results that are times, in seconds, and vary with the load of the machine."""
 
 
 @dataclass(frozen=True)

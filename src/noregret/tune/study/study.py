@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,9 +21,15 @@ if TYPE_CHECKING:
     from noregret.optimizer import Goal, Space
 
 Params = dict[str, Any]
+Command = tuple[str | tuple[str, ...], ...]
+"""Words, and groups of words that are dropped where a parameter in them does not apply."""
+FlagWords = tuple[tuple[str, ...], tuple[str, ...]]
+"""The words of a flag that is off, and of one that is on."""
 
-PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
-"""``{name}``, or a doubled brace, which stands for itself."""
+PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][\w-]*)\}")
+"""``{name}``, or a doubled brace, which stands for itself. ``{a-b}`` is text unless a flag has that name."""
+ALL_FLAGS = "flags"
+"""Name of the placeholder for all flags that have none of their own."""
 
 
 class StudyError(ValueError):
@@ -95,8 +103,7 @@ class Study:
     """
 
     path: Path
-    command: tuple[str | tuple[str, ...], ...]
-    """Words, and groups of words that are dropped where a parameter in them does not apply."""
+    command: Command
     space: Mapping[str, Float | Int | Choice] | Sequence[Params]
     """Named parameters, or the rows of a table of candidates."""
     name: str = "study"
@@ -120,6 +127,16 @@ class Study:
     """Half-life of observations in evaluations; "auto" to estimate it; None for no drift."""
     defaults: Params = field(default_factory=dict)
     """The values that parameters had before they were tuned."""
+    flags: Mapping[str, FlagWords] = field(default_factory=dict)
+    """The words of those parameters, with the values False and True, that add words to a command."""
+    prepare: Command = ()
+    """A command that runs before each run and is not measured."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of both commands, with placeholders."""
+    warmup: int = 0
+    """The number of runs of each trial that come before the measured ones."""
+    repeats: int = 1
+    """The number of measured runs of each trial; its value is their median."""
 
     @property
     def folder(self) -> Path:
@@ -160,32 +177,96 @@ class Study:
     @property
     def words(self) -> list[str]:
         """All words of the command, with their placeholders."""
-        return [word for group in self._groups() for word in group]
+        return [word for group in groups(self.command) for word in group]
+
+    @property
+    def results(self) -> list[Result]:
+        """The result, and those of the constraints."""
+        return [self.result, *(constraint.result for constraint in self.constraints.values())]
+
+    @cached_property
+    def used(self) -> list[str]:
+        """The names in braces in the commands and the environment."""
+        return names_in([*itertools.chain(*groups((*self.command, *self.prepare))), *self.env.values()])
 
     def arguments(self, params: Mapping[str, Any]) -> list[str]:
         """The command with its placeholders filled in: an argument list, which no shell ever sees."""
-        groups = (group for group in self._groups() if all(name in params for name in names_in(group)))
-        return [filled(word, params) for group in groups for word in group]
+        return self._filled(self.command, params)
 
-    def _groups(self) -> Iterator[tuple[str, ...]]:
-        return ((part,) if isinstance(part, str) else part for part in self.command)
+    def preparation(self, params: Mapping[str, Any]) -> list[str]:
+        """The command that comes before each run, as `arguments`; empty if there is none."""
+        return self._filled(self.prepare, params)
+
+    def environment(self, params: Mapping[str, Any]) -> dict[str, str]:
+        """Environment variables for a setting, without those of parameters that do not apply."""
+        shown = self._shown(params)
+        return {key: filled(value, shown) for key, value in self.env.items() if self._applies([value], params)}
+
+    def shell_line(self, params: Mapping[str, Any]) -> str:
+        """The measurement of a setting as it would be typed into a shell, without warm-up and repeats.
+
+        >>> study = Study(Path("study.toml"), ("./a.out",), {}, prepare=("cc", "a b.c"), env={"N": "{n}"})
+        >>> study.shell_line({"n": 3})
+        "N=3 cc 'a b.c' && N=3 ./a.out"
+        """
+        variables = [f"{key}={shlex.quote(value)}" for key, value in self.environment(params).items()]
+        commands = filter(None, [self.preparation(params), self.arguments(params)])
+        return " && ".join(" ".join([*variables, shlex.join(words)]) for words in commands)
+
+    def _filled(self, command: Command, params: Mapping[str, Any]) -> list[str]:
+        """The words of a command. A placeholder of flags that is a word by itself becomes all of their words."""
+        found: list[str] = []
+        by_placeholder = {f"{{{name}}}": words for name, words in self._flag_words(params).items()}
+        shown = self._shown(params)
+        for group in groups(command):
+            if self._applies(group, params):
+                for word in group:
+                    found += by_placeholder[word] if word in by_placeholder else [filled(word, shown)]
+        return found
+
+    def _applies(self, words: Iterable[str], params: Mapping[str, Any]) -> bool:
+        return all(name in params for name in names_in(words) if name in self.names)
+
+    def _flag_words(self, params: Mapping[str, Any]) -> dict[str, list[str]]:
+        """The words of each flag of a setting, and of all that have no placeholder of their own."""
+        if not self.flags:
+            return {}
+        found = {name: list(words[params[name]]) for name, words in self.flags.items() if name in params}
+        together = [word for name, words in found.items() if name not in self.used for word in words]
+        return {**found, ALL_FLAGS: together}
+
+    def _shown(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of placeholders inside of a word: the words of flags are joined as in a shell."""
+        return {**params, **{name: shlex.join(words) for name, words in self._flag_words(params).items()}}
 
     def identity(self) -> dict[str, Any]:
         """Everything that must stay the same for observations to belong together, as JSON."""
         return {
             "goal": self.goal,
-            "command": [part if isinstance(part, str) else list(part) for part in self.command],
+            "command": _listed(self.command),
             "result": repr(self.result),
             "seed": self.seed,
+            **({"prepare": _listed(self.prepare)} if self.prepare else {}),
+            **({"env": [f"{key}={value}" for key, value in self.env.items()]} if self.env else {}),
+            **({"warmup": self.warmup} if self.warmup else {}),
             **{f"parameters.{name}": described for name, described in self._described()},
             **{f"constraints.{name}": repr(constraint.result) for name, constraint in self.constraints.items()},
         }
 
     def _described(self) -> list[tuple[str, Any]]:
         if isinstance(self.space, Mapping):
-            return [(name, form(parameter)) for name, parameter in self.space.items()]
+            return [(name, form(parameter, self.flags.get(name))) for name, parameter in self.space.items()]
         rows = json.dumps(list(self.space), sort_keys=True)
         return [("candidates", f"{len(self.space)} rows, {hashlib.sha256(rows.encode()).hexdigest()[:16]}")]
+
+
+def groups(command: Command) -> Iterator[tuple[str, ...]]:
+    """The groups of words of a command; a word by itself is one."""
+    return ((part,) if isinstance(part, str) else part for part in command)
+
+
+def _listed(command: Command) -> list[Any]:
+    return [part if isinstance(part, str) else list(part) for part in command]
 
 
 def without_password(url: str) -> str:
@@ -218,7 +299,13 @@ def filled(argument: str, params: Mapping[str, Any]) -> str:
     >>> filled("--size={size}{{kb}}", {"size": 8})
     '--size=8{kb}'
     """
-    return PLACEHOLDER.sub(lambda found: text(params[found[1]]) if found[1] else found[0][0], argument)
+
+    def value(found: re.Match[str]) -> str:
+        if not found[1]:
+            return found[0][0]
+        return text(params[found[1]]) if found[1] in params else found[0]
+
+    return PLACEHOLDER.sub(value, argument)
 
 
 def text(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 from dataclasses import replace
 from threading import Event
@@ -11,9 +10,10 @@ from threading import Event
 from noregret.terminal import complain, printable, say
 from noregret.tune.learning.findings import Findings, ending, summary
 from noregret.tune.learning.suggest import Suggester, believed, least_rounds
+from noregret.tune.measuring import disturbances
 from noregret.tune.page.page import page
 from noregret.tune.store.store import Store
-from noregret.tune.study.study import Study, StudyError, placeholders
+from noregret.tune.study.study import Study, StudyError, groups, placeholders
 from noregret.tune.work.display import conclusion, view
 from noregret.tune.work.worker import interruptible, work
 
@@ -23,13 +23,15 @@ def dry_run(study: Study) -> str:
     check_command(study)
     first = Suggester(replace(study, stop=None))([])
     assert first
-    return printable(shlex.join(study.arguments(first.params)))
+    return printable(study.shell_line(first.params))
 
 
 def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = False) -> int:
     """Work on a study until it ends, and print the findings; return 3 without results, 130 if interrupted."""
     check_command(study)
     warn_of_hopeless_stop(study)
+    for line in disturbances(study):
+        complain(f"noregret: {printable(line)}")
     stop, suggester = Event(), Suggester(study)
     with interruptible(), Store(study, stop=stop, migrate=migrate) as store:
         if migrate:
@@ -54,8 +56,8 @@ def warn_of_hopeless_stop(study: Study) -> None:
     needed = least_rounds(study)
     if study.budget.rounds and study.budget.rounds < needed:
         complain(
-            f"noregret: [stop] cannot hold within {study.budget.rounds} rounds: it takes measurements near almost all "
-            f"settings, {needed} at least. Raise rounds, tune fewer parameters, or leave [stop] out"
+            f"noregret: [stop] cannot hold within {study.budget.rounds} evaluations: it takes measurements near almost "
+            f"all settings, {needed} at least. Raise evaluations, tune fewer parameters, or leave [stop] out"
         )
 
 
@@ -84,14 +86,15 @@ def findings(study: Study, store: Store) -> Findings:
 
 
 def check_command(study: Study) -> None:
-    """Find out before anything is written whether the command can be started."""
-    program = study.words[0]
+    """Find out before anything is written whether the command, or the one that prepares it, can be started."""
+    part = "prepare" if study.prepare else "command"
+    program = next(groups(study.prepare or study.command))[0]
     if placeholders(program):
         return
     place = str(study.folder / program) if "/" in program else program
     if shutil.which(place) is None:
         raise StudyError(
-            f"{study.path}: command: {program!r} does not exist, or may not be run (looked in {study.folder} and PATH)"
+            f"{study.path}: {part}: {program!r} does not exist, or may not be run (looked in {study.folder} and PATH)"
             if "/" not in program
-            else f"{study.path}: command: {place!r} does not exist, or may not be run"
+            else f"{study.path}: {part}: {place!r} does not exist, or may not be run"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -119,7 +118,7 @@ class Crew:
             ending.set()
         try:
             self.view.started(trial)
-            LOG.debug("trial %d: %s", trial.number, shlex.join(self.study.arguments(trial.params)))
+            LOG.debug("trial %d: %s", trial.number, self.study.shell_line(trial.params))
             outcome = measure(self.study, trial.params, self.keeper, ending)
             counted = self.store.tell(trial.number, outcome)
         except BaseException as error:
