@@ -31,13 +31,42 @@ def test_the_first_command_of_each_study_runs(name, capsys):
 def test_the_demo_ends_in_a_gain_over_its_baseline(tmp_path, capsys):
     folder = shutil.copytree(EXAMPLES / "tune_compression", tmp_path / "demo")
     study = folder / "study.toml"
-    study.write_text(re.sub(r"rounds = \d+", "rounds = 6", study.read_text()))
+    study.write_text(re.sub(r"evaluations = \d+", "evaluations = 6", study.read_text()))
     script = folder / "compress.py"
     script.write_text(re.sub(r"FILES = \d+", "FILES = 3", script.read_text()))
     assert main(["tune", str(study)]) == 0
     out = capsys.readouterr().out
     assert re.search("than your settings|your settings are the best", out), out
     assert "constraint" in out
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+def test_flags_of_gcc_are_tuned_with_a_study_of_thirty_lines(tmp_path, capsys):
+    folder = shutil.copytree(EXAMPLES / "gcc_flags", tmp_path / "gcc")
+    study = folder / "study.toml"
+    assert len(study.read_text().splitlines()) <= 30
+    assert len(load(study).flags) >= 20
+    study.write_text(study.read_text().replace("evaluations = 80", "evaluations = 3"))
+    bench = folder / "bench.c"
+    bench.write_text(bench.read_text().replace("define N 300", "define N 30").replace("10000)", "100)"))
+    assert main(["tune", "--dry-run", str(study)]) == 0
+    assert capsys.readouterr().out == "gcc -O2 bench.c -o bench -lm && ./bench\n"  # the baseline: no flag
+    assert main(["tune", str(study)]) == 0
+    out = capsys.readouterr().out
+    assert "failed" not in out
+    assert re.search(r"best: 0\.\d+ s, ", out), out
+
+
+def test_each_flag_of_the_example_is_known_to_gcc(tmp_path):
+    study = load(EXAMPLES / "gcc_flags" / "study.toml")
+    if not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    (tmp_path / "a.c").write_text("int main(void) { return 0; }")
+    for value in (False, True):
+        flags = study.preparation(dict.fromkeys(study.names, value))[2:-4]
+        assert len(flags) > 2
+        done = subprocess.run(["gcc", "-Werror", *flags, "-c", "a.c"], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_higher_levels_and_larger_blocks_compress_more():

@@ -9,13 +9,22 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread, Timer
 
+import numpy as np
 import pytest
 
 from noregret.optimizer import Float
-from noregret.tune.measuring import KEPT, Keeper, Stopped, measure, run_command
+from noregret.tune.measuring import (
+    KEPT,
+    Keeper,
+    Stopped,
+    disturbances,
+    error_of_median,
+    measure,
+    run_command,
+)
 from noregret.tune.study import results
-from noregret.tune.study.results import Pattern, WallTime
-from noregret.tune.study.study import Failure, Study, StudyError
+from noregret.tune.study.results import LastNumber, MaxRss, Pattern, UserTime, WallTime
+from noregret.tune.study.study import Constraint, Failure, Study, StudyError
 
 PYTHON = sys.executable
 
@@ -62,6 +71,91 @@ def test_it_runs_in_the_folder_of_the_study_without_input(keeper, tmp_path):
 
 def test_wall_time_is_that_of_the_command(keeper, tmp_path):
     assert 0.2 <= outcome(keeper, tmp_path, "sleep", "0.2", result=WallTime()).value < 2
+
+
+def test_processor_time_includes_that_of_children(keeper, tmp_path):
+    work = "while [ $i -lt 20000 ]; do i=$((i+1)); done"
+    found = outcome(keeper, tmp_path, "sh", "-c", f"i=0; (i=0; {work}); sleep 0.1", result=UserTime())
+    assert 0 < found.value < found.seconds - 0.05
+
+
+def test_peak_memory_is_that_of_the_command_and_not_of_this_process(keeper, tmp_path):
+    grown = bytearray(b"1") * (50 << 20)
+    limits = {"seconds": Constraint(WallTime(), max=9.0), "user": Constraint(UserTime(), max=9.0)}
+    small = outcome(keeper, tmp_path, "sleep", "0.05", result=MaxRss(), constraints=limits)
+    assert small.value < 15 << 20 < len(grown)
+    assert 0.05 <= small.constraints["seconds"] < 5
+    assert small.constraints["user"] < 0.05
+    large = outcome(keeper, tmp_path, PYTHON, "-S", "-c", "b'1' * (60 << 20)", result=MaxRss())
+    assert 60 << 20 < large.value < 100 << 20
+
+
+def test_failures_are_the_same_when_memory_is_measured(keeper, tmp_path):
+    assert outcome(keeper, tmp_path, "sh", "-c", "exit 7", result=MaxRss()).failure == "exit code 7"
+    assert outcome(keeper, tmp_path, "sh", "-c", "kill -9 $$", result=MaxRss()).failure == "killed by SIGKILL"
+    slow = outcome(keeper, tmp_path, "sleep", "60", result=MaxRss(), timeout=0.2)
+    assert slow.failure == "still running after 0.2 s (timeout)"
+    with pytest.raises(StudyError, match=r"command: './missing' cannot be started in .*: No such file"):
+        outcome(keeper, tmp_path, "./missing", result=MaxRss())
+
+
+def test_preparation_and_warm_up_come_before_the_measured_runs(keeper, tmp_path):
+    found = outcome(
+        keeper,
+        tmp_path,
+        *("sh", "-c", "echo run >> log; grep -c run log"),
+        prepare=("sh", "-c", "echo {x} $N >> log; echo 99"),
+        env={"N": "n{x}"},
+        warmup=1,
+        repeats=3,
+    )
+    assert found.value == 3.0  # the median of 2, 3 and 4
+    assert (tmp_path / "log").read_text().split() == ["0.5", "n0.5", "run"] * 4
+
+
+def test_a_failed_preparation_or_warm_up_is_a_failed_trial(keeper, tmp_path):
+    failed = outcome(keeper, tmp_path, "echo", "1", prepare=("sh", "-c", "echo reason >&2; exit 3"))
+    assert (failed.value, failed.failure, failed.stderr) == (None, "prepare: exit code 3", "reason\n")
+    assert outcome(keeper, tmp_path, "false", warmup=1).failure == "exit code 1"
+    with pytest.raises(StudyError, match=r"prepare: './missing' cannot be started"):
+        outcome(keeper, tmp_path, "true", prepare=("./missing",))
+
+
+COUNTED = ("sh", "-c", "echo >> runs; set -- 5 1 2 9 1000; shift $(($(wc -l < runs) - 1)); echo $1")
+
+
+@pytest.mark.parametrize(("repeats", "value"), [(1, 5.0), (2, 3.0), (3, 2.0), (5, 5.0)])
+def test_the_value_of_repeats_is_their_median_with_its_error(keeper, tmp_path, repeats, value):
+    found = outcome(keeper, tmp_path, *COUNTED, repeats=repeats, constraints={"c": Constraint(LastNumber(), max=1)})
+    assert (found.value, found.constraints) == (value, {"c": value})
+    assert (found.noise is None) == (repeats < 3)
+    assert found.failure == ""
+
+
+def test_the_error_of_a_median_covers_it_and_grows_with_outliers():
+    rng = np.random.default_rng(0)
+    for size in (3, 5, 9):
+        runs = rng.standard_normal((2000, size))
+        errors = [error_of_median(list(row)) for row in runs]
+        assert 0.94 < np.mean(np.abs(np.median(runs, axis=1)) < 1.96 * np.array(errors)) < 0.99
+    assert error_of_median([1.0, 2.0, 3.0, 4.0, 30.0]) > 4 * error_of_median([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert error_of_median([2.0, 2.0, 2.0]) is None
+
+
+def test_a_busy_machine_and_a_changing_clock_are_reported_for_times_only(tmp_path, monkeypatch):
+    timed = study(tmp_path, "true", result=UserTime())
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.3, 0.0, 0.0))
+    assert disturbances(timed, tmp_path) == []
+    for number, governor in enumerate(["performance", "powersave"]):
+        folder = tmp_path / f"cpu{number}" / "cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_governor").write_text(f"{governor}\n")
+    assert [line.partition(" (")[2].partition(")")[0] for line in disturbances(timed, tmp_path)] == [
+        "governor powersave"
+    ]
+    monkeypatch.setattr(os, "getloadavg", lambda: (500.0, 0.0, 0.0))
+    assert "other programs are busy (load 500.0 on" in disturbances(timed, tmp_path)[1]
+    assert disturbances(study(tmp_path, "true"), tmp_path) == []
 
 
 @pytest.mark.parametrize(

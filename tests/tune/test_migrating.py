@@ -115,6 +115,37 @@ def test_a_parameter_is_added_with_the_value_it_had_so_far(study):
             assert [record.params["depth"] for record in store.records()] == [1] * 10 + [4]
 
 
+@pytest.mark.slow
+def test_a_flag_is_added_as_absent_so_far_and_keeps_its_words(study):
+    on = {"unroll-loops": ((), ("-funroll-loops",))}
+    flagged = replace(
+        with_space(study, **{"unroll-loops": Choice([False, True])}),
+        command=(*COMMAND, "{flags}"),
+        flags=on,
+        defaults={"unroll-loops": False},
+    )
+    with Store(flagged, migrate=True) as store:
+        assert {record.params["unroll-loops"] for record in store.records()} == {False}
+        assert store.migration.changes == (
+            "unroll-loops: new, flag for nothing or -funroll-loops; it was false so far",
+            "command: has words for unroll-loops now",
+        )
+    other = replace(flagged, flags={"unroll-loops": ((), ("-fpeel-loops",))})
+    with pytest.raises(StudyError, match="change the words of unroll-loops back"):
+        Store(other)
+
+
+@pytest.mark.slow
+def test_preparation_and_environment_belong_to_a_study_and_repeats_do_not(study):
+    for change in ({"prepare": ("make",)}, {"env": {"N": "3"}}, {"warmup": 1}):
+        with pytest.raises(StudyError, match=f"{next(iter(change))} was absent, now it is .* back"):
+            Store(replace(study, **change))
+    assert len(values(replace(study, repeats=5))) == 10
+    depth = {"space": {**SPACE, "depth": Int(1, 4)}, "defaults": {"depth": 1}}
+    with Store(replace(study, env={"DEPTH": "{depth}"}, **depth), migrate=True) as store:
+        assert store.migration.changes[-1] == "env: has words for depth now"
+
+
 def test_a_word_of_the_command_may_become_a_parameter(study):
     fixed = replace(study, name="fixed", command=(*COMMAND, "--depth", "3"))
     with Store(fixed) as store:

@@ -207,6 +207,174 @@ def test_what_is_wrong_is_named_with_line_and_key(tmp_path, capsys, old, new, me
     assert [file.name for file in tmp_path.iterdir()] == ["my.toml"]
 
 
+def test_all_problems_of_a_file_are_listed_with_their_lines(tmp_path):
+    bad = """\
+rsult = "wall-time"
+command = "./measure {x} {sise} {mode}"
+[budgets]
+evaluations = 10
+[stop]
+wthin = "2%"
+[parameters.x]
+type = "int"
+lwo = 1
+hihg = 2
+[parameters.unused]
+type = "bool"
+[parameters.mode]
+type = "coice"
+[flags]
+tracer = ["", ""]
+"""
+    path = written(tmp_path, bad)
+    with pytest.raises(StudyError) as caught:
+        load(path)
+    first, *rest = str(caught.value).replace(f"{path}", "my.toml").split("\n  ")
+    assert first == "my.toml has 10 problems:"
+    assert [line.partition(": must")[0].partition(": parameters are")[0] for line in rest] == [
+        "my.toml:1: rsult: unknown key: did you mean 'result'?",
+        "my.toml:2: command: it has no place for the flags (tracer): add the word {flags} where they belong",
+        "my.toml:2: command: parameter 'unused' is not in it and can have no effect: add {unused}",
+        "my.toml:2: command: {sise} is the placeholder of no parameter",
+        "my.toml:3: budgets: unknown table: did you mean [budget]?",
+        "my.toml:6: [stop] wthin: unknown key: did you mean 'within'?",
+        "my.toml:9: [parameters.x] lwo: unknown key: did you mean 'low'?",
+        "my.toml:10: [parameters.x] hihg: unknown key: did you mean 'high'?",
+        "my.toml:14: [parameters.mode] type",
+        "my.toml:16: [flags] tracer",
+    ]
+
+
+FLAGS = """\
+command = "cc {inline} {flags} 'a file.c' -DN={n}{n-1}"
+budget.evaluations = 9
+[parameters.n]
+type = "int"
+low = 1
+high = 3
+[parameters.inline]
+type = "flag"
+on = ["--param", "inline=9"]
+off = "-fno-inline"
+[parameters.debug]
+type = "bool"
+[parameters.vector]
+type = "flag"
+on = "-fvector --cost='a b'"
+when = {debug = true}
+[flags]
+unroll-loops = ["", "-funroll-loops"]
+if-conversion = ["-fno-if-conversion", ""]
+"""
+DEBUG = ("-DN={n}", "-DN={n} {debug}")
+
+
+def test_flags_add_words_or_none(tmp_path):
+    study = load(written(tmp_path, FLAGS.replace(*DEBUG)))
+    assert study.budget == Budget(9)
+    off = {"n": 2, "inline": False, "debug": False, "unroll-loops": False, "if-conversion": True}
+    assert study.arguments(off) == ["cc", "-fno-inline", "a file.c", "-DN=2", "false{n-1}"]
+    on = {"n": 2, "inline": True, "debug": True, "vector": True, "unroll-loops": True, "if-conversion": False}
+    flags = ["-fvector", "--cost=a b", "-funroll-loops", "-fno-if-conversion"]
+    assert study.arguments(on) == ["cc", "--param", "inline=9", *flags, "a file.c", "-DN=2", "true{n-1}"]
+    assert study.defaults == {"unroll-loops": False, "if-conversion": True, "vector": False}
+    assert study.space["debug"] == study.space["inline"] == Choice([False, True])
+
+
+ELSEWHERE = """\
+command = "./a.out"
+prepare = ["sh", "-c", "cc -O2 {flags} a.c"]
+env = {CFLAGS = "-O2 {flags}", N = "{n}", D = 3, V = "{depth}"}
+[budget]
+seconds = 5
+[parameters.n]
+type = "int"
+low = 1
+high = 3
+[parameters.depth]
+type = "int"
+low = 1
+high = 3
+when = {n = 3}
+[flags]
+a = ["", "-x 'a b'"]
+b = ["", "-y"]
+"""
+
+
+def test_parameters_may_be_in_the_environment_or_the_preparation(tmp_path):
+    study = load(written(tmp_path, ELSEWHERE))
+    params = {"n": 2, "a": True, "b": True}
+    assert study.arguments(params) == ["./a.out"]
+    assert study.preparation(params) == ["sh", "-c", "cc -O2 -x 'a b' -y a.c"]
+    assert study.environment(params) == {"CFLAGS": "-O2 -x 'a b' -y", "N": "2", "D": "3"}
+    assert study.environment({**params, "n": 3, "depth": 1})["V"] == "1"
+    assert study.shell_line({**params, "a": False}) == (
+        "CFLAGS='-O2 -y' N=2 D=3 sh -c 'cc -O2 -y a.c' && CFLAGS='-O2 -y' N=2 D=3 ./a.out"
+    )
+
+
+ONLY_FLAGS = """\
+command = "cc {flags}"
+[budget]
+evaluations = 9
+[flags]
+a = ["", "-a"]
+b = ["-no-b", ""]
+"""
+
+
+def test_flags_that_a_baseline_does_not_name_add_no_words(tmp_path):
+    study = load(written(tmp_path, ONLY_FLAGS))
+    assert study.baseline == {"a": False, "b": True}
+    assert study.arguments(study.baseline) == ["cc"]
+    assert load(written(tmp_path, ONLY_FLAGS + "[baseline]\na = true\n")).baseline == {"a": True, "b": True}
+    assert load(written(tmp_path, ONLY_FLAGS.replace('""]', '"-b"]'))).baseline is None
+    mixed = ONLY_FLAGS.replace("{flags}", "{flags} {x}") + "[parameters.x]\ntype = 'bool'\n"
+    assert load(written(tmp_path, mixed)).baseline is None
+    assert load(written(tmp_path, mixed + "[baseline]\nx = true\n")).baseline == {"x": True, "a": False, "b": True}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{flags}", "", r"my.toml:1: command: it has no place for the flags \(a, b\): add the word \{flags\}"),
+        ('["", "-a"]', '"-a"', r"my.toml:5: \[flags\] a: must be \[off, on\], such as"),
+        ("a =", "'a b' =", r"a flag's name must be a word such as unroll-loops, got 'a b'"),
+        ("a =", "flags =", r"my.toml:5: \[flags\] flags: no parameter can have this name"),
+        ("[flags]", "[parameters.a]\ntype = 'bool'\n[flags]", r"\[flags\] a: is a parameter too"),
+        ("[flags]", "[parameters.c]\ntype = 'flag'\n[flags]", r"my.toml:4: \[parameters.c\] 'on' is missing"),
+        ("[flags]", "[parameters.c]\ntype = 'flag'\non = ''\n[flags]", r"on: must differ from off"),
+        ("[flags]", "[parameters.c]\ntype = 'flag'\non = 3\n[flags]", r"on: must be words such as '-funroll-loops'"),
+        ("evaluations = 9", "evaluations = 9\nrounds = 9", r"my.toml:4: \[budget\] rounds: is another name of evalu"),
+        ("cc {flags}", "cc {flags} && ./a.out", r"my.toml:1: command: no shell runs it, so '&&' would be a word"),
+        ("cc {flags}", "cc {flags} 'x", r"my.toml:1: command: must be words as in a shell, .*No closing quotation"),
+        ("cc {flags}", "", r"my.toml:1: command: must start with the program"),
+        ("[budget]", "env = {'a=b' = 'x'}\n[budget]", r"my.toml:2: env: must have names of variables"),
+        ("[budget]", "env = {N = ['x']}\n[budget]", r"my.toml:2: env: N must be text"),
+        ("[budget]", "env = {N = '{n}'}\n[budget]", r"my.toml:2: env: \{n\} is the placeholder of no parameter"),
+        ("[budget]", "prepare = 'make {n}'\n[budget]", r"my.toml:2: prepare: \{n\} is the placeholder of no"),
+        ("[budget]", "repeats = 0\n[budget]", r"my.toml:2: repeats: must be a whole number from 1 to 1000"),
+        ("[budget]", "warmup = -1\n[budget]", r"my.toml:2: warmup: must be a whole number from 0 to 1000"),
+    ],
+)
+def test_what_is_wrong_with_flags_and_runs(tmp_path, old, new, message):
+    assert old in ONLY_FLAGS
+    with pytest.raises(StudyError, match=message):
+        load(written(tmp_path, ONLY_FLAGS.replace(old, new, 1)))
+
+
+def test_quoted_operators_of_shells_are_words(tmp_path):
+    study = load(written(tmp_path, ONLY_FLAGS.replace("cc {flags}", "sh -c 'cc {flags} && ./a.out > b' '|'")))
+    assert study.arguments({"a": True, "b": False}) == ["sh", "-c", "cc -a -no-b && ./a.out > b", "|"]
+
+
+def test_a_plain_study_is_the_one_it_was_before_these_keys(tmp_path):
+    identity = load(written(tmp_path, GOOD)).identity()
+    parameters = ["parameters.rate", "parameters.size", "parameters.mode"]
+    assert list(identity) == ["goal", "command", "result", "seed", *parameters]
+
+
 @pytest.mark.parametrize("quote", ['"""', "'''"])
 def test_lines_inside_of_texts_are_not_taken_for_keys(quote):
     text = f"command = ['python', {quote}\nlow = 3\n[budget]\n{quote}]  # {quote}\n[budget]\nlow = 3\n"

@@ -91,7 +91,7 @@ if not child:
     try:
         os.execvp(sys.argv[2], sys.argv[2:])
     except OSError as error:
-        os.write(report, b'{"error": "%s"}' % error.strerror.encode())
+        os.write(report, b'{"error": "%s"}\\n' % error.strerror.encode())
         os._exit(127)
 status, usage = os.wait4(child, 0)[1:]
 unit = 1 if sys.platform == "darwin" else 1024
@@ -172,14 +172,14 @@ def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event
 
 
 def error_of_median(values: Sequence[float]) -> float | None:
-    """Standard error of a median, so that two of them to both sides hold the true median with 95% under normal noise.
+    """Standard error of a median: 1.96 of them to both sides hold the true median with at least 95% under normal noise.
 
-    The mean distance from the median, with n - 1 degrees of freedom, gives that of one run. It is what heavy tails make
-    large: such a median counts for less, never for more. None if there are fewer than three values, which say too
-    little about their own spread, or if all are equal.
+    It comes from the mean distance to the median and Student's quantile for n - 1 degrees of freedom, so that a small
+    spread of few values is not trusted and an outlier makes it larger. None if there are fewer than three values, or
+    if all are equal.
 
-    >>> error_of_median([1.0, 2.0, 3.0, 4.0, 30.0])
-    8.0...
+    >>> round(error_of_median([1.0, 2.0, 3.0, 4.0, 5.0]), 2)
+    1.49
     """
     count = len(values)
     if count < 3 or min(values) == max(values):
@@ -318,9 +318,9 @@ def run_command(
 
 
 def _weighed(reader: int) -> dict[str, Any]:
-    """Report of `WEIGHER` on its command, empty if it was killed before."""
+    """First report of `WEIGHER` on its command, empty if it was killed before."""
     with open(reader, "rb") as file:
-        return dict(json.loads(file.read() or b"{}"))
+        return dict(json.loads(file.readline() or b"{}"))
 
 
 class Waiter:

@@ -135,7 +135,7 @@ class MaxRss:
     def read(self, output: Output) -> float:
         if output.max_rss is None:
             raise NoResult("the peak memory is unknown: the process that reads it was killed")
-        return output.max_rss
+        return float(output.max_rss)
 
 
 TIMES = WallTime, UserTime
