@@ -137,7 +137,7 @@ def test_a_command_that_always_fails_is_given_up_and_the_failures_are_kept(tmp_p
 def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
     study = written(tmp_path, ["false", "{x}", "{n}"], budget="rounds = 2")
     assert main(["tune", str(study)]) == 3
-    assert capsys.readouterr().out.endswith("no result yet\nBudget spent: raise evaluations to continue.\n")
+    assert capsys.readouterr().out.endswith("no result yet\nBudget spent: raise rounds to continue.\n")
     assert main(["tune", str(study)]) == 3
 
 

@@ -147,7 +147,7 @@ def test_the_report_compares_with_the_baseline_and_marks_what_breaks_a_constrain
     text = unescape(re.sub(r"<[^>]+>", " ", page))
     assert re.search(r"\d+% lower than your settings \(between \d+% and \d+%, at 95%\)\.", text)
     assert re.search(r"(It meets|Nothing measured is likely to meet) all constraints", text)
-    assert "Budget spent: raise evaluations to continue." in text
+    assert "Budget spent: raise rounds to continue." in text
     assert [text.count(f"{7 * i / 12:.4g} ✗") for i in range(12)] == [0] * 9 + [1] * 3
     assert len(re.findall(r'class="broken"', re.search(r'id="history".*?</svg>', page)[0])) == 3
     assert "a measurement of your settings" in text

@@ -364,6 +364,13 @@ def test_what_is_wrong_with_flags_and_runs(tmp_path, old, new, message):
         load(written(tmp_path, ONLY_FLAGS.replace(old, new, 1)))
 
 
+def test_the_study_file_of_the_docs_can_be_read(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "tune.md").read_text()
+    study = load(written(tmp_path, re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0]))
+    words = "./measure --size 8 safe --depth 3 --verify all".split()
+    assert study.arguments({**study.baseline, "verify": True}) == words
+
+
 def test_quoted_operators_of_shells_are_words(tmp_path):
     study = load(written(tmp_path, ONLY_FLAGS.replace("cc {flags}", "sh -c 'cc {flags} && ./a.out > b' '|'")))
     assert study.arguments({"a": True, "b": False}) == ["sh", "-c", "cc -a -no-b && ./a.out > b", "|"]

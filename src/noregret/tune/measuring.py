@@ -41,6 +41,8 @@ KEPT = 1 << 18
 FLOOD = 1 << 26
 """The number of bytes of output after which a run is ended."""
 
+FEWEST = 5
+"""The number of repeats from which their spread says enough about the noise of their median (decision 197)."""
 BUSY_LOAD, BUSY_SHARE = 1.5, 0.5
 """Load average from which a machine counts as busy, in processes and per core. One process is this study's own,
 if it was run in the last minute; with half of the cores busy, caches and memory are shared with others."""
@@ -175,14 +177,14 @@ def error_of_median(values: Sequence[float]) -> float | None:
     """Standard error of a median: 1.96 of them to both sides hold the true median with at least 95% under normal noise.
 
     It comes from the mean distance to the median and Student's quantile for n - 1 degrees of freedom, so that a small
-    spread of few values is not trusted and an outlier makes it larger. None if there are fewer than three values, or
-    if all are equal.
+    spread of few values is not trusted and an outlier makes it larger. None for fewer than `FEWEST` values, or if all
+    are equal.
 
     >>> round(error_of_median([1.0, 2.0, 3.0, 4.0, 5.0]), 2)
     1.49
     """
     count = len(values)
-    if count < 3 or min(values) == max(values):
+    if count < FEWEST or min(values) == max(values):
         return None
     middle = median(values)
     spread = sum(abs(value - middle) for value in values) / (count - 1) * math.pi / 2
