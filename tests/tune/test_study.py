@@ -367,7 +367,7 @@ def test_what_is_wrong_with_flags_and_runs(tmp_path, old, new, message):
 def test_the_study_file_of_the_docs_can_be_read(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "tune.md").read_text()
     study = load(written(tmp_path, re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0]))
-    words = "./measure --size 8 safe --depth 3 --verify all".split()
+    words = ["./measure", "--size", "8", "safe", "--depth", "3", "--verify", "all"]
     assert study.arguments({**study.baseline, "verify": True}) == words
 
 
