@@ -245,6 +245,26 @@ tracer = ["", ""]
     ]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "flags = 3",
+        "parameters = 3",
+        "baseline = 3",
+        "budget = []",
+        "constraints = {a = 3}",
+        "parameters.x = 3",
+        "stop = [{within = 2}]",
+        "env = 3",
+    ],
+)
+def test_any_value_in_place_of_a_table_is_a_problem(tmp_path, content):
+    good = ["budget.seconds = 3", "parameters.x.type = 'bool'"]
+    lines = [line for line in good if content.split()[0].split(".")[0] not in line]
+    with pytest.raises(StudyError, match=r"must be a table, got (3|\[)"):
+        load(written(tmp_path, "\n".join(["command = 'a {x}'", *lines, content])))
+
+
 FLAGS = """\
 command = "cc {inline} {flags} 'a file.c' -DN={n}{n-1}"
 budget.evaluations = 9

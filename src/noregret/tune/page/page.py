@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import re
 import shlex
 from base64 import b64encode
@@ -17,7 +18,7 @@ from noregret.tune.learning.findings import Findings, Point
 from noregret.tune.page import pictures, prose, words
 from noregret.tune.store.exporting import context_columns, exported
 from noregret.tune.store.records import Record
-from noregret.tune.study.study import Params, without_password
+from noregret.tune.study.study import Params, groups, without_password
 
 MOST_EFFECTS = 24
 """Largest number of parameters with a chart of their own, the most important ones."""
@@ -281,7 +282,8 @@ def _how(findings: Findings) -> str:
     if not study.command:
         return ""
     facts = {
-        "command": shlex.join(study.words),
+        **({"prepare": shlex.join(itertools.chain(*groups(study.prepare)))} if study.prepare else {}),
+        "command": shlex.join([*(f"{name}={value}" for name, value in study.env.items()), *study.words]),
         "goal": f"{study.goal} {prose.measured(study.result)}",
         "storage": without_password(study.storage),
         "seed": str(study.seed),

@@ -93,12 +93,12 @@ def _study(top: Section, storage: str) -> Study:
         flags=flags,
     )
     declared = _declared(top, study)
-    if declared and set(declared) == set(study.names):
-        _check_conditions(study, top)
-        study = replace(study, baseline=top.part("baseline", partial(_baseline, study), None))
-    else:
-        top.section("baseline")
-    if study.command:
+    baseline = top.section("baseline")
+    if declared and declared.keys() == set(study.names):
+        with suppress(Refused):
+            _check_conditions(study, top)
+            study = replace(study, baseline=_baseline(study, baseline))
+    if declared and study.command:
         _check_placeholders(study, declared, top)
     top.nothing_else()
     return study
@@ -311,12 +311,13 @@ def _range(section: Section, kind: str) -> dict[str, Any]:
     }
 
 
-def _declared(top: Section, study: Study) -> list[str]:
-    """The names of all parameters in the file, also of those with problems."""
+def _declared(top: Section, study: Study) -> dict[str, bool]:
+    """The names of all parameters in the file, also of those with problems; True for flags."""
     if not isinstance(study.space, Mapping):
-        return study.names
-    tables = (top.content.get(key) for key in ("parameters", "flags"))
-    return [name for table in tables if isinstance(table, dict) for name in table]
+        return dict.fromkeys(study.names, False)
+    parameters, flags = (top.section(key).content for key in ("parameters", "flags"))
+    kinds = {name: described.get("type") for name, described in parameters.items() if isinstance(described, dict)}
+    return {**{name: kinds.get(name) == "flag" for name in parameters}, **dict.fromkeys(flags, True)}
 
 
 def _check_conditions(study: Study, top: Section) -> None:
@@ -327,9 +328,9 @@ def _check_conditions(study: Study, top: Section) -> None:
         top.section("parameters").refuse("", str(error))
 
 
-def _check_placeholders(study: Study, declared: Sequence[str], top: Section) -> None:
+def _check_placeholders(study: Study, declared: Mapping[str, bool], top: Section) -> None:
     """Note placeholders of no parameter, and parameters without one."""
-    flags = [name for name in declared if name in study.flags or name in top.content.get("flags", ())]
+    flags = [name for name, is_flag in declared.items() if is_flag]
     texts = {"command": study.command, "prepare": study.prepare, "env": tuple(study.env.values())}
     for key, command in texts.items():
         for name in dict.fromkeys(names_in(word for group in groups(command) for word in group)):
@@ -431,7 +432,9 @@ class Section:
         line = line_of(self.source, [*filter(None, self.name.split(".")), *filter(None, [key])])
         place = f"{self.path}:{line}" if line else str(self.path)
         table = f"[{self.name}] " if self.name else ""
-        self.problems.append((line or 0, f"{place}: {table}{key}{': ' if key else ''}{reason}"))
+        problem = line or 0, f"{place}: {table}{key}{': ' if key else ''}{reason}"
+        if problem not in self.problems:
+            self.problems.append(problem)
 
     def refuse(self, key: str, reason: str) -> NoReturn:
         """Note a problem that is the last of this table."""
