@@ -79,6 +79,7 @@ def test_processor_time_includes_that_of_children(keeper, tmp_path):
     assert 0 < found.value < found.seconds - 0.05
 
 
+@pytest.mark.slow
 def test_peak_memory_is_that_of_the_command_and_not_of_this_process(keeper, tmp_path):
     grown = bytearray(b"1") * (50 << 20)
     limits = {"seconds": Constraint(WallTime(), max=9.0), "user": Constraint(UserTime(), max=9.0)}
@@ -90,6 +91,7 @@ def test_peak_memory_is_that_of_the_command_and_not_of_this_process(keeper, tmp_
     assert 60 << 20 < large.value < 100 << 20
 
 
+@pytest.mark.slow
 def test_failures_are_the_same_when_memory_is_measured(keeper, tmp_path):
     assert outcome(keeper, tmp_path, "sh", "-c", "exit 7", result=MaxRss()).failure == "exit code 7"
     assert outcome(keeper, tmp_path, "sh", "-c", "kill -9 $$", result=MaxRss()).failure == "killed by SIGKILL"
@@ -135,7 +137,7 @@ def test_the_value_of_repeats_is_their_median_with_its_error(keeper, tmp_path, r
 def test_the_error_of_a_median_covers_it_and_grows_with_outliers():
     rng = np.random.default_rng(0)
     for size in (5, 9):
-        runs = rng.standard_normal((2000, size))
+        runs = rng.standard_normal((800, size))
         errors = [error_of_median(list(row)) for row in runs]
         assert 0.94 < np.mean(np.abs(np.median(runs, axis=1)) < 1.96 * np.array(errors)) < 0.99
     assert error_of_median([1.0, 2.0, 3.0, 4.0, 30.0]) > 4 * error_of_median([1.0, 2.0, 3.0, 4.0, 5.0])

@@ -31,8 +31,6 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import IO, Any, Self
 
-from scipy.special import stdtrit
-
 from noregret.tune.study.results import TIMES, MaxRss, NoResult, search_in_time
 from noregret.tune.study.study import Constraint, Study, StudyError
 
@@ -186,6 +184,8 @@ def error_of_median(values: Sequence[float]) -> float | None:
     count = len(values)
     if count < FEWEST or min(values) == max(values):
         return None
+    from scipy.special import stdtrit  # few studies need it
+
     middle = median(values)
     spread = sum(abs(value - middle) for value in values) / (count - 1) * math.pi / 2
     return float(spread / math.sqrt(count) * stdtrit(count - 1, 0.975) / 1.96)
