@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from importlib.metadata import version
+from secrets import token_hex
 from typing import Any
 
 from optuna.study import StudyDirection
@@ -21,6 +22,8 @@ from noregret.tune.study.study import PLACEHOLDER, NotYet, Params, Study, StudyE
 FORMAT = 3
 """Version of the stored form; a larger number is a later form, which this version cannot read."""
 FORM, SELF, MADE_BY = "noregret:format", "noregret:study", "noregret:version"
+INCARNATION = "noregret:incarnation"
+"""Attribute of a study with a random value: SQLite gives the id of a deleted study to another one."""
 
 
 PARAMETER, CONSTRAINT = "parameters.", "constraints."
@@ -48,6 +51,7 @@ def _named(storage: Any, number: int, study: Study) -> int:
     """Store the identity of the study, the format last: a study without it is incomplete."""
     storage.set_study_user_attr(number, MADE_BY, version("noregret"))
     storage.set_study_user_attr(number, SELF, study.identity())
+    storage.set_study_user_attr(number, INCARNATION, token_hex(8))
     storage.set_study_user_attr(number, FORM, FORMAT)
     return number
 
