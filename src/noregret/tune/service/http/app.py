@@ -98,7 +98,9 @@ def _explain_faults(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def bad_fields(request: Request, error: RequestValidationError) -> JSONResponse:
-        return _fields([(found["loc"], found["msg"], found["type"]) for found in error.errors()])
+        return _fields(
+            [(found["loc"], found["msg"].removeprefix("Value error, "), found["type"]) for found in error.errors()]
+        )
 
     @app.exception_handler(BadField)
     def bad_field(request: Request, error: BadField) -> JSONResponse:
