@@ -91,7 +91,7 @@ def test_a_server_asks_tells_and_concludes_as_an_optimizer(served):
     assert best.gap > 0
     assert study.done(within=0.0001) is False
     assert [trial["state"] for trial in study.trials()] == ["failed"] + ["done"] * 12
-    for bad in (lambda: study.tell([1], 1.0), lambda: study.tell({"x": 1}, 1.0), lambda: study.ask(0)):
+    for bad in (lambda: study.tell([1], 1.0), lambda: study.fail({"x": 1}), lambda: study.ask(0)):
         with pytest.raises(ValueError, match=r"must be one of ask|params: .*'k'|count"):
             bad()
     with pytest.raises(ValueError, match="there is another study named 's': goal differs"):

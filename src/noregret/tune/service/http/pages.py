@@ -14,22 +14,29 @@ from noregret.tune.service.models import ListedStudy
 
 Schema = Mapping[str, Any]
 
+HEADER = ("study", "done", "running", "failed")
+TAGS = ("studies", "trials", "conclusions", "server")
+"""Groups of requests, in the order of the page."""
+STYLE = (
+    "h3 { margin-top: 1.8rem; } h3 code { font-weight: 650; } "
+    ".list :is(th, td):first-child, .words :is(th, td) { text-align: left; white-space: normal; overflow-wrap: anywhere; } "
+    ".list td:first-child { min-width: 12rem; } .words td { vertical-align: top; min-width: 4rem; } "
+)
+
 
 def index(studies: Sequence[ListedStudy], following: str | None) -> str:
     """Page that lists studies; ``following`` is the name that the next page starts after, None if this is the last."""
-    header = ("study", "goal", "done", "running", "failed", "last result")
     rows = [
         [
-            f'<a href="studies/{quote(its.name)}/">{escape(its.name)}</a>',
-            its.goal,
+            f'<a href="studies/{quote(its.name)}/">{escape(its.name)}</a><br><span class="soft">{its.goal}'
+            f"{_moment(its.last)}</span>",
             *(f"{count:,}" for count in (its.states.done, its.states.running, its.states.failed)),
-            _moment(its.last),
         ]
         for its in studies
     ]
     none = "<p>There are no studies yet. <code>POST /studies</code> makes one: see <a href='docs'>the requests</a>.</p>"
     more = "" if following is None else f'<p><a href="?after={quote(following)}">more studies</a></p>'
-    return _page("Studies", f"<header><h1>Studies</h1></header>{_table(header, rows) if rows else none}{more}")
+    return _page("Studies", f"<header><h1>Studies</h1></header>{_table('list', HEADER, rows) if rows else none}{more}")
 
 
 def reference(openapi: Schema) -> str:
@@ -38,7 +45,10 @@ def reference(openapi: Schema) -> str:
     for path, methods in openapi["paths"].items():
         for method, its in methods.items():
             groups.setdefault(its["tags"][0], []).append(_request(method, path, its))
-    requests = "".join(f"<section><h2>{escape(tag)}</h2>{''.join(found)}</section>" for tag, found in groups.items())
+    requests = "".join(
+        f"<section><h2>{escape(tag)}</h2>{''.join(found)}</section>"
+        for tag, found in sorted(groups.items(), key=_place)
+    )
     described = "".join(_form(name, schema) for name, schema in sorted(forms.items()))
     intro = (
         "<p>Requests and answers are JSON; every POST needs <code>Content-Type: application/json</code>. If the server "
@@ -49,6 +59,10 @@ def reference(openapi: Schema) -> str:
         "Requests",
         f"<header><h1>Requests</h1></header>{intro}{requests}<section><h2>forms</h2>{described}</section>",
     )
+
+
+def _place(group: tuple[str, list[str]]) -> int:
+    return TAGS.index(group[0])
 
 
 def _request(method: str, path: str, its: Schema) -> str:
@@ -69,8 +83,8 @@ def _request(method: str, path: str, its: Schema) -> str:
     return (
         f"<h3><code>{method.upper()} {escape(path)}</code></h3><p>{_prose(its.get('description', ''))}</p>"
         + (f"<p>Body: {body}</p>" if body else "")
-        + (_table(("parameter", "in", "type", ""), parameters, wordy=(2, 3)) if parameters else "")
-        + f"<details><summary>answers</summary>{_table(('status', 'form', ''), answers, wordy=(1, 2))}</details>"
+        + (_table("words", ("parameter", "in", "type", ""), parameters) if parameters else "")
+        + f"<details><summary>answers</summary>{_table('words', ('status', 'form', ''), answers)}</details>"
     )
 
 
@@ -96,7 +110,7 @@ def _form(name: str, schema: Schema) -> str:
         ]
         for field, its in schema.get("properties", {}).items()
     ]
-    table = _table(("field", "type", "default"), rows, wordy=(1,)) if rows else ""
+    table = _table("words", ("field", "type", "default"), rows) if rows else ""
     return f'<h3 id="{escape(name)}">{escape(name)}</h3><p>{_prose(schema.get("description", ""))}</p>{table}'
 
 
@@ -143,24 +157,23 @@ def _prose(text: str) -> str:
 
 
 def _moment(time: str | None) -> str:
-    return "" if time is None else f'<time datetime="{escape(time)}">{escape(time[:16].replace("T", " "))}</time>'
+    """Time of the last outcome, by the server's clock."""
+    if time is None:
+        return ""
+    return f', last result <time datetime="{escape(time)}">{escape(time[:16].replace("T", " "))}</time>'
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]], wordy: Sequence[int] = (0,)) -> str:
-    """Table of cells that are HTML; the columns in ``wordy`` wrap."""
-
-    def cells(tag: str, row: Sequence[str]) -> str:
-        kinds = [' class="wordy"' if place in wordy else "" for place in range(len(row))]
-        return "".join(f"<{tag}{kind}>{cell}</{tag}>" for kind, cell in zip(kinds, row, strict=True))
-
-    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+def _table(kind: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Table of cells that are HTML, of a kind that `STYLE` has."""
+    head = "".join(f"<th>{cell}</th>" for cell in header)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return (
-        f'<div class="scroll"><table><thead><tr>{cells("th", header)}</tr></thead><tbody>{body}</tbody></table></div>'
+        f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 
 
 def _page(title: str, main: str) -> str:
-    style = files("noregret.tune.page").joinpath("page.css").read_text("utf-8")
+    style = files("noregret.tune.page").joinpath("page.css").read_text("utf-8") + STYLE
     links = '<a href="./">studies</a> · <a href="docs">requests</a> · <a href="metrics">metrics</a>'
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
