@@ -38,7 +38,7 @@ def study_id(storage: Any, study: Study, readonly: bool) -> int:
             raise NotYet(f"storage {without_password(study.storage)} has no study {study.name!r} yet{others}")
         direction = StudyDirection.MINIMIZE if study.goal == "minimize" else StudyDirection.MAXIMIZE
         return _named(storage, storage.create_new_study([direction], study.name), study)
-    number, attributes = storage.get_study_id_from_name(study.name), known[study.name].user_attrs
+    number, attributes = known[study.name]._study_id, known[study.name].user_attrs  # a second query may find it deleted
     if FORM not in attributes and not readonly and not storage.get_all_trials(number, deepcopy=False):
         return _named(storage, number, study)  # its maker was killed in between
     _check_form(study, attributes)

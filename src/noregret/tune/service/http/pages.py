@@ -19,7 +19,8 @@ TAGS = ("studies", "trials", "conclusions", "server")
 """Groups of requests, in the order of the page."""
 STYLE = (
     "h3 { margin-top: 1.8rem; } h3 code { font-weight: 650; } "
-    ".list :is(th, td):first-child, .words :is(th, td) { text-align: left; white-space: normal; overflow-wrap: anywhere; } "
+    ".list :is(th, td):first-child, .words :is(th, td) "
+    "{ text-align: left; white-space: normal; overflow-wrap: anywhere; } "
     ".list td:first-child { min-width: 12rem; } .words td { vertical-align: top; min-width: 4rem; } "
 )
 
