@@ -219,6 +219,24 @@ def test_a_request_that_waits_is_answered_when_its_study_is_deleted(tmp_path):
             studies["s"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("trials", [0, 2])
+def test_nothing_is_written_for_a_study_that_is_deleted_while_a_trial_is_chosen(tmp_path, trials):
+    with closing(opened(tmp_path)) as one, closing(opened(tmp_path)) as other:
+        live = one["s"]
+        asked(live, *[AskRequest(1)] * trials)
+        propose = live._propose
+
+        def interrupted(plans):
+            propose(plans)
+            other.delete("s")
+
+        live._propose = interrupted
+        with pytest.raises(Deleted):
+            asked(live, AskRequest(1))
+        assert set(left_over(one._storage)) == {0}
+
+
 def deleted_elsewhere(folder, url):
     """One server deletes a study, and perhaps makes it again, while another one has it open."""
     past = ImportedRow({"x": 0.5}, 1.0)
