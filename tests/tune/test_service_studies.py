@@ -220,6 +220,23 @@ def test_a_request_that_waits_is_answered_when_its_study_is_deleted(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_study_of_an_earlier_version_has_no_incarnation(tmp_path):
+    with closing(opened(tmp_path)) as studies:
+        with studies._storage.transaction() as connection:
+            connection.exec_driver_sql("DELETE FROM study_user_attributes WHERE key = 'noregret:incarnation'")
+        live = studies["s"]
+        assert asked(live, AskRequest(1)) == [[0]]
+        assert live.tell(0, Outcome(1.0)).result(SECONDS) == Outcome(1.0)
+        assert live.tell_many([ImportedRow({"x": 0.5}, 1.0)]) == [1]
+        with closing(opened(tmp_path)) as other:
+            other.delete("s")
+            opened(tmp_path).close()
+            assert asked(other["s"], AskRequest(1)) == [[0]]
+        with pytest.raises(Deleted):
+            live.records()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("trials", [0, 2])
 def test_nothing_is_written_for_a_study_that_is_deleted_while_a_trial_is_chosen(tmp_path, trials):
     with closing(opened(tmp_path)) as one, closing(opened(tmp_path)) as other:

@@ -14,6 +14,7 @@ from noregret.tune.service.choosers import Chooser, Fitting
 from noregret.tune.service.live import BatchQueue, LiveStudy, NoStudy, Told, store_outcomes
 from noregret.tune.service.models import SERVICE, ServiceStudy, StudyForm
 from noregret.tune.store.faults import OPENING_SECONDS, TROUBLE, Unavailable, explained
+from noregret.tune.store.records import State
 from noregret.tune.store.storage import BACKUP_SECONDS, Found, Listed, Storage
 from noregret.tune.study.study import StudyError
 
@@ -85,8 +86,8 @@ class Studies:
         """Studies by name, from the first one ``after`` a name on, without opening them."""
         return self._storage.patiently(lambda: self._storage.listed(SERVICE, after, limit))
 
-    def counted(self) -> tuple[int, dict[str, int]] | None:
-        """Number of studies, and of trials by Optuna's state; None if the storage cannot be used now."""
+    def counted(self) -> tuple[int, dict[State, int]] | None:
+        """Number of studies, and of trials by state; None if the storage cannot be used now."""
         try:
             return self._storage.counted(SERVICE)
         except (StudyError, *TROUBLE):

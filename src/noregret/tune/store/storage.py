@@ -20,6 +20,7 @@ from noregret.tune.store.databases.database import database_at
 from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.store.faults import OPENING_SECONDS, PATIENCE_SECONDS, patiently, unreadable
 from noregret.tune.store.identity import FORM, FORMAT, INCARNATION, SELF, study_id
+from noregret.tune.store.records import STATES, State
 from noregret.tune.study.study import Study, StudyError
 
 BACKUP_SECONDS = 60.0
@@ -87,11 +88,11 @@ class Found(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A study of a list: its name, what it is, its trials by Optuna's state, and the time of the last outcome."""
+    """A study of a list: its name, what it is, the number of its trials by state, and the time of the last outcome."""
 
     name: str
     identity: dict[str, Any]
-    states: dict[str, int]
+    states: dict[State, int]
     last: datetime | None
 
 
@@ -200,21 +201,21 @@ class Storage:
             counts = connection.exec_driver_sql(
                 STATES_OF.format(", ".join(str(row[0]) for row in rows) or "NULL")
             ).all()
-        states: dict[int, dict[str, int]] = {}
+        states: dict[int, dict[State, int]] = {}
         last: dict[int, datetime] = {}
         for study, state, number, time in counts:
-            states.setdefault(study, {})[state] = number
+            states.setdefault(study, {})[STATES[state]] = number
             ended = datetime.fromisoformat(time) if isinstance(time, str) else time
             if ended is not None:
                 last[study] = max(last.get(study, ended), ended)
         return [Listed(name, json.loads(text), states.get(id, {}), last.get(id)) for id, name, text in rows]
 
-    def counted(self, kind: str) -> tuple[int, dict[str, int]]:
-        """Number of studies with an identity of this kind, and of their trials by Optuna's state."""
+    def counted(self, kind: str) -> tuple[int, dict[State, int]]:
+        """Number of studies with an identity of this kind, and of their trials by state."""
         with self.snapshot() as connection:
             studies = connection.execute(COUNT_STUDIES, {"kind": _pattern(kind)}).scalar()
             states = connection.execute(COUNT_TRIALS, {"kind": _pattern(kind)}).all()
-        return int(studies), dict(map(tuple, states))
+        return int(studies), {STATES[state]: number for state, number in states}
 
     def delete(self, name: str, study: Found) -> None:
         """Delete a study and all its trials in one transaction; no effect if it has been deleted."""

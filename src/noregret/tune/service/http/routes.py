@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from asyncio import wrap_future
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from math import inf, isfinite
 from typing import Annotated, Any, Literal
@@ -22,12 +23,14 @@ from noregret.tune.service.http import pages
 from noregret.tune.service.http.metrics import CONTENT_TYPE, Metrics
 from noregret.tune.service.live import AskRequest, Deleted, LiveStudy, Refused, TrialOutcome
 from noregret.tune.service.studies import Studies
-from noregret.tune.store.records import STATES, Record
+from noregret.tune.store.records import Record, State
 from noregret.tune.store.storage import Listed
 from noregret.tune.study.importing import ImportedRow
 
 FAILED = "reported as a failure"
 """Reason of a failure that a client reports."""
+WAITING: tuple[State, ...] = ("waiting", "running")
+WITHOUT_VALUE: tuple[State, ...] = ("failed", "pruned")
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -156,11 +159,10 @@ def describe(study: Live, context: ContextText = None) -> models.StudyState:
     here = _context(study, _read(context), ("query", "context")) if is_known else None
     known = study.best(here) if is_known else None
     records = study.records()
-    states = [_record(record).state for record in records]
     return models.StudyState(
         **study.study.description,
         trials=len(records),
-        states=models.StateCounts(**{state: states.count(state) for state in set(states)}),
+        states=_states(Counter(record.state for record in records)),
         best=None if known is None else _best(*known),
     )
 
@@ -369,13 +371,10 @@ def _listed(study: Listed) -> models.ListedStudy:
     )
 
 
-def _states(stored: Mapping[str, int]) -> models.StateCounts:
-    """Number of trials by our state, from those by Optuna's."""
-    counts = {"running": 0, "done": 0, "failed": 0}
-    for state, number in stored.items():
-        ours = STATES[state]
-        counts["running" if ours == "waiting" else ours if ours in counts else "failed"] += number
-    return models.StateCounts(**counts)
+def _states(counts: Mapping[State, int]) -> models.StateCounts:
+    """Number of trials by the states that requests have, from those of the storage."""
+    running, failed = (sum(counts.get(its, 0) for its in both) for both in (WAITING, WITHOUT_VALUE))
+    return models.StateCounts(running=running, done=counts.get("done", 0), failed=failed)
 
 
 def _record(record: Record) -> models.RecordForm:
