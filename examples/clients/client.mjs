@@ -12,11 +12,9 @@ async function call(method, path, body) {
 
 const space = { x: { type: "float", low: 0, high: 1 } };
 await call("POST", "/studies", { name, goal: "minimize", space });
-for (let round = 0; round < 12; round++) {
-  const { trials } = await call("POST", `/studies/${name}/ask`, { client: "node" });
-  for (const { id, params } of trials) {
-    const value = (params.x - 0.3) ** 2; // what you would measure
-    await call("POST", `/studies/${name}/trials/${id}/tell`, { value });
-  }
+for (let round = 0; round < 6; round++) {
+  const { trials } = await call("POST", `/studies/${name}/ask`, { client: "node", count: 2 });
+  const measured = trials.map(({ id, params }) => ({ id, value: (params.x - 0.3) ** 2 })); // what you would measure
+  await call("POST", `/studies/${name}/tell`, { trials: measured }); // all or none
 }
 console.log(JSON.stringify(await call("GET", `/studies/${name}/best`)));

@@ -19,6 +19,9 @@ sub call {
 
 my $space = { x => { type => "float", low => 0, high => 1 } };
 call("POST", "/studies", { name => $name, goal => "minimize", space => $space });
+# measurements of the past: telling them again changes nothing
+my @past = map { { params => { x => $_ }, value => ($_ - 0.3)**2 } } (0.1, 0.8);
+call("POST", "/studies/$name/tell", { trials => \@past });
 for my $round (1 .. 12) {
     my $trial = call("POST", "/studies/$name/ask", { client => "perl" })->{trials}[0];
     my $value = ($trial->{params}{x} - 0.3)**2;    # what you would measure

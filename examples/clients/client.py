@@ -10,6 +10,8 @@ import noregret
 
 url, name = sys.argv[1:]
 study = noregret.connect(url, name, space={"x": noregret.Float(0, 1)}, goal="minimize")
+past = [{"x": 0.1, "value": 0.04}, {"x": 0.8, "value": 0.25}]
+study.tell_many(past)  # telling it again changes nothing
 for _ in range(12):
     trial = study.ask()
     study.tell(trial, (trial.params["x"] - 0.3) ** 2)  # what you would measure

@@ -15,4 +15,5 @@ for _ in $(seq 12); do
     value=$(jq '.params.x - 0.3 | . * .' <<<"$trial") # what you would measure
     call POST "/studies/$name/trials/$(jq .id <<<"$trial")/tell" '{"value": '"$value"'}' >/dev/null
 done
+call GET "/studies/$name" | jq '{name, trials, states}'
 call GET "/studies/$name/best" | jq --compact-output .

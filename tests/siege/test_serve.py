@@ -168,6 +168,27 @@ def test_several_servers_on_postgresql(postgresql, tmp_path):
         assert there.best().params["x"] < 0.5
 
 
+def test_a_study_is_deleted_while_fits_are_made(served):
+    """Clients ask and tell until their study is deleted, and are told so; it is made again three times."""
+    for _ in range(3):
+        noregret.connect(served, "s", space={"x": Float(0, 1), "y": Float(0, 1)})
+
+        def measure(number):
+            study = noregret.connect(served, "s")
+            for _ in range(1000):
+                trial = study.ask(client=f"{number}")
+                study.tell(trial, trial.params["x"])
+
+        with ThreadPoolExecutor(4) as pool:
+            clients = [pool.submit(measure, number) for number in range(4)]
+            while len(noregret.connect(served, "s").trials()) < 40:
+                time.sleep(0.1)
+            noregret.connect(served, "s").delete()
+            for client in clients:
+                with pytest.raises(ValueError, match="there is no study 's'"):
+                    client.result(60)
+
+
 def test_a_server_says_what_an_optimizer_would(served):
     space, baseline = {"x": Float(0, 1)}, {"x": 0.9}
     study = noregret.connect(served, "s", space=space, baseline=baseline)

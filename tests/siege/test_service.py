@@ -2,6 +2,7 @@
 
 import pytest
 from tests.tune.test_service import NAMES, X, ask, client, folder, tell
+from tests.tune.test_service_studies import besieged
 
 
 def test_a_baseline_is_compared_with_in_each_context(client):
@@ -56,3 +57,8 @@ def test_the_page_shows_values_of_any_size(client, values):
         assert tell(client, path, ask(client, path)[0]["id"], value, constraints={"m": value}) == 200
         assert client.get(f"{path}/").status_code == 200
     assert client.get(f"{path}/best").status_code == 200
+
+
+def test_studies_are_deleted_again_and_again_while_they_are_asked_and_told(tmp_path, postgresql):
+    besieged(tmp_path, "sqlite:///s.db", turns=20)
+    besieged(tmp_path, postgresql.new_database(), turns=20)

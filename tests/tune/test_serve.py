@@ -91,13 +91,40 @@ def test_a_server_asks_tells_and_concludes_as_an_optimizer(served):
     assert best.gap > 0
     assert study.done(within=0.0001) is False
     assert [trial["state"] for trial in study.trials()] == ["failed"] + ["done"] * 12
-    for bad in (lambda: study.tell({"x": 1}, 1.0), lambda: study.ask(0)):
-        with pytest.raises(ValueError, match=r"pass one of ask|count"):
+    for bad in (lambda: study.tell([1], 1.0), lambda: study.fail({"x": 1}), lambda: study.ask(0)):
+        with pytest.raises(ValueError, match=r"must be one of ask|params: .*'k'|count"):
             bad()
     with pytest.raises(ValueError, match="there is another study named 's': goal differs"):
         noregret.connect(served, "s", space=space, constraints={"memory": ("<=", 0.9)})
     with pytest.raises(ValueError, match="there is no study 'other'"):
         noregret.connect(served, "other").ask()
+
+
+def test_the_past_is_told_to_a_server_as_to_an_optimizer(served):
+    options = {"goal": "maximize", "constraints": {"memory": ("<=", 0.9)}, "context": {"load": Choice([1, 2])}}
+    study = noregret.connect(served, "s", space={"x": Float(0, 1), "n": Int(1, 9)}, **options)
+    study.tell({"x": np.float64(0.5), "n": np.int64(2)}, 1.5, constraints={"memory": 0.5}, context={"load": 1})
+    study.fail({"x": 0.5, "n": 3}, {"load": 2})
+    frame = [
+        {"x": 0.25, "n": 1, "value": 2, "constraint.memory": 0.5, "context.load": 1},
+        {"x": 0.25, "n": 1, "value": 2, "constraint.memory": 0.5, "context.load": 1},
+        {"x": 0.5, "n": 2, "value": 1.5, "constraint.memory": 0.5, "context.load": 1},
+        {"x": 0.75, "n": 1, "state": "failed", "context.load": 2},
+        *({"x": 0.1, "n": 1, "value": number, "noise": 0.1, "context.load": 2} for number in range(1200)),
+    ]
+    for _ in range(2):
+        study.tell_many(frame)
+        trials = study.trials()
+        assert len(trials) == 2 + 2 + 0 + 1 + 1200, "equal rows are repeats, and the same frame counts once"
+    assert [trial["value"] for trial in trials[:5]] == [1.5, None, 2.0, 2.0, None]
+    assert trials[-1]["context"] == {"load": 2}
+    with pytest.raises(ValueError, match=r"row 1 of the frame: x must be from 0\.0 to 1\.0"):
+        study.tell_many([*frame[:1], frame[0] | {"x": 3}])
+    about = study.describe()
+    assert (about["name"], about["trials"], about["best"]) == ("s", 1205, None)
+    study.delete()
+    with pytest.raises(ValueError, match="there is no study 's'"):
+        study.trials()
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), np.float32("-inf"), 10**400])

@@ -27,6 +27,7 @@ from noregret.tune.store.storage import Storage
 
 ROOT = Path(__file__).parents[2]
 X = {"x": {"type": "float", "low": 0, "high": 1}}
+ESTIMATE = ("params", "estimate", "lower", "upper", "level", "feasible")
 NAMES = (f"study{number}" for number in count())
 
 
@@ -146,7 +147,7 @@ def test_what_is_best_and_whether_to_stop(client, study):
         (trial,) = ask(client, study)
         assert tell(client, study, trial["id"], (trial["params"]["x"] - 0.3) ** 2) == 200
     best = client.get(f"{study}/best").json()
-    assert best.keys() == {"params", "estimate", "lower", "upper", "level", "gap", "feasible", "half_life"}
+    assert best.keys() == {*ESTIMATE, "gap", "remaining", "changes", "half_life"}
     assert best["half_life"] is None
     assert abs(best["params"]["x"] - 0.3) < 0.15
     assert best["feasible"] == 1.0
@@ -304,7 +305,8 @@ def test_further_faults_are_named(client, study):
     assert places(client.post(f"{study}/trials/x/fail", json={})) == [["path", "id"]]
     assert client.post(f"{study}/trials/7/fail", json={}).status_code == 404
     assert client.post("/studies/none/ask", json={}).status_code == 404
-    assert client.get("/studies").status_code == 405
+    assert client.put("/studies").status_code == 405
+    assert places(client.get(f"{study}/done?within=1&by=luck")) == [["query", "by"]]
 
 
 @pytest.mark.slow
@@ -517,7 +519,7 @@ def test_the_page_shows_what_is_answered(client):
     page = (ROOT / "docs" / "serve.md").read_text("utf-8")
     curl = r"""\$ curl "?\$url(/[^\s"]*)"?(?: -H "\$json"(?: \\)?\s+-d '([^']*)')?\n(\{.*\}\n)?"""
     requests = re.findall(curl, page)
-    assert len(requests) == 8
+    assert len(requests) == 10
     for path, body, shown in requests:
         headers = {"Content-Type": "application/json"} if body else {}
         answer = client.request("POST" if body else "GET", path, content=body or None, headers=headers)

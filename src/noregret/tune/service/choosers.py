@@ -279,6 +279,12 @@ class Fitting:
         self._made_from = 0
         self._job: Job | None = None
 
+    @property
+    def is_busy(self) -> bool:
+        """True while a fit is made."""
+        job = self._job
+        return job is not None and not job.fits.done()
+
     def ready(self, told: Sequence[Observation], fresh: list[int], new: Sequence[Observation]) -> Ready:
         """Return the answers that a suggestion can know of now.
 

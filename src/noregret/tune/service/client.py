@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -18,16 +19,19 @@ from noregret.optimizer import (
     Float,
     Gain,
     Int,
+    Optimizer,
     Trial,
     checked_noise,
     checked_reading,
     checked_value,
     is_same_setting,
 )
-from noregret.tune.study.parameters import form
+from noregret.tune.study.parameters import form, parameter
 
 TIMEOUT_SECONDS = 120.0
 """Time limit for an answer: longer than the server itself waits for its storage."""
+MOST_ROWS, MOST_BYTES = 1000, 1_000_000
+"""Largest number of observations of one request, and their size: a server accepts 1 MiB."""
 
 
 class ServerError(ConnectionError):
@@ -38,10 +42,13 @@ class ServerError(ConnectionError):
 class RemoteEstimate(Estimate):
     """Estimate of a server for some params.
 
-    ``half_life`` is the number of evaluations after which an observation counts half.
+    ``remaining`` is what is left to gain by the model, and ``changes`` has a tuple (name, from, to, gain, lower, upper)
+    for each change from the baseline. An observation counts half after ``half_life`` evaluations.
     """
 
     gap: float = math.inf
+    remaining: float = math.inf
+    changes: Any = ()
     half_life: float = math.inf
 
     @property
@@ -53,9 +60,10 @@ class RemoteEstimate(Estimate):
 def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
     """Connect to a study of a server that ``noregret serve`` runs.
 
-    It has an `Optimizer`'s methods `ask`, `tell`, `fail`, `best`, `predict`, `gain` and `done`, with one difference:
-    `tell` and `fail` take a trial of `ask`, not params of the past. `trials` lists all trials. An `Optimizer`'s other
-    methods and properties, such as `tell_many`, `importance` and `to_frame`, are not available.
+    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `best`, `predict`, `gain` and `done`, with one
+    difference: the same observation twice counts once. `describe` returns the study, `trials` lists all trials, and
+    `delete` deletes the study. An `Optimizer`'s other methods and properties, such as `importance` and `to_frame`, are
+    not available.
 
     Parameters
     ----------
@@ -134,20 +142,59 @@ class Connection:
 
     def tell(
         self,
-        trial: Trial,
+        trial: Trial | Any,
         value: float,
         noise: float | None = None,
         constraints: Mapping[str, float | None] | None = None,
+        context: Any = None,
     ) -> None:
-        """Report the value of a trial; the same one twice counts once. On return it is on the server's disk."""
+        """Report the value of a trial, or of params measured in the past, in this context if there are contexts.
+
+        The same one twice counts once. On return it is on the server's disk.
+        """
         numbers = None if constraints is None else {name: _reading(name, its) for name, its in constraints.items()}
         deviation = None if noise is None else checked_noise(_number(noise))
         body = {"value": checked_value(_number(value)), "noise": deviation, "constraints": numbers}
-        self._send("POST", self._path(f"/trials/{_id(trial)}/tell"), body)
+        if isinstance(trial, Trial):
+            self._send("POST", self._path(f"/trials/{trial.id}/tell"), body)
+        else:
+            self._send_past([{"params": _params(trial), "context": context, **body}])
 
-    def fail(self, trial: Trial) -> None:
-        """Report that a trial failed."""
-        self._send("POST", self._path(f"/trials/{_id(trial)}/fail"))
+    def tell_many(self, frame: Any) -> None:
+        """Report measurements of the past, as `Optimizer.tell_many` takes them; all are checked before one is sent.
+
+        Equal rows of a frame are repeated measurements. The same frame twice counts once. More than 1,000 rows are sent
+        in several requests: after an error, call it again.
+        """
+        found = self.describe()
+        sides = {"max": "<=", "min": ">="}
+        bounds = {
+            name: next((sides[side], bound) for side, bound in its.items() if bound is not None)
+            for name, its in found["constraints"].items()
+        }
+        space, context = (_space(found[key]) for key in ("space", "context"))
+        checking = Optimizer(space, goal=found["goal"], context=context, constraints=bounds or None)
+        checking.tell_many(frame)
+        counts: Counter[str] = Counter()
+        rows: list[dict[str, Any]] = []
+        for its in checking.answers:
+            row = {"params": its.params, "context": its.context}
+            if its.value is None:
+                row |= {"failed": True}
+            else:
+                row |= {"value": its.value, "noise": its.noise, "constraints": its.constraints or None}
+            text = json.dumps(row, sort_keys=True)
+            counts[text] += 1
+            rows.append(row if counts[text] == 1 else {**row, "key": f"{counts[text]}"})
+        for some in _portions(rows):
+            self._send_past(some)
+
+    def fail(self, trial: Trial | Any, context: Any = None) -> None:
+        """Report that a trial failed, or params tried in the past, in this context if there are contexts."""
+        if isinstance(trial, Trial):
+            self._send("POST", self._path(f"/trials/{trial.id}/fail"))
+        else:
+            self._send_past([{"params": _params(trial), "context": context, "failed": True}])
 
     def best(self, context: Any = None) -> Estimate:
         """The params with the best bound, in this context if there are contexts: not the luckiest measurement."""
@@ -174,14 +221,31 @@ class Connection:
             None if found["relative"] is None else (found["relative"][0], found["relative"][1]),
         )
 
-    def done(self, within: float | str, confidence: float = 0.95, context: Any = None) -> bool:
-        """Return True if no setting is likely to be better than `best` by more than ``within``."""
-        asked = _query(context, within=within, confidence=confidence)
+    def done(
+        self, within: float | str, confidence: float = 0.95, context: Any = None, *, by: str | None = None
+    ) -> bool:
+        """Return True if no setting is likely to be better than `best` by more than ``within``.
+
+        ``by`` is the statement that it rests on, "model" or "certificate"; by default the server's.
+        """
+        rule = {} if by is None else {"by": by}
+        asked = _query(context, within=within, confidence=confidence, **rule)
         return bool(self._send("GET", self._path(f"/done?{asked}"))["done"])
+
+    def describe(self) -> dict[str, Any]:
+        """The study: ``name``, ``goal``, ``space`` and so on as JSON, the number of ``trials``, and ``best``."""
+        return dict(self._send("GET", self._path("")))
+
+    def delete(self) -> None:
+        """Delete the study and all its trials on the server, for good."""
+        self._send("DELETE", self._path(""))
 
     def trials(self) -> list[dict[str, Any]]:
         """All trials, each with its ``id``, ``params``, ``value``, ``state`` and ``context``."""
         return list(self._send("GET", self._path("/trials"))["trials"])
+
+    def _send_past(self, rows: Sequence[Any]) -> None:
+        self._send("POST", self._path("/tell"), {"trials": rows})
 
     def _path(self, rest: str) -> str:
         return f"/studies/{quote(self.study, safe='')}{rest}"
@@ -205,8 +269,12 @@ class Connection:
 
 
 def _estimate(found: Mapping[str, Any]) -> RemoteEstimate:
-    known = found.keys() & {its.name for its in fields(RemoteEstimate)}  # newer servers send more fields
-    return RemoteEstimate(**{key: _bound(key, found[key]) for key in known})
+    known = found.keys() & {its.name for its in fields(RemoteEstimate)} - {"changes"}  # newer servers send more fields
+    changes = [
+        (its["name"], its["from"], its["to"], *(_bound(key, its[key]) for key in ("gain", "lower", "upper")))
+        for its in found.get("changes", ())
+    ]
+    return RemoteEstimate(**{key: _bound(key, found[key]) for key in known}, changes=changes)
 
 
 def _bound(key: str, value: Any) -> Any:
@@ -227,13 +295,34 @@ def _reading(name: str, value: Any) -> float | None:
     return None if value is None else checked_reading(name, _number(value))
 
 
-def _id(trial: Any) -> int:
-    if not isinstance(trial, Trial):
-        raise ValueError(f"trial must be one of this server, got {trial!r}: pass one of ask()")
-    return trial.id
+def _params(given: Any) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise ValueError(f"trial must be one of ask(), or the params of a past measurement as a dict, got {given!r}")
+    return {name: its.item() if hasattr(its, "item") else its for name, its in given.items()}  # numbers of NumPy
+
+
+def _space(described: Mapping[str, Any] | None) -> Any:
+    return None if described is None else {name: parameter(its) for name, its in described.items()}
+
+
+def _portions(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Rows in requests that a server accepts, by their number and their size."""
+    some: list[dict[str, Any]] = []
+    size = 0
+    for row in rows:
+        bytes_needed = len(json.dumps(row)) + 2
+        if some and (len(some) == MOST_ROWS or size + bytes_needed > MOST_BYTES):
+            yield some
+            some, size = [], 0
+        some.append(row)
+        size += bytes_needed
+    if some:
+        yield some
 
 
 def _read(status: int, text: bytes) -> Any:
+    if status == 204:
+        return None
     try:
         answer = json.loads(text)
     except ValueError:

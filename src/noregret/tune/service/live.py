@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from itertools import count, islice
 from secrets import token_hex
@@ -26,9 +27,10 @@ from noregret.tune.service.models import ServiceStudy
 from noregret.tune.store import trials
 from noregret.tune.store.faults import Unavailable
 from noregret.tune.store.leases import LeaseMonitor
-from noregret.tune.store.records import Record, Suggestion, distributions
-from noregret.tune.store.storage import Storage
+from noregret.tune.store.records import Record, Suggestion, distributions, fingerprint
+from noregret.tune.store.storage import Found, Storage
 from noregret.tune.store.trials import Overtaken, TrialTable, check_newest, unless_overtaken
+from noregret.tune.study.importing import ImportedRow
 from noregret.tune.study.study import Params
 
 Asked = TypeVar("Asked")
@@ -95,10 +97,21 @@ class BatchQueue(Generic[Asked, Answered]):
                 answer.set_result(its)
 
 
+class NoStudy(LookupError):
+    """There is no such study."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no study {name!r}: POST /studies makes one")
+
+
+class Deleted(NoStudy):
+    """A study that is open here was deleted; there may be a new one of its name."""
+
+
 class Told(NamedTuple):
     """Outcome of a trial of a study; ``record`` is None if the trial has not been read yet."""
 
-    study: int
+    study: Found
     number: int
     record: Record | None
     outcome: Outcome
@@ -109,13 +122,15 @@ class Ledger(TrialTable):
 
     Parameters
     ----------
-    storage, number
-        As `TrialTable` takes them.
+    storage : Storage
+    found : Found
+        The study in the storage.
     study : ServiceStudy
     """
 
-    def __init__(self, storage: Storage, number: int, study: ServiceStudy) -> None:
-        super().__init__(storage, number)
+    def __init__(self, storage: Storage, found: Found, study: ServiceStudy) -> None:
+        super().__init__(storage, found.id)
+        self.found, self.is_deleted, self._name = found, False, study.name
         self.distributions = distributions(study.space)
         self._constraints = list(study.constraints)
         self.fresh: set[int] = set()
@@ -123,6 +138,20 @@ class Ledger(TrialTable):
         self.told: list[Observation] = []
         """Answers that suggestions knew of, in the order in which they did."""
         self._order: set[int] = set()
+
+    def check(self, connection: Any) -> None:
+        """Raise Deleted if the study was deleted, here or by another server."""
+        if self.is_deleted or not self.found.is_in(connection):
+            self.is_deleted = True
+            raise Deleted(self._name)
+
+    def marks(self) -> dict[str, int]:
+        """Number of each observation by its fingerprint, whether it was measured here or reported later."""
+        known: dict[str, int] = {}
+        for record in self.records.values():
+            if record.finished:
+                known.setdefault(record.mark or fingerprint(_past(record)), record.number)
+        return known
 
     def answers(self, numbers: Iterable[int]) -> list[Observation]:
         """The answers of these trials."""
@@ -144,6 +173,11 @@ class Ledger(TrialTable):
                 self.told += self.answers([number])
 
 
+def _past(record: Record) -> ImportedRow:
+    """A trial as an observation of the past."""
+    return ImportedRow(record.params, record.value, record.noise, record.constraints, context=record.context)
+
+
 class Known(NamedTuple):
     """State of a study: its trials, the number of outcomes, and an optimizer that has them."""
 
@@ -151,6 +185,21 @@ class Known(NamedTuple):
     answers: int
     has_value: bool
     optimizer: Optimizer
+
+
+class TrialOutcome(NamedTuple):
+    """Outcome of a trial of a study."""
+
+    number: int
+    outcome: Outcome
+
+
+class Refused(ValueError):
+    """An outcome that cannot be stored: there is no such trial, or it has another outcome, which stays."""
+
+    def __init__(self, place: int, stands: Outcome | None) -> None:
+        super().__init__(f"outcome {place} cannot be stored")
+        self.place, self.stands = place, stands
 
 
 @dataclass(frozen=True)
@@ -186,8 +235,8 @@ class LiveStudy:
     Parameters
     ----------
     storage : Storage
-    number : int
-        Its id in the tables.
+    found : Found
+        The study in the storage.
     study : ServiceStudy
     lease : float
         Seconds after which a trial without a sign of its client goes to another one.
@@ -204,7 +253,7 @@ class LiveStudy:
     def __init__(
         self,
         storage: Storage,
-        number: int,
+        found: Found,
         study: ServiceStudy,
         lease: float,
         pool: Executor,
@@ -214,11 +263,30 @@ class LiveStudy:
     ) -> None:
         self.study = study
         self.constraints = checked_constraints(study.bounds)
-        self._storage, self._ledger = storage, Ledger(storage, number, study)
+        self._storage, self._ledger = storage, Ledger(storage, found, study)
         self._model = ModelClient(replay_of(study), chooser)
         self._leases, self._lock, self._fitting = LeaseMonitor(lease), Lock(), fitting
         self._latest: Known | None = None
-        self._asking, self._telling = BatchQueue(pool, self._granted, Unavailable), telling
+        self._asking, self._telling = BatchQueue(pool, self._granted, (Unavailable, NoStudy)), telling
+
+    @property
+    def found(self) -> Found:
+        """The study in the storage."""
+        return self._ledger.found
+
+    @property
+    def is_deleted(self) -> bool:
+        """True if the study is known to be deleted."""
+        return self._ledger.is_deleted
+
+    @property
+    def is_fitting(self) -> bool:
+        """True while a fit is made in the background."""
+        return self._fitting.is_busy
+
+    def close(self) -> None:
+        """Answer all further requests, and those that wait, with Deleted."""
+        self._ledger.is_deleted = True
 
     def ask(self, request: AskRequest) -> Future[Assignment]:
         """Trials to measure, as ids and params: first those that the client has, then lost ones, then new ones.
@@ -230,7 +298,16 @@ class LiveStudy:
 
     def tell(self, number: int, outcome: Outcome) -> Future[Outcome | None]:
         """Store the outcome of a trial; return the first one, which stays; None if there is no such trial."""
-        return self._telling.submit(Told(self._ledger.study, number, self._ledger.records.get(number), outcome))
+        return self._telling.submit(Told(self.found, number, self._ledger.records.get(number), outcome))
+
+    def tell_many(self, outcomes: Sequence[TrialOutcome | ImportedRow]) -> list[int]:
+        """Store outcomes of trials and observations of the past, all or none; return their numbers.
+
+        An observation that is known already, by its fingerprint, is not stored again. Refused if one of them cannot be
+        stored, Overtaken if other servers were faster `ATTEMPTS` times.
+        """
+        with self._lock:
+            return self._storage.patiently(lambda: unless_overtaken(lambda: self._store(outcomes)))
 
     def records(self) -> list[Record]:
         """All trials, by number."""
@@ -252,13 +329,19 @@ class LiveStudy:
             raise ValueError("there is nothing to compare with: make a study with a baseline")
         return self._known().optimizer.gain(context)
 
-    def done(self, within: float | str, confidence: float, context: Params | None) -> tuple[bool, float, float]:
-        """Decision of the stopping rule, the gap to other params, and its probability."""
+    def done(
+        self, within: float | str, confidence: float, context: Params | None, by: str | None = None
+    ) -> tuple[bool, float, float]:
+        """Decision of the stopping rule, the gap to other params, and its probability.
+
+        ``by`` names the statement that it rests on; None for the Optimizer's default.
+        """
         known = self._known()
         if not known.has_value:
             return False, math.inf, LEVEL
         best = known.optimizer.best(context)
-        return known.optimizer.done(within, confidence, context), best.gap, best.level
+        rule: dict[str, Any] = {} if by is None else {"by": by}
+        return known.optimizer.done(within, confidence, context=context, **rule), best.gap, best.level
 
     def findings(self) -> Findings:
         """Findings for the page, without the times from ask to answer: they are not durations of commands."""
@@ -270,6 +353,35 @@ class LiveStudy:
         with self._lock:
             self._storage.patiently(self._ledger.refresh)
             self._abandoned()
+
+    def _store(self, outcomes: Sequence[TrialOutcome | ImportedRow]) -> list[int]:
+        self._ledger.refresh()
+        numbers: list[int] = []
+        known = self._ledger.marks() if any(isinstance(its, ImportedRow) for its in outcomes) else {}
+        new: dict[str, ImportedRow] = {}
+        for place, its in enumerate(outcomes):
+            if isinstance(its, TrialOutcome):
+                if its.number not in self._ledger.records:
+                    raise Refused(place, None)
+                numbers.append(its.number)
+            else:
+                mark = fingerprint(its)
+                if mark not in known:
+                    known[mark] = self._ledger.newest + 1 + len(new)
+                    new[mark] = its
+                numbers.append(known[mark])
+        measured = [(its.number, place, its) for place, its in enumerate(outcomes) if isinstance(its, TrialOutcome)]
+        with self._storage.transaction() as connection:
+            check_newest(connection, self._ledger.study, self._ledger.newest)
+            self._ledger.check(connection)
+            for number, place, its in sorted(measured, key=lambda found: found[:2]):  # as single outcomes: no deadlocks
+                stands = _stored(connection, self._ledger.records[number], its.outcome)
+                if stands != its.outcome:
+                    raise Refused(place, stands)
+            trials.add_imported(
+                connection, self._ledger.study, self._ledger.newest + 1, new, self._ledger.distributions
+            )
+        return numbers
 
     def _known(self) -> Known:
         """Present state of the study."""
@@ -342,6 +454,7 @@ class LiveStudy:
         granted: list[Assignment] = []
         with self._storage.transaction() as connection:
             check_newest(connection, study, self._ledger.newest)
+            self._ledger.check(connection)
             taken = [(record, plan.request) for plan in plans for record in plan.running]
             for record, request in sorted(taken, key=lambda pair: pair[0].number):  # as outcomes are: no deadlocks
                 if not trials.take(connection, record.id, record.holder, _holder(request)):
@@ -353,6 +466,28 @@ class LiveStudy:
                 old = [(record.number, record.params) for record in plan.running]
                 granted.append(old + [(number, suggestion.params) for number, suggestion in new])
         return granted
+
+
+def store_outcomes(connection: Any, answers: Sequence[Told]) -> list[Outcome | None]:
+    """Store outcomes of any studies; return the ones that are stored, None where there is no such trial."""
+    # in one order, so that servers that write the same trials at once do not deadlock
+    order = sorted(range(len(answers)), key=lambda place: (answers[place].study.id, answers[place].number))
+    stands: dict[int, Outcome | None] = {}
+    present: dict[tuple[int, str | None], bool] = {}
+    for place in order:
+        told = answers[place]
+        key = told.study.id, told.study.incarnation
+        if key not in present:
+            present[key] = told.study.is_in(connection)
+        record = (told.record or trials.find(connection, told.study.id, told.number)) if present[key] else None
+        stands[place] = None if record is None else _stored(connection, record, told.outcome)
+    return [stands[place] for place in range(len(answers))]
+
+
+def _stored(connection: Any, record: Record, outcome: Outcome) -> Outcome | None:
+    """Store an outcome unless the trial has one; return the one that is stored, None if the trial was deleted."""
+    seconds = max((datetime.now() - record.started).total_seconds(), 0.0) if record.started else 0.0
+    return trials.tell(connection, record.id, replace(outcome, seconds=seconds))
 
 
 def _key(request: AskRequest, place: int) -> object:

@@ -194,6 +194,41 @@ class TellForm(Form):
     constraints: dict[Label, float | None] | None = None
 
 
+class OutcomeForm(Form):
+    """Observation of a trial, by its ``id``, or of ``params`` that were measured in the past.
+
+    It has a ``value``, or ``failed`` is true. The same observation of the past twice counts once; a repeated
+    measurement with the same numbers counts if it has another ``key``, which is any text.
+    """
+
+    id: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    params: Params | None = None
+    context: Params | None = None
+    key: Label | None = None
+    value: float | None = None
+    failed: bool = False
+    noise: Annotated[float, Field(gt=0)] | None = None
+    constraints: dict[Label, float | None] | None = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> OutcomeForm:
+        if (self.id is None) == (self.params is None):
+            raise ValueError("must have the id of a trial, or params that were measured in the past, and not both")
+        if (self.value is None) != self.failed:
+            raise ValueError('must have a value, or "failed": true, and not both')
+        if self.failed and (self.noise is not None or self.constraints is not None):
+            raise ValueError("noise and constraints are of a value: leave them out with failed")
+        if self.id is not None and (self.context is not None or self.key is not None):
+            raise ValueError("context and key are for params of the past: leave them out with an id")
+        return self
+
+
+class OutcomesForm(Form):
+    """Observations to store, all or none."""
+
+    trials: Annotated[list[OutcomeForm], Field(min_length=1, max_length=MANY)]
+
+
 class FailForm(Form):
     """An empty object."""
 
@@ -217,6 +252,40 @@ class TrialState(BaseModel):
     id: int
     state: Literal["done", "failed"]
     value: float | None
+
+
+class TrialStates(BaseModel):
+    """States of trials, in the order of the request."""
+
+    trials: list[TrialState]
+
+
+class StateCounts(BaseModel):
+    """Number of trials by state."""
+
+    running: int = 0
+    done: int = 0
+    failed: int = 0
+
+
+class ListedStudy(BaseModel):
+    """A study in the list.
+
+    ``trials`` is the number of all trials, and ``last`` the time of the last outcome.
+    """
+
+    name: str
+    goal: Literal["minimize", "maximize"]
+    trials: int
+    states: StateCounts
+    last: str | None
+
+
+class StudiesForm(BaseModel):
+    """Studies by name; if there are more, ``next`` is the name for ``after``."""
+
+    studies: list[ListedStudy]
+    next: str | None
 
 
 class RecordForm(TrialForm):
@@ -255,15 +324,40 @@ class EstimateForm(BaseModel):
     feasible: float
 
 
+class ChangeForm(BaseModel):
+    """A change of a parameter from the baseline: its gain lies between ``lower`` and ``upper``."""
+
+    name: str
+    before: Any = Field(alias="from")
+    after: Any = Field(alias="to")
+    gain: float | None
+    lower: float | None
+    upper: float | None
+
+
 class BestForm(EstimateForm):
     """The recommended params.
 
-    No other params are better by more than ``gap``, which is null while there is no such bound. An observation counts
-    half after ``half_life`` evaluations, null if no drift was found.
+    No other params are better by more than ``gap``, which is null while there is no such bound. By the model, at most
+    ``remaining`` is left to gain, at ``level``; null if unknown. ``changes`` are those from the baseline, the one with
+    the largest gain first. An observation counts half after ``half_life`` evaluations, null if no drift was found.
     """
 
     gap: float | None
+    remaining: float | None
+    changes: list[ChangeForm]
     half_life: float | None
+
+
+class StudyState(StudyForm):
+    """A study, the number of its trials, and the recommended params.
+
+    ``best`` is null before the first value, and in a study with contexts if the request names none.
+    """
+
+    trials: int
+    states: StateCounts
+    best: BestForm | None
 
 
 class GainForm(BaseModel):

@@ -6,19 +6,16 @@ import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from datetime import datetime
 from itertools import cycle
 from threading import Event, Lock, Thread
-from typing import Any
 
 from noregret.tune.measuring import Outcome
 from noregret.tune.service.choosers import Chooser, Fitting
-from noregret.tune.service.live import BatchQueue, LiveStudy, Told
+from noregret.tune.service.live import BatchQueue, LiveStudy, NoStudy, Told, store_outcomes
 from noregret.tune.service.models import SERVICE, ServiceStudy, StudyForm
-from noregret.tune.store import trials
 from noregret.tune.store.faults import OPENING_SECONDS, TROUBLE, Unavailable, explained
-from noregret.tune.store.storage import BACKUP_SECONDS, Found, Storage
+from noregret.tune.store.records import State
+from noregret.tune.store.storage import BACKUP_SECONDS, Found, Listed, Storage
 from noregret.tune.study.study import StudyError
 
 LOG = logging.getLogger("uvicorn.error")
@@ -27,10 +24,6 @@ OPEN = 64
 ASKING = 16
 """Number of studies whose asks are answered at the same time: more than there are choosers, so that no chooser waits
 for the storage, or for an ask that waits for a fit."""
-
-
-class NoStudy(LookupError):
-    """There is no such study."""
 
 
 class AnotherStudy(ValueError):
@@ -72,13 +65,39 @@ class Studies:
     def create(self, form: StudyForm) -> bool:
         """Create a study; False if it exists, AnotherStudy if another one of its name exists."""
         study = form.study(self._storage.url)
-        is_new = self._found(form.name) is None
+        found = self._found(form.name)
+        is_new = found is None
         if is_new:
             self._storage.patiently(lambda: self._storage.study_id(study))
-        found = self._found(form.name)
-        if found is None or found.identity != study.identity():
+            found = self._found(form.name)  # None if it is deleted again already
+        if found is not None and found.identity != study.identity():
             raise AnotherStudy(f"there is another study named {form.name!r}: {_difference(study, found)}")
         return is_new
+
+    def delete(self, name: str) -> None:
+        """Delete a study and all its trials; NoStudy if there is none. Requests that wait are answered with Deleted."""
+        found = self._service_study(name)
+        self._storage.patiently(lambda: self._storage.delete(name, found))
+        live = self.opened(name)
+        if live is not None and live.found == found:
+            live.close()
+
+    def listed(self, after: str, limit: int) -> list[Listed]:
+        """Studies by name, from the first one ``after`` a name on, without opening them."""
+        return self._storage.patiently(lambda: self._storage.listed(SERVICE, after, limit))
+
+    def counted(self) -> tuple[int, dict[State, int]] | None:
+        """Number of studies, and of trials by state; None if the storage cannot be used now."""
+        try:
+            return self._storage.counted(SERVICE)
+        except (StudyError, *TROUBLE):
+            return None
+
+    def counted_open(self) -> tuple[int, int]:
+        """Number of open studies, and of those for which a fit is made now."""
+        with self._lock:
+            live = list(self._open.values())
+        return len(live), sum(study.is_fitting for study in live)
 
     def __getitem__(self, name: str) -> LiveStudy:
         """The study of this name; NoStudy if there is none."""
@@ -93,9 +112,13 @@ class Studies:
     def opened(self, name: str) -> LiveStudy | None:
         """The study of this name if it is open; does not read the storage."""
         with self._lock:
-            if name in self._open:
+            found = self._open.get(name)
+            if found is not None and found.is_deleted:
+                del self._open[name]
+                return None
+            if found is not None:
                 self._open.move_to_end(name)
-            return self._open.get(name)
+            return found
 
     def close(self) -> None:
         """Finish all pending work, and close the storage."""
@@ -115,27 +138,28 @@ class Studies:
     def _found(self, name: str) -> Found | None:
         return self._storage.patiently(lambda: self._storage.find(name))
 
-    def _read(self, name: str) -> LiveStudy:
+    def _service_study(self, name: str) -> Found:
         found = self._found(name)
         if found is None or SERVICE not in found.identity:
-            raise NoStudy(f"there is no study {name!r}: POST /studies makes one")
+            raise NoStudy(name)
+        return found
+
+    def _read(self, name: str) -> LiveStudy:
+        found = self._service_study(name)
         study = StudyForm.model_validate(found.identity[SERVICE]).study(self._storage.url)
         fitting = Fitting(study, self._fitter, self._fitters)
         return LiveStudy(
-            self._storage, found.id, study, self._lease, self._askers, self._telling, next(self._choosers), fitting
+            self._storage, found, study, self._lease, self._askers, self._telling, next(self._choosers), fitting
         )
 
     def _told(self, answers: Sequence[Told]) -> list[Outcome | None]:
         """Store outcomes, of any studies, in one transaction; return the ones that are stored."""
-        # in one order, so that servers that write the same trials at once do not deadlock
-        order = sorted(range(len(answers)), key=lambda place: answers[place][:2])
 
-        def store() -> dict[int, Outcome | None]:
+        def store() -> list[Outcome | None]:
             with self._storage.transaction() as connection:
-                return {place: _stored(connection, answers[place]) for place in order}
+                return store_outcomes(connection, answers)
 
-        stands = self._storage.patiently(store)
-        return [stands[place] for place in range(len(answers))]
+        return self._storage.patiently(store)
 
     def _keep_house(self) -> None:
         """Make copies of the database, and look for expired leases, until the end."""
@@ -145,22 +169,16 @@ class Studies:
                 with self._lock:
                     live = list(self._open.values())
                 for study in live:
-                    study.look()
+                    try:
+                        study.look()
+                    except NoStudy:
+                        self.opened(study.study.name)  # closes it
             except (StudyError, *TROUBLE):
                 continue  # the next request reports it
 
 
-def _stored(connection: Any, told: Told) -> Outcome | None:
-    """Store an outcome unless the trial has one; return the one that is stored, None if there is no such trial."""
-    record = told.record or trials.find(connection, told.study, told.number)
-    if record is None:
-        return None
-    seconds = max((datetime.now() - record.started).total_seconds(), 0.0) if record.started else 0.0
-    return trials.tell(connection, record.id, replace(told.outcome, seconds=seconds))
-
-
-def _difference(study: ServiceStudy, found: Found | None) -> str:
-    was = (found.identity if found else {}).get(SERVICE)
+def _difference(study: ServiceStudy, found: Found) -> str:
+    was = found.identity.get(SERVICE)
     if was is None:
         return "it was made by 'noregret tune'"
     now = study.description

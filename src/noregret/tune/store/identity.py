@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from importlib.metadata import version
+from secrets import token_hex
 from typing import Any
 
 from optuna.study import StudyDirection
@@ -21,6 +22,8 @@ from noregret.tune.study.study import PLACEHOLDER, NotYet, Params, Study, StudyE
 FORMAT = 3
 """Version of the stored form; a larger number is a later form, which this version cannot read."""
 FORM, SELF, MADE_BY = "noregret:format", "noregret:study", "noregret:version"
+INCARNATION = "noregret:incarnation"
+"""Attribute of a study with a random value: SQLite gives the id of a deleted study to another one."""
 
 
 PARAMETER, CONSTRAINT = "parameters.", "constraints."
@@ -37,7 +40,7 @@ def study_id(storage: Any, study: Study, readonly: bool) -> int:
             raise NotYet(f"storage {without_password(study.storage)} has no study {study.name!r} yet{others}")
         direction = StudyDirection.MINIMIZE if study.goal == "minimize" else StudyDirection.MAXIMIZE
         return _named(storage, storage.create_new_study([direction], study.name), study)
-    number, attributes = storage.get_study_id_from_name(study.name), known[study.name].user_attrs
+    number, attributes = known[study.name]._study_id, known[study.name].user_attrs  # a second query may find it deleted
     if FORM not in attributes and not readonly and not storage.get_all_trials(number, deepcopy=False):
         return _named(storage, number, study)  # its maker was killed in between
     _check_form(study, attributes)
@@ -50,6 +53,7 @@ def _named(storage: Any, number: int, study: Study) -> int:
     """Store the identity of the study, the format last: a study without it is incomplete."""
     storage.set_study_user_attr(number, MADE_BY, version("noregret"))
     storage.set_study_user_attr(number, SELF, study.identity())
+    storage.set_study_user_attr(number, INCARNATION, token_hex(8))
     storage.set_study_user_attr(number, FORM, FORMAT)
     return number
 

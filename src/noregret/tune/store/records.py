@@ -113,6 +113,7 @@ def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
 def fingerprint(row: ImportedRow) -> str:
     """Key of an imported row, equal for equal rows."""
     content = [row.params, row.value, row.noise, dict(row.constraints), row.origin]
+    content += [] if row.context is None else [row.context]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

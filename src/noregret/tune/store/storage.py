@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from datetime import datetime
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, NamedTuple, TypeVar
@@ -14,10 +15,12 @@ import sqlalchemy
 from optuna.storages import get_storage
 
 from noregret.tune.store.checksums import broken_seals
+from noregret.tune.store.databases.copies import record_deletion
 from noregret.tune.store.databases.database import database_at
 from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.store.faults import OPENING_SECONDS, PATIENCE_SECONDS, patiently, unreadable
-from noregret.tune.store.identity import FORM, FORMAT, SELF, study_id
+from noregret.tune.store.identity import FORM, FORMAT, INCARNATION, SELF, study_id
+from noregret.tune.store.records import STATES, State
 from noregret.tune.study.study import Study, StudyError
 
 BACKUP_SECONDS = 60.0
@@ -32,6 +35,38 @@ SET_ATTRIBUTE = sqlalchemy.text(
     "INSERT INTO study_user_attributes (study_id, key, value_json) VALUES (:study, :key, :json) "
     "ON CONFLICT (study_id, key) DO UPDATE SET value_json = excluded.value_json"
 )
+LOCK = sqlalchemy.text("SELECT study_id FROM studies WHERE study_id = :study FOR UPDATE")
+LOCK_TRIALS = sqlalchemy.text("SELECT trial_id FROM trials WHERE study_id = :study ORDER BY trial_id FOR UPDATE")
+PRESENT = sqlalchemy.text(
+    "SELECT value_json FROM studies LEFT JOIN study_user_attributes "
+    f"ON study_user_attributes.study_id = studies.study_id AND key = '{INCARNATION}' WHERE studies.study_id = :study"
+)
+OF_TRIALS = ("params", "values", "intermediate_values", "user_attributes", "system_attributes", "heartbeats")
+OF_STUDY = ("trials", "study_directions", "study_user_attributes", "study_system_attributes", "studies")
+DELETE = [
+    *(
+        f"DELETE FROM trial_{name} WHERE trial_id IN (SELECT trial_id FROM trials WHERE study_id = :study)"
+        for name in OF_TRIALS
+    ),
+    *(f"DELETE FROM {name} WHERE study_id = :study" for name in OF_STUDY),
+]
+"""Statements that delete all rows of a study in Optuna's tables."""
+OF_KIND = (
+    f"SELECT study_id FROM study_user_attributes AS its WHERE key = '{SELF}' AND value_json LIKE :kind AND "
+    f"EXISTS (SELECT 1 FROM study_user_attributes WHERE study_id = its.study_id AND key = '{FORM}')"
+)
+LIST = sqlalchemy.text(
+    "SELECT study_id, study_name, value_json FROM studies JOIN study_user_attributes USING (study_id) "
+    f"WHERE key = '{SELF}' AND study_id IN ({OF_KIND}) AND study_name > :after ORDER BY study_name LIMIT :limit"
+)
+STATES_OF = (
+    "SELECT study_id, CAST(state AS VARCHAR), COUNT(*), MAX(datetime_complete) FROM trials "
+    "WHERE study_id IN ({}) GROUP BY study_id, state"
+)
+COUNT_STUDIES = sqlalchemy.text(f"SELECT COUNT(*) FROM ({OF_KIND}) AS found")
+COUNT_TRIALS = sqlalchemy.text(
+    f"SELECT CAST(state AS VARCHAR), COUNT(*) FROM trials WHERE study_id IN ({OF_KIND}) GROUP BY state"
+)
 ONE_STATE = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 """Options of connections to PostgreSQL on which all statements of a transaction see the same state."""
 
@@ -39,10 +74,26 @@ T = TypeVar("T")
 
 
 class Found(NamedTuple):
-    """A study of the database: its id there, and what it is."""
+    """A study of the database: its id there, what it is, and the incarnation that tells it from a later one."""
 
     id: int
     identity: dict[str, Any]
+    incarnation: str | None = None
+    """None if an earlier version made it."""
+
+    def is_in(self, connection: Any) -> bool:
+        """Return True if the study is in the database, and not another one with its id."""
+        rows = connection.execute(PRESENT, {"study": self.id}).all()
+        return [None if text is None else json.loads(text) for (text,) in rows] == [self.incarnation]
+
+
+class Listed(NamedTuple):
+    """A study of a list: its name, what it is, the number of its trials by state, and the time of the last outcome."""
+
+    name: str
+    identity: dict[str, Any]
+    states: dict[State, int]
+    last: datetime | None
 
 
 class Storage:
@@ -141,7 +192,43 @@ class Storage:
             return None
         if attributes[FORM] > FORMAT:
             raise StudyError(f"study {name!r} was written by a newer noregret: upgrade this one")
-        return Found(int(rows[0][0]), attributes[SELF])
+        return Found(int(rows[0][0]), attributes[SELF], attributes.get(INCARNATION))
+
+    def listed(self, kind: str, after: str = "", limit: int = 1000) -> list[Listed]:
+        """Studies with an identity of this kind, by name, from the first one ``after`` a name on."""
+        with self.snapshot() as connection:
+            rows = connection.execute(LIST, {"kind": _pattern(kind), "after": after, "limit": limit}).all()
+            counts = connection.exec_driver_sql(
+                STATES_OF.format(", ".join(str(row[0]) for row in rows) or "NULL")
+            ).all()
+        states: dict[int, dict[State, int]] = {}
+        last: dict[int, datetime] = {}
+        for study, state, number, time in counts:
+            states.setdefault(study, {})[STATES[state]] = number
+            ended = datetime.fromisoformat(time) if isinstance(time, str) else time
+            if ended is not None:
+                last[study] = max(last.get(study, ended), ended)
+        return [Listed(name, json.loads(text), states.get(id, {}), last.get(id)) for id, name, text in rows]
+
+    def counted(self, kind: str) -> tuple[int, dict[State, int]]:
+        """Number of studies with an identity of this kind, and of their trials by state."""
+        with self.snapshot() as connection:
+            studies = connection.execute(COUNT_STUDIES, {"kind": _pattern(kind)}).scalar()
+            states = connection.execute(COUNT_TRIALS, {"kind": _pattern(kind)}).all()
+        return int(studies), {STATES[state]: number for state, number in states}
+
+    def delete(self, name: str, study: Found) -> None:
+        """Delete a study and all its trials in one transaction; no effect if it has been deleted."""
+        with self.transaction() as connection:
+            if connection.dialect.name == "postgresql":  # wait for transactions that write, which lock in this order
+                for lock in (LOCK, LOCK_TRIALS):
+                    connection.execute(lock, {"study": study.id})
+            if not study.is_in(connection):
+                return
+            if isinstance(self.where, SQLite):
+                record_deletion(connection, name, study.incarnation)
+            for statement in DELETE:
+                connection.execute(sqlalchemy.text(statement), {"study": study.id})
 
     def attributes(self, study: int) -> dict[str, Any]:
         """Attributes of a study."""
@@ -154,3 +241,8 @@ class Storage:
         with self.transaction() as connection:
             values = [{"study": study, "key": key, "json": json.dumps(value)} for key, value in attributes.items()]
             connection.execute(SET_ATTRIBUTE, values)
+
+
+def _pattern(kind: str) -> str:
+    """Pattern of the JSON of an identity whose first key this is."""
+    return f'{{"{kind}": %'

@@ -225,7 +225,10 @@ class Store:
                 if found is None:
                     raise KeyError(f"there is no trial {number}")
                 trial = found.id
-            return trials.tell(connection, trial, outcome)
+            stands = trials.tell(connection, trial, outcome)
+        if stands is None:
+            raise KeyError(f"there is no trial {number}")
+        return stands
 
     def _lost(self, held: dict[int, tuple[int, str]]) -> list[int]:
         """Renew the lease on trials; return the numbers of those that have another holder."""

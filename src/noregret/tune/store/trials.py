@@ -53,10 +53,13 @@ TRIAL = sqlalchemy.text(
     "INSERT INTO trials (study_id, number, state, datetime_start) VALUES (:study, :number, 'RUNNING', :now) "
     "RETURNING trial_id"
 )
-IMPORTED_TRIAL = sqlalchemy.text(
-    "INSERT INTO trials (study_id, number, state, datetime_start, datetime_complete) "
-    "VALUES (:study, :number, 'COMPLETE', :now, :now) RETURNING trial_id"
-)
+IMPORTED_TRIAL = {
+    state: sqlalchemy.text(
+        "INSERT INTO trials (study_id, number, state, datetime_start, datetime_complete) "
+        f"VALUES (:study, :number, '{state}', :now, :now) RETURNING trial_id"
+    )
+    for state in ("COMPLETE", "FAIL")
+}
 PARAM = sqlalchemy.text(
     "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) "
     "VALUES (:trial, :name, :value, :form)"
@@ -157,13 +160,11 @@ def release(connection: Any, trial: int, old: Mapping[str, Any]) -> bool:
     return renew(connection, trial, old, {}) and bool(connection.execute(WAITING, {"trial": trial}).rowcount)
 
 
-def tell(connection: Any, trial: int, outcome: Outcome) -> Outcome:
-    """Store an outcome unless the trial has one; return the one that is stored."""
+def tell(connection: Any, trial: int, outcome: Outcome) -> Outcome | None:
+    """Store an outcome unless the trial has one; return the one that is stored, None if the trial was deleted."""
     if finish(connection, trial, outcome):
         return outcome
-    (stored,) = _read(connection, f"trial_id = {trial}")
-    assert stored.outcome is not None
-    return stored.outcome
+    return next((stored.outcome for stored in _read(connection, f"trial_id = {trial}")), None)
 
 
 def finish(connection: Any, trial: int, outcome: Outcome) -> bool:
@@ -186,18 +187,22 @@ def add_imported(
     now = str(datetime.now())
     params, values, attributes = [], [], []
     for number, (mark, row) in enumerate(rows.items(), first):
-        trial = connection.execute(IMPORTED_TRIAL, {"study": study, "number": number, "now": now}).scalar()
+        state = "FAIL" if row.value is None else "COMPLETE"
+        trial = connection.execute(IMPORTED_TRIAL[state], {"study": study, "number": number, "now": now}).scalar()
         its_params = _params(row.params, distributions)
-        run = run_attribute(Outcome(row.value, constraints=row.constraints))
+        its_values = [] if row.value is None else [row.value]
+        run = run_attribute(Outcome(row.value, row.failure, constraints=row.constraints))
         its_attributes: dict[str, Any] = {TOLD: [], IMPORTED: {"row": mark, "noise": row.noise}, RUN: run}
+        its_attributes |= {} if row.context is None else {CONTEXT: row.context}
         listed = [[found["name"], found["value"], found["form"]] for found in its_params]
         kept = [(key, json.dumps(value)) for key, value in its_attributes.items()]
-        its_attributes[SUM] = digest(number, "COMPLETE", [row.value], listed, kept)
+        its_attributes[SUM] = digest(number, state, its_values, listed, kept)
         params += [{"trial": trial, **found} for found in its_params]
-        values.append({"trial": trial, "value": row.value})
+        values += [{"trial": trial, "value": value} for value in its_values]
         attributes += [_attribute(trial, key, value) for key, value in its_attributes.items()]
     for statement, lines in ((PARAM, params), (VALUE, values), (ATTRIBUTE, attributes)):
-        connection.execute(statement, lines)
+        if lines:
+            connection.execute(statement, lines)
 
 
 def _params(params: Params, distributions: Distributions) -> list[dict[str, Any]]:
@@ -253,6 +258,7 @@ class TrialTable:
         """
         with self._lock:
             with self._storage.snapshot() as connection:
+                self.check(connection)
                 new = _read(connection, f"study_id = {self.study} AND trial_id > {self._last}")
                 ids = ", ".join(str(record.id) for record in self.pending.values())
                 old = _read(connection, f"trial_id IN ({ids})") if ids else []
@@ -260,6 +266,9 @@ class TrialTable:
                 self._enter(record)
             self._last = max([self._last, *(record.id for record in new)])
             return list(self.records.values())
+
+    def check(self, connection: Any) -> None:
+        """Raise an exception if the study is no longer there."""
 
     def _enter(self, record: Record) -> None:
         self.records[record.number] = record

@@ -35,12 +35,16 @@ class ImportedRow:
     """An observation that was made elsewhere."""
 
     params: Params
-    value: float
+    value: float | None
+    """None for a failure."""
     noise: float | None = None
     """Standard deviation of the value, None if unknown."""
     constraints: Mapping[str, float] = field(default_factory=dict)
     origin: str = field(default="", compare=False)
     """Key that separates equal observations: the trial and the time of an export, empty in other tables."""
+    context: Params | None = None
+    failure: str = ""
+    """Reason of a failure."""
 
 
 @dataclass(frozen=True)

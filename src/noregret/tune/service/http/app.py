@@ -23,9 +23,11 @@ from noregret.tune.service import models
 from noregret.tune.service.choosers import Chooser
 from noregret.tune.service.http import routes
 from noregret.tune.service.http.connections import Server, configuration
+from noregret.tune.service.http.metrics import Measured, Metrics
 from noregret.tune.service.http.routes import BadField, Contradiction, Unknown
 from noregret.tune.service.http.security import Guard, is_loopback
-from noregret.tune.service.studies import AnotherStudy, NoStudy, Studies
+from noregret.tune.service.live import NoStudy
+from noregret.tune.service.studies import AnotherStudy, Studies
 from noregret.tune.store.storage import Storage
 from noregret.tune.store.trials import Overtaken
 from noregret.tune.study.study import StudyError, without_password
@@ -79,9 +81,10 @@ def application(studies: Studies, token: str | None = None, rate: float | None =
     if token is None:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=HERE)
     app.add_middleware(Guard, token=token, rate=rate)
+    app.state.studies, app.state.metrics = studies, Metrics()
+    app.add_middleware(Measured, metrics=app.state.metrics)
     _explain_faults(app)
-    app.state.studies = studies
-    app.include_router(routes.server)
+    app.include_router(routes.health)
     app.include_router(routes.router, dependencies=[Depends(TOKEN)], responses=FAULTS)
     return app
 
@@ -95,7 +98,9 @@ def _explain_faults(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def bad_fields(request: Request, error: RequestValidationError) -> JSONResponse:
-        return _fields([(found["loc"], found["msg"], found["type"]) for found in error.errors()])
+        return _fields(
+            [(found["loc"], found["msg"].removeprefix("Value error, "), found["type"]) for found in error.errors()]
+        )
 
     @app.exception_handler(BadField)
     def bad_field(request: Request, error: BadField) -> JSONResponse:

@@ -2,11 +2,13 @@
 
 The copies of ``study.db`` are ``study.db.bak.1``, ``study.db.bak.2`` and so on, the largest number the newest. A copy
 gets its name once it is on the disk and was read back without a fault. An older copy is deleted only if every result
-in it is in the newest one too, so nothing that the copies hold is ever lost by making another.
+in it is in the newest one too, so nothing that the copies hold is ever lost by making another. Results of a study that
+was deleted on purpose do not count: their copies go like others.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sqlite3
@@ -15,6 +17,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from noregret.files import sync_folder
@@ -32,8 +35,15 @@ SELECT study_name, number, state, value FROM {0}.trials JOIN {0}.studies USING (
 LEFT JOIN {0}.trial_values USING (trial_id) WHERE state IN ('COMPLETE', 'FAIL')
 """
 COUNT = f"SELECT COUNT(*) FROM ({RESULTS.format('main')})"
-MISSING = f"SELECT EXISTS ({RESULTS.format('older')} EXCEPT {RESULTS.format('main')})"
+MISSING = f"SELECT EXISTS ({RESULTS.format('older')} {{0}} EXCEPT {RESULTS.format('main')})"
 """Query: is a result of the older database missing in the main one? SQLite sorts large results in a file."""
+DELETIONS = "noregret_deletions"
+"""Table of the studies that were deleted on purpose, by name and incarnation."""
+NOT_DELETED = f"""
+AND NOT EXISTS (SELECT 1 FROM main.{DELETIONS} AS gone WHERE gone.study_name = older.studies.study_name
+AND gone.incarnation IS (SELECT value_json FROM older.study_user_attributes AS its
+WHERE its.study_id = older.studies.study_id AND its.key = 'noregret:incarnation'))
+"""
 
 
 @dataclass(frozen=True)
@@ -73,12 +83,23 @@ def count_results(path: Path) -> int:
 
 
 def holds_all(newer: Path, older: Path) -> bool:
-    """Return True if a newer copy holds every result of an older one; sqlite3.DatabaseError if that is damaged."""
+    """Return True if a newer copy holds every result of an older one, except those of deleted studies.
+
+    sqlite3.DatabaseError if the older one is damaged.
+    """
     with closing(_looked_into(older)) as connection:
         examine(connection)
     with closing(_looked_into(newer)) as connection:
         connection.execute("ATTACH ? AS older", [_address(older)])
-        return not connection.execute(MISSING).fetchone()[0]
+        has_deletions = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [DELETIONS]).fetchone()
+        return not connection.execute(MISSING.format(NOT_DELETED if has_deletions else "")).fetchone()[0]
+
+
+def record_deletion(connection: Any, name: str, incarnation: str | None) -> None:
+    """Record that a study is deleted on purpose, so that older copies with its results need not be kept for ever."""
+    query = connection.exec_driver_sql
+    query(f"CREATE TABLE IF NOT EXISTS {DELETIONS} (study_name TEXT NOT NULL, incarnation TEXT)")
+    query(f"INSERT INTO {DELETIONS} VALUES (?, ?)", (name, None if incarnation is None else json.dumps(incarnation)))
 
 
 def _looked_into(path: Path) -> sqlite3.Connection:

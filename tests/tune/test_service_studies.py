@@ -1,0 +1,425 @@
+"""Lists, descriptions and deletion of studies, observations of the past, and the server's pages and metrics."""
+
+import re
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from threading import Barrier
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+import sqlalchemy
+from tests.tune import test_service
+from tests.tune.test_service import NAMES, X, ask, places, serving, tell
+from tests.tune.test_service_asking import SECONDS, asked, opened
+
+from noregret.tune.measuring import Outcome
+from noregret.tune.service.http.app import application
+from noregret.tune.service.http.metrics import Metrics
+from noregret.tune.service.live import AskRequest, Deleted, NoStudy, TrialOutcome
+from noregret.tune.service.studies import Studies
+from noregret.tune.store.databases.copies import copies, holds_all, make_copy
+from noregret.tune.store.storage import Storage
+from noregret.tune.study.importing import ImportedRow
+
+client, folder, study = test_service.client, test_service.folder, test_service.study
+
+
+def told(client, study, *trials):
+    return client.post(f"{study}/tell", json={"trials": list(trials)})
+
+
+def listed(client, study):
+    return client.get(f"{study}/trials").json()["trials"]
+
+
+@pytest.mark.slow
+def test_studies_are_listed_by_name_in_portions(tmp_path):
+    with serving(application(Studies(Storage("sqlite:///s.db", tmp_path), lease=1000.0))) as client:
+        assert client.get("/studies").json() == {"studies": [], "next": None}
+        assert "There are no studies yet" in client.get("/").text
+        for name in ("b", "c", "a"):
+            client.post("/studies", json={"name": name, "goal": "maximize", "space": X})
+        ask(client, "/studies/b", count=3)
+        tell(client, "/studies/b", 0, 1.0)
+        client.post("/studies/b/trials/1/fail", json={})
+        first = client.get("/studies?limit=2").json()
+        assert [its["name"] for its in first["studies"]] == ["a", "b"]
+        assert first["next"] == "b"
+        a, b = first["studies"]
+        assert (a["trials"], a["last"]) == (0, None)
+        assert b["goal"] == "maximize"
+        assert b["states"] == {"running": 1, "done": 1, "failed": 1}
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", b["last"])
+        rest = client.get("/studies?after=b").json()
+        assert ([its["name"] for its in rest["studies"]], rest["next"]) == (["c"], None)
+        page = client.get("/")
+        assert '<a href="studies/b/">b</a>' in page.text
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert places(client.get("/studies?limit=0")) == [["query", "limit"]]
+
+
+@pytest.mark.slow
+def test_a_study_is_described_with_its_best(client, study):
+    empty = client.get(study).json()
+    assert (empty["name"], empty["trials"], empty["best"]) == (study.rpartition("/")[2], 0, None)
+    ask(client, study, count=2)
+    tell(client, study, 0, 1.0)
+    found = client.get(study).json()
+    assert found["space"]["x"]["high"] == 1
+    assert (found["goal"], found["trials"], found["states"]["running"]) == ("minimize", 2, 1)
+    assert found["best"] == client.get(f"{study}/best").json()
+    load = {"load": {"type": "choice", "choices": [1, 2]}}
+    client.post("/studies", json={"name": "described", "space": X, "context": load})
+    told(client, "/studies/described", {"params": {"x": 0.5}, "context": {"load": 1}, "value": 2})
+    assert client.get("/studies/described").json()["best"] is None
+    assert client.get('/studies/described?context={"load":2}').json()["best"]["params"] == {"x": 0.5}
+    assert listed(client, "/studies/described")[0]["context"] == {"load": 1}
+
+
+@pytest.mark.slow
+def test_the_past_is_told_once_with_trials_in_one_request(client, study):
+    ask(client, study, count=2)
+    rows = [
+        {"params": {"x": 1}, "value": 3, "noise": 0.5},
+        {"id": 1, "value": 2.0},
+        {"params": {"x": 0.25}, "failed": True},
+        {"params": {"x": 1}, "value": 3, "noise": 0.5, "key": "again"},
+        {"id": 0, "failed": True},
+    ]
+    answer = told(client, study, *rows)
+    assert answer.status_code == 200, answer.text
+    assert [its["id"] for its in answer.json()["trials"]] == [2, 1, 3, 4, 0]
+    assert [its["value"] for its in answer.json()["trials"]] == [3.0, 2.0, None, 3.0, None]
+    assert told(client, study, *rows).json() == answer.json(), "the same request twice counts once"
+    assert told(client, study, rows[0], rows[0]).json()["trials"] == 2 * [answer.json()["trials"][0]]
+    assert [(its["params"].get("x"), its["state"]) for its in listed(client, study)][2:] == [
+        (1.0, "done"),
+        (0.25, "failed"),
+        (1.0, "done"),
+    ]
+    own = listed(client, study)[1]
+    assert told(client, study, {"params": own["params"], "value": 2.0}).json()["trials"][0]["id"] == 1, "it is known"
+    (new,) = ask(client, study)
+    assert new["id"] == 5
+
+
+@pytest.mark.slow
+def test_one_bad_observation_keeps_all_others_out(client, study):
+    ask(client, study, count=2)
+    tell(client, study, 1, 2.0)
+    good = {"id": 0, "value": 1.0}, {"params": {"x": 0.5}, "value": 1.0}
+    before = listed(client, study)
+    for bad, place in (
+        ({"id": 7, "value": 1.0}, ["id"]),
+        ({"params": {"x": 2}, "value": 1.0}, ["params"]),
+        ({"params": {"y": 2}, "value": 1.0}, ["params"]),
+        ({"params": {"x": 0.5}, "value": 1.0, "context": {"load": 1}}, ["context"]),
+        ({"params": {"x": 0.5}, "value": 1.0, "constraints": {"memory": 1}}, ["constraints"]),
+        ({"params": {"x": 0.5}, "value": 1.0, "noise": 0}, ["noise"]),
+        ({"params": {"x": 0.5}, "value": "1"}, ["value"]),
+        ({"params": {"x": 0.5}}, []),
+        ({"value": 1.0}, []),
+        ({"id": 0, "params": {"x": 0.5}, "value": 1.0}, []),
+        ({"id": 0, "value": 1.0, "failed": True}, []),
+        ({"id": 0, "value": 1.0, "key": "a"}, []),
+        ({"params": {"x": 0.5}, "failed": True, "noise": 1.0}, []),
+        ({"params": {"x": 0.5}, "value": 1.0, "values": 1}, ["values"]),
+    ):
+        assert places(told(client, study, *good, bad)) == [["body", "trials", 2, *place]], bad
+        assert listed(client, study) == before
+    other = told(client, study, *good, {"id": 1, "value": 3.0})
+    assert other.status_code == 409
+    assert other.json() == {"detail": "trials[2]: trial 1 has the value 2.0 already, which stays: nothing was stored"}
+    assert listed(client, study) == before
+    assert places(told(client, study)) == [["body", "trials"]]
+    assert told(client, study, *good).status_code == 200
+
+
+@pytest.mark.slow
+def test_what_was_told_of_the_past_is_known_to_the_next_question(client, study):
+    from noregret import Float, Optimizer
+
+    optimizer = Optimizer({"x": Float(0, 1)}, goal="minimize", rng=0)
+    past = [(number / 20, (number / 20 - 0.3) ** 2) for number in range(20)]
+    for x, value in past:
+        optimizer.tell({"x": x}, value)
+    assert told(client, study, *({"params": {"x": x}, "value": value} for x, value in past)).status_code == 200
+    assert ask(client, study)[0]["params"] == optimizer.ask().params
+
+
+def left_over(storage):
+    """The number of rows that belong to no study, and of trials with the number of another one."""
+    tables = [table for table in sqlalchemy.inspect(storage.engine).get_table_names() if table.startswith("trial_")]
+    with storage.engine.connect() as connection:
+        rows = [
+            connection.exec_driver_sql(
+                f"SELECT COUNT(*) FROM {table} WHERE trial_id NOT IN (SELECT trial_id FROM trials)"
+            ).scalar()
+            for table in tables
+        ]
+        orphans = "SELECT COUNT(*) FROM trials WHERE study_id NOT IN (SELECT study_id FROM studies)"
+        doubles = "SELECT COUNT(*) - COUNT(DISTINCT (study_id * 1000000 + number)) FROM trials"
+        return [*rows, *(connection.exec_driver_sql(query).scalar() for query in (orphans, doubles))]
+
+
+@pytest.mark.slow
+def test_a_deleted_study_leaves_no_rows_and_its_name_is_free(client, folder):
+    path = f"/studies/{next(NAMES)}"
+    form = {"name": path.rpartition("/")[2], "space": X}
+    client.post("/studies", json=form)
+    ask(client, path, count=3)
+    tell(client, path, 0, 1.0)
+    assert client.delete(path).status_code == 204
+    assert client.delete(path).status_code == 404
+    for request in ("ask", "trials/0/tell", "trials/1/fail", "tell"):
+        body = {"ask": {}, "tell": {"trials": [{"id": 0, "value": 1.0}]}}.get(request, {"value": 1.0})
+        answer = client.post(f"{path}/{request}", json={} if "fail" in request else body)
+        assert answer.status_code == 404
+        assert f"there is no study '{form['name']}'" in answer.json()["detail"]
+    assert form["name"] not in {its["name"] for its in client.get("/studies").json()["studies"]}
+    with closing(Storage("sqlite:///s.db", folder, readonly=True)) as storage:
+        assert set(left_over(storage)) == {0}
+    assert client.post("/studies", json=form).status_code == 201
+    assert listed(client, path) == []
+    assert ask(client, path)[0]["id"] == 0
+
+
+@pytest.mark.slow
+def test_other_sites_and_requests_without_the_token_delete_nothing(client, study, folder):
+    assert client.delete(study, headers={"Origin": "http://evil.example"}).status_code == 403
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert client.delete(study, headers=link).status_code == 403
+    assert listed(client, study) == []
+    with serving(application(Studies(Storage("sqlite:///d.db", folder), lease=1000.0), token="word")) as closed:
+        right = {"Authorization": "Bearer word"}
+        assert closed.post("/studies", json={"name": "a", "space": X}, headers=right).status_code == 201
+        for method, path in (("DELETE", "/studies/a"), ("GET", "/"), ("GET", "/docs"), ("GET", "/metrics")):
+            assert closed.request(method, path).status_code == 401
+        assert closed.delete("/studies/a", headers=right).status_code == 204
+
+
+@pytest.mark.slow
+def test_a_request_that_waits_is_answered_when_its_study_is_deleted(tmp_path):
+    with closing(opened(tmp_path)) as studies:
+        live = studies["s"]
+        asked(live, AskRequest(2))
+        live._lock.acquire()  # as during a fit
+        waits = [live.ask(AskRequest(1)) for _ in range(3)]
+        studies.delete("s")
+        told = live.tell(0, Outcome(1.0))
+        live._lock.release()
+        for answer in waits:
+            with pytest.raises(Deleted):
+                answer.result(SECONDS)
+        assert told.result(SECONDS) is None
+        with pytest.raises(NoStudy):
+            studies["s"]
+
+
+@pytest.mark.slow
+def test_a_study_of_an_earlier_version_has_no_incarnation(tmp_path):
+    with closing(opened(tmp_path)) as studies:
+        with studies._storage.transaction() as connection:
+            connection.exec_driver_sql("DELETE FROM study_user_attributes WHERE key = 'noregret:incarnation'")
+        live = studies["s"]
+        assert asked(live, AskRequest(1)) == [[0]]
+        assert live.tell(0, Outcome(1.0)).result(SECONDS) == Outcome(1.0)
+        assert live.tell_many([ImportedRow({"x": 0.5}, 1.0)]) == [1]
+        with closing(opened(tmp_path)) as other:
+            other.delete("s")
+            opened(tmp_path).close()
+            assert asked(other["s"], AskRequest(1)) == [[0]]
+        with pytest.raises(Deleted):
+            live.records()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trials", [0, 2])
+def test_nothing_is_written_for_a_study_that_is_deleted_while_a_trial_is_chosen(tmp_path, trials):
+    with closing(opened(tmp_path)) as one, closing(opened(tmp_path)) as other:
+        live = one["s"]
+        asked(live, *[AskRequest(1)] * trials)
+        propose = live._propose
+
+        def interrupted(plans):
+            propose(plans)
+            other.delete("s")
+
+        live._propose = interrupted
+        with pytest.raises(Deleted):
+            asked(live, AskRequest(1))
+        assert set(left_over(one._storage)) == {0}
+
+
+def deleted_elsewhere(folder, url):
+    """One server deletes a study, and perhaps makes it again, while another one has it open."""
+    past = ImportedRow({"x": 0.5}, 1.0)
+    with closing(opened(folder, url)) as one, closing(opened(folder, url)) as other:
+        for number in range(3):
+            live = other["s"]
+            asked(live, *[AskRequest(2)] * number)  # none at first: then a new trial follows upon none
+            one.delete("s")
+            if number == 2:
+                opened(folder, url).close()
+                asked(one["s"], AskRequest(1))
+            else:
+                with pytest.raises(NoStudy):
+                    asked(live, AskRequest(1))
+                with pytest.raises(NoStudy):
+                    other["s"]
+            assert live.tell(0, Outcome(1.0)).result(SECONDS) is None, "also if another study has its ids"
+            for refused in (live.records, live.findings, live.look, lambda live=live: live.tell_many([past])):
+                with pytest.raises(Deleted):
+                    refused()
+            if number != 2:
+                opened(folder, url).close()
+        assert [record.state for record in other["s"].records()] == ["running"]
+        assert set(left_over(other._storage)) == {0}
+
+
+@pytest.mark.slow
+def test_a_study_that_another_server_deletes_is_gone_sqlite(tmp_path):
+    deleted_elsewhere(tmp_path, "sqlite:///s.db")
+
+
+@pytest.mark.slow
+def test_a_study_that_another_server_deletes_is_gone_postgresql(tmp_path, postgresql):
+    deleted_elsewhere(tmp_path, postgresql.new_database())
+
+
+@pytest.mark.slow
+def test_a_study_that_another_server_made_again_is_found_at_once(tmp_path):
+    with ExitStack() as ending:
+        one, other = (
+            ending.enter_context(serving(application(Studies(Storage("sqlite:///s.db", tmp_path), lease=1000.0))))
+            for _ in range(2)
+        )
+        for goal in ("minimize", "maximize"):
+            assert one.post("/studies", json={"name": "s", "goal": goal, "space": X}).status_code == 201
+            assert ask(other, "/studies/s", count=2)[0]["id"] == 0
+            assert other.get("/studies/s").json()["goal"] == goal
+            assert one.delete("/studies/s").status_code == 204
+        assert one.post("/studies", json={"name": "s", "space": X}).status_code == 201
+        assert other.delete("/studies/s").status_code == 204
+        assert one.post("/studies/s/ask", json={}).status_code == 404
+
+
+def besieged(folder, url, turns=3):
+    """Two servers whose studies are made, asked, told and deleted by eight threads at once."""
+    with ExitStack() as ending:
+        all_studies = [Studies(Storage(url, folder), lease=1000.0) for _ in range(2)]
+        clients = [ending.enter_context(serving(application(studies))) for studies in all_studies]
+        pool, together = ending.enter_context(ThreadPoolExecutor(8)), Barrier(8)
+        codes = set()
+
+        def work(number):
+            client, path = clients[number % 2], f"/studies/{'ab'[number // 2 % 2]}"
+            together.wait(SECONDS)
+            for turn in range(turns):
+                made = client.post("/studies", json={"name": path[-1], "space": X})
+                answers = [made, client.post(f"{path}/ask", json={"count": 2, "client": f"{number}"})]
+                trials = answers[-1].json().get("trials", [])
+                past = {"params": {"x": 0.5}, "value": number + turn / 1000}
+                answers += [
+                    client.post(f"{path}/trials/{trials[0]['id']}/tell", json={"value": 1.0}) if trials else made,
+                    client.post(
+                        f"{path}/tell", json={"trials": [*({"id": its["id"], "value": 1} for its in trials), past]}
+                    ),
+                    client.get(f"{path}/trials"),
+                    client.get("/studies"),
+                ]
+                if number < 4 and turn % 3 == 2:
+                    answers.append(client.delete(path))
+                for answer in answers:
+                    codes.add(answer.status_code)
+                    assert answer.status_code in (200, 201, 204, 404, 409, 422), answer.text
+
+        for done in [pool.submit(work, number) for number in range(8)]:
+            done.result(10 * SECONDS)
+        assert {200, 201, 204} <= codes
+        assert set(left_over(all_studies[0]._storage)) == {0}
+        for studies in all_studies:
+            studies._storage.check_seals()
+        for path in ("/studies/a", "/studies/b"):
+            clients[0].post("/studies", json={"name": path[-1], "space": X})
+            assert listed(clients[0], path) == listed(clients[1], path)
+
+
+@pytest.mark.slow
+def test_studies_are_deleted_while_they_are_asked_and_told_sqlite(tmp_path):
+    besieged(tmp_path, "sqlite:///s.db")
+
+
+@pytest.mark.slow
+def test_studies_are_deleted_while_they_are_asked_and_told_postgresql(tmp_path, postgresql):
+    besieged(tmp_path, postgresql.new_database())
+
+
+def test_observations_that_another_server_tells_at_once_count_once(tmp_path):
+    rows = [ImportedRow({"x": number / 10}, 1.0) for number in range(10)]
+    with ExitStack() as ending:
+        lives = [ending.enter_context(closing(opened(tmp_path)))["s"] for _ in range(2)]
+        asked(lives[0], AskRequest(1))
+        pool = ending.enter_context(ThreadPoolExecutor(4))
+        found = list(pool.map(lambda live: live.tell_many([TrialOutcome(0, Outcome(1.0)), *rows]), 2 * lives))
+        assert found == 4 * [list(range(11))]
+        assert [record.value for record in lives[1].records()] == 11 * [1.0]
+
+
+def test_copies_with_a_deleted_study_need_not_be_kept(tmp_path):
+    path = tmp_path / "s.db"
+
+    def copied():
+        with closing(sqlite3.connect(path)) as connection:
+            make_copy(path, connection)
+        return copies(path)[0].path
+
+    with closing(opened(tmp_path)) as studies:
+        studies.create(test_service.StudyForm.model_validate({"name": "other", "space": X}))
+        for name in ("s", "other"):
+            studies[name].tell_many([ImportedRow({"x": 0.5}, 1.0)])
+        older = copied()
+        studies.delete("s")
+        newer = copied()
+        assert holds_all(newer, older)
+        with closing(sqlite3.connect(newer)) as connection, connection:
+            connection.execute("DELETE FROM trials")
+        assert not holds_all(newer, older), "the results of the other study are missing"
+
+
+def test_metrics_count_requests_by_route_whatever_their_path(client, study):
+    for path in ("/nowhere", "/nowhere/else", f"{study}/trials"):
+        client.get(path)
+    client.request("BREW", "/coffee")
+    text = client.get("/metrics")
+    assert text.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = text.text.splitlines()
+    assert re.search(r'^noregret_requests_total\{method="GET",route="other",status="404"\} \d+$', text.text, re.M)
+    assert re.search(r'^noregret_requests_total\{method="other",route="other",status="404"\} 1$', text.text, re.M)
+    assert re.search(r'route="/studies/\{name\}/trials",le="\+Inf"\} \d', text.text)
+    assert not re.search("nowhere|BREW|coffee|study\\d", text.text)
+    for name in ("studies", "storage_up", "open_studies", "pending_fits", 'trials{state="running"}'):
+        assert any(line.startswith(f"noregret_{name} ") for line in lines), name
+    assert all(re.fullmatch(r'# (HELP|TYPE) .+|[a-z_]+(\{.+="[^"]*"\})? [-+.e\d]+', line) for line in lines)
+
+
+def test_latencies_are_counted_in_classes_that_add_up():
+    metrics = Metrics()
+    for seconds in (0.001, 0.3, 0.3, 1000.0):
+        metrics.count("GET", "/", 200, seconds)
+    found = re.findall(r'_bucket\{.*le="([^"]+)"\} (\d+)', metrics.text(0, 0, None))
+    assert dict(found) | {"0.005": "1", "0.25": "1", "0.5": "3", "60.0": "3", "+Inf": "4"} == dict(found)
+    assert "noregret_storage_up 0" in metrics.text(0, 0, None)
+
+
+def test_all_requests_are_described_on_a_page_that_loads_nothing(client):
+    page = client.get("/docs").text
+    for path, methods in client.get("/openapi.json").json()["paths"].items():
+        for method in methods:
+            assert f"<code>{method.upper()} {path}</code>" in page
+    anchors = set(re.findall(r'id="([^"]+)"', page))
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= anchors
+    assert not re.search(r'(src|href)="(https?:)?//', page)
