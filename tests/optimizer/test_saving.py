@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from noregret import Choice, Float, Int, Optimizer, OptimizerConfig
+from noregret.optimizer import Improve
 
 SPACES = {
     "plain": {"space": {"x": Float(0, 1), "y": Float(1e-3, 10, log=True)}},
@@ -96,16 +97,20 @@ def test_every_argument_is_saved(tmp_path):
     assert set(inspect.signature(Optimizer).parameters) - {"rng"} <= set(content)
 
 
-def test_a_configuration_is_needed_again(tmp_path):
-    opt, path = Optimizer({"x": Float(0, 1)}, calibration=OptimizerConfig(caution=1.0)), tmp_path / "study.json"
-    opt.save(path)
-    assert Optimizer.load(path, calibration=OptimizerConfig(caution=1.0)).calibration.caution == 1.0
-    for other in (None, OptimizerConfig(caution=3.0)):
-        with pytest.raises(ValueError, match=r"was saved with OptimizerConfig\(caution=1.0\).*calibration="):
-            Optimizer.load(path, calibration=other)
-    Optimizer({"x": Float(0, 1)}).save(path)
-    with pytest.raises(ValueError, match="was saved with the default calibration"):
-        Optimizer.load(path, calibration=OptimizerConfig(caution=3.0))
+def test_a_configuration_is_needed_again_unless_it_is_numbers(tmp_path):
+    path, numbers, parts = (
+        tmp_path / "study.json",
+        OptimizerConfig(caution=1.0),
+        OptimizerConfig(questions=(Improve(),)),
+    )
+    Optimizer({"x": Float(0, 1)}, calibration=numbers).save(path)
+    assert Optimizer.load(path).calibration == Optimizer.load(path, calibration=numbers).calibration == numbers
+    with pytest.raises(ValueError, match=r"was saved with OptimizerConfig\(caution=1.0\).*calibration="):
+        Optimizer.load(path, calibration=parts)
+    Optimizer({"x": Float(0, 1)}, calibration=parts).save(path)
+    assert Optimizer.load(path, calibration=parts).calibration == parts
+    with pytest.raises(ValueError, match=r"was saved with OptimizerConfig\(questions=.*got none: pass the same"):
+        Optimizer.load(path)
 
 
 def test_objects_as_options_are_refused_and_the_old_file_stays(tmp_path):

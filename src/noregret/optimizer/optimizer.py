@@ -351,7 +351,7 @@ class Optimizer:
         """Write arguments, seed, history and pending trials to a JSON file, and nothing else: no code, no pickle.
 
         A crash during writing leaves the previous file intact. Options of a `Choice` and cells of a table must be text,
-        numbers, True, False, None or tuples of these. A ``calibration`` of your own is not written: `load` takes it.
+        numbers, True, False, None or tuples of these. Of a ``calibration`` only numbers are written: `load` takes it.
         """
         write(path, self)
 
@@ -363,7 +363,7 @@ class Optimizer:
         ----------
         path : path of the file
         calibration : OptimizerConfig, optional
-            The one it was made with, if that was not the default.
+            The one it was made with, if more than numbers in it was changed.
         """
         return cast(Optimizer, read(path, cls, calibration))
 

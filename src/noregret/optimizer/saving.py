@@ -70,8 +70,7 @@ def read(path: str | os.PathLike[str], make: Callable[..., Any], calibration: Op
             raise ValueError(f"it holds {content['saved']!r}")
         is_newer = content["format"] > FORMAT
         if not is_newer:
-            _check_calibration(content["calibration"], calibration)
-            return _restored(content, make, calibration)
+            return _restored(content, make, _calibration(content["calibration"], calibration))
     except OtherCalibration as error:
         raise ValueError(f"{where} {error}") from None
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -79,7 +78,7 @@ def read(path: str | os.PathLike[str], make: Callable[..., Any], calibration: Op
     raise ValueError(f"{where} has format {content['format']}, this noregret reads up to {FORMAT}: upgrade it")
 
 
-def _restored(content: Mapping[str, Any], make: Callable[..., Any], calibration: OptimizerConfig | None) -> Any:
+def _restored(content: Mapping[str, Any], make: Callable[..., Any], calibration: OptimizerConfig) -> Any:
     """Optimizer with the stored arguments and history."""
     space = _stored_space(content["space"])
     seed, baseline, context = content["seed"], content["baseline"], content["context"]
@@ -113,18 +112,25 @@ class OtherCalibration(ValueError):
     """The configuration is not the one that an optimizer was saved with."""
 
 
-def _check_calibration(stored: str | None, given: OptimizerConfig | None) -> None:
-    if _steps(given or OptimizerConfig()) != stored:
-        was, came = stored or "the default calibration", "the default one" if given is None else repr(given)
-        raise OtherCalibration(f"was saved with {was}, got {came}: pass Optimizer.load(path, calibration=the same)")
-
-
-def _steps(calibration: OptimizerConfig) -> str | None:
-    """Steps of a configuration that are not the default ones as text, None if there are none."""
+def _steps(calibration: OptimizerConfig) -> dict[str, Any]:
+    """Fields of a configuration that are not the default ones: numbers as they are, everything else as text."""
     default = OptimizerConfig()
     both = {its.name: (getattr(calibration, its.name), getattr(default, its.name)) for its in fields(OptimizerConfig)}
-    others = [f"{name}={ours!r}" for name, (ours, usual) in both.items() if ours != usual]
-    return str(nameless(f"OptimizerConfig({', '.join(others)})")) if others else None
+    others = {name: ours for name, (ours, usual) in both.items() if ours != usual}
+    return {name: its if isinstance(its, int | float) else nameless(repr(its)) for name, its in others.items()}
+
+
+def _calibration(stored: Mapping[str, Any], given: OptimizerConfig | None) -> OptimizerConfig:
+    """The configuration: the given one, or one that is rebuilt from numbers; OtherCalibration if it is another."""
+    numbers: dict[str, Any] = {name: its for name, its in stored.items() if isinstance(its, int | float)}
+    found = given or OptimizerConfig(**numbers)
+    if _steps(found) != stored:
+        was, came = ", ".join(f"{name}={its}" for name, its in stored.items()), "none" if given is None else repr(given)
+        raise OtherCalibration(
+            f"was saved with OptimizerConfig({was}), got {came}: pass the same with Optimizer.load(path, "
+            "calibration=...)"
+        )
+    return found
 
 
 def _space(space: Space) -> dict[str, Any]:
