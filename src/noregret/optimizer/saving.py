@@ -201,7 +201,7 @@ def _stored_point(contexts: Contexts, point: Mapping[str, Any]) -> Any:
 
 
 def _answer(arrival: Arrival, sign: float) -> dict[str, Any]:
-    """Answer by field, with the value as it was told, and None for what is not known."""
+    """Answer by field, with the value as it was given, and None for what is not known."""
     known = arrival._replace(value=sign * arrival.value, constraints=tuple(map(_known, arrival.constraints)))._asdict()
     return {name: list(part) if isinstance(part, tuple) else _known(part) for name, part in known.items()}
 

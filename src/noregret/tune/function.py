@@ -30,6 +30,7 @@ from noregret.optimizer import (
 )
 from noregret.tune.learning.suggest import confirming
 from noregret.tune.page import words
+from noregret.tune.page.prose import feasibility, room_left
 from noregret.tune.page.reporting import report
 
 LOG = logging.getLogger("noregret")
@@ -64,7 +65,7 @@ class TuningResult:
     Parameters
     ----------
     optimizer : Optimizer
-        It knows all values. Go on with its ``ask`` and ``tell`` if you like.
+        It knows all values. Its ``ask`` and ``tell`` continue from there.
     stopped : str
         The reason for the end: "evaluations", "seconds", "within" (the stopping rule), "callback", "interrupted"
         (Ctrl-C) or "broken" (the executor).
@@ -112,7 +113,8 @@ class TuningResult:
         lines = [f"{self.optimizer.goal[:-3]}um: {words.number(best.estimate)}, {words.likely(best)}"]
         lines += [f"  {name!s:<{width}}  {words.value(value)}" for name, value in items]
         lines += [str(self.gain)] if self.gain else []
-        lines += ["nothing is likely to meet all constraints: this is the likeliest"] if best.is_likeliest else []
+        lines += [feasibility(best)] if self.optimizer.constraints else []
+        lines += [room_left(best, "")] if best.has_gap else []
         times = f"measured {measured} time{'s' * (measured != 1)}" if measured else "not measured itself"
         counts = f"{len(answers)} evaluations{f', {failed} failed' * bool(failed)}; {REASONS[self.stopped]}"
         return "\n".join([*lines, f"this setting was {times}", counts])
@@ -145,14 +147,14 @@ def minimize(
     ----------
     f : callable
         Called as ``f(**params)`` for a dict space, and as ``f(row)`` for a table. It returns a number, or with
-        constraints ``(value, {"memory": 480})``. An exception, nan or anything else is a failure: the setting is told
-        to the Optimizer as failed, and the error is logged. If the first three trials fail, the last error is raised.
+        constraints ``(value, {"memory": 480})``. An exception, nan or anything else is a failure, see `Optimizer.fail`,
+        and is logged. If the first three trials fail, the last error is raised.
     space : dict, or table of candidates
         As `Optimizer` takes it.
     evaluations : int, optional
         Number of evaluations in all, failures included; with ``storage`` those of earlier calls too.
     seconds : float, optional
-        No evaluation starts later than this. Those that are running are waited for.
+        No evaluation but the first starts later than this. Those that are running are waited for.
     workers : int, or concurrent.futures.Executor
         Evaluations at a time. A number means threads (1: f is called in this thread), which suits an f that waits or
         computes outside of Python. For an f that computes in Python pass ``ProcessPoolExecutor(4)``, or any other
@@ -226,7 +228,7 @@ def maximize(
 
 
 class Outcome(NamedTuple):
-    """What f returned: a value and constraints, or the error that stands for them."""
+    """Outcome of a call of f: a value and the numbers of constraints, or an error."""
 
     value: float | None
     constraints: Mapping[str, float | None] | None
@@ -244,7 +246,7 @@ class Plan:
     confirm: int
     stopped: Reason = "evaluations"
     """Reason for the end, if it has come."""
-    _begun: float = field(default_factory=monotonic)
+    begun: float = field(default_factory=monotonic)
     _next_look: int = 0
     _is_done: bool = False
 
@@ -266,18 +268,17 @@ class Plan:
     @property
     def elapsed(self) -> float:
         """Seconds since the begin of the call."""
-        return monotonic() - self._begun
+        return monotonic() - self.begun
 
     def left(self, made: int, finished: int) -> float:
         """Evaluations that are left, given how many were begun in all and how many this call has finished.
 
-        For a time budget, their number at the rate so far; 0 if the time is over.
+        For a time budget, their number at the rate so far; 0 if the time is over. One evaluation is always made.
         """
         left = math.inf if self.evaluations is None else self.evaluations - made
-        if self.seconds is None:
+        if self.seconds is None or not finished:
             return left
-        rate = finished / self.elapsed if finished else math.inf
-        return min(left, max(rate * (self.seconds - self.elapsed), 0.0)) if self.elapsed < self.seconds else 0.0
+        return min(left, max(finished * (self.seconds / self.elapsed - 1), 0.0))
 
     def share(self, made: int) -> float:
         """Share of the budget that is used; 0 if there is none."""
@@ -297,7 +298,7 @@ class Plan:
         """
         left = self.left(made, finished)
         if left <= 0:
-            self.stopped = "seconds" if self.seconds is not None and self.elapsed >= self.seconds else "evaluations"
+            self.stopped = "seconds" if made < (self.evaluations or math.inf) else "evaluations"
             return None
         self._look(optimizer)
         left = 0.0 if self._is_done else left
@@ -371,7 +372,7 @@ class Memory:
 
 
 class Problem(NamedTuple):
-    """What is tuned."""
+    """Function to tune, with everything that does not change during the call."""
 
     f: Callable[..., Any]
     space: Any
@@ -475,6 +476,7 @@ class Loop:
 
     def run(self) -> Reason:
         """Evaluate f until the plan or a callback says that it is enough; return the reason."""
+        self._plan.begun = monotonic()
         try:
             while True:
                 while len(self._running) < self._workers and (trial := self._source.next()):
@@ -605,7 +607,7 @@ class LineBar(Bar):
 
 @contextmanager
 def _bar(progress: bool | None, plan: Plan, source: Source) -> Iterator[Bar]:
-    """A progress bar, if it is wanted or somebody looks."""
+    """Progress bar, if it is wanted or can be seen."""
     is_seen = sys.stderr is not None and (sys.stderr.isatty() or _is_notebook())
     if not (is_seen if progress is None else progress):
         yield Bar()
