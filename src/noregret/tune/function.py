@@ -506,13 +506,10 @@ class Loop:
 
     def _end(self, future: Future[Any]) -> bool:
         """Keep the outcome of a trial; True if a callback wants to stop."""
-        trial, begun = self._running.pop(future)
-        try:
-            outcome = self._outcome(future, monotonic() - begun)
-        except BaseException:
-            self._source.give_back(trial)
-            raise
+        trial, begun = self._running[future]
+        outcome = self._outcome(future, monotonic() - begun)
         self._source.tell(trial, outcome)
+        del self._running[future]  # not before it is kept: what is running at the end is given back
         self._bar.show()
         if outcome.error is None:
             self._values += 1
@@ -585,8 +582,8 @@ class LineBar(Bar):
             if _has_value(optimizer):
                 best = optimizer.best()
                 is_known = math.isfinite(best.upper - best.lower)
-                ends = " ({} to {})".format(*words.between(best.lower, best.upper)) if is_known else ""
-                self._best = f", best {words.number(best.estimate)}{ends}"
+                ends = " ({} to {})".format(*words.between(best.lower, best.upper, 2)) if is_known else ""
+                self._best = f", best {words.number(best.estimate, 3)}{ends}"
         self._write(self._line(made))
         self._shown = monotonic()
 
@@ -596,8 +593,8 @@ class LineBar(Bar):
         bar = f"[{'#' * round(BAR * share):<{BAR}}] " if plan.evaluations or plan.seconds else ""
         began = plan.share(self._at_start) if plan.evaluations else 0.0
         rest = plan.elapsed * (1 - share) / (share - began) if share > began else 0.0
-        left = f", about {words.duration(math.ceil(rest))} left" if 0 < share < 1 and rest else ""
-        return f"{bar}{made}{total}{left}{self._best}"
+        left = f", {words.duration(math.ceil(rest))} left" if 0 < share < 1 and rest else ""
+        return f"{bar}{made}{total}{self._best}{left}"
 
     def _write(self, line: str) -> None:
         room = shutil.get_terminal_size().columns - 1
