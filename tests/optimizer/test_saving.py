@@ -91,10 +91,10 @@ def test_a_trial_of_before_can_be_told_after_loading(tmp_path):
 
 
 def test_every_argument_is_saved(tmp_path):
-    """A new argument of Optimizer must be written and read, or refused."""
+    """A new argument of Optimizer is an attribute of the same name that is JSON, or has a form of its own."""
     Optimizer({"x": Float(0, 1)}).save(tmp_path / "study.json")
     content = json.loads((tmp_path / "study.json").read_text())
-    assert set(inspect.signature(Optimizer).parameters) - {"rng"} <= set(content)
+    assert set(inspect.signature(Optimizer).parameters) - {"rng"} <= {*content, *content["options"]}
 
 
 def test_a_configuration_is_needed_again_unless_it_is_numbers(tmp_path):
@@ -131,7 +131,11 @@ def test_other_files_are_refused(text, tmp_path):
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"format": 99}, "format 99.*upgrade"), ({"answers": [1]}, "damaged"), ({"goal": "win"}, "damaged.*goal must be")],
+    [
+        ({"format": 99}, "format 99.*upgrade"),
+        ({"answers": [1]}, "damaged"),
+        ({"options": {"goal": "win"}}, "damaged.*goal must be"),
+    ],
 )
 def test_damaged_and_newer_files_are_refused(change, words, tmp_path):
     path = tmp_path / "study.json"

@@ -327,6 +327,19 @@ def test_a_storage_keeps_everything_about_a_trial(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_storage_of_failures_says_so(tmp_path):
+    def broken(x):
+        raise OSError("disk full")
+
+    options = {"evaluations": 3, "storage": tmp_path / "study.db"}
+    with pytest.raises(OSError, match="disk full"):
+        minimize(broken, LINE, **options)
+    with pytest.raises(ValueError, match="all 3 evaluations in the storage failed: fix f and allow more"):
+        minimize(bowl, LINE, **options)
+    assert len(asked(minimize(bowl, LINE, **options | {"evaluations": 5}))) == 5
+
+
+@pytest.mark.slow
 def test_the_time_of_a_storage_is_that_of_the_call(tmp_path):
     def f(x):
         time.sleep(0.02)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from importlib.metadata import version
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,11 @@ import numpy as np
 from noregret.decision.playing import child
 from noregret.decision.saving import nameless
 from noregret.files import write_atomically
+from noregret.optimizer.checking import Constraint
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.history import Arrival
 from noregret.optimizer.space.contexts import Contexts, InContext
-from noregret.optimizer.space.parameters import Choice, Float, Int, Parameter
+from noregret.optimizer.space.parameters import Choice, Float, Int
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import Table
 from noregret.optimizer.trials import Trials
@@ -30,24 +32,23 @@ FORMAT = 1
 """Version of the format; a larger number is a later format, which this version cannot read."""
 KIND = "noregret.Optimizer"
 """First entry of a file, which tells it from other JSON files."""
+OTHERWISE = "space", "rng", "baseline", "calibration"
+"""Arguments of an `Optimizer` with a form of their own; all others are attributes of it, and stored as they are."""
 TUPLE = "()"
-"""The one entry of an object that stands for a tuple."""
-PARAMETERS: dict[str, type[Parameter]] = {kind.__name__: kind for kind in (Float, Int, Choice)}
+"""The one entry of an object that stands for a tuple; ``Float()`` is that of an object that stands for a Float."""
+CLASSES: dict[str, Any] = {f"{kind.__name__}()": kind for kind in (Float, Int, Choice, Constraint)}
 
 
 def write(path: str | os.PathLike[str], optimizer: Any) -> None:
     """Write an optimizer to a file; a crash during writing leaves the previous file intact."""
-    seed = optimizer._root_seed
+    seed, names = optimizer._root_seed, signature(type(optimizer)).parameters
     content = {
         "saved": KIND,
         "format": FORMAT,
         "version": version("noregret"),
         "space": _space(optimizer.space),
-        "goal": optimizer.goal,
         "baseline": None if optimizer.baseline is None else _params(optimizer.space, optimizer.baseline),
-        "context": None if optimizer.context is None else _parameters(optimizer.context),
-        "drift": optimizer.drift,
-        "constraints": {name: [its.operator, its.bound] for name, its in optimizer.constraints.items()},
+        "options": {name: _plain(getattr(optimizer, name)) for name in names if name not in OTHERWISE},
         "calibration": _steps(optimizer.calibration),
         "seed": {"entropy": np.asarray(seed.entropy).tolist(), "spawn_key": list(map(int, seed.spawn_key))},
         "forgotten": optimizer._forgotten,
@@ -81,16 +82,13 @@ def read(path: str | os.PathLike[str], make: Callable[..., Any], calibration: Op
 def _restored(content: Mapping[str, Any], make: Callable[..., Any], calibration: OptimizerConfig) -> Any:
     """Optimizer with the stored arguments and history."""
     space = _stored_space(content["space"])
-    seed, baseline, context = content["seed"], content["baseline"], content["context"]
+    seed, baseline = content["seed"], content["baseline"]
     optimizer = make(
         space,
-        goal=content["goal"],
         rng=np.random.SeedSequence(seed["entropy"], spawn_key=seed["spawn_key"]),
         baseline=space[baseline] if isinstance(baseline, int) else _value(baseline),
-        context=None if context is None else _stored_parameters(context),
-        drift=content["drift"],
-        constraints=content["constraints"],
         calibration=calibration,
+        **_value(content["options"]),
     )
     history = optimizer._history
     for point in content["points"]:
@@ -136,7 +134,7 @@ def _calibration(stored: Mapping[str, Any], given: OptimizerConfig | None) -> Op
 def _space(space: Space) -> dict[str, Any]:
     """The space as JSON: parameters by name, or the columns and rows of a table."""
     if isinstance(space, Product):
-        return {"parameters": _parameters(space.parameters)}
+        return {"parameters": _plain(space.parameters)}
     assert isinstance(space, Table)
     rows = [space.rows[number] for number in range(len(space.rows))]
     if space.is_array:
@@ -147,28 +145,11 @@ def _space(space: Space) -> dict[str, Any]:
 def _stored_space(record: Mapping[str, Any]) -> Any:
     """The space as `Optimizer` takes it."""
     if "parameters" in record:
-        return _stored_parameters(record["parameters"])
+        return _value(record["parameters"])
     if record["columns"] is None:
         return np.array(record["rows"], dtype=float)
     names = _value(record["columns"])
     return [dict(zip(names, _value(row), strict=True)) for row in record["rows"]]
-
-
-def _parameters(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-    """Parameters by name, each with its type and the fields that it has."""
-    found = {}
-    for name, its in parameters.items():
-        parts = {part.name: getattr(its, part.name) for part in fields(its)}
-        parts = {key: list(value) if key == "options" else value for key, value in parts.items() if value is not None}
-        found[name] = {"type": type(its).__name__, **_plain(parts)}
-    return found
-
-
-def _stored_parameters(record: Mapping[str, Any]) -> dict[str, Parameter]:
-    return {
-        name: PARAMETERS[its["type"]](**_value({k: v for k, v in its.items() if k != "type"}))
-        for name, its in record.items()
-    }
 
 
 def _params(space: Space, params: Any) -> Any:
@@ -202,22 +183,27 @@ def _stored_point(contexts: Contexts, point: Mapping[str, Any]) -> Any:
 
 def _answer(arrival: Arrival, sign: float) -> dict[str, Any]:
     """Answer by field, with the value as it was given, and None for what is not known."""
-    known = arrival._replace(value=sign * arrival.value, constraints=tuple(map(_known, arrival.constraints)))._asdict()
-    return {name: list(part) if isinstance(part, tuple) else _known(part) for name, part in known.items()}
+    parts = arrival._replace(value=sign * arrival.value)._asdict()
+    return {name: [*map(_known, part)] if isinstance(part, tuple) else _known(part) for name, part in parts.items()}
+
+
+def _stored_answer(record: Mapping[str, Any], sign: float) -> Arrival:
+    parts: dict[str, Any] = {}
+    for name, part in record.items():
+        parts[name] = tuple(map(_number, part)) if isinstance(part, list) else _number(part)
+    return Arrival(**parts | {"value": sign * parts["value"]})
 
 
 def _known(number: Any) -> Any:
     return None if number != number else number
 
 
-def _stored_answer(record: Mapping[str, Any], sign: float) -> Arrival:
-    numbers: dict[str, Any] = {name: math.nan if part is None else part for name, part in record.items()}
-    numbers["constraints"] = tuple(math.nan if each is None else each for each in record["constraints"])
-    return Arrival(**numbers | {"value": sign * numbers["value"]})
+def _number(known: Any) -> Any:
+    return math.nan if known is None else known
 
 
 def _plain(value: Any) -> Any:
-    """A value of params as JSON. A tuple, which JSON does not have, is an object with one entry."""
+    """A value as JSON; a tuple or a parameter, which JSON does not have, is an object with one entry."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
@@ -228,9 +214,13 @@ def _plain(value: Any) -> Any:
         return {TUPLE: [_plain(each) for each in value]}
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
+    name = f"{type(value).__name__}()"
+    if name in CLASSES:
+        parts = {part.name: getattr(value, part.name) for part in fields(value)}
+        return {name: {key: _plain(part) for key, part in parts.items() if part is not None}}
     raise ValueError(
-        f"an option or a cell of a table that is saved must be text, a number, True, False, None or a tuple of these, "
-        f"got {value!r}: put a name in its place, and look the object up by it"
+        f"what is saved must be text, numbers, True, False, None or tuples of these, got {value!r}: put a name in its "
+        "place, and look the object up by it"
     )
 
 
@@ -239,5 +229,9 @@ def _value(record: Any) -> Any:
     if isinstance(record, list):
         return [_value(each) for each in record]
     if isinstance(record, dict):
-        return tuple(map(_value, record[TUPLE])) if TUPLE in record else {k: _value(v) for k, v in record.items()}
+        name = next(iter(record), "")
+        if name == TUPLE:
+            return tuple(_value(record[name]))
+        found = {key: _value(each) for key, each in record.items()}
+        return CLASSES[name](**found[name]) if name in CLASSES else found
     return record

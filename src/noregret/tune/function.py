@@ -434,8 +434,11 @@ def _tuned(
                 raise
             warnings.warn(f"stopped after {source.made} evaluations: {error}", stacklevel=3)
         known = source.optimizer
-        if not _has_value(known) and loop.error is not None:
-            raise loop.error
+        if not _has_value(known):
+            raise loop.error or ValueError(
+                f"all {source.made} evaluations in the storage failed: fix f and allow more of them, or give another "
+                "storage"
+            )
     return TuningResult(known, stopped)
 
 
@@ -619,4 +622,4 @@ def _bar(progress: bool | None, plan: Plan, source: Source) -> Iterator[Bar]:
 
 def _is_notebook() -> bool:
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    return type(shell).__name__ == "ZMQInteractiveShell"
+    return hasattr(shell, "kernel")
