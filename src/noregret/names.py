@@ -1,8 +1,8 @@
 """Public names of `noregret`, imported when the first of them is used.
 
-Most people need thirteen of them: `Optimizer`, `Float`, `Int`, `Choice`, `Trial`, `report` and `connect` to tune
-something; `Policy`, `run`, `compare`, `diagnose`, `algorithms` and `problems` to work with the algorithms. The parts
-that algorithms are made of are in `kernels`, `models`, `rules`, `loops` and `schedules`.
+Most people need fifteen of them: `minimize`, `maximize`, `Optimizer`, `Float`, `Int`, `Choice`, `Trial`, `report` and
+`connect` to tune something; `Policy`, `run`, `compare`, `diagnose`, `algorithms` and `problems` to work with the
+algorithms. The parts that algorithms are made of are in `kernels`, `models`, `rules`, `loops` and `schedules`.
 """
 
 from noregret import algorithms, kernels, loops, models, problems, rules, schedules
@@ -18,6 +18,7 @@ from noregret.models import *  # noqa: F403
 from noregret.optimizer import Choice, Estimate, Float, Gain, Int, Observation, Optimizer, OptimizerConfig, Trial
 from noregret.rules import *  # noqa: F403
 from noregret.schedules import *  # noqa: F403
+from noregret.tune.function import TuningResult, maximize, minimize
 from noregret.tune.page.reporting import report
 from noregret.tune.service.client import connect
 
@@ -35,12 +36,15 @@ __all__ = [
     "Policy",
     "Trace",
     "Trial",
+    "TuningResult",
     "algorithms",
     "compare",
     "connect",
     "diagnose",
     "kernels",
     "loops",
+    "maximize",
+    "minimize",
     "models",
     "plot",
     "problems",

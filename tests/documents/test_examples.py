@@ -85,7 +85,12 @@ def smallest(study, params):
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("ask_tell", "'key': .* ns per number"), ("optuna_sampler", "recommended: ")]
+    ("name", "words"),
+    [
+        ("ask_tell", "'key': .* ns per number"),
+        ("minimize", "than your settings|your settings are the best"),
+        ("optuna_sampler", "recommended: "),
+    ],
 )
 def test_the_scripts_end_in_what_they_found(name, words):
     done = subprocess.run([sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, check=True)

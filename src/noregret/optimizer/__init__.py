@@ -12,6 +12,7 @@ the other names of `noregret.optimizer.names` are imported when the first of the
 `trials`          pending trials and their observations
 `checking`        checks of the numbers that users give
 `show`            data frames and one-line summaries
+`saving`          JSON files of optimizers
 `optimizer`       `Optimizer`: ask, tell, fail, best, gain, done
 ================  ================================================================================================
 """

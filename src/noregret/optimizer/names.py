@@ -30,7 +30,7 @@ from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBa
 from noregret.optimizer.show import GIVEN, change_in_words
 from noregret.optimizer.space.contexts import Contexts, FixedContext, checked_contexts
 from noregret.optimizer.space.space import Product, Space
-from noregret.optimizer.space.table import as_space
+from noregret.optimizer.space.table import Table, as_space
 from noregret.optimizer.trials import Measurement, Observation, Trial
 
 __all__ = [
@@ -60,6 +60,7 @@ __all__ = [
     "RemeasureBaseline",
     "Share",
     "Space",
+    "Table",
     "Trial",
     "as_space",
     "change_in_words",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 from collections.abc import Callable, Iterable
 from functools import wraps
 from numbers import Integral
@@ -35,6 +36,7 @@ from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.questions.balance import Realised
 from noregret.optimizer.questions.questions import Opening, opening
 from noregret.optimizer.questions.state import State, state_of
+from noregret.optimizer.saving import read, write
 from noregret.optimizer.show import Frames, Standing
 from noregret.optimizer.space.contexts import InContext, checked_contexts
 from noregret.optimizer.space.space import Product, Space
@@ -335,6 +337,35 @@ class Optimizer:
         is "done", "failed" or "running"; a trial is empty for params measured in the past.
         """
         return self._frames.frame(self._history, self._trials)
+
+    @property
+    @synchronized
+    def pending(self) -> list[Trial]:
+        """Trials without an answer, oldest first: after `load`, those to measure again or to `fail`."""
+        running = self._trials.running().items()
+        parts = ((id, self._split(number)) for id, number in running)
+        return [Trial(id, its.params, self._trials.token(id), its.context) for id, its in parts]
+
+    @synchronized
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write arguments, seed, history and pending trials to a JSON file, and nothing else: no code, no pickle.
+
+        A crash during writing leaves the previous file intact. Options of a `Choice` and cells of a table must be text,
+        numbers, True, False, None or tuples of these. Of a ``calibration`` only numbers are written: `load` takes it.
+        """
+        write(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, calibration: OptimizerConfig | None = None) -> Optimizer:
+        """Continue a saved optimizer: with the same version of noregret it asks the same questions.
+
+        Parameters
+        ----------
+        path : path of the file
+        calibration : OptimizerConfig, optional
+            The one it was made with, if more than numbers in it was changed.
+        """
+        return cast(Optimizer, read(path, cls, calibration))
 
     @synchronized
     def __repr__(self) -> str:

@@ -90,6 +90,27 @@ class Trials:
         twin.answers, twin._unanswered = list(self.answers), dict(self._unanswered)
         return twin
 
+    def record(self) -> dict[str, Any]:
+        """Everything about the trials, as JSON."""
+        return {
+            "next": self._next,
+            "sent": [[id, *its] for id, its in self._sent.items()],
+            "told": sorted(self._told),
+            "failed": sorted(self._failed),
+            "unanswered": list(self._unanswered),
+            "answers": self.answers,
+        }
+
+    @classmethod
+    def restored(cls, record: Mapping[str, Any]) -> Trials:
+        """Trials from their `record`."""
+        trials = cls()
+        trials._next, trials.answers = record["next"], list(record["answers"])
+        trials._sent = {id: _Sent(*its) for id, *its in record["sent"]}
+        trials._told, trials._failed = set(record["told"]), set(record["failed"])
+        trials._unanswered = dict.fromkeys(record["unanswered"])
+        return trials
+
     def send(self, number: int, params: Any, context: Any) -> Trial:
         """A new trial at the point with this number."""
         trial, with_it = Trial(self._next, params, uuid4().hex, context), len(self.pending()) + 1
@@ -141,6 +162,10 @@ class Trials:
     def running(self) -> dict[int, int]:
         """Points of the trials without an answer, by their id."""
         return {id: self._sent[id].number for id in self._unanswered}
+
+    def token(self, id: int) -> str:
+        """Token of a trial."""
+        return self._sent[id].token
 
     def _check_own(self, trial: Trial) -> None:
         if trial.id not in self._sent or self._sent[trial.id].token != trial.token:

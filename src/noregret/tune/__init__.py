@@ -8,6 +8,7 @@
 `page`        the report, as a file and live
 `work`        workers that run trials, and their display
 `service`     studies over HTTP and JSON
+`function`    `minimize` and `maximize`: a Python function in place of a command; `stored_function` keeps its trials
 `command`     the command line
 ============  =====================================================================================================
 

@@ -51,6 +51,11 @@ class Table:
         return list(self._columns.parameters)
 
     @property
+    def rows(self) -> Rows:
+        """All rows, equal ones too."""
+        return self._rows
+
+    @property
     def is_array(self) -> bool:
         """True if params are rows of numbers, and no dicts."""
         return isinstance(self._rows, NumberRows)

@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from noregret.integrations.replay import Replay
 from noregret.optimizer import Choice, Float, Int, Optimizer, axis_of, unexplored_from
 from noregret.tune.learning.findings import Findings
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.study.study import Study
+
+LARGEST_SHARE = 0.2
+"""Largest share of a budget that measures the recommendation; of 5 evaluations it is the last one."""
+
+
+def confirming(optimizer: Optimizer, left: float, budget: float, confirm: int, pending: Iterable[Any] = ()) -> Any:
+    """Params of the recommended setting if it is to be measured next, None if the optimizer is to be asked.
+
+    The last evaluations of a budget go to the recommendation until it has been measured ``confirm`` times. It may
+    change when it is measured, so this begins when twice as many evaluations are left; those that turn out to be
+    spare go to the search.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        It knows all results.
+    left, budget : float
+        The number of evaluations that are left, the next one included, and that there are in all.
+    confirm : int
+        The number of evaluations of the recommendation that are wanted, whether planned or asked for by the search.
+    pending : iterable of params
+        Evaluations that have begun. They count as made.
+    """
+    if left > min(2 * confirm, LARGEST_SHARE * budget):
+        return None
+    answers, key = optimizer.answers, optimizer.space.key
+    if not any(answer.value is not None for answer in answers):
+        return None
+    best = optimizer.best()
+    made = [answer.params for answer in answers] + list(pending)
+    is_known = sum(key(params) == key(best.params) for params in made) >= confirm
+    return None if is_known or best.is_likeliest else best.params
 
 
 class Suggester:

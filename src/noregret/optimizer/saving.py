@@ -1,0 +1,237 @@
+"""Files of saved optimizers: the arguments, the seed and the history of an `Optimizer`, as JSON.
+
+Everything else is computed from them. Nothing is unpickled or imported when a file is read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from importlib.metadata import version
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from noregret.decision.playing import child
+from noregret.decision.saving import nameless
+from noregret.files import write_atomically
+from noregret.optimizer.checking import Constraint
+from noregret.optimizer.config import OptimizerConfig
+from noregret.optimizer.model.history import Arrival
+from noregret.optimizer.space.contexts import Contexts, InContext
+from noregret.optimizer.space.parameters import Choice, Float, Int
+from noregret.optimizer.space.space import Product, Space
+from noregret.optimizer.space.table import Table
+from noregret.optimizer.trials import Trials
+
+FORMAT = 1
+"""Version of the format; a larger number is a later format, which this version cannot read."""
+KIND = "noregret.Optimizer"
+"""First entry of a file, which tells it from other JSON files."""
+OTHERWISE = "space", "rng", "baseline", "calibration"
+"""Arguments of an `Optimizer` with a form of their own; all others are attributes of it, and stored as they are."""
+TUPLE = "()"
+"""The one entry of an object that stands for a tuple; ``Float()`` is that of an object that stands for a Float."""
+CLASSES: dict[str, Any] = {f"{kind.__name__}()": kind for kind in (Float, Int, Choice, Constraint)}
+
+
+def write(path: str | os.PathLike[str], optimizer: Any) -> None:
+    """Write an optimizer to a file; a crash during writing leaves the previous file intact."""
+    seed, names = optimizer._root_seed, signature(type(optimizer)).parameters
+    content = {
+        "saved": KIND,
+        "format": FORMAT,
+        "version": version("noregret"),
+        "space": _space(optimizer.space),
+        "baseline": None if optimizer.baseline is None else _params(optimizer.space, optimizer.baseline),
+        "options": {name: _plain(getattr(optimizer, name)) for name in names if name not in OTHERWISE},
+        "calibration": _steps(optimizer.calibration),
+        "seed": {"entropy": np.asarray(seed.entropy).tolist(), "spawn_key": list(map(int, seed.spawn_key))},
+        "forgotten": optimizer._forgotten,
+        "points": _points(optimizer),
+        "answers": [_answer(arrival, optimizer._sign) for arrival in optimizer._history.arrivals],
+        "trials": optimizer._trials.record(),
+    }
+    text = json.dumps(content, allow_nan=False).encode()
+    write_atomically(path, lambda file: file.write(text))
+
+
+def read(path: str | os.PathLike[str], make: Callable[..., Any], calibration: OptimizerConfig | None) -> Any:
+    """Read an optimizer, which ``make`` makes from its arguments."""
+    where = os.fspath(path)
+    with open(path, "rb") as file:
+        text = file.read()
+    try:
+        content = json.loads(text)
+        if content["saved"] != KIND:
+            raise ValueError(f"it holds {content['saved']!r}")
+        is_newer = content["format"] > FORMAT
+        if not is_newer:
+            return _restored(content, make, _calibration(content["calibration"], calibration))
+    except OtherCalibration as error:
+        raise ValueError(f"{where} {error}") from None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"{where} is damaged or not a saved Optimizer ({error!r})") from error
+    raise ValueError(f"{where} has format {content['format']}, this noregret reads up to {FORMAT}: upgrade it")
+
+
+def _restored(content: Mapping[str, Any], make: Callable[..., Any], calibration: OptimizerConfig) -> Any:
+    """Optimizer with the stored arguments and history."""
+    space = _stored_space(content["space"])
+    seed, baseline = content["seed"], content["baseline"]
+    optimizer = make(
+        space,
+        rng=np.random.SeedSequence(seed["entropy"], spawn_key=seed["spawn_key"]),
+        baseline=space[baseline] if isinstance(baseline, int) else _value(baseline),
+        calibration=calibration,
+        **_value(content["options"]),
+    )
+    history = optimizer._history
+    for point in content["points"]:
+        at = point.get("at")
+        history.intern(_stored_point(optimizer._contexts, point), None if at is None else np.array(at, dtype=float))
+    for answer in content["answers"]:
+        history.add(_stored_answer(answer, optimizer._sign))
+    optimizer._trials = Trials.restored(content["trials"])
+    if len(history.params) != len(content["points"]) or len(optimizer._trials.answers) != len(history.arrivals):
+        raise ValueError("its points and answers do not fit its trials")
+    optimizer._forgotten = content["forgotten"]
+    if optimizer._forgotten:
+        optimizer._seed = child(optimizer._root_seed, 6, optimizer._forgotten)
+    optimizer._start()
+    return optimizer
+
+
+class OtherCalibration(ValueError):
+    """The configuration is not the one that an optimizer was saved with."""
+
+
+def _steps(calibration: OptimizerConfig) -> dict[str, Any]:
+    """Fields of a configuration that are not the default ones: numbers as they are, everything else as text."""
+    default = OptimizerConfig()
+    both = {its.name: (getattr(calibration, its.name), getattr(default, its.name)) for its in fields(OptimizerConfig)}
+    others = {name: ours for name, (ours, usual) in both.items() if ours != usual}
+    return {name: its if isinstance(its, int | float) else nameless(repr(its)) for name, its in others.items()}
+
+
+def _calibration(stored: Mapping[str, Any], given: OptimizerConfig | None) -> OptimizerConfig:
+    """The configuration: the given one, or one that is rebuilt from numbers; OtherCalibration if it is another."""
+    numbers: dict[str, Any] = {name: its for name, its in stored.items() if isinstance(its, int | float)}
+    found = given or OptimizerConfig(**numbers)
+    if _steps(found) != stored:
+        was, came = ", ".join(f"{name}={its}" for name, its in stored.items()), "none" if given is None else repr(given)
+        raise OtherCalibration(
+            f"was saved with OptimizerConfig({was}), got {came}: pass the same with Optimizer.load(path, "
+            "calibration=...)"
+        )
+    return found
+
+
+def _space(space: Space) -> dict[str, Any]:
+    """The space as JSON: parameters by name, or the columns and rows of a table."""
+    if isinstance(space, Product):
+        return {"parameters": _plain(space.parameters)}
+    assert isinstance(space, Table)
+    rows = [space.rows[number] for number in range(len(space.rows))]
+    if space.is_array:
+        return {"columns": None, "rows": [row.tolist() for row in rows]}
+    return {"columns": _plain(list(rows[0])), "rows": [[_plain(row[name]) for name in rows[0]] for row in rows]}
+
+
+def _stored_space(record: Mapping[str, Any]) -> Any:
+    """The space as `Optimizer` takes it."""
+    if "parameters" in record:
+        return _value(record["parameters"])
+    if record["columns"] is None:
+        return np.array(record["rows"], dtype=float)
+    names = _value(record["columns"])
+    return [dict(zip(names, _value(row), strict=True)) for row in record["rows"]]
+
+
+def _params(space: Space, params: Any) -> Any:
+    """Params by name, or the number of a row of a table."""
+    return space.key(params) if isinstance(space, Table) else _plain(params)
+
+
+def _stored_params(space: Space, record: Any) -> Any:
+    return space.rows[record] if isinstance(space, Table) else space.checked(_value(record))
+
+
+def _points(optimizer: Any) -> list[dict[str, Any]]:
+    """Points in the order of their numbers, with their coordinates where the params do not give the same to the bit."""
+    history, found = optimizer._history, []
+    encoded = history.space.encode(history.params) if history.params else history.points
+    for params, at, usual in zip(history.params, history.points, encoded, strict=True):
+        chosen, context = optimizer._contexts.without_context(params)
+        point = {"params": _params(optimizer.space, chosen)}
+        point |= {} if context is None else {"context": _plain(context)}
+        found.append(point if (at == usual).all() else point | {"at": at.tolist()})
+    return found
+
+
+def _stored_point(contexts: Contexts, point: Mapping[str, Any]) -> Any:
+    """Params of the whole space."""
+    params = _stored_params(contexts.space, point["params"])
+    if contexts.contexts is None:
+        return params
+    return InContext(params, contexts.contexts.checked(_value(point["context"])))
+
+
+def _answer(arrival: Arrival, sign: float) -> dict[str, Any]:
+    """Answer by field, with the value as it was given, and None for what is not known."""
+    parts = arrival._replace(value=sign * arrival.value)._asdict()
+    return {name: [*map(_known, part)] if isinstance(part, tuple) else _known(part) for name, part in parts.items()}
+
+
+def _stored_answer(record: Mapping[str, Any], sign: float) -> Arrival:
+    parts: dict[str, Any] = {}
+    for name, part in record.items():
+        parts[name] = tuple(map(_number, part)) if isinstance(part, list) else _number(part)
+    return Arrival(**parts | {"value": sign * parts["value"]})
+
+
+def _known(number: Any) -> Any:
+    return None if number != number else number
+
+
+def _number(known: Any) -> Any:
+    return math.nan if known is None else known
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON; a tuple or a parameter, which JSON does not have, is an object with one entry."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, tuple):
+        return {TUPLE: [_plain(each) for each in value]}
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    name = f"{type(value).__name__}()"
+    if name in CLASSES:
+        parts = {part.name: getattr(value, part.name) for part in fields(value)}
+        return {name: {key: _plain(part) for key, part in parts.items() if part is not None}}
+    raise ValueError(
+        f"what is saved must be text, numbers, True, False, None or tuples of these, got {value!r}: put a name in its "
+        "place, and look the object up by it"
+    )
+
+
+def _value(record: Any) -> Any:
+    """The value that `_plain` made a record of."""
+    if isinstance(record, list):
+        return [_value(each) for each in record]
+    if isinstance(record, dict):
+        name = next(iter(record), "")
+        if name == TUPLE:
+            return tuple(_value(record[name]))
+        found = {key: _value(each) for key, each in record.items()}
+        return CLASSES[name](**found[name]) if name in CLASSES else found
+    return record
