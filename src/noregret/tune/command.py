@@ -17,7 +17,6 @@ from noregret.terminal import complain, printable, say, show
 from noregret.tune.service.command import add_serve, port
 from noregret.tune.study.study import Study, StudyError
 
-PORT = 8765
 LISTED = 20
 """Number of rows that are listed with the reason why they are kept out."""
 
@@ -36,7 +35,12 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     report.add_argument("--json", action="store_true", help="print it as JSON")
     _add_out(report, "an .html or .json file (default: an .html file beside the study)")
     watch = _command(commands, "watch", _watch, "show the report live, to this machine's browser only")
-    watch.add_argument("--port", type=port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
+    watch.add_argument("--port", type=port, metavar="N", help="default: the first free one from 8765 on; 0 for any")
+    confirm = _command(
+        commands, "confirm", _confirm, "measure the gain of the best setting again, in pairs with the baseline"
+    )
+    confirm.add_argument("--pairs", type=count, default=10, metavar="N", help="pairs of runs (default 10)")
+    confirm.add_argument("--json", action="store_true", help="print it as JSON")
     export = _command(commands, "export", _export, "write all trials of a study as a table")
     formats = export.add_mutually_exclusive_group()
     for name in ("csv", "json", "parquet"):
@@ -119,6 +123,13 @@ def _report(args: argparse.Namespace) -> None:
     say(printable(str(path)))
 
 
+def _confirm(args: argparse.Namespace) -> int:
+    study = _ready(args)
+    from noregret.tune.work.confirm import confirm
+
+    return confirm(study, args.pairs, args.json)
+
+
 def _write(path: Path, content: bytes) -> None:
     try:
         write_atomically(path, lambda file: file.write(content))
@@ -169,10 +180,7 @@ def _watch(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.tune.page.watch import serve
 
-    def ready(address: str, waiting: str) -> None:
-        say(f"{address}  (end with Ctrl-C)", *([f"waiting for the study: {printable(waiting)}"] if waiting else []))
-
-    serve(study, args.port, ready)
+    serve(study, args.port, say)
 
 
 def _restore(args: argparse.Namespace) -> None:

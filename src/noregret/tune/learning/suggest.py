@@ -3,13 +3,49 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from time import monotonic
 
 from noregret.integrations.replay import Replay
-from noregret.optimizer import Choice, Float, Int, Optimizer, axis_of, unexplored_from
+from noregret.optimizer import Choice, Float, Int, Optimizer, axis_of, is_same_setting, unexplored_from
 from noregret.tune.learning.findings import Findings
 from noregret.tune.store.records import Record, Suggestion, arrived
-from noregret.tune.study.study import Study
+from noregret.tune.study.study import Params, Study
+
+AS_GOOD = 0.25
+"""Preference of tuning for settings that were measured, see `OptimizerConfig`: without it, every further measurement
+moves the recommendation a little, and it is never itself measured."""
+LARGEST_SHARE = 0.2
+"""Largest share of a budget that measures the recommendation; of 5 evaluations it is the last one."""
+
+
+def confirming(
+    optimizer: Optimizer, left: float, budget: float, confirm: int, pending: Iterable[Params] = ()
+) -> Params | None:
+    """Params of the recommended setting if it is to be measured next, None if the optimizer is to be asked.
+
+    The last evaluations of a budget go to the recommendation until it has been measured ``confirm`` times. It may
+    change when it is measured, so this begins when twice as many evaluations are left; those that turn out to be
+    spare go to the search.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        It knows all results.
+    left, budget : float
+        The number of evaluations that are left, the next one included, and that there are in all.
+    confirm : int
+        The number of evaluations of the recommendation that are wanted, whether planned or asked for by the search.
+    pending : iterable of params
+        Evaluations that have begun. They count as made.
+    """
+    answers = optimizer.answers
+    if left > min(2 * confirm, LARGEST_SHARE * budget) or not any(answer.value is not None for answer in answers):
+        return None
+    best = optimizer.best()
+    made = [answer.params for answer in answers] + list(pending)
+    is_known = sum(is_same_setting(params, best.params) for params in made) >= confirm
+    return None if is_known or best.is_likeliest else best.params
 
 
 class Suggester:
@@ -18,7 +54,8 @@ class Suggester:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.latest: Findings | None = None
-        self._replay = replay_of(study)
+        self._replay, self._begun = replay_of(study), monotonic()
+        self._at_start: int | None = None
 
     def __call__(self, records: Sequence[Record]) -> Suggestion | None:
         """Return the next suggestion, None if the stopping rule holds."""
@@ -26,9 +63,25 @@ class Suggester:
         optimizer = informed(self.study, records, [*known, *new], self._replay)
         self.latest = Findings(self.study, records, optimizer)
         rule = self.study.stop
-        if rule and optimizer.done(rule.within, rule.confidence):
+        is_done = rule is not None and optimizer.done(rule.within, rule.confidence)
+        made, left = sum(not record.imported for record in records), 0.0 if is_done else self._left(records)
+        pending = [record.params for record in records if not record.finished]
+        params = confirming(optimizer, left, made + left, self.study.confirm, pending)
+        if params is None and is_done:
             return None
-        return Suggestion(optimizer.ask().params, new)
+        return Suggestion(optimizer.ask().params if params is None else params, new)
+
+    def _left(self, records: Sequence[Record]) -> float:
+        """Number of evaluations that the budget has left, of its rounds or, at the rate of this call, of its time."""
+        budget, finished = self.study.budget, sum(record.finished for record in records)
+        self._at_start = finished if self._at_start is None else self._at_start
+        left = math.inf
+        if budget.rounds:
+            left = budget.rounds - sum(not record.imported for record in records)
+        if budget.seconds and finished > self._at_start:
+            spent = monotonic() - self._begun
+            left = min(left, (budget.seconds - spent) * (finished - self._at_start) / spent)
+        return max(left, 1.0)
 
 
 def informed(study: Study, records: Sequence[Record], order: Sequence[int], replay: Replay | None = None) -> Optimizer:
@@ -43,7 +96,7 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
 def replay_of(study: Study) -> Replay:
     """Replay of the history of a study."""
     options = {"baseline": study.baseline, "constraints": study.bounds, "context": study.context, "drift": study.drift}
-    return Replay(study.space, study.goal, study.seed, **options)
+    return Replay(study.space, study.goal, study.seed, as_good=AS_GOOD, **options)
 
 
 def believed(study: Study, records: Sequence[Record], replay: Replay | None = None) -> Optimizer:

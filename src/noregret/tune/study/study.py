@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 Params = dict[str, Any]
 
+FOLDER = ".noregret"
+"""Name of the hidden folder beside a study file that holds its database, copies, locks and logs."""
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 """``{name}``, or a doubled brace, which stands for itself."""
 
@@ -108,6 +111,8 @@ class Study:
     timeout: float = 3600.0
     lease: int = 60
     seed: int = 0
+    confirm: int = 3
+    """Number of times that the recommended setting is measured itself, at the end of the budget if not before."""
     budget: Budget = field(default_factory=lambda: Budget(rounds=100))
     failure: Failure = field(default_factory=Failure)
     stop: Stop | None = None
@@ -166,6 +171,10 @@ class Study:
         """The command with its placeholders filled in: an argument list, which no shell ever sees."""
         groups = (group for group in self._groups() if all(name in params for name in names_in(group)))
         return [filled(word, params) for group in groups for word in group]
+
+    def shell_line(self, params: Mapping[str, Any]) -> str:
+        """The measurement of a setting as it would be typed into a shell."""
+        return shlex.join(self.arguments(params))
 
     def _groups(self) -> Iterator[tuple[str, ...]]:
         return ((part,) if isinstance(part, str) else part for part in self.command)

@@ -37,7 +37,7 @@ from noregret.tune.store.databases.copies import (
     make_copy,
     set_aside,
 )
-from noregret.tune.study.study import NotYet, StudyError
+from noregret.tune.study.study import FOLDER, NotYet, StudyError
 
 BUSY_SECONDS = 60
 """Time to wait for another process that is writing."""
@@ -89,6 +89,9 @@ class SQLite:
             )
 
     def use(self, stop: Event) -> AbstractContextManager[None]:
+        if self.path.parent.name == FOLDER and not self.path.parent.exists():
+            self.path.parent.mkdir(exist_ok=True)
+            self.path.with_name(".gitignore").write_text("*\n")
         return file_lock(self._users, stop, shared=True)
 
     def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[None]:
@@ -152,8 +155,7 @@ class SQLite:
         return self.path.with_name(f"{self.path.name}.users")
 
     def _refuse_beside_copies(self) -> None:
-        found = copies(self.path) if self.path.parent.is_dir() else []
-        if found:
+        if found := copies(self.path):
             raise StudyError(
                 f"storage {self}: is missing, but has copies, the newest {found[0].path}. '{self.restoring}' lists "
                 f"them and puts one back; to start over, move all of them away"
