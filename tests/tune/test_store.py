@@ -21,6 +21,7 @@ from noregret.tune.measuring import Outcome
 from noregret.tune.store import identity
 from noregret.tune.store import storage as opened
 from noregret.tune.store.databases.connections import Interrupted
+from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.importing import ImportedRow
@@ -44,6 +45,11 @@ def study(url, tmp_path):
 @pytest.fixture
 def file_study(tmp_path):
     return Study(tmp_path / "s.toml", ("m",), SPACE, storage="sqlite:///s.db", lease=1, budget=Budget(rounds=100))
+
+
+def as_optuna_has_it(where):
+    """The URL of a database for Optuna."""
+    return f"sqlite:///{where.path}" if isinstance(where, SQLite) else where.url.render_as_string(hide_password=False)
 
 
 def suggest(records):
@@ -220,7 +226,7 @@ def test_optuna_reads_the_study(study):
         for value in (3.0, 1.0, 2.0):
             store.tell(store.claim(suggest).trial.number, done(value))
         store.tell(store.claim(suggest).trial.number, FAILED)
-        url = store._storage._rdb.url
+        url = as_optuna_has_it(store.where)
     storage = optuna.storages.RDBStorage(url)
     found = optuna.load_study(study_name=study.name, storage=storage)
     assert (found.best_value, found.best_trial.number) == (1.0, 1)
@@ -276,7 +282,7 @@ def test_tables_of_a_newer_optuna_are_refused(study):
 
 def test_an_optuna_study_that_is_not_ours_is_refused(study):
     with Store(study) as store:
-        url = store._storage._rdb.url
+        url = as_optuna_has_it(store.where)
     storage = optuna.storages.RDBStorage(url)
     theirs = optuna.create_study(study_name="theirs", storage=storage)
     theirs.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
