@@ -1,6 +1,7 @@
 """The store's contract, on a SQLite file and on a PostgreSQL server."""
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -20,6 +21,7 @@ from noregret.tune.learning.suggest import Suggester, believed
 from noregret.tune.measuring import Outcome
 from noregret.tune.store import identity
 from noregret.tune.store import storage as opened
+from noregret.tune.store.databases import tables
 from noregret.tune.store.databases.connections import Interrupted
 from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.store.records import Record, Suggestion, arrived
@@ -278,6 +280,23 @@ def test_tables_of_a_newer_optuna_are_refused(study):
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'v99.0.a'")
     with pytest.raises(StudyError, match=r"its tables were made by another version of Optuna"):
         Store(study)
+
+
+@pytest.mark.slow
+def test_a_new_file_has_the_tables_that_optuna_makes(file_study, tmp_path):
+    Store(file_study).close()
+    optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'theirs.db'}").engine.dispose()
+
+    def content(name):
+        with closing(sqlite3.connect(tmp_path / name)) as connection:
+            made = connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
+            versions = [
+                connection.execute(f"SELECT * FROM {its}").fetchall() for its in ("version_info", "alembic_version")
+            ]
+        return [(kind, its, re.sub(r"\s", "", sql or "")) for kind, its, sql in made], versions
+
+    assert tables.are_newest()
+    assert content("s.db") == content("theirs.db")
 
 
 def test_an_optuna_study_that_is_not_ours_is_refused(study):
