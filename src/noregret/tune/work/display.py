@@ -27,8 +27,8 @@ from noregret.tune.work.worker import LOST
 
 REASON = 28
 """Number of characters of the reason of a failure in the table of a terminal."""
-NUMBERS = REASON + 20
-"""Number of characters of a row of that table without its setting."""
+NUMBERS = 28
+"""Number of characters of a row of that table without its setting and such a reason."""
 LAST = 8
 """Number of outcomes shown on a terminal."""
 STDERR_LINES = 8
@@ -247,7 +247,7 @@ class Live(Lines):
         table.add_column("")
         settings = [words.cells(trial.params, self.study.names) for trial, _ in reversed(last)]
         lengths = [max(map(len, column)) + 2 for column in zip(self.study.names, *settings, strict=True)]
-        room = self._console.width - NUMBERS
+        room = self._console.width - NUMBERS - (REASON if any(outcome.failure for _, outcome in last) else 0)
         if sum(lengths) <= room:
             for name in self.study.names:
                 table.add_column(name, justify="right", style="dim", no_wrap=True)
