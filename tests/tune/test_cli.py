@@ -143,9 +143,8 @@ def test_a_budget_of_seconds_is_kept(tmp_path, capsys):
     began = time.monotonic()
     assert main(["tune", str(study)]) == 0
     assert time.monotonic() - began < 10
-    made = len(records_of(study))
-    assert 1 <= made <= 6
-    assert f"Time limit reached ({made} evaluations). Run the same command to continue." in capsys.readouterr().out
+    assert 1 <= len(records_of(study)) <= 6
+    assert "Time limit reached. Run the same command to continue." in capsys.readouterr().out
 
 
 def test_dry_run_shows_a_command_and_does_nothing(tmp_path, capsys):

@@ -96,7 +96,8 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
 def replay_of(study: Study) -> Replay:
     """Replay of the history of a study."""
     options = {"baseline": study.baseline, "constraints": study.bounds, "context": study.context, "drift": study.drift}
-    return Replay(study.space, study.goal, study.seed, as_good=AS_GOOD, **options)
+    as_good = AS_GOOD if study.command and study.confirm else 0.0
+    return Replay(study.space, study.goal, study.seed, as_good=as_good, **options)
 
 
 def believed(study: Study, records: Sequence[Record], replay: Replay | None = None) -> Optimizer:

@@ -93,7 +93,7 @@ def why_over(findings: Findings) -> Iterator[str]:
         if rounds and made >= rounds:
             yield f"Budget of {rounds:,} evaluations used. Raise [budget] rounds to continue."
         else:
-            done = f" ({made:,} of {rounds:,} evaluations)" if rounds else f" ({made:,} evaluations)"
+            done = f" ({made:,} of {rounds:,} evaluations)" if rounds else ""
             yield f"Time limit reached{done}. Run the same command to continue."
 
 
