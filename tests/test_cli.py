@@ -72,6 +72,17 @@ def test_a_builder_with_settled_arguments_is_listed_with_them(capsys, monkeypatc
     assert re.search(r"^  toy +A toy \[len, points=5\]$", capsys.readouterr().out, re.MULTILINE)
 
 
+def test_without_a_command_the_help_is_shown_with_the_first_steps_first(capsys):
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    commands = re.findall(r"^  ([a-z]+) ", said, re.MULTILINE)
+    assert commands[:3] == ["init", "tune", "report"]
+    with pytest.raises(SystemExit):
+        main(["no-such-command"])
+    every = capsys.readouterr().err.partition("choose from ")[2]
+    assert set(commands) == set(re.findall(r"[a-z]+", every))
+
+
 def test_version():
     done = noregret("--version")
     assert re.fullmatch(r"noregret \d+\.\d+\.\d+\S*\n", done.stdout)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import itertools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -29,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         try:
-            return _carry_out(_parser().parse_args(argv))
+            return _carry_out(_parsed(list(sys.argv[1:] if argv is None else argv)))
         finally:
             say()
     except (OutputLost, BrokenPipeError) as error:
@@ -38,6 +40,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 141
         complain(f"noregret: standard output cannot be written: {error}")
         return 2
+
+
+def _parsed(argv: list[str]) -> argparse.Namespace:
+    """The arguments. Those of ``init`` after ``--`` are a command; argparse would take its first word for the file."""
+    parser = _parser()
+    if "--" not in argv or next((word for word in argv if not word.startswith("-")), "") != "init":
+        return parser.parse_args(argv)
+    place = argv.index("--")
+    args = parser.parse_args(argv[:place])
+    args.words = argv[place + 1 :]
+    if not args.words:
+        parser.error("init: -- must be followed by a command")
+    return args
 
 
 def _carry_out(args: argparse.Namespace) -> int:
@@ -67,12 +82,42 @@ class Parser(argparse.ArgumentParser):
         super().error(printable(message))
 
 
+class Main(Parser):
+    """The parser of all commands, whose help lists them in groups."""
+
+    def format_help(self) -> str:
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        (commands,) = (action for action in self._actions if isinstance(action, argparse._SubParsersAction))
+        listed = {action.dest: action for action in commands._choices_actions}
+        rest = [name for name in listed if name not in itertools.chain(*GROUPS.values())]
+        for title, names in {**GROUPS, "more": rest}.items():
+            formatter.start_section(title)
+            formatter.add_arguments(listed[name] for name in names)
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments(action for action in self._actions if action is not commands)
+        formatter.end_section()
+        formatter.add_text("'noregret COMMAND --help' shows the options of a command.")
+        return formatter.format_help()
+
+
+GROUPS = {
+    "tune a command": ("init", "tune", "report"),
+    "while a study runs, and after it": ("watch", "confirm", "export", "import", "restore"),
+    "compare algorithms": ("run", "list", "reproduce"),
+}
+"""Commands in the order of the help; all others are listed after them."""
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="noregret", description="Find the best of many options from noisy measurements.")
+    parser = Main(prog="noregret", description="Find the best of many options from noisy measurements.")
     parser.add_argument("--version", action="version", version=f"noregret {version('noregret')}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add_reproduce(commands, _count, _seed)
+    parser.set_defaults(command=lambda args: say(parser.format_help().rstrip()))
+    commands = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
     add_tune(commands, _count)
+    add_reproduce(commands, _count, _seed)
     commands.add_parser("list", help="show algorithms and problems").set_defaults(command=_list)
     diagnosis = commands.add_parser("diagnose", help="check whether measurements are heavy-tailed")
     diagnosis.set_defaults(command=_diagnose)

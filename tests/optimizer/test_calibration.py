@@ -14,7 +14,7 @@ from noregret import UCB, Choice, Constant, ExactGP, ExpectedImprovement, Float,
 from noregret.optimizer import OptimizerConfig
 from noregret.optimizer.config import SimultaneousWidth
 from noregret.optimizer.model import learning, posterior
-from noregret.optimizer.model.candidates import Candidates, around, shifted, sobol
+from noregret.optimizer.model.candidates import Candidates, around, shifted
 from noregret.optimizer.model.evidence import Evidence, subset
 from noregret.optimizer.model.failures import hopeless
 from noregret.optimizer.model.fit import FitMatern, Likelihood, log_likelihood
@@ -23,6 +23,7 @@ from noregret.optimizer.model.hypotheses import milestone
 from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.learning import representative
 from noregret.optimizer.model.noise import GaussianNoise, StudentNoise, smoothed
+from noregret.optimizer.model.sobol import sobol
 from noregret.optimizer.model.transforms import Logarithms, RobustScale, Scale
 from noregret.optimizer.questions.questions import AMONG_NAMES, Improve, SaturatedImprovement
 from noregret.optimizer.space.space import Product
@@ -438,6 +439,15 @@ def test_candidates_belong_to_the_space():
     points = Candidates()(space, belief, measured, np.full(5, 0.3), np.random.default_rng(0)).points
     assert np.array_equal(points, space.snap(points))
     assert {(p["b"], p["c"]) for p in space.decode(points)} == {(b, c) for b in range(1, 6) for c in "xyz"}
+
+
+@pytest.mark.slow  # the import of scipy.stats
+@pytest.mark.parametrize("dimension", [1, 2, 7, 100, 101])
+def test_sobol_points_are_those_of_scipy(dimension):
+    from scipy.stats import qmc
+
+    theirs = qmc.Sobol(dimension, seed=np.random.default_rng(5)).random_base2(7)
+    assert np.array_equal(sobol(100, dimension, 5), theirs[:100])
 
 
 def test_sobol_points_are_nested_and_even():

@@ -67,7 +67,7 @@ def test_odd_file_names_work(tmp_path, capsys, name):
     assert main(["tune", str(path)]) == 0
     assert main(["report", str(path)]) == 0
     assert path.with_suffix(".html").exists()
-    assert len(list(path.parent.glob("*.db"))) == 1
+    assert len(list(path.parent.glob(".noregret/*.db"))) == 1
     assert len(records_of(path)) == 2
 
 

@@ -117,6 +117,7 @@ def test_a_live_page_waits_for_a_study_on_a_server(postgresql, tmp_path):
     storage = postgresql.new_database()
     study = Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, storage=storage)
     with server(study, 0) as found:
+        found.watch.findings()
         assert "has no study yet" in found.watch.waiting
         Store(Study(tmp_path / "s.toml", ("m",), {"x": Float(0, 1)}, name="another", storage=storage)).close()
         assert found.watch.findings().records == []

@@ -97,12 +97,54 @@ def test_a_finished_study_says_what_it_knows_and_a_larger_budget_goes_on(tmp_pat
 
 
 @pytest.mark.slow
-def test_a_budget_of_seconds_is_kept(tmp_path):
+def test_a_folder_holds_the_study_file_and_one_hidden_folder(tmp_path):
+    study = written(tmp_path, budget="rounds = 2")
+    assert main(["tune", str(study)]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".noregret", "s.toml"]
+    assert (tmp_path / ".noregret" / ".gitignore").read_text() == "*\n"
+
+
+@pytest.mark.slow
+def test_a_study_whose_database_is_beside_its_file_goes_on_there(tmp_path, capsys):
+    study = written(tmp_path, budget="rounds = 2", more="storage = 'sqlite:///s.db'")
+    assert main(["tune", str(study)]) == 0
+    written(tmp_path, budget="rounds = 3")
+    assert main(["tune", str(study)]) == 0
+    assert "trial 2" in capsys.readouterr().out
+    assert not (tmp_path / ".noregret").exists()
+    (tmp_path / "s.db").unlink()
+    assert main(["tune", str(study)]) == 2
+    assert "is missing, but has copies" in capsys.readouterr().err
+
+
+MANY = [f"parameter_{i}" for i in range(21)]
+
+
+@pytest.mark.slow
+def test_lines_are_no_longer_than_the_terminal(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "90")
+    words = ", ".join(f'"--{name}={{{name}}}"' for name in MANY)
+    tables = "\n".join(f"[parameters.{name}]\ntype = 'int'\nlow = 0\nhigh = 1000" for name in MANY)
+    usual = "\n".join(f"{name} = 7" for name in MANY)
+    for baseline in ("", f"[baseline]\n{usual}\n"):
+        path = tmp_path / f"{bool(baseline)}.toml"
+        path.write_text(f'command = ["sh", "-c", "echo 1", {words}]\n[budget]\nrounds = 4\n{baseline}{tables}')
+        assert main(["tune", str(path)]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert re.fullmatch(r"trial 1: 1 \(parameter_0=\d+, parameter_1=\d+, .*, \.\.\. \d+ more\)", lines[1])
+        assert lines[-1].startswith("sh -c 'echo 1' --parameter_0=")
+        assert max(map(len, lines[:-3])) <= 90  # before the path of the study and the command
+    assert lines[0] == "trial 0: 1 (baseline)"
+
+
+@pytest.mark.slow
+def test_a_budget_of_seconds_is_kept(tmp_path, capsys):
     study = written(tmp_path, command=["sh", "-c", "sleep 0.3; echo {x} {n}"], budget="seconds = 1.5")
     began = time.monotonic()
     assert main(["tune", str(study)]) == 0
     assert time.monotonic() - began < 10
     assert 1 <= len(records_of(study)) <= 6
+    assert "Time limit reached. Run the same command to continue." in capsys.readouterr().out
 
 
 def test_dry_run_shows_a_command_and_does_nothing(tmp_path, capsys):
@@ -137,7 +179,9 @@ def test_a_command_that_always_fails_is_given_up_and_the_failures_are_kept(tmp_p
 def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
     study = written(tmp_path, ["false", "{x}", "{n}"], budget="rounds = 2")
     assert main(["tune", str(study)]) == 3
-    assert capsys.readouterr().out.endswith("no result yet\nBudget spent: raise rounds to continue.\n")
+    assert capsys.readouterr().out.endswith(
+        "no result yet\nBudget of 2 evaluations used. Raise [budget] evaluations to continue.\n"
+    )
     assert main(["tune", str(study)]) == 3
 
 

@@ -19,6 +19,7 @@ STUDY = """
 command = {command}
 storage = "{storage}"
 lease = 1
+confirm = 0  # studies are compared whose budgets differ
 [budget]
 rounds = {rounds}
 [parameters.x]

@@ -291,7 +291,7 @@ def test_a_study_stops_when_it_is_precise_enough_and_goes_on_when_more_is_wanted
 @pytest.mark.slow
 def test_whichever_comes_first_ends_a_study_and_says_what_to_do(tmp_path, capsys):
     path = written(tmp_path, budget="rounds = 3", more=STOP)
-    assert "Budget spent: raise rounds to continue." in said(capsys, "tune", path).out
+    assert "Raise [budget] evaluations to continue." in said(capsys, "tune", path).out
     changed(path, "rounds = 3", "rounds = 4")
     assert said(capsys, "tune", path).out.count("trial ") == 1
     changed(path, "rounds = 4", "seconds = 0.01")

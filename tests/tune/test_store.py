@@ -1,6 +1,7 @@
 """The store's contract, on a SQLite file and on a PostgreSQL server."""
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -20,7 +21,9 @@ from noregret.tune.learning.suggest import Suggester, believed
 from noregret.tune.measuring import Outcome
 from noregret.tune.store import identity
 from noregret.tune.store import storage as opened
+from noregret.tune.store.databases import tables
 from noregret.tune.store.databases.connections import Interrupted
+from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.importing import ImportedRow
@@ -44,6 +47,11 @@ def study(url, tmp_path):
 @pytest.fixture
 def file_study(tmp_path):
     return Study(tmp_path / "s.toml", ("m",), SPACE, storage="sqlite:///s.db", lease=1, budget=Budget(rounds=100))
+
+
+def as_optuna_has_it(where):
+    """The URL of a database for Optuna."""
+    return f"sqlite:///{where.path}" if isinstance(where, SQLite) else where.url.render_as_string(hide_password=False)
 
 
 def suggest(records):
@@ -220,7 +228,7 @@ def test_optuna_reads_the_study(study):
         for value in (3.0, 1.0, 2.0):
             store.tell(store.claim(suggest).trial.number, done(value))
         store.tell(store.claim(suggest).trial.number, FAILED)
-        url = store._storage._rdb.url
+        url = as_optuna_has_it(store.where)
     storage = optuna.storages.RDBStorage(url)
     found = optuna.load_study(study_name=study.name, storage=storage)
     assert (found.best_value, found.best_trial.number) == (1.0, 1)
@@ -274,9 +282,26 @@ def test_tables_of_a_newer_optuna_are_refused(study):
         Store(study)
 
 
+@pytest.mark.slow
+def test_a_new_file_has_the_tables_that_optuna_makes(file_study, tmp_path):
+    Store(file_study).close()
+    optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'theirs.db'}").engine.dispose()
+
+    def content(name):
+        with closing(sqlite3.connect(tmp_path / name)) as connection:
+            made = connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
+            versions = [
+                connection.execute(f"SELECT * FROM {its}").fetchall() for its in ("version_info", "alembic_version")
+            ]
+        return [(kind, its, re.sub(r"\s", "", sql or "")) for kind, its, sql in made], versions
+
+    assert tables.are_newest()
+    assert content("s.db") == content("theirs.db")
+
+
 def test_an_optuna_study_that_is_not_ours_is_refused(study):
     with Store(study) as store:
-        url = store._storage._rdb.url
+        url = as_optuna_has_it(store.where)
     storage = optuna.storages.RDBStorage(url)
     theirs = optuna.create_study(study_name="theirs", storage=storage)
     theirs.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)

@@ -64,7 +64,7 @@ def test_defaults_are_the_plain_ones(tmp_path):
     study = load(
         written(tmp_path, 'command = ["m", "{x}"]\nbudget.rounds = 3\n[parameters.x]\ntype = "int"\nlow = 0\nhigh = 1')
     )
-    assert (study.goal, study.result, study.storage) == ("minimize", LastNumber(), "sqlite:///my.db")
+    assert (study.goal, study.result, study.storage) == ("minimize", LastNumber(), "sqlite:///.noregret/my.db")
     assert (study.workers, study.seed) == (1, 0)
 
 

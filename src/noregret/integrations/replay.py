@@ -66,15 +66,18 @@ class Replay:
     ----------
     space, goal, seed, options
         As `Optimizer` takes them; the options are its baseline and constraints.
+    as_good : float
+        As `OptimizerConfig` takes it.
     """
 
-    def __init__(self, space: Any, goal: Goal, seed: int, **options: Any) -> None:
+    def __init__(self, space: Any, goal: Goal, seed: int, *, as_good: float = 0.0, **options: Any) -> None:
         self._arguments, self._options = (space, goal, seed), options
-        self._lock, self._calibration = Lock(), Remembering(remembered=1 + len(options.get("constraints") or ()))
+        remembered = 1 + len(options.get("constraints") or ())
+        self._lock, self._calibration = Lock(), Remembering(as_good=as_good, remembered=remembered)
         self._begin()
 
     def __reduce__(self) -> tuple[Callable[..., Replay], tuple[Any, Goal, int]]:
-        return partial(Replay, **self._options), self._arguments
+        return partial(Replay, as_good=self._calibration.as_good, **self._options), self._arguments
 
     def __call__(
         self, answers: Sequence[Observation], pending: Iterable[Any] = (), settled: int | None = None

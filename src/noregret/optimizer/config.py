@@ -40,6 +40,9 @@ class OptimizerConfig(ModelConfig):
         Asked after that in this order; the first one that names a setting decides.
     caution : float
         `Optimizer.best` recommends the largest mean - caution * std.
+    as_good : float
+        Or, of the measured settings whose mean - caution * std is less than this many std below that, the one that was
+        measured most often.
     interval : Posterior -> float
         The interval of an `Estimate` is mean +- interval * std.
     """
@@ -47,6 +50,7 @@ class OptimizerConfig(ModelConfig):
     explore: Explore = field(default_factory=Explore)
     questions: tuple[Question, ...] = (Recheck(), RemeasureBaseline(), Improve())
     caution: float = 2.0
+    as_good: float = 0.0
     interval: Callable[[Any], float] = field(default_factory=SimultaneousWidth)
 
     def __post_init__(self) -> None:

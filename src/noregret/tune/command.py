@@ -1,4 +1,4 @@
-"""``noregret tune``, ``init``, ``report``, ``watch``, ``export``, ``import``, ``restore`` and ``serve``."""
+"""``noregret init``, ``tune``, ``report``, ``confirm``, ``watch`` and the other commands about studies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,26 +18,37 @@ from noregret.terminal import complain, printable, say, show
 from noregret.tune.service.command import add_serve, port
 from noregret.tune.study.study import Study, StudyError
 
-PORT = 8765
 LISTED = 20
 """Number of rows that are listed with the reason why they are kept out."""
 
 
 def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     """Add the commands; ``count`` reads numbers."""
+    init = commands.add_parser(
+        "init",
+        help="write a study file to start from, or one for a command",
+        usage="noregret init [FILE] [-- COMMAND WORDS WITH {name:low..high[:log]} OR {name:a|b|c}]",
+        epilog="Quote words with | for the shell. On a terminal it asks for goal, result, budget and baseline.",
+    )
+    init.set_defaults(command=_init, words=[])
+    init.add_argument(
+        "study", nargs="?", type=Path, default=Path("study.toml"), metavar="FILE", help="default study.toml"
+    )
     tune = _command(commands, "tune", _tune, "tune any command: measure, learn, suggest, until the budget is spent")
     tune.add_argument("--dry-run", action="store_true", help="show one command and run nothing")
     tune.add_argument("--json", action="store_true", help="print a JSON object per trial, and the best at the end")
     tune.add_argument("--migrate", action="store_true", help="continue after a change of ranges, choices or parameters")
     tune.add_argument("--workers", type=count, metavar="N", help="commands at a time (default: as the study says)")
-    init = commands.add_parser("init", help="write a study file to start from")
-    init.set_defaults(command=_init)
-    init.add_argument("study", nargs="?", type=Path, default=Path("study.toml"), metavar="FILE")
     report = _command(commands, "report", _report, "write the findings of a study as one HTML page or as JSON")
     report.add_argument("--json", action="store_true", help="print it as JSON")
     _add_out(report, "an .html or .json file (default: an .html file beside the study)")
     watch = _command(commands, "watch", _watch, "show the report live, to this machine's browser only")
-    watch.add_argument("--port", type=port, default=PORT, metavar="N", help=f"default {PORT}; 0 for any free one")
+    watch.add_argument("--port", type=port, metavar="N", help="default: the first free one from 8765 on; 0 for any")
+    confirm = _command(
+        commands, "confirm", _confirm, "measure the gain of the best setting again, in pairs with the baseline"
+    )
+    confirm.add_argument("--pairs", type=count, default=10, metavar="N", help="pairs of runs (default 10)")
+    confirm.add_argument("--json", action="store_true", help="print it as JSON")
     export = _command(commands, "export", _export, "write all trials of a study as a table")
     formats = export.add_mutually_exclusive_group()
     for name in ("csv", "json", "parquet"):
@@ -64,22 +76,60 @@ def _add_out(parser: argparse.ArgumentParser, help: str) -> None:
 
 
 def _init(args: argparse.Namespace) -> None:
-    from noregret.tune.study.reading import check_name, default_storage
+    from noregret.tune.study.reading import check_name, default_storage, load
 
     check_name(args.study)
     default_storage(args.study)
-    template = files("noregret.tune.study").joinpath("template.toml").read_text("utf-8")
     tune = printable(shlex.join(["noregret", "tune", str(args.study)]))
+    if args.study.exists():
+        raise StudyError(f"{args.study} exists already: choose another name")
+    if args.words:
+        content, remark = _drafted(args.words, tune)
+    else:
+        template = files("noregret.tune.study").joinpath("template.toml").read_text("utf-8")
+        content, remark = template.replace("noregret tune FILE", tune), ""
+        content = content.replace("study.db", f"{printable(args.study.stem)}.db")
     try:
         with open(args.study, "x", encoding="utf-8") as file:
-            file.write(
-                template.replace("noregret tune FILE", tune).replace("study.db", f"{printable(args.study.stem)}.db")
-            )
+            file.write(content)
+        load(args.study)
     except FileExistsError:
         raise StudyError(f"{args.study} exists already: choose another name") from None
+    except StudyError:
+        args.study.unlink()
+        raise
     except OSError as error:
         raise StudyError(f"{args.study} cannot be written: {error.strerror}") from error
-    say(f"wrote {printable(str(args.study))}; to try it:  {tune}")
+    say(f"wrote {printable(str(args.study))}{remark}; to try it:  {tune}")
+
+
+def _drafted(words: list[str], tune: str) -> tuple[str, str]:
+    """Study file for a command, and a remark on the values that were not asked for."""
+    from noregret.tune.study.draft import answers, draft, table, text
+
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError:
+        raise StudyError("the command must be UTF-8 text") from None
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        found = draft(words)
+        said = answers(found, lambda question, default, check: default)
+        which = f"goal {said['goal']}, result {said['result']}, {said['rounds']} evaluations, no baseline"
+        return text(found, said, tune), f" with {which}: edit it to change these"
+
+    def ask(question: str, default: str, check: Callable[[str], Any]) -> str:
+        while True:
+            try:
+                answer = input(f"{question}{f' [{default}]' if default else ''}: ").strip() or default
+                check(answer)
+                return answer
+            except EOFError:
+                raise KeyboardInterrupt from None
+            except ValueError as error:
+                complain(printable(str(error)))
+
+    found = draft(words, lambda name: ask(f"values of {name}, as 1..64, 0.1..1:log or a|b|c", "", partial(table, name)))
+    return text(found, answers(found, ask), tune), ""
 
 
 def _ready(args: argparse.Namespace) -> Study:
@@ -117,6 +167,13 @@ def _report(args: argparse.Namespace) -> None:
     path = args.target or args.study.with_suffix(".html")
     _write(path, found.encode())
     say(printable(str(path)))
+
+
+def _confirm(args: argparse.Namespace) -> int:
+    study = _ready(args)
+    from noregret.tune.work.confirm import confirm
+
+    return confirm(study, args.pairs, args.json)
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -169,10 +226,7 @@ def _watch(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.tune.page.watch import serve
 
-    def ready(address: str, waiting: str) -> None:
-        say(f"{address}  (end with Ctrl-C)", *([f"waiting for the study: {printable(waiting)}"] if waiting else []))
-
-    serve(study, args.port, ready)
+    serve(study, args.port, say)
 
 
 def _restore(args: argparse.Namespace) -> None:

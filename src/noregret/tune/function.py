@@ -22,13 +22,14 @@ from noregret.optimizer import (
     Gain,
     Goal,
     Optimizer,
+    OptimizerConfig,
     Table,
     Trial,
     checked_numbers,
     checked_tolerance,
     checked_value,
 )
-from noregret.tune.learning.suggest import confirming
+from noregret.tune.learning.suggest import AS_GOOD, confirming
 from noregret.tune.page import words
 from noregret.tune.page.prose import feasibility, room_left
 from noregret.tune.page.reporting import report
@@ -416,7 +417,8 @@ def _tuned(
     if callable(callbacks) or not all(map(callable, callbacks)):
         raise ValueError(f"callbacks must be a list of functions, got {callbacks!r}")
     options = {"baseline": problem.baseline, "constraints": problem.constraints}
-    optimizer = Optimizer(problem.space, goal=problem.goal, rng=problem.rng, **options)
+    config = OptimizerConfig(as_good=AS_GOOD if plan.confirm else 0.0)
+    optimizer = Optimizer(problem.space, goal=problem.goal, rng=problem.rng, calibration=config, **options)
     with ExitStack() as open_until_end:
         executor, count = _executor(workers, open_until_end)
         source = open_until_end.enter_context(problem.source(optimizer, plan))

@@ -33,6 +33,7 @@ class Plan(Protocol):
 
     evaluations: int | None
     stop: float | str | None
+    confirm: int
     stopped: Any
 
     def left(self, made: int, finished: int) -> float:
@@ -148,6 +149,7 @@ def _study(optimizer: Optimizer, storage: str, rng: Any, plan: Plan) -> Study:
         storage=url,
         seed=int(rng or 0),
         budget=Budget(rounds=plan.evaluations),
+        confirm=plan.confirm,
         stop=None if plan.stop is None else Stop(plan.stop),
         baseline=optimizer.baseline,
         constraints={name: Constraint(LastNumber(), **bound) for name, bound in bounds.items()},

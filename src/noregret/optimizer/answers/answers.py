@@ -62,10 +62,21 @@ class Answers:
         lower = np.where(state.in_context, belief.mean - self.config.caution * belief.std, -math.inf)
         proven = np.where(np.isin(state.numbers, state.history.unproven), -math.inf, lower)
         is_proven = bool(np.isfinite(proven).any())
-        arm = recommended(proven if is_proven else lower, state.margins, state.log_feasible)
+        scores = proven if is_proven else lower
+        arm = self._most_measured(scores, recommended(scores, state.margins, state.log_feasible))
         found = self.predict([state.params(arm)])[0]
         found = found if is_proven and self._is_fitted else replace(found, _certificate=None)
         return found if found.feasible >= RECOMMEND else found.as_likeliest()
+
+    def _most_measured(self, scores: Floats, arm: int) -> int:
+        """Of the measured arms that are as good as this one and as likely feasible, the one with most measurements."""
+        state = self.state
+        if not self.config.as_good:
+            return arm
+        counts = np.array([state.history.answered(number) if number >= 0 else 0 for number in state.numbers.tolist()])
+        close = scores >= scores[arm] - self.config.as_good * state.belief.std[arm]
+        close &= state.log_feasible >= min(state.log_feasible[arm], math.log(RECOMMEND))
+        return int(np.lexsort((scores, np.where(close, counts, -1)))[-1]) if counts[close].any() else arm
 
     def predict(self, params: Sequence[Any]) -> list[Estimate]:
         """Estimates for each of these params of the whole space, at least one."""

@@ -24,13 +24,14 @@ from scipy.special import betaincinv
 
 from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.posterior import Floats, Ints, Rng
-from noregret.optimizer.model.candidates import sobol, top, unexplored_from
+from noregret.optimizer.model.candidates import top, unexplored_from
 from noregret.optimizer.model.constraints import IGNORE
 from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.learning import spread, with_best
 from noregret.optimizer.model.posterior import Conditioned, Rows, condition, prior_matrix
+from noregret.optimizer.model.sobol import sobol
 from noregret.optimizer.space.space import Bools, Space
 
 LEVEL = 0.95

@@ -25,7 +25,7 @@ import numpy as np
 from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.posterior import Floats, Rng
 from noregret.optimizer.answers.certificate import LEVEL, Certificate, Tenable
-from noregret.optimizer.model.candidates import sobol
+from noregret.optimizer.model.sobol import sobol
 from noregret.optimizer.model.transforms import Scale
 
 PLACES = 256

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.optimizer.model.posterior import Conditioned
+from noregret.optimizer.model.sobol import sobol
 from noregret.optimizer.space.space import Space
 
 ROUNDING = 1e-6
@@ -112,17 +112,6 @@ class Candidates:
 def top(scores: Floats, count: int) -> Ints:
     """Indices of the highest scores."""
     return np.argsort(-scores, kind="stable")[:count]
-
-
-@lru_cache(maxsize=8)
-def sobol(count: int, dimension: int, seed: int) -> Floats:
-    """The first points of a scrambled Sobol sequence, (count, d)."""
-    from scipy.stats import qmc  # here, as it takes longer to import than the rest of noregret
-
-    power = int(np.ceil(np.log2(max(count, 1))))  # below: seed, not rng, is the name that older scipy knows
-    points = np.asarray(qmc.Sobol(dimension, seed=np.random.default_rng(seed)).random_base2(power))[:count]
-    points.setflags(write=False)
-    return points
 
 
 def shifted(points: Floats, rng: Rng) -> Floats:

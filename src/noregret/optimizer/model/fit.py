@@ -10,17 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
-from scipy.optimize import Bounds, OptimizeResult, minimize
 from scipy.spatial.distance import pdist, squareform
 
 from noregret.belief.posterior import Floats
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.posterior import faded
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
 
 KNOWN = 1e-6
 """A number whose logarithm has a smaller spread than this is known, and is not fitted."""
@@ -73,9 +75,9 @@ class FitMatern:
             return 0.5 * float(off @ off) - value, off / spread - gradient
 
         reach = np.where(spread < KNOWN, 0.0, 4 * spread)
-        bounds = Bounds(np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach)
+        ends = np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach
         starts = self._starts(centre, likelihood, len(evidence.points)) if start is None else [start.theta]
-        found = min((_minimised(loss, each, bounds) for each in starts), key=lambda end: float(end.fun))
+        found = min((_minimised(loss, each, *ends) for each in starts), key=lambda end: float(end.fun))
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 
     def _starts(self, centre: Floats, likelihood: Likelihood, points: int) -> list[Floats]:
@@ -101,8 +103,13 @@ class FitMatern:
         return np.array([self.lengthscale_spread] * dimension + amplitudes + half_life + [self.noise_spread])
 
 
-def _minimised(loss: Callable[[Floats], tuple[float, Floats]], first: Floats, bounds: Bounds) -> OptimizeResult:
+def _minimised(
+    loss: Callable[[Floats], tuple[float, Floats]], first: Floats, lower: Floats, upper: Floats
+) -> OptimizeResult:
     """Result of L-BFGS-B started at ``first``."""
+    from scipy.optimize import Bounds, minimize  # here, as it takes 0.1 s to import
+
+    bounds = Bounds(lower, upper)
     return minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50, "ftol": 3e-4})
 
 

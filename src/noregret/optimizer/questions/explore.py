@@ -15,9 +15,10 @@ from scipy.spatial import cKDTree
 
 from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.decision.rules import log_expected_improvement
-from noregret.optimizer.model.candidates import around, resample_inactive, shifted, sobol, top
+from noregret.optimizer.model.candidates import around, resample_inactive, shifted, top
 from noregret.optimizer.model.constraints import IGNORE
 from noregret.optimizer.model.posterior import condition
+from noregret.optimizer.model.sobol import sobol
 from noregret.optimizer.questions.balance import Balancing, Realised
 from noregret.optimizer.questions.state import Asked, Question, State
 from noregret.optimizer.space.space import Bools, Space

@@ -15,10 +15,10 @@ import numpy as np
 
 from noregret.belief.posterior import Constant, Floats, Posterior, Rng
 from noregret.decision.rules import UCB, Rule, log_expected_improvement
-from noregret.optimizer.model.candidates import sobol
 from noregret.optimizer.model.constraints import SEARCH, recommended, search_scores
 from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import ModelConfig
+from noregret.optimizer.model.sobol import sobol
 from noregret.optimizer.questions.state import Asked, State
 from noregret.optimizer.space.contexts import with_context
 from noregret.optimizer.space.space import Space

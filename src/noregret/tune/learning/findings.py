@@ -142,6 +142,11 @@ class Findings:
         """Recommended point, None before the first observation."""
         return self.optimizer.best(self.context) if self.done else None
 
+    @property
+    def command(self) -> str:
+        """The command of the recommended setting, ready for a shell; empty without one."""
+        return self.study.shell_line(self.best.params) if self.best and self.study.command else ""
+
     @cached_property
     def gain(self) -> Gain | None:
         """Gain of the recommended point over the baseline, None without observations of the baseline."""
@@ -387,8 +392,9 @@ def summary(found: Findings) -> dict[str, Any]:
 
 
 def ending(found: Findings) -> dict[str, Any]:
-    """The best setting, and the reason why the study has ended."""
-    return {"best": found.best and estimate_json(found.best), "stopped": found.stopped}
+    """The best setting, the command that runs it, and the reason why the study has ended."""
+    best = found.best and estimate_json(found.best)
+    return {"best": best, "command": found.command or None, "stopped": found.stopped}
 
 
 def estimate_json(believed: Estimate) -> dict[str, Any]:

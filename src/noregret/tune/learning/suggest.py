@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from time import monotonic
 from typing import Any
 
 from noregret.integrations.replay import Replay
@@ -12,6 +13,9 @@ from noregret.tune.learning.findings import Findings
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.study.study import Study
 
+AS_GOOD = 0.25
+"""Preference of tuning for settings that were measured, see `OptimizerConfig`: without it, every further measurement
+moves the recommendation a little, and it is never itself measured."""
 LARGEST_SHARE = 0.2
 """Largest share of a budget that measures the recommendation; of 5 evaluations it is the last one."""
 
@@ -34,10 +38,8 @@ def confirming(optimizer: Optimizer, left: float, budget: float, confirm: int, p
     pending : iterable of params
         Evaluations that have begun. They count as made.
     """
-    if left > min(2 * confirm, LARGEST_SHARE * budget):
-        return None
     answers, key = optimizer.answers, optimizer.space.key
-    if not any(answer.value is not None for answer in answers):
+    if left > min(2 * confirm, LARGEST_SHARE * budget) or not any(answer.value is not None for answer in answers):
         return None
     best = optimizer.best()
     made = [answer.params for answer in answers] + list(pending)
@@ -51,7 +53,8 @@ class Suggester:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.latest: Findings | None = None
-        self._replay = replay_of(study)
+        self._replay, self._begun = replay_of(study), monotonic()
+        self._at_start: int | None = None
 
     def __call__(self, records: Sequence[Record]) -> Suggestion | None:
         """Return the next suggestion, None if the stopping rule holds."""
@@ -59,9 +62,25 @@ class Suggester:
         optimizer = informed(self.study, records, [*known, *new], self._replay)
         self.latest = Findings(self.study, records, optimizer)
         rule = self.study.stop
-        if rule and optimizer.done(rule.within, rule.confidence):
+        is_done = rule is not None and optimizer.done(rule.within, rule.confidence)
+        made, left = sum(not record.imported for record in records), 0.0 if is_done else self._left(records)
+        pending = [record.params for record in records if not record.finished]
+        params = confirming(optimizer, left, made + left, self.study.confirm, pending)
+        if params is None and is_done:
             return None
-        return Suggestion(optimizer.ask().params, new)
+        return Suggestion(optimizer.ask().params if params is None else params, new)
+
+    def _left(self, records: Sequence[Record]) -> float:
+        """Number of evaluations that the budget has left, of its rounds or, at the rate of this call, of its time."""
+        budget, finished = self.study.budget, sum(record.finished for record in records)
+        self._at_start = finished if self._at_start is None else self._at_start
+        left = math.inf
+        if budget.rounds:
+            left = budget.rounds - sum(not record.imported for record in records)
+        if budget.seconds and finished > self._at_start:
+            spent = monotonic() - self._begun
+            left = min(left, (budget.seconds - spent) * (finished - self._at_start) / spent)
+        return max(left, 1.0)
 
 
 def informed(study: Study, records: Sequence[Record], order: Sequence[int], replay: Replay | None = None) -> Optimizer:
@@ -76,7 +95,8 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
 def replay_of(study: Study) -> Replay:
     """Replay of the history of a study."""
     options = {"baseline": study.baseline, "constraints": study.bounds, "context": study.context, "drift": study.drift}
-    return Replay(study.space, study.goal, study.seed, **options)
+    as_good = AS_GOOD if study.confirm else 0.0
+    return Replay(study.space, study.goal, study.seed, as_good=as_good, **options)
 
 
 def believed(study: Study, records: Sequence[Record], replay: Replay | None = None) -> Optimizer:

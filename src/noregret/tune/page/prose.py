@@ -91,9 +91,9 @@ def why_over(findings: Findings) -> Iterator[str]:
     elif reason == "budget":
         rounds, made = study.budget.rounds, sum(not record.imported for record in findings.records)
         if rounds and made >= rounds:
-            yield "Budget spent: raise rounds to continue."
+            yield f"Budget of {rounds:,} evaluations used. Raise [budget] evaluations to continue."
         else:
-            done = f" ({made:,} of {rounds:,} rounds)" if rounds else ""
+            done = f" ({made:,} of {rounds:,} evaluations)" if rounds else ""
             yield f"Time limit reached{done}. Run the same command to continue."
 
 

@@ -6,6 +6,7 @@ own are refused, so that no page of another site can read it through the browser
 
 from __future__ import annotations
 
+import errno
 import secrets
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from threading import BoundedSemaphore, Lock
 from time import monotonic
 from typing import Any, NamedTuple
 
+from noregret.terminal import printable
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import believed, replay_of
 from noregret.tune.page.page import content, page
@@ -23,7 +25,9 @@ from noregret.tune.store.records import Record
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import NotYet, Study, StudyError
 
-HOST = "127.0.0.1"
+HOST, PORT = "127.0.0.1", 8765
+TRIED = 100
+"""Number of ports that are tried, from the first one on, before any free one is taken."""
 IDLE_SECONDS = 10
 """Time after which a silent connection is closed."""
 REST = 4.0
@@ -115,7 +119,6 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, study: Study, port: int) -> None:
         self.watch, self._free = Watch(study), BoundedSemaphore(CONNECTIONS)
-        self.watch.findings()  # what cannot be shown is refused here, not in the browser
         super().__init__((HOST, port), _handler(self.watch))
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -137,12 +140,16 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def server(study: Study, port: int) -> Server:
-    """A server for a study's page; StudyError if its port is taken."""
-    try:
-        return Server(study, port)
-    except OSError as error:
-        raise StudyError(f"--port {port} cannot be used: {error.strerror}: choose another one") from error
+def server(study: Study, port: int | None = None) -> Server:
+    """A server for a study's page; StudyError if its port is taken. Without a port, the first free one from PORT on."""
+    for number in [port] if port is not None else [*range(PORT, PORT + TRIED), 0]:
+        try:
+            return Server(study, number)
+        except OSError as error:
+            if port is not None or error.errno != errno.EADDRINUSE:
+                reason = f"--port {number} cannot be used: {error.strerror}: choose another one"
+                raise StudyError(reason) from error
+    raise AssertionError("port 0 is any free one")
 
 
 def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
@@ -204,8 +211,11 @@ def _headers(kind: str, length: int, mark: str, nonce: str) -> dict[str, str]:
     return {**headers, "ETag": mark} if mark else headers
 
 
-def serve(study: Study, port: int, ready: Callable[[str, str], None]) -> None:
-    """Serve the page until interrupted; ``ready`` is called with its address, and the reason of a missing study."""
+def serve(study: Study, port: int | None, say: Callable[[str], None]) -> None:
+    """Serve the page until interrupted; ``say`` is called with its address, and then with why there is no study yet."""
     with server(study, port) as found:
-        ready(f"http://{HOST}:{found.server_address[1]}/", found.watch.waiting)
+        say(f"http://{HOST}:{found.server_address[1]}/  (end with Ctrl-C)")
+        found.watch.findings()  # what cannot be shown is refused here, not in the browser
+        if found.watch.waiting:
+            say(f"waiting for the study: {printable(found.watch.waiting)}")
         found.serve_forever(poll_interval=0.2)

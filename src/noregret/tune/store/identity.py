@@ -9,15 +9,14 @@ nothing about it.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from secrets import token_hex
 from typing import Any
 
-from optuna.study import StudyDirection
-
 from noregret.tune.study.parameters import in_words, read_form
-from noregret.tune.study.study import PLACEHOLDER, NotYet, Params, Study, StudyError, text, without_password
+from noregret.tune.study.study import PLACEHOLDER, Params, Study, StudyError, text, without_password
 
 FORMAT = 3
 """Version of the stored form; a larger number is a later form, which this version cannot read."""
@@ -31,31 +30,17 @@ WORDS = "command", "prepare", "env"
 """Parts of an identity that are lists of words with placeholders."""
 
 
-def study_id(storage: Any, study: Study, readonly: bool) -> int:
-    """The study's number in the storage, where it is made if need be; StudyError if it was not made by noregret."""
-    known = {found.study_name: found for found in storage.get_all_studies()}
-    if study.name not in known:
-        if readonly:
-            others = f": it has {', '.join(map(repr, known))}" if known else ""
-            raise NotYet(f"storage {without_password(study.storage)} has no study {study.name!r} yet{others}")
-        direction = StudyDirection.MINIMIZE if study.goal == "minimize" else StudyDirection.MAXIMIZE
-        return _named(storage, storage.create_new_study([direction], study.name), study)
-    number, attributes = known[study.name]._study_id, known[study.name].user_attrs  # a second query may find it deleted
-    if FORM not in attributes and not readonly and not storage.get_all_trials(number, deepcopy=False):
-        return _named(storage, number, study)  # its maker was killed in between
+def form_of(study: Study) -> dict[str, Any]:
+    """Attributes of a study that noregret makes: its maker, what it is, and the form in which it is stored."""
+    return {MADE_BY: version("noregret"), SELF: study.identity(), INCARNATION: token_hex(8), FORM: FORMAT}
+
+
+def needed_form(study: Study, attributes: dict[str, Any], has_trials: Callable[[], bool]) -> dict[str, Any]:
+    """Attributes that a stored study lacks; StudyError if noregret has not made it, or a newer one has."""
+    if FORM not in attributes and not has_trials():
+        return form_of(study)  # an earlier version made it, and was killed before it stored these
     _check_form(study, attributes)
-    if attributes[FORM] < FORMAT and not readonly:
-        storage.set_study_user_attr(number, FORM, FORMAT)  # an earlier version would not know what counts as a round
-    return int(number)
-
-
-def _named(storage: Any, number: int, study: Study) -> int:
-    """Store the identity of the study, the format last: a study without it is incomplete."""
-    storage.set_study_user_attr(number, MADE_BY, version("noregret"))
-    storage.set_study_user_attr(number, SELF, study.identity())
-    storage.set_study_user_attr(number, INCARNATION, token_hex(8))
-    storage.set_study_user_attr(number, FORM, FORMAT)
-    return number
+    return {FORM: FORMAT} if attributes[FORM] < FORMAT else {}  # an earlier version would not know what is a round
 
 
 def _place(study: Study) -> str:

@@ -12,21 +12,30 @@ from typing import Any, NamedTuple, TypeVar
 
 import optuna
 import sqlalchemy
-from optuna.storages import get_storage
 
 from noregret.tune.store.checksums import broken_seals
 from noregret.tune.store.databases.copies import record_deletion
 from noregret.tune.store.databases.database import database_at
 from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.store.faults import OPENING_SECONDS, PATIENCE_SECONDS, patiently, unreadable
-from noregret.tune.store.identity import FORM, FORMAT, INCARNATION, SELF, study_id
+from noregret.tune.store.identity import FORM, FORMAT, INCARNATION, SELF, form_of, needed_form
 from noregret.tune.store.records import STATES, State
-from noregret.tune.study.study import Study, StudyError
+from noregret.tune.study.study import NotYet, Study, StudyError, without_password
 
 BACKUP_SECONDS = 60.0
 """Age of the last copy after which another is made."""
 RESTORING = "noregret restore STUDY_FILE_WITH_THIS_STORAGE"
 """The command that lists copies."""
+STUDIES = sqlalchemy.text("SELECT study_id, study_name FROM studies ORDER BY study_id")
+CREATE = sqlalchemy.text("INSERT INTO studies (study_name) VALUES (:name) RETURNING study_id")
+DIRECT = {
+    goal: sqlalchemy.text(
+        f"INSERT INTO study_directions (direction, study_id, objective) VALUES ('{goal.upper()}', :study, 0)"
+    )
+    for goal in ("minimize", "maximize")
+}
+"""Statements that store the goal of a study."""
+ANY_TRIAL = sqlalchemy.text("SELECT 1 FROM trials WHERE study_id = :study LIMIT 1")
 FIND = sqlalchemy.text(
     "SELECT study_id, key, value_json FROM studies JOIN study_user_attributes USING (study_id) WHERE study_name = :name"
 )
@@ -137,8 +146,7 @@ class Storage:
             using.enter_context(self.where.use(self.stop))
         with self._opening():
             self.where.check(self.readonly)
-            self._rdb = self.where.open(self.readonly)
-        self.engine = self._rdb.engine
+            self.engine = self.where.open(self.readonly)
         using.callback(self.engine.dispose)
         # The statements of a transaction in SQLite see one state of the database, those in PostgreSQL only if asked to.
         is_file = isinstance(self.where, SQLite)
@@ -178,10 +186,31 @@ class Storage:
     def study_id(self, study: Study) -> int:
         """Id of a study, which is created if there is none of its name; StudyError if noregret has not made it."""
         with self._opening():
-            try:
-                return study_id(get_storage(self._rdb), study, self.readonly)
-            finally:
-                self._rdb.remove_session()
+            with self.snapshot() as connection:
+                known = {name: int(found) for found, name in connection.execute(STUDIES)}
+                rows = connection.execute(ATTRIBUTES, {"study": known.get(study.name, -1)}).all()
+            if study.name not in known and self.readonly:
+                others = f": it has {', '.join(map(repr, known))}" if known else ""
+                raise NotYet(f"storage {without_password(study.storage)} has no study {study.name!r} yet{others}")
+            if study.name not in known:
+                return self._create(study)
+            number, attributes = known[study.name], {key: json.loads(text) for key, text in rows}
+            change = needed_form(study, attributes, lambda: self.readonly or self._has_trials(number))
+            if change and not self.readonly:
+                self.set_attributes(number, change)
+            return number
+
+    def _create(self, study: Study) -> int:
+        """Make a study, with all that says what it is, and return its id."""
+        with self.transaction() as connection:
+            number = int(connection.execute(CREATE, {"name": study.name}).scalar_one())
+            connection.execute(DIRECT[study.goal], {"study": number})
+            self._set(connection, number, form_of(study))
+        return number
+
+    def _has_trials(self, study: int) -> bool:
+        with self.snapshot() as connection:
+            return connection.execute(ANY_TRIAL, {"study": study}).first() is not None
 
     def find(self, name: str) -> Found | None:
         """The study of this name, None if there is none that noregret has made."""
@@ -239,8 +268,11 @@ class Storage:
     def set_attributes(self, study: int, attributes: Mapping[str, Any]) -> None:
         """Store attributes of a study, all or none."""
         with self.transaction() as connection:
-            values = [{"study": study, "key": key, "json": json.dumps(value)} for key, value in attributes.items()]
-            connection.execute(SET_ATTRIBUTE, values)
+            self._set(connection, study, attributes)
+
+    def _set(self, connection: Any, study: int, attributes: Mapping[str, Any]) -> None:
+        values = [{"study": study, "key": key, "json": json.dumps(value)} for key, value in attributes.items()]
+        connection.execute(SET_ATTRIBUTE, values)
 
 
 def _pattern(kind: str) -> str:

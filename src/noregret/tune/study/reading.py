@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
+from glob import escape, glob
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -20,6 +21,7 @@ from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber, Result
 from noregret.tune.study.study import (
     ALL_FLAGS,
+    FOLDER,
     Budget,
     Constraint,
     Failure,
@@ -84,6 +86,7 @@ def _study(top: Section, storage: str) -> Study:
         lease=top.get("lease", checks.whole(1, 86400), 60),
         seed=top.get("seed", checks.whole(0, EXACT), 0),
         drift=top.get("drift", checks.drift, None),
+        confirm=top.get("confirm", checks.whole(0, 1000), Study.confirm),
         budget=top.part("budget", _budget, Budget()),
         failure=top.part("failure", _failure, Failure()),
         stop=top.part("stop", _stop, None),
@@ -119,13 +122,19 @@ def check_name(path: Path) -> None:
 
 
 def default_storage(path: Path) -> str:
-    """The database beside a study file; StudyError if a URL cannot name it."""
+    """The database of a study file, in a hidden folder beside it; StudyError if a URL cannot name it.
+
+    Earlier versions kept it beside the file, where it is still found.
+    """
     if "?" in path.stem or path.stem.startswith((":memory:", "file:")):
         raise StudyError(
             f"{path}: no database can be named after {path.name!r}: rename the file, or say in it where to keep "
             "results, such as storage = 'sqlite:///study.db'"
         )
-    return f"sqlite:///{path.stem}.db"
+    name = f"{path.stem}.db"
+    beside, hidden = path.parent / name, path.parent / FOLDER / name
+    is_old = not hidden.exists() and (beside.exists() or glob(f"{escape(str(beside))}.bak*"))
+    return f"sqlite:///{name}" if is_old else f"sqlite:///{FOLDER}/{name}"
 
 
 def _parsed(path: Path) -> tuple[str, dict[str, Any]]:

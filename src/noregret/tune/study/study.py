@@ -26,6 +26,8 @@ Command = tuple[str | tuple[str, ...], ...]
 FlagWords = tuple[tuple[str, ...], tuple[str, ...]]
 """The words of a flag that is off, and of one that is on."""
 
+FOLDER = ".noregret"
+"""Name of the hidden folder beside a study file that holds its database, copies, locks and logs."""
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][\w-]*)\}")
 """``{name}``, or a doubled brace, which stands for itself. ``{a-b}`` is text unless a flag has that name."""
 ALL_FLAGS = "flags"
@@ -115,6 +117,8 @@ class Study:
     timeout: float = 3600.0
     lease: int = 60
     seed: int = 0
+    confirm: int = 3
+    """Number of times that the recommended setting is measured itself, at the end of the budget if not before."""
     budget: Budget = field(default_factory=lambda: Budget(rounds=100))
     failure: Failure = field(default_factory=Failure)
     stop: Stop | None = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import shutil
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from threading import Lock
 from time import monotonic
 from typing import Any, Self
@@ -24,10 +25,48 @@ from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 from noregret.tune.work.worker import LOST
 
+REASON = 28
+"""Number of characters of the reason of a failure in the table of a terminal."""
+NUMBERS = 28
+"""Number of characters of a row of that table without its setting and such a reason."""
 LAST = 8
 """Number of outcomes shown on a terminal."""
 STDERR_LINES = 8
 """Number of lines shown of the standard error of the first failed run."""
+COLUMNS = 120
+"""Length of lines where the output is no terminal, and COLUMNS is not set."""
+LEAST = 20
+"""Number of characters that a setting gets at least."""
+
+
+def columns() -> int:
+    """The length of a line."""
+    return shutil.get_terminal_size((COLUMNS, 24)).columns
+
+
+def setting(params: Mapping[str, Any], usual: Mapping[str, Any] | None, width: int, name: str = "baseline") -> str:
+    """Params that differ from the usual ones, or all of them, cut where they take more than ``width`` characters.
+
+    >>> setting({"rate": 0.5, "size": 8, "mode": "fast"}, {"rate": 0.5, "size": 4, "mode": "safe"}, 80)
+    'size=8, mode=fast'
+    >>> setting({"rate": 0.5, "size": 8, "mode": "fast"}, None, 22)
+    'rate=0.5, ... 2 more'
+    >>> setting({"rate": 0.5}, {"rate": 0.5}, 80)
+    'baseline'
+    """
+    is_new = {its: usual is None or its not in usual or usual[its] != value for its, value in params.items()}
+    parts = [f"{its}={words.value(value)}" for its, value in params.items() if is_new[its]]
+    for count in range(len(parts), 0, -1):
+        left = len(parts) - count
+        text = ", ".join(parts[:count]) + (f", ... {left} more" if left else "")
+        if len(text) <= width:
+            return text
+    return cut(", ".join(parts), width) if parts else name
+
+
+def cut(text: str, width: int) -> str:
+    """Text of at most ``width`` characters, of which the last ones are dots if some are left out."""
+    return text if len(text) <= width else f"{text[: max(width - 3, 1)]}..."
 
 
 def view(study: Study, records: list[Record], suggester: Suggester, as_json: bool = False) -> Lines:
@@ -59,7 +98,10 @@ class Lines:
         what = f"failed: {printable(outcome.failure)}" if outcome.value is None else words.number(outcome.value)
         late = "" if counted else " [not counted: another worker has answered]"
         why = last_lines(outcome) if self._is_first_failure(trial, outcome) else []
-        say(f"trial {trial.number}: {what} ({words.params(trial.params)}){late}", *(f"    | {line}" for line in why))
+        width, head = columns(), f"trial {trial.number}: {what}"
+        head = cut(head, width - LEAST - 3)
+        shown = setting(trial.params, self.study.baseline, max(width - len(head) - len(late) - 3, LEAST))
+        say(f"{head} ({shown}){late}", *(f"    | {line}" for line in why))
 
     def _is_first_failure(self, trial: Record, outcome: Outcome) -> bool:
         """Return True for the first failed run of this call, and remember it."""
@@ -101,6 +143,8 @@ class Live(Lines):
         self._finished = sum(record.finished and not record.imported for record in records)
         self._failed = sum(record.state == "failed" for record in records)
         self._begun, self._at_start = monotonic(), self._finished
+        known = [record.seconds for record in records if record.seconds]
+        self._usual_seconds = sum(known) / len(known) if known else 0.0
         self._last: deque[tuple[Record, Outcome]] = deque(maxlen=LAST)
         self._running: dict[int, Record] = {}
         self._findings: Findings | None = None
@@ -164,9 +208,9 @@ class Live(Lines):
     def _seconds_left(self) -> float:
         """The expected seconds until the budget is spent, 0 if they are not known."""
         spent, done = monotonic() - self._begun, self._finished - self._at_start
-        times = []
-        if self.study.budget.rounds and done:
-            times.append(max(self.study.budget.rounds - self._finished, 0) * spent / done)
+        times, each = [], spent / done if done else self._usual_seconds
+        if self.study.budget.rounds and each:
+            times.append(max(self.study.budget.rounds - self._finished, 0) * each)
         if self.study.budget.seconds:
             times.append(max(self.study.budget.seconds - spent, 0.0))
         return min(times, default=0.0)
@@ -178,7 +222,7 @@ class Live(Lines):
         unit = self._findings.unit
         sure = words.likely(best, unit)
         estimate = (f"{words.number(best.estimate)}{unit}", "bold green")
-        params = words.params(best.params, "  ")
+        params = setting(best.params, self.study.baseline, self._console.width - 14, "as the baseline")
         more = "".join(f"             {line}\n" for line in how_good(self._findings, best))
         gain = f"             {self._findings.gain}\n" if self._findings.gain else ""
         return extra("rich.text", "tune").Text.assemble(
@@ -201,16 +245,25 @@ class Live(Lines):
         table.add_column("trial", justify="right", style="dim")
         table.add_column("result", justify="right")
         table.add_column("")
-        for name in self.study.names:
-            table.add_column(name, justify="right", style="dim", no_wrap=True)
-        for trial, outcome in reversed(last):
-            params = [_text(cell) for cell in words.cells(trial.params, self.study.names)]
-            table.add_row(str(trial.number), *self._answer(outcome, trial), *params)
+        settings = [words.cells(trial.params, self.study.names) for trial, _ in reversed(last)]
+        lengths = [max(map(len, column)) + 2 for column in zip(self.study.names, *settings, strict=True)]
+        room = self._console.width - NUMBERS - (REASON if any(outcome.failure for _, outcome in last) else 0)
+        if sum(lengths) <= room:
+            for name in self.study.names:
+                table.add_column(name, justify="right", style="dim", no_wrap=True)
+        else:
+            best = self._findings.best if self._findings else None
+            usual, name = (best.params, "best so far") if best else (None, "")
+            usual, name = (self.study.baseline, "baseline") if self.study.baseline else (usual, name)
+            settings = [[setting(trial.params, usual, max(room, LEAST), name)] for trial, _ in reversed(last)]
+            table.add_column(f"differs from the {name} in" if usual else "setting", style="dim", no_wrap=True)
+        for (trial, outcome), cells in zip(reversed(last), settings, strict=True):
+            table.add_row(str(trial.number), *self._answer(outcome, trial), *map(_text, cells))
         return table
 
     def _answer(self, outcome: Outcome, trial: Record) -> tuple[Any, Any]:
         if outcome.value is None:
-            return _text("failed", "red"), _text(outcome.failure[:40], "red")
+            return _text("failed", "red"), _text(cut(outcome.failure, REASON), "red")
         odd = self._findings is not None and self._findings.weights.get(trial.number, 1.0) < OUTLYING
         return words.number(outcome.value), _text("outlying" if odd else "", "yellow")
 
@@ -224,15 +277,22 @@ def conclusion(found: Findings) -> str:
     """The findings, and the reason why the study has ended, in a few lines."""
     if found.best is None:
         return "\n".join(["no result yet", *why_over(found)])
-    return "\n".join([*_found(found, found.best), *why_over(found), _evidence(found.study)])
+    command = [f"the command of the best setting:\n{printable(found.command, keep=chr(10))}"] if found.command else []
+    return "\n".join([*_found(found, found.best), *why_over(found), _evidence(found.study), *command])
 
 
 def _found(found: Findings, best: Estimate) -> Iterator[str]:
     if found.gain:
         yield str(found.gain)
     yield f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best, found.unit)}"
-    width = max(map(len, best.params))
-    yield from (f"  {name:<{width}}  {words.value(value)}" for name, value in best.params.items())
+    usual, width = found.study.baseline, columns()
+    changed = {name: value for name, value in best.params.items() if not usual or usual.get(name) != value}
+    length = max(map(len, changed), default=0)
+    for name, value in changed.items():
+        was = f"  (was {words.value(usual[name])})" if usual and name in usual else ""
+        yield cut(f"  {name:<{length}}  {words.value(value)}{was}", width)
+    if same := [name for name in best.params if name not in changed]:
+        yield cut(f"  unchanged: {', '.join(same)}", width)
     yield from how_good(found, best)
 
 

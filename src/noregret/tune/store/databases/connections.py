@@ -13,14 +13,10 @@ from threading import Event
 from typing import Any
 
 import sqlalchemy
-from optuna.storages import RDBStorage
 from sqlalchemy.pool import Pool
 
 POOL_NAME = "noregret"
 """Logger name of our connection pools, so that other pools keep their logs."""
-_LATEST: dict[type[RDBStorage], str] = {}
-
-
 POLL_SECONDS = 0.01
 TAKE, FREE = (
     sqlalchemy.text("SELECT pg_try_advisory_lock(1853188978, :key)"),
@@ -28,14 +24,16 @@ TAKE, FREE = (
 )
 
 
-def on_pool(url: str, pool: Pool, **options: Any) -> RDBStorage:
-    """Optuna's storage on our own connections, which are closed if it cannot work with them."""
+def on_pool(url: str, pool: Pool, **options: Any) -> sqlalchemy.Engine:
+    """An engine on our own connections to Optuna's tables, which are made; closed if Optuna cannot work with them."""
+    from optuna.storages import RDBStorage
+
     address = url.replace("{", "{{").replace("}", "}}")
     try:
         storage = RDBStorage(address, engine_kwargs={"pool": pool}, skip_compatibility_check=True, **options)
-        if storage.get_current_version() != _latest_version(storage):
+        if storage.get_current_version() != _latest_version(storage.get_head_version):
             storage = RDBStorage(address, engine_kwargs={"pool": pool}, **options)  # says what to do about it
-        return storage
+        return storage.engine
     except BaseException:
         pool.dispose()
         raise
@@ -56,11 +54,14 @@ def _one_line(record: logging.LogRecord) -> bool:
     return True
 
 
-def _latest_version(storage: RDBStorage) -> str:
+_latest: list[str] = []
+
+
+def _latest_version(find: Callable[[], str]) -> str:
     """The version of the tables that this Optuna makes; it takes long to find out, so once is enough."""
-    if RDBStorage not in _LATEST:
-        _LATEST[RDBStorage] = storage.get_head_version()
-    return _LATEST[RDBStorage]
+    if not _latest:
+        _latest.append(find())
+    return _latest[0]
 
 
 class Interrupted(Exception):

@@ -69,6 +69,8 @@ class Copy:
 
 def copies(database: Path) -> list[Copy]:
     """The copies of a database, the newest first; one without a number, of an earlier version, is number 0."""
+    if not database.parent.is_dir():
+        return []
     pattern = re.compile(re.escape(f"{database.name}.bak") + r"(?:\.(\d+))?")
     found = [(pattern.fullmatch(path.name), path) for path in database.parent.iterdir()]
     listed = [Copy(int(match[1] or 0), path) for match, path in found if match]

@@ -9,7 +9,6 @@ from threading import Event
 from typing import Protocol
 
 import sqlalchemy
-from optuna.storages import RDBStorage
 
 from noregret.tune.store.databases.postgresql import PostgreSQL
 from noregret.tune.store.databases.sqlite import SQLite
@@ -24,8 +23,8 @@ class Database(Protocol):
         """Advice if it is damaged, in a sentence."""
         ...
 
-    def open(self, readonly: bool) -> RDBStorage:
-        """Optuna's storage on it; created if necessary, unless ``readonly``."""
+    def open(self, readonly: bool) -> sqlalchemy.Engine:
+        """Connections to it, with Optuna's tables; created if necessary, unless ``readonly``."""
         ...
 
     def use(self, stop: Event) -> AbstractContextManager[None]:

@@ -12,7 +12,6 @@ from threading import Event, Timer
 from typing import Any
 
 import sqlalchemy
-from optuna.storages import RDBStorage
 from sqlalchemy.pool import NullPool
 
 from noregret.tune.store.databases.connections import POOL_NAME, log_in_one_line, on_pool, server_lock
@@ -56,7 +55,7 @@ class PostgreSQL:
     def remedy(self) -> str:
         return "Have the server's own backup put back; to start over, give the study another name"
 
-    def open(self, readonly: bool) -> RDBStorage:
+    def open(self, readonly: bool) -> sqlalchemy.Engine:
         pool = self._engine(pool_size=64).pool
         with nullcontext() if readonly else self.lock("tables"):
             return on_pool(self.url.render_as_string(hide_password=False), pool, skip_table_creation=readonly)

@@ -21,10 +21,11 @@ from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy
-from optuna.storages import RDBStorage
+from sqlalchemy import Engine
 from sqlalchemy.pool import QueuePool
 
 from noregret.files import sync_folder
+from noregret.tune.store.databases import tables
 from noregret.tune.store.databases.connections import POOL_NAME, Interrupted, file_lock, log_in_one_line, on_pool
 from noregret.tune.store.databases.copies import (
     LOGS,
@@ -37,7 +38,7 @@ from noregret.tune.store.databases.copies import (
     make_copy,
     set_aside,
 )
-from noregret.tune.study.study import NotYet, StudyError
+from noregret.tune.study.study import FOLDER, NotYet, StudyError
 
 BUSY_SECONDS = 60
 """Time to wait for another process that is writing."""
@@ -64,17 +65,17 @@ class SQLite:
             return f"'{self.restoring}' lists its copies and puts one back"
         return "It has no copy; to start over, move it away"
 
-    def open(self, readonly: bool) -> RDBStorage:
+    def open(self, readonly: bool) -> Engine:
         if readonly and not self.path.exists():
             raise NotYet(f"{self} does not exist yet: 'noregret tune' makes it")
         if not self.path.exists():
             self._part_with(LOGS)
             self._create()
-        storage = self._storage(self.path, () if readonly else DURABLE, readonly)
+        engine = self._engine(self.path, () if readonly else DURABLE, readonly)
         if not readonly:
             self._opened = _identity(self.path)
-            sqlalchemy.event.listen(storage.engine, "commit", lambda connection: self.check_in_place())
-        return storage
+            sqlalchemy.event.listen(engine, "commit", lambda connection: self.check_in_place())
+        return engine
 
     def check_in_place(self) -> None:
         """StudyError if the file that was opened for writing is no longer at its path.
@@ -89,6 +90,9 @@ class SQLite:
             )
 
     def use(self, stop: Event) -> AbstractContextManager[None]:
+        if self.path.parent.name == FOLDER and not self.path.parent.exists():
+            self.path.parent.mkdir(exist_ok=True)
+            self.path.with_name(".gitignore").write_text("*\n")
         return file_lock(self._users, stop, shared=True)
 
     def lock(self, name: str, stop: Event | None = None) -> AbstractContextManager[None]:
@@ -152,8 +156,7 @@ class SQLite:
         return self.path.with_name(f"{self.path.name}.users")
 
     def _refuse_beside_copies(self) -> None:
-        found = copies(self.path) if self.path.parent.is_dir() else []
-        if found:
+        if found := copies(self.path):
             raise StudyError(
                 f"storage {self}: is missing, but has copies, the newest {found[0].path}. '{self.restoring}' lists "
                 f"them and puts one back; to start over, move all of them away"
@@ -186,19 +189,24 @@ class SQLite:
         """Make all tables in a file of another name first, so that no process sees half of them."""
         temporary = fresh(self.path.with_name(f".{self.path.name}.new"))
         temporary.touch()
-        self._storage(temporary, ["PRAGMA synchronous=OFF"]).engine.dispose()
+        if tables.are_newest():
+            with closing(self._connect(temporary, ["PRAGMA synchronous=OFF"], readonly=False)) as connection:
+                tables.make(connection)
+        self._engine(temporary, ["PRAGMA synchronous=OFF"]).dispose()
         flush(temporary)
         os.replace(temporary, self.path)
         sync_folder(self.path.parent)
 
-    def _storage(self, path: Path, pragmas: Sequence[str], readonly: bool = False) -> RDBStorage:
+    def _engine(self, path: Path, pragmas: Sequence[str], readonly: bool = False) -> Engine:
         creator: Any = lambda: self._connect(path, pragmas, readonly)  # noqa: E731
         pool = QueuePool(creator, pool_size=64, logging_name=POOL_NAME)
         log_in_one_line(pool)
-        storage = on_pool(f"sqlite:///{path}", pool)
+        with closing(creator()) as connection:
+            is_plain = tables.are_newest() and tables.are_in(connection)
+        engine = sqlalchemy.create_engine("sqlite://", pool=pool) if is_plain else on_pool(f"sqlite:///{path}", pool)
         begin = "BEGIN" if readonly else "BEGIN IMMEDIATE"
-        sqlalchemy.event.listen(storage.engine, "begin", lambda connection: connection.exec_driver_sql(begin))
-        return storage
+        sqlalchemy.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+        return engine
 
     def _connect(
         self, path: Path, pragmas: Sequence[str] = (), readonly: bool = True, is_in_use: bool = False

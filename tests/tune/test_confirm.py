@@ -1,0 +1,157 @@
+"""Measuring the recommendation: the last evaluations of a budget, and ``noregret confirm``."""
+
+import json
+import re
+from itertools import product
+
+import numpy as np
+import pytest
+
+from noregret.cli import main
+from noregret.optimizer import Float, Int, Optimizer
+from noregret.tune.learning.suggest import Suggester, confirming
+from noregret.tune.store.records import Record
+from noregret.tune.study.reading import load
+from noregret.tune.study.study import Budget, Stop, Study
+from noregret.tune.work.confirm import signed_rank_interval
+
+NOISY = "import random, sys; print((float(sys.argv[1]) - 0.3) ** 2 + int(sys.argv[2]) + random.gauss(0, 0.05))"
+STUDY = """
+command = ["python3", "-c", {program}, "{{x}}", "{{n}}"]
+{more}
+[budget]
+rounds = {rounds}
+{baseline}
+[parameters.x]
+type = "float"
+low = 0.0
+high = 1.0
+[parameters.n]
+type = "int"
+low = 1
+high = 9
+"""
+
+
+def written(folder, rounds=20, more="", baseline="[baseline]\nx = 0.9\nn = 2", program=NOISY):
+    path = folder / "s.toml"
+    path.write_text(STUDY.format(program=json.dumps(program), rounds=rounds, more=more, baseline=baseline))
+    return path
+
+
+def simulated(study, count, noise=0.05):
+    """Records of a study whose suggestions are followed."""
+    rng, suggester, records = np.random.default_rng(0), Suggester(study), []
+    while len(records) < count:
+        found = suggester(records)
+        if found is None:
+            break
+        value = (found.params["x"] - 0.3) ** 2 + found.params["n"] + noise * rng.standard_normal()
+        records.append(Record(len(records), found.params, "done", value, told=tuple(found.told)))
+    return records, suggester
+
+
+def times(records, params):
+    return sum(record.params == params for record in records)
+
+
+SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 9)}
+
+
+@pytest.mark.slow
+def test_the_recommendation_has_been_measured_when_the_budget_is_used(tmp_path):
+    study = Study(tmp_path / "s.toml", ("m",), SPACE, budget=Budget(rounds=30))
+    records, suggester = simulated(study, 30)
+    suggester(records)
+    assert times(records, suggester.latest.best.params) >= 3
+    after_a_kill = Suggester(study)(records[:27])
+    assert after_a_kill.params == records[27].params
+
+
+@pytest.mark.slow
+def test_a_study_that_is_precise_enough_measures_its_recommendation_first(tmp_path):
+    study = Study(tmp_path / "s.toml", ("m",), {"x": Int(0, 1), "n": Int(1, 2)}, stop=Stop(5.0), confirm=4)
+    records, suggester = simulated(study, 60)
+    assert len(records) < 60
+    suggester(records)
+    assert times(records, suggester.latest.best.params) >= 4
+
+
+def test_confirming_is_left_to_the_end_and_counts_pending_trials():
+    opt = Optimizer({"x": Int(1, 3)}, rng=0)
+    assert confirming(opt, 1, 40, 3) is None  # nothing is known
+    for x in (1, 2, 3, 1, 2, 3):
+        opt.tell({"x": x}, float(x))
+    best = opt.best().params
+    assert confirming(opt, 6, 40, 3) == best
+    assert confirming(opt, 7, 40, 3) is None
+    assert confirming(opt, 1, 40, 2) is None  # it has two results already
+    assert confirming(opt, 1, 40, 3, pending=[best]) is None
+    assert confirming(opt, 1, 40, 0) is None
+    assert [confirming(opt, 1, budget, 3) for budget in (4, 5)] == [None, best]
+
+
+def test_the_interval_has_its_exact_level():
+    rng = np.random.default_rng(0)
+    for count in (1, 2, 5, 6, 10):
+        values = rng.standard_normal(count)
+        found = signed_rank_interval(values)
+        means = [0.5 * (values[i] + values[j]) for i in range(count) for j in range(i + 1)]
+        inside = []  # whether the interval holds 0, for every choice of signs of the differences
+        for signs in product((-1, 1), repeat=count):
+            its = signed_rank_interval(values * signs)
+            inside.append(its.lower <= 0 <= its.upper)
+        assert np.mean(inside) == pytest.approx(found.level) or count == 1
+        assert found.estimate == pytest.approx(np.median(means))
+        assert found.level >= 0.95 or count < 6
+    assert signed_rank_interval([1.0]).level == 0.0
+
+
+@pytest.mark.slow
+def test_confirm_compares_best_and_baseline_in_pairs_and_leaves_the_study_alone(tmp_path, capsys):
+    path = written(tmp_path)
+    assert main(["tune", str(path)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    best = out[-1]
+    assert best.startswith("python3 -c ")
+    assert main(["report", str(path), "--json"]) == 0
+    before = json.loads(capsys.readouterr().out)
+    assert before["command"] == best
+    assert main(["confirm", str(path), "--pairs", "6"]) == 0
+    said = capsys.readouterr().out
+    assert len(re.findall(r"^pair \d of 6: baseline \S+, best \S+$", said, re.MULTILINE)) == 6
+    assert re.search(r"^[\d.]+% lower than the baseline, between [\d.]+% and [\d.]+% \(96.9%\)$", said, re.MULTILINE)
+    assert "from 6 pairs of new runs in random order, which are not part of the study" in said
+    assert main(["confirm", str(path), "--pairs", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["gain"]["lower"] <= found["gain"]["estimate"] <= found["gain"]["upper"]
+    assert found["gain"]["level"] == 0.5
+    assert len(found["pairs"]) == 2
+    assert found["command"] == best
+    assert main(["report", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == before
+
+
+@pytest.mark.slow
+def test_confirm_says_what_it_needs(tmp_path, capsys):
+    path = written(tmp_path, rounds=3, baseline="")
+    assert main(["confirm", str(path)]) == 2
+    assert "add a [baseline] table with a value for each parameter" in capsys.readouterr().err
+    path = written(tmp_path, rounds=3)
+    assert main(["confirm", str(path)]) == 2
+    assert "does not exist yet" in capsys.readouterr().err
+    assert main(["tune", str(path)]) == 0
+    written(tmp_path, rounds=3, program="raise SystemExit(4)")
+    text = path.read_text().replace("[budget]", 'name = "another"\n[budget]')
+    path.write_text(text)
+    assert main(["tune", str(path)]) == 3
+    assert main(["confirm", str(path)]) == 2
+    assert "no result yet: run 'noregret tune' first" in capsys.readouterr().err
+
+
+def test_the_key_confirm(tmp_path, capsys):
+    assert load(written(tmp_path)).confirm == 3
+    assert load(written(tmp_path, more="confirm = 0")).confirm == 0
+    written(tmp_path, more="confirm = -1")
+    assert main(["tune", str(tmp_path / "s.toml"), "--dry-run"]) == 2
+    assert "confirm: must be a whole number" in capsys.readouterr().err
