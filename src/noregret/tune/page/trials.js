@@ -1,3 +1,64 @@
+// The trials: read from the page's download, and their table, which sorts and filters.
+let facts = {}, trials = [];
+const most = 2000;  // rows of the table
+const short = value => {
+  if (!isFinite(value) || value === 0) return String(value);
+  const size = Math.abs(value), digits = size >= 1e4 ? 0 : Math.max(0, 3 - Math.floor(Math.log10(size)));
+  return size < 1e-4 || size >= 1e15 ? value.toPrecision(4).replace(/\.?0+e/, "e")
+    : Number(value.toFixed(Math.min(digits, 20))).toLocaleString("en", {maximumFractionDigits: Math.min(digits, 20)});
+};
+const brief = text => text !== "" && !isNaN(text) ? short(Number(text)) : text;
+
+function parsed(text) {  // rows of a CSV
+  const rows = [[]];
+  for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n|$)/g)) {
+    rows[rows.length - 1].push(quoted === undefined ? plain : quoted.replace(/""/g, '"'));
+    if (end === "\n") rows.push([]);
+  }
+  return rows.filter(row => row.length > 3);
+}
+
+async function load() {  // the trials, from the page's download; also those that its table leaves out
+  const link = document.querySelector("#trials a[download]");
+  facts = JSON.parse(document.getElementById("data").textContent);
+  trials = [];
+  if (!link || !window.DecompressionStream) return;
+  const bytes = Uint8Array.from(atob(link.href.split(",")[1]), each => each.charCodeAt(0));
+  const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  link.href = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
+  link.download = link.download.replace(/\.gz$/, "");
+  const [head, ...rows] = parsed(text), seconds = head.indexOf("seconds", 4);
+  const spans = Object.fromEntries((facts.spans || []).map(([number, ...span]) => [number, span]));
+  trials = rows.map(row => ({
+    number: Number(row[0]), state: row[1], value: row[2] === "" ? NaN : Number(row[2]), seconds: row[seconds] || "",
+    params: Object.fromEntries(facts.names.map((name, i) => [name, row[4 + i]]).filter(([, its]) => its !== "")),
+    span: spans[row[0]],
+  }));
+  list(rows);
+}
+
+function list(rows) {
+  const body = document.querySelector("#trials tbody"), there = new Set([...body.rows].map(row => row.cells[0].textContent));
+  const missing = rows.slice(-most).filter(row => !there.has(row[0]));
+  if (!missing.length) return;
+  body.append(...missing.reverse().map(row => {
+    const line = document.createElement("tr");
+    if (facts.kinds[row[0]] === "odd") line.className = "odd";
+    line.append(...facts.columns.map(([column, low, high], i) => {
+      const cell = document.createElement("td"), value = row[column];
+      cell.textContent = i === 0 ? value : value === "" && column === 2 ? row[1] : brief(value);
+      if (value !== "" && (Number(value) < (low ?? -Infinity) || Number(value) > (high ?? Infinity))) cell.textContent += " ✗";
+      return cell;
+    }));
+    return line;
+  }));
+  const all = [...body.rows].sort((a, b) => Number(b.cells[0].textContent) - Number(a.cells[0].textContent));
+  body.append(...all);
+  document.querySelector("#trials summary").textContent = `${all.length.toLocaleString("en")} trials, the last first`;
+  if (all.length >= rows.length) document.querySelector("#trials .few").remove();
+  shown();
+}
+
 const order = {column: -1, down: false}, sought = {text: ""};
 const number = text => text.trim() === "" ? NaN : Number(text.replace(/,| ✗/g, ""));
 
