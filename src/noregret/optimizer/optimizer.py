@@ -316,8 +316,9 @@ class Optimizer:
     def importance(self, *, better_half: bool = False) -> dict[str, Share]:
         """Share of the difference between settings that each parameter accounts for, the most important first.
 
-        With ``better_half``, all settings of the worse half count as equal, as bad as the median. Needs a space of Float, Int and Choice, no table, no contexts, and at least two values. Shares add up to more
-        than 1 where parameters act together.
+        With ``better_half``, all settings of the worse half count as equal, as bad as the median. Needs a space of
+        Float, Int and Choice, no table, no contexts, and at least two values. Shares add up to more than 1 where
+        parameters act together.
         """
         if not isinstance(self._history.space, Product):
             came = "a table of candidates" if self.context is None else "contexts"

@@ -31,7 +31,7 @@ function ends(axis, trial) {  // the first and the last value of a trial on an a
   return [found, found];
 }
 function ticks(axis, most) {
-  if (axis.names) return axis.names.map((name, i) => [i, name]);
+  if (axis.names) return axis.names.map((name, i) => [i, name || "(empty)"]);
   if (axis.log) {
     const powers = [], first = Math.floor(Math.log10(axis.low)), last = Math.ceil(Math.log10(axis.high));
     for (let power = first; power <= last; power++) [1, 2, 5].forEach(factor => powers.push(factor * 10 ** power));
@@ -293,7 +293,7 @@ function surface(across, down) {
   const found = facts.maps.surfaces.find(its => its.across === across && its.down === down);
   if (found) return found;
   const turned = facts.maps.surfaces.find(its => its.across === down && its.down === across);
-  return {x: turned.y, y: turned.x, z: turned.y.map((_, i) => turned.z.map(row => row[i]))};
+  return {x: turned.y, y: turned.x, z: turned.x.map((_, i) => turned.z.map(row => row[i]))};
 }
 function draw(chart, across, down) {  // the map of two parameters
   const grid = surface(across, down), {svg} = chart, marks = svg.querySelector(".marks");

@@ -69,10 +69,11 @@ class Chart:
         if outside:
             self._edge.append(f'<path class="{kind} beyond" d="{outside}"/>')
 
-    def line(self, xs: Sequence[float], ys: Sequence[float], kind: str = "line") -> None:
-        """A line through points, kept inside the plot."""
+    def line(self, xs: Sequence[float], ys: Sequence[float], kind: str = "line", name: str = "") -> None:
+        """A line through points, kept inside the plot; of several, each has a name."""
         points = " ".join(f"{self.across(x):.1f},{self._inside(y):.1f}" for x, y in zip(xs, ys, strict=True))
-        self._marks.append(f'<polyline class="{kind}" points="{points}"/>')
+        named = f' data-name="{html(name)}"' if name else ""
+        self._marks.append(f'<polyline class="{kind}"{named} points="{points}"/>')
 
     def band(self, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], kind: str = "band") -> None:
         """The area between two lines."""
@@ -80,9 +81,9 @@ class Chart:
         points = " ".join(f"{self.across(x):.1f},{self._inside(y):.1f}" for x, y in corners)
         self._marks.append(f'<polygon class="{kind}" points="{points}"/>')
 
-    def steps(self, xs: Sequence[float], ys: Sequence[float], kind: str = "line") -> None:
+    def steps(self, xs: Sequence[float], ys: Sequence[float], kind: str = "line", name: str = "") -> None:
         """A line that keeps the height of each point until the next one."""
-        self.line(*_stairs(xs, ys), kind)
+        self.line(*_stairs(xs, ys), kind, name)
 
     def step_band(self, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], kind: str = "band") -> None:
         """The area between two lines that go in steps."""
@@ -223,7 +224,7 @@ class Axis:
         ['1', '2', '5', '10', '20', '50']
         """
         if self.names:
-            return [(float(i), name) for i, name in enumerate(self.names)]
+            return [(float(i), name or "(empty)") for i, name in enumerate(self.names)]
         powers = _ones_twos_fives(self.low, self.high, 2 * most + 1) if self.log else []
         if len(powers) >= FEW:
             return powers

@@ -9,13 +9,14 @@ import re
 import shlex
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
+from noregret.optimizer import Choice
 from noregret.tune.learning.findings import Findings, Point
 from noregret.tune.page import pictures, prose, words
 from noregret.tune.store.exporting import columns, context_columns, exported
@@ -48,6 +49,8 @@ LEGEND = {
 """Meaning of the marks in a chart."""
 
 
+MOST_IN_COLUMN = 8
+"""Largest number of parameters of the best setting that are listed beside it; more are listed below in columns."""
 NAV = {
     "best": "Best",
     "against": "Comparison",
@@ -134,19 +137,23 @@ def _head(findings: Findings) -> str:
 
 def _data(findings: Findings) -> str:
     """Everything that ``charts.js`` needs besides the trials, which it reads from the download, as JSON."""
+    space = findings.study.space if isinstance(findings.study.space, Mapping) else {}
     data: dict[str, Any] = {
         "names": list(findings.study.names),
         "order": [*findings.importance, *(name for name in findings.study.names if name not in findings.importance)],
         "unit": findings.unit,
         "label": findings.label,
         "columns": _origins(findings),
+        "blank": [name for name, its in space.items() if isinstance(its, Choice) and "" in its.options],
         "kinds": {str(number): kind for number, kind in findings.kinds.items() if kind != "dot"},
     }
     if findings.has_intervals and findings.surfaces:
         data["maps"] = pictures.maps(findings)
     if findings.spans:
         size = pictures.time_unit(findings)[1]
-        data["spans"] = [[n, round(its.start / size, 4), round(its.end / size, 4), its.worker + 1] for n, its in findings.spans.items()]
+        data["spans"] = [
+            [n, round(its.start / size, 4), round(its.end / size, 4), its.worker] for n, its in findings.spans.items()
+        ]
     written = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     return f'<script type="application/json" id="data">{written}</script>'
 
@@ -154,10 +161,11 @@ def _data(findings: Findings) -> str:
 def _origins(findings: Findings) -> list[list[float | None]]:
     """The column of the download for each column of the table of trials, and the bounds on it."""
     study, header = findings.study, columns(findings.study)
-    bounded = [[header.index(constraint_column(name)), its.min, its.max] for name, its in study.constraints.items()]
-    others = [*context_columns(study), *map(parameter_column, study.names)]
     seconds = ["seconds"] if findings.timed else []
-    return [[0], [2], *bounded, *([header.index(name)] for name in [*seconds, *others])]
+    others = [*seconds, *context_columns(study), *map(parameter_column, study.names)]
+    found: list[list[float | None]] = [[0], [2]]
+    found += [[header.index(constraint_column(name)), its.min, its.max] for name, its in study.constraints.items()]
+    return found + [[header.index(name)] for name in others]
 
 
 def _best(findings: Findings) -> str:
@@ -165,13 +173,15 @@ def _best(findings: Findings) -> str:
     if best is None:
         return f"<p>{prose.nothing(findings)}</p>"
     settings = "".join(
-        f"<dt>{words.html(name)}</dt><dd>{words.html(words.value(value))}</dd>" for name, value in best.params.items()
+        f"<div><dt>{words.html(name)}</dt><dd>{words.html(words.value(value))}</dd></div>"
+        for name, value in best.params.items()
     )
+    many = " many" if len(best.params) > MOST_IN_COLUMN else ""
     return (
         f'<section class="best" id="best"><div><div>{prose.title(findings)}</div>'
         f'<div class="figure">{words.number(best.estimate)}{findings.unit}</div>'
         f"<div>{words.likely(best, findings.unit)}</div>{_headline(findings)}</div>"
-        f'<dl class="settings">{settings}</dl>{_command(findings)}</section>'
+        f'<dl class="settings{many}">{settings}</dl>{_command(findings)}</section>'
         f"{_changes(findings)}{_paragraphs(prose.how_sure(findings))}"
     )
 
@@ -202,13 +212,14 @@ def _against(findings: Findings, other: Findings) -> str:
     if findings.best is None or other.best is None:
         return f"{title}<p>{prose.nothing(other if findings.best else findings)}</p></section>"
     both, names = (findings, other), dict.fromkeys([*findings.study.names, *other.study.names])
-    rows = [
+    found = [
         [findings.label, *(words.number(its.best.estimate) for its in both if its.best)],
         ["probably", *(" to ".join(words.between(its.best.lower, its.best.upper)) for its in both if its.best)],
         ["measurements", *(f"{len(its.done):,}" for its in both)],
         ["failed runs", *(f"{len(its.failed):,}" for its in both)],
     ]
-    rows += [[name, *(words.cells(its.best.params, [name])[0] for its in both if its.best)] for name in names]
+    settings = [[name, *(words.cells(its.best.params, [name])[0] for its in both if its.best)] for name in names]
+    marked = [False] * len(found) + [row[1] != row[2] for row in settings]
     picture = pictures.against(findings, other) if findings.best_so_far or other.best_so_far else ""
     keys = "".join(
         f'<li><span class="key line{kind}"></span>best so far in {words.html(its.study.name)}</li>'
@@ -217,7 +228,7 @@ def _against(findings: Findings, other: Findings) -> str:
     return (
         f"{title}{_paragraphs(prose.against(findings, other))}<figure>{picture}"
         f'<ul class="legend">{keys if picture else ""}</ul></figure>'
-        f"{_table(['', *(its.study.name for its in both)], rows, [row[1] != row[2] for row in rows])}</section>"
+        f"{_table(['', *(its.study.name for its in both)], [*found, *settings], marked, wordy=0)}</section>"
     )
 
 
@@ -267,13 +278,14 @@ def _history(findings: Findings) -> str:
 
 
 def _importance(findings: Findings) -> str:
-    better, rows = findings.importance_among_better, ""
+    rows = ""
     for name, whole in findings.importance.items():
-        both = whole, better[name]
+        both = whole, findings.importance_among_better[name]
+        middles = "<br>".join(words.percent(share.estimate) for share in both)
+        ends = "<br>".join(f"{words.percent(share.lower)} to {words.percent(share.upper)}" for share in both)
         rows += (
             f"<tr><th>{words.html(name)}</th><td>{pictures.share(*both)}</td>"
-            f"<td>{'<br>'.join(words.percent(share.estimate) for share in both)}</td><td class='soft'>"
-            f"{'<br>'.join(f'{words.percent(share.lower)} to {words.percent(share.upper)}' for share in both)}</td></tr>"
+            f"<td>{middles}</td><td class='soft'>{ends}</td></tr>"
         )
     if not rows:
         return ""

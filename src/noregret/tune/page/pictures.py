@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ FINENESS = 4
 
 UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0}
 """Units of the timeline, in seconds."""
+MOST_NAMED = 20
+"""Largest number of workers that are all named on the timeline."""
 MOST_BARS = 2000
 """Largest number of trials in the timeline."""
 ROW, MARGIN = 56, 18
@@ -103,14 +106,15 @@ def _timeline(findings: Findings, width: int) -> Chart:
     workers = 1 + max(span.worker for span in findings.spans.values())
     end = max(span.end for span in findings.spans.values()) / size
     row = min(20, 400 / workers)
-    rows = Axis(0.5, workers + 0.5, "worker", whole=True, column="worker")
+    numbers = [str(i + 1) for i in range(workers)] if workers <= MOST_NAMED else []
+    rows = Axis(-0.5, workers - 0.5, "worker", names=tuple(numbers), whole=True, column="worker")
     height = TOP + BOTTOM + max(round(row * workers), 40)
     chart = Chart(Axis(0.0, end, name, column="span"), rows, width, height, "Trials in time, by worker")
     places: dict[str, list[tuple[float, float, float]]] = {}
     for record in thinned([its for its in findings.records if its.number in findings.spans], MOST_BARS):
         span = findings.spans[record.number]
         kind = {"failed": "lost", "done": "ran"}.get(record.state, "runs")
-        places.setdefault(kind, []).append((span.start / size, span.end / size, span.worker + 1.0))
+        places.setdefault(kind, []).append((span.start / size, span.end / size, float(span.worker)))
     for kind, spans in places.items():
         chart.bars(spans, kind, 0.7 * min(row, 20))
     return chart
@@ -122,7 +126,8 @@ def against(findings: Findings, other: Findings) -> str:
 
 
 def _against(findings: Findings, other: Findings, width: int) -> Chart:
-    ends = [end for its in (findings, other) for end in (*its.usual, *(step.estimate.estimate for step in its.best_so_far))]
+    found = [step.estimate for its in (findings, other) for step in its.best_so_far]
+    ends = [end for its in found for end in (its.lower, its.upper) if math.isfinite(end)]
     last = max(record.number for its in (findings, other) for record in its.records)
     trials = Axis(-0.5, last + 0.5, "trial", whole=True)
     chart = Chart(trials, padded(ends, findings.label), width, HEIGHT, "Best so far of both studies")
@@ -132,7 +137,7 @@ def _against(findings: Findings, other: Findings, width: int) -> Chart:
         kept = [step.estimate for step in [*steps, *steps[-1:]]]
         if steps:
             chart.step_band(along, [each.lower for each in kept], [each.upper for each in kept], f"band{kind}")
-            chart.steps(along, [each.estimate for each in kept], f"line{kind}")
+            chart.steps(along, [each.estimate for each in kept], f"line{kind}", its.study.name)
     return chart
 
 

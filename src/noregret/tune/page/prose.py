@@ -135,10 +135,16 @@ def against(findings: Findings, other: Findings) -> Iterator[str]:
     sign = 1 if findings.study.goal == "minimize" else -1
     better, worse = (findings, other) if sign * mine.estimate <= sign * its.estimate else (other, findings)
     size = abs(mine.estimate - its.estimate)
-    percent = f" ({words.number(100 * size / abs(worse.best.estimate), 2)}%)" if worse.best and worse.best.estimate else ""
+    percent = (
+        f" ({words.number(100 * size / abs(worse.best.estimate), 2)}%)" if worse.best and worse.best.estimate else ""
+    )
     clear = mine.upper < its.lower or its.upper < mine.lower
     level = words.percent(mine.level)
-    sure = f"clearly so: the intervals ({level} each) do not overlap" if clear else f"not certain: the intervals ({level} each) overlap"
+    sure = (
+        f"clearly so: the intervals ({level} each) do not overlap"
+        if clear
+        else f"not certain: the intervals ({level} each) overlap"
+    )
     yield (
         f"By the estimates, the best setting of {better.study.name} is better by {words.number(size, 2)}"
         f"{findings.unit}{percent}; {sure}."
