@@ -12,9 +12,10 @@ that the observations do not refute. No draw is without a trace of any parameter
 parameter may do nothing: the interval reaches as far below the estimate as above, as a factor, and down to 0 if noise
 alone may explain the observations. Heuristic. Very bad values count as less bad than they are, as everywhere (`Scale`).
 
-A parameter with one value that spoils everything has nearly all of the variance, though nobody would choose that value.
-So there is a second share: that of max(f, median f), in which the settings of the worse half are all equal, as bad as
-the median (Hutter, Hoos, Leyton-Brown 2014 cap f at the default's value in the same way). It costs no further draws.
+A parameter with one value that spoils everything has nearly all of the variance, though other parameters matter more
+for the choice. So there is a second share: that of max(f, median f), in which the settings of the worse half are all
+equal, as bad as the median (Hutter, Hoos and Leyton-Brown 2014 cap f at the default's value in the same way). It costs
+no further draws.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ tip.id = "tip"; tip.hidden = true;
 const reach = 16, few = 8;  // pixels around a mark, and parameters in a tooltip
 
 const make = (name, marks = {}, ...inside) => {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  const made = document.createElementNS(document.querySelector("svg").namespaceURI, name);
   Object.entries(marks).forEach(([key, value]) => made.setAttribute(key, value));
   made.append(...inside);
   return made;
@@ -43,7 +43,7 @@ function ticks(axis, most) {
   if (axis.whole) step = Math.max(1, Math.ceil(step));
   const found = [], decimals = Math.min(20, Math.max(0, Math.ceil(-Math.log10(step) + (/^25/.test((step / power) * 10) ? 1 : 0))));
   for (let i = Math.ceil(axis.low / step - 1e-9); i * step <= axis.high + 1e-9 * step; i++) {
-    const value = i * step;
+    const value = i * step || 0;  // no -0
     found.push([value, step < 1e-4 || Math.abs(value) >= 1e6 ? short(value)
       : value.toLocaleString("en", {minimumFractionDigits: decimals, maximumFractionDigits: decimals})]);
   }

@@ -85,7 +85,7 @@ def effect(findings: Findings, found: Effect) -> str:
     chart.mark(axis.place(findings.best.params[found.name]))
     for kind, records in _kinds(findings).items():
         having = [record for record in records if found.name in record.params]
-        most = max(FEWEST_DOTS, EFFECT_DOTS // len(findings.effects))
+        most = min(MOST_DOTS, max(FEWEST_DOTS, EFFECT_DOTS // len(findings.effects)))
         _dots(chart, [(axis.place(record.params[found.name]), record) for record in having], kind, most)
     return chart.svg("small")
 

@@ -190,7 +190,7 @@ def importance(findings: Findings) -> Iterator[str]:
     yield (
         "Share of the variation between settings that depends on this parameter. "
         f"The thin line is its interval ({words.percent(level)}). Among the better half, all settings worse than the "
-        "median count as equal, so a value that nobody would choose does not hide the other parameters."
+        "median count as equal, so a value that spoils everything does not hide the other parameters."
     )
     if not any(share.lower for share in shares):
         yield "Noise alone may explain all results so far: the settings may not differ at all."
