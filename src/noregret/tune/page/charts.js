@@ -242,7 +242,7 @@ function lines(trial, axes = []) {
   const names = [...new Set([...first, ...facts.order])].filter(name => name in trial.params), kind = facts.kinds[trial.number];
   const rows = [[facts.label, isNaN(trial.value) ? trial.state : short(trial.value) + facts.unit]];
   if (trial.seconds && facts.unit !== " s") rows.push(["took", `${short(Number(trial.seconds))} s`]);
-  rows.push(...names.slice(0, few).map(name => [name, brief(trial.params[name])]));
+  rows.push(...trial.context, ...names.slice(0, few).map(name => [name, brief(trial.params[name])]));
   if (names.length > few) rows.push(["", `and ${names.length - few} more`]);
   const said = {odd: ", outlying", broken: ", breaks a constraint", chosen: ", best setting", yours: ", your settings"}[kind] || "";
   return [`trial ${trial.number}${said}`, ...rows];

@@ -22,7 +22,7 @@ from noregret.tune.page import pictures, prose, words
 from noregret.tune.store.exporting import columns, context_columns, exported
 from noregret.tune.store.records import Record
 from noregret.tune.study.importing import constraint_column, parameter_column
-from noregret.tune.study.study import Params, without_password
+from noregret.tune.study.study import Params, text, without_password
 
 MOST_EFFECTS = 24
 """Largest number of parameters with a chart of their own, the most important ones."""
@@ -136,15 +136,24 @@ def _head(findings: Findings) -> str:
 
 
 def _data(findings: Findings) -> str:
-    """Everything that ``charts.js`` needs besides the trials, which it reads from the download, as JSON."""
+    """Everything that ``charts.js`` needs besides the trials, which it reads from the download, as JSON.
+
+    ``blank`` are the values that are nothing in the download, by parameter.
+    """
     space = findings.study.space if isinstance(findings.study.space, Mapping) else {}
     data: dict[str, Any] = {
         "names": list(findings.study.names),
+        "context": context_columns(findings.study),
         "order": [*findings.importance, *(name for name in findings.study.names if name not in findings.importance)],
         "unit": findings.unit,
         "label": findings.label,
         "columns": _origins(findings),
-        "blank": [name for name, its in space.items() if isinstance(its, Choice) and "" in its.options],
+        "blank": {
+            name: text(option)
+            for name, its in space.items()
+            for option in (its.options if isinstance(its, Choice) else ())
+            if option in ("", None)
+        },
         "kinds": {str(number): kind for number, kind in findings.kinds.items() if kind != "dot"},
     }
     if findings.has_intervals and findings.surfaces:

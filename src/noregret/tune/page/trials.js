@@ -31,9 +31,9 @@ async function load() {  // the trials, from the page's download; also those tha
   const spans = Object.fromEntries((facts.spans || []).map(([number, ...span]) => [number, span]));
   trials = rows.map(row => ({
     number: Number(row[0]), state: row[1], value: row[2] === "" ? NaN : Number(row[2]), seconds: row[seconds] || "",
-    params: Object.fromEntries(facts.names.map((name, i) => [name, row[4 + i]])
-      .filter(([name, its]) => its !== "" || facts.blank.includes(name))),
-    span: spans[row[0]],
+    params: Object.fromEntries(facts.names.map((name, i) => [name, row[4 + i] || facts.blank[name]])
+      .filter(([, its]) => its !== undefined)),
+    context: facts.context.map((name, i) => [name, brief(row[4 + facts.names.length + i])]), span: spans[row[0]],
   }));
   list(rows);
 }
