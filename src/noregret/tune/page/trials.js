@@ -1,13 +1,12 @@
 // The trials: read from the page's download, and their table, which sorts and filters.
 let facts = {}, trials = [];
 const most = 2000;  // rows of the table
-const short = value => {
-  if (!isFinite(value) || value === 0) return String(value);
-  const size = Math.abs(value), digits = size >= 1e4 ? 0 : Math.max(0, 3 - Math.floor(Math.log10(size)));
-  return size < 1e-4 || size >= 1e15 ? value.toPrecision(4).replace(/\.?0+e/, "e")
-    : Number(value.toFixed(Math.min(digits, 20))).toLocaleString("en", {maximumFractionDigits: Math.min(digits, 20)});
+const short = value => {  // four digits, as formatting.number
+  const found = Number(value.toPrecision(4)), size = Math.abs(found);
+  return size === 0 || (size >= 1e-5 && size < 1e9) ? found.toLocaleString("en", {maximumFractionDigits: 9})
+    : found.toExponential().replace(/e([+-])(\d)$/, "e$10$2");
 };
-const brief = text => text !== "" && !isNaN(text) ? short(Number(text)) : text;
+const brief = text => /^-?\d*\.\d+$|^-?[\d.]+e[+-]?\d+$/i.test(text) ? short(Number(text)) : text || "(empty)";  // as words.value
 
 function parsed(text) {  // rows of a CSV
   const rows = [[]];
@@ -47,7 +46,11 @@ function list(rows) {
     if (facts.kinds[row[0]] === "odd") line.className = "odd";
     line.append(...facts.columns.map(([column, low, high], i) => {
       const cell = document.createElement("td"), value = row[column];
-      cell.textContent = i === 0 ? value : value === "" && column === 2 ? row[1] : brief(value);
+      const name = facts.names[column - 4];
+      if (i === 0) cell.textContent = value;
+      else if (value !== "") cell.textContent = brief(value);
+      else if (column === 2) cell.textContent = row[1];
+      else if (name in facts.blank) cell.textContent = facts.blank[name] || "(empty)";
       if (value !== "" && (Number(value) < (low ?? -Infinity) || Number(value) > (high ?? Infinity))) cell.textContent += " ✗";
       return cell;
     }));
