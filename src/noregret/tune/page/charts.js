@@ -355,6 +355,7 @@ function copying() {
 async function drawn() {
   document.body.append(tip);
   tip.hidden = true;
+  pressed = null;
   copying();
   await load();
   byNumber = Object.fromEntries(trials.map(trial => [trial.number, trial]));
