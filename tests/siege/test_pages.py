@@ -97,7 +97,9 @@ const look = setInterval(() => {
   found.dots = map.querySelector(".dot").getAttribute("d").split("h0").length - 1;
   fire(map, "pointermove", 60, 15);
   found.cell = tip.innerText;
-  document.body.dataset.probe = JSON.stringify(found);
+  document.querySelector(".command button").click();
+  setTimeout(() => { found.copied = document.querySelector(".command button").textContent;
+    document.body.dataset.probe = JSON.stringify(found); }, 500);
 }, 10);
 </script>
 """
@@ -117,6 +119,7 @@ def test_values_under_the_pointer_zoom_and_the_choice_of_the_map(browser, page, 
     assert found["swapped"] == [found["pair"][1], next(n for n in ("rate", "size", "mode") if n not in found["pair"])]
     assert 20 < found["dots"] < 42
     assert found["cell"].startswith("about ")
+    assert found["copied"] == "Copied"
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import datetime, timedelta
 from html import escape, unescape
 from pathlib import Path
@@ -20,7 +21,7 @@ import numpy as np
 import pytest
 
 from noregret.cli import main
-from noregret.optimizer import Choice, Float, Int
+from noregret.optimizer import Choice, Estimate, Float, Int
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import believed
 from noregret.tune.measuring import Outcome
@@ -319,12 +320,20 @@ def test_two_studies_on_one_page(tmp_path, capsys):
     assert "--against" in capsys.readouterr().err
 
 
-def test_the_command_to_paste_is_on_the_page_if_it_is_known():
-    study = Study(Path("s.toml"), ("m",), {"x": Float(0, 1)})
+def test_the_command_to_paste_and_the_changes_are_on_the_page():
+    study = Study(Path("s.toml"), ("./run", "<a b>", "{x}"), {"x": Float(0, 1)})
     records = [Record(0, {"x": 0.5}, "done", 1.0)]
-    assert 'class="command"' not in whole_page(Findings(study, records, believed(study, records)))
-    found = Findings(study, records, believed(study, records), command="./run --mode '<a b>'")
-    assert '<div class="command"><code>./run --mode &#x27;&lt;a b&gt;&#x27;</code></div>' in whole_page(found)
+    found = Findings(study, records, believed(study, records))
+    text = whole_page(found)
+    assert '<div class="command"><code>./run &#x27;&lt;a b&gt;&#x27; 0.5</code></div>' in text
+    assert "Changes to your settings" not in text
+
+    class Changed(Estimate):
+        changes = (("x", 0.1, 0.5, 2.0, 1.0, 3.0),)
+
+    found.__dict__["best"] = Changed({"x": 0.5}, 1.0, 0.5, 1.5)
+    assert "<td>x</td><td>0.1</td><td>0.5</td><td>2</td><td>1 to 3</td>" in whole_page(found)
+    assert 'class="command"' not in whole_page(Findings(replace(study, command=()), records, found.optimizer))
 
 
 @pytest.fixture

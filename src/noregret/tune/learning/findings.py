@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -114,20 +115,12 @@ class Findings:
         An optimizer that knows the finished ones.
     stopped : "within", "budget" or None
         Reason why the study has ended.
-    command : str, optional
-        The command of the recommended setting, ready to paste.
     """
 
     def __init__(
-        self,
-        study: Study,
-        records: Sequence[Record],
-        optimizer: Optimizer,
-        stopped: str | None = None,
-        command: str | None = None,
+        self, study: Study, records: Sequence[Record], optimizer: Optimizer, stopped: str | None = None
     ) -> None:
-        self.study, self.records, self.optimizer = study, records, optimizer
-        self.stopped, self.command = stopped, command
+        self.study, self.records, self.optimizer, self.stopped = study, records, optimizer, stopped
         self.done = [_bounded(record) for record in records if record.state == "done"]
         self.failed = [record for record in records if record.state == "failed"]
         self.values = np.array([record.value for record in self.done], dtype=float)
@@ -160,6 +153,11 @@ class Findings:
     def best(self) -> Estimate | None:
         """Recommended point, None before the first observation."""
         return self.optimizer.best(self.context) if self.done else None
+
+    @property
+    def command(self) -> str:
+        """The command of the recommended setting, ready for a shell; empty without one."""
+        return shlex.join(self.study.arguments(self.best.params)) if self.best and self.study.command else ""
 
     @cached_property
     def gain(self) -> Gain | None:

@@ -165,7 +165,7 @@ class Chart {
     this.svg.addEventListener("pointercancel", stop, {once: true});
   }
   sides(to) {  // which sides a drag selects: one if it is nearly straight
-    const [wide, tall] = [Math.abs(to.x - pressed.place.x), Math.abs(to.y - pressed.place.y)];
+    const from = pressed.place, [wide, tall] = [Math.abs(to.across - from.across) * this.width, Math.abs(to.up - from.up) * this.height];
     return {wide: !this.x.names && wide > 8 && wide > tall / 5, tall: !this.y.names && tall > 8 && tall > wide / 5};
   }
   dragged(to) {

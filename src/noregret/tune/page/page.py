@@ -212,7 +212,7 @@ def _changes(findings: Findings) -> str:
         for name, old, new, gain, lower, upper in changes
     ]
     header = ["change", "from", "to", f"gain ({findings.unit.strip() or findings.label})", "probably"]
-    return f"<p>{prose.changes(len(rows))}</p>{_table(header, rows)}"
+    return f"<p>Changes to your settings, with what each gains, the largest first:</p>{_table(header, rows)}"
 
 
 def _against(findings: Findings, other: Findings) -> str:
@@ -332,7 +332,8 @@ def _together(findings: Findings) -> str:
     worst, best = prose.ends(findings, surface)
     title = "The two that matter most, together" if findings.importance else "The first two parameters, together"
     return (
-        f'<section id="together"><h2>{title}</h2><figure class="beside">{picture}<div><div id="choice"></div>'
+        f'<section id="together"><h2>{title}</h2><figure class="beside"><div>{picture}</div>'
+        '<div><div id="choice"></div>'
         f'<ul class="legend"><li>estimate: <span id="worst">{worst}</span> {pictures.shades()} '
         f'<span id="most">{best}</span></li></ul>'
         f"{_legend(findings, picture)}<figcaption>The other parameters stay at their best values; dots are all "

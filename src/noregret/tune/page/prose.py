@@ -55,11 +55,6 @@ def how_sure(findings: Findings) -> Iterator[str]:
         if times
         else f"This exact setting has not been measured{there}; the prediction comes from nearby ones."
     )
-    remaining = getattr(best, "remaining", math.inf)
-    if math.isfinite(remaining):
-        share = f" ({words.number(100 * remaining / abs(best.estimate), 2)}%)" if best.estimate else ""
-        left = f"{words.number(remaining, 2)}{findings.unit}{share}"
-        yield f"By the model, at most {left} left to gain (probability {words.percent(best.level)})."
     if best.has_gap:
         yield _sentence(room_left(best, findings.unit))
     if findings.half_life < math.inf:
@@ -120,11 +115,6 @@ def _against_rivals(worse: int, close: int, level: float, bounded: bool) -> str:
     if not worse:
         return f"All {close:,} other {others} may be just as good ({at}): more rounds would help."
     return f"Of the other {others}, {worse:,} are clearly worse ({at}); {close:,} may be just as good."
-
-
-def changes(count: int) -> str:
-    """Number of changes to the baseline that matter."""
-    return f"{_count(count, 'change')} to your settings, with what each gains, the largest first:"
 
 
 def against(findings: Findings, other: Findings) -> Iterator[str]:
