@@ -18,6 +18,8 @@ def printable(text: str, keep: str = "") -> str:
     >>> print(printable("a\x1b]0;title\x07 \u202egnp.exe b\nc"))
     a\x1b]0;title\x07 \u202egnp.exe b\nc
     """
+    if text.isascii() and text.isprintable():
+        return text
 
     def hidden(character: str) -> bool:
         kind = unicodedata.category(character)

@@ -44,6 +44,18 @@ def test_shares_are_between_0_and_1_and_intervals_hold_the_estimates():
     assert all(0 <= share.lower <= share.estimate <= share.upper <= 1 for share in found.values())
 
 
+@pytest.mark.slow
+def test_a_value_that_spoils_everything_does_not_count_among_the_better_half():
+    space = {"level": Choice(["none", "low", "high"]), "x": Float(0, 1)}
+    optimizer = learnt(0, lambda params: 9 * (params["level"] == "none") + (params["x"] - 0.3) ** 2, space, rounds=60)
+    whole, better = optimizer.importance(), optimizer.importance(better_half=True)
+    assert next(iter(whole)) == "level"
+    assert whole["x"].upper < 0.1
+    assert next(iter(better)) == "x"
+    assert better["x"].lower > whole["x"].upper
+    assert all(0 <= share.lower <= share.estimate <= share.upper <= 1 for share in better.values())
+
+
 def test_a_function_that_is_the_same_everywhere_has_no_important_parameter():
     optimizer = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, rng=0)
     for _ in range(12):

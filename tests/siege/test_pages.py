@@ -1,8 +1,10 @@
 """The report and the live page in a real browser, and connections that stay open."""
 
+import re
 import socket
 import struct
 import time
+from html import unescape
 from threading import Thread
 
 import pytest
@@ -55,6 +57,88 @@ def test_the_table_of_trials_sorts_and_filters(browser, page, tmp_path, monkeypa
     assert set(modes) == {"fast"}
 
 
+LOOK = """
+<script>
+const look = setInterval(() => {
+  if (document.body.dataset.drawn === undefined) return;
+  clearInterval(look);
+  SVGElement.prototype.setPointerCapture = () => {};  // there is no such pointer
+  const seen = name => [...document.querySelectorAll(name)].find(its => its.getBoundingClientRect().width > 0);
+  const fire = (svg, kind, x, y) => {
+    const at = new DOMPoint(x, y).matrixTransform(svg.getScreenCTM());
+    const place = {clientX: at.x, clientY: at.y, pointerId: 1, button: 0, pointerType: "mouse", bubbles: true};
+    svg.dispatchEvent(new PointerEvent(kind, place));
+  };
+  const labels = svg => [...svg.querySelectorAll(".ticks text")].map(its => its.textContent);
+  const tip = document.getElementById("tip"), history = seen("#history svg"), map = seen("svg.map"), found = {};
+  const [x, y] = history.querySelector(".chosen, .dot").getAttribute("d").match(/[\\d.]+/g);
+  history.scrollIntoView();
+  fire(history, "pointermove", x, y);
+  found.dot = tip.innerText;
+  const box = tip.getBoundingClientRect();
+  found.inside = box.left >= 0 && box.right <= innerWidth && box.top >= 0 && box.bottom <= innerHeight;
+  fire(seen("#effects svg"), "pointermove", 100, 12);
+  found.curve = tip.innerText;
+  found.before = labels(history);
+  fire(history, "pointerdown", 100, 100); fire(history, "pointermove", 200, 101); fire(history, "pointerup", 200, 101);
+  found.zoomed = labels(history);
+  found.scaled = history.querySelector(".marks").getAttribute("transform");
+  seen("#history .reset").click();
+  found.after = labels(history);
+  const [across, up] = document.querySelectorAll("#choice select");
+  found.pair = [across.value, up.value];
+  const shades = () => map.querySelector(".shade7").getAttribute("d");
+  const one = shades();
+  across.value = [...across.options].map(its => its.value).find(its => !found.pair.includes(its));
+  across.dispatchEvent(new Event("change"));
+  found.changed = [one !== shades(), map.querySelector(".label.x").textContent === across.value];
+  up.value = across.value; up.dispatchEvent(new Event("change"));
+  found.swapped = [across.value, up.value];
+  found.dots = map.querySelector(".dot").getAttribute("d").split("h0").length - 1;
+  fire(map, "pointermove", 60, 15);
+  found.cell = tip.innerText;
+  document.querySelector(".command button").click();
+  setTimeout(() => { found.copied = document.querySelector(".command button").textContent;
+    document.body.dataset.probe = JSON.stringify(found); }, 500);
+}, 10);
+</script>
+"""
+
+
+@pytest.mark.parametrize("width", [1200, 500])
+def test_values_under_the_pointer_zoom_and_the_choice_of_the_map(browser, page, tmp_path, monkeypatch, width):
+    monkeypatch.setattr(test_pages, "PROBE", LOOK)
+    found = probed(browser, tmp_path / "r.html", page, width)
+    assert re.match(r"trial \d+", found["dot"])
+    assert {"result", "rate", "size", "mode", "took"} <= set(found["dot"].split("\n"))
+    assert found["inside"]
+    assert re.search(r"^rate [\d.]+\s+result\s+(over )?[\d.]+ \(.* to .*\)$", found["curve"])
+    assert found["zoomed"] != found["before"] == found["after"]
+    assert re.fullmatch(r"translate\(.*\) scale\([\d.]+ 1\)", found["scaled"])  # a level drag selects trials only
+    assert found["changed"] == [True, True]
+    assert found["swapped"] == [found["pair"][1], next(n for n in ("rate", "size", "mode") if n not in found["pair"])]
+    assert 20 < found["dots"] < 42
+    assert found["cell"].startswith("about ")
+    assert found["copied"] == "Copied"
+
+
+@pytest.mark.slow
+def test_a_script_lists_the_trials_that_the_page_leaves_out(browser, study, tmp_path, monkeypatch):
+    monkeypatch.setattr("noregret.tune.page.page.SHOWN", 5)
+    text = report(study)
+    assert "The 5 best and the 5 last of 45 trials are listed. The download has all." in text
+    count = """<script>setTimeout(() => { document.body.dataset.probe = JSON.stringify(
+      [...document.querySelectorAll("#trials tbody tr")].map(row => [...row.cells].map(its => its.textContent)));
+      }, 2000);</script>"""
+    monkeypatch.setattr(test_pages, "PROBE", count)
+    rows = probed(browser, tmp_path / "r.html", text, 1200)
+    monkeypatch.setattr("noregret.tune.page.page.SHOWN", 50)
+    monkeypatch.setattr("noregret.tune.page.page._file", lambda name: "")
+    table = re.search(r'id="trials".*?<tbody>(.*?)</tbody>', report(study))[1]
+    listed = [re.findall(r"<td>(.*?)</td>", row) for row in table.split("</tr>")[:-1]]
+    assert rows == [[unescape(cell) for cell in row] for row in listed]
+
+
 def test_a_browser_runs_nothing_but_our_own_script(browser, page, tmp_path):
     (tmp_path / "r.html").write_text(page.replace("</main>", f"</main>{PROBE}"), encoding="utf-8")
     shown = browser((tmp_path / "r.html").as_uri(), "--dump-dom", "--virtual-time-budget=5000")
@@ -66,7 +150,7 @@ def test_a_browser_sees_results_arrive(live, browser, tmp_path, monkeypatch):
     mine, found = live
     monkeypatch.setattr(watch, "REST", 0.0)
     address = f"http://127.0.0.1:{found.server_address[1]}/"
-    before = ask(found)[1].count("<title>trial ")
+    before = ask(found)[1].count("h0")
 
     def arrive():
         time.sleep(1)
@@ -80,7 +164,7 @@ def test_a_browser_sees_results_arrive(live, browser, tmp_path, monkeypatch):
     thread.join()
     assert "CONSOLE" not in shown.stderr, shown.stderr
     assert "<td>0.1235</td>" in shown.stdout
-    assert shown.stdout.count("<title>trial ") > before
+    assert shown.stdout.count("h0") > before
     assert 'id="live" role="status" class="">live, updated' in shown.stdout
 
 

@@ -45,7 +45,7 @@ def test_the_rest_of_the_page_is_about_the_context_of_the_last_measurement(tmp_p
     assert words.number(opt.best(last).estimate) in text
     assert "Estimates are for load=0.75, region=us" in text
     assert "<th>context.load</th><th>context.region</th>" in text
-    assert "load=0.75, region=us, x=" in text, "a dot says where it was measured"
+    assert '"context":["context.load","context.region"]' in text, "a dot says where it was measured"
     table = downloaded(tmp_path / "page.html")
     assert table[0].split(",")[4:8] == ["x", "y", "context.load", "context.region"]
     assert table[-1].split(",")[6:8] == ["0.75", "us"]

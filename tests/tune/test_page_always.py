@@ -1,6 +1,8 @@
 """Every study that ``tune`` can make has a page, for any results."""
 
+import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -41,7 +43,7 @@ class Checker(HTMLParser):
         self.open = []
 
     def handle_starttag(self, tag, attributes):
-        if tag not in ("meta", "link"):
+        if tag not in ("meta", "link", "br"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -55,6 +57,11 @@ def assert_shown(study, records):
     checker.feed(text)
     assert checker.open == []
     assert not re.search(r'="[^"]*\b(nan|inf)\b', re.sub(r'aria-label="[^"]*"', "", text))  # no mark without a place
+    for data in [
+        re.search('id="data">(.*?)</script>', text)[1],
+        *map(unescape, re.findall('data-[xy]="([^"]*)"', text)),
+    ]:
+        json.loads(data, parse_constant=pytest.fail)  # browsers know no Infinity
     assert conclusion(findings)
     findings.diagnosis  # noqa: B018
 

@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import gzip
 import http.client
 import io
 import json
@@ -10,6 +11,8 @@ import shutil
 import socket
 import subprocess
 import sys
+from dataclasses import replace
+from datetime import datetime, timedelta
 from html import escape, unescape
 from pathlib import Path
 from threading import Thread
@@ -18,7 +21,7 @@ import numpy as np
 import pytest
 
 from noregret.cli import main
-from noregret.optimizer import Choice, Float, Int
+from noregret.optimizer import Choice, Estimate, Float, Int
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import believed
 from noregret.tune.measuring import Outcome
@@ -31,7 +34,7 @@ from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.reading import load
 from noregret.tune.study.results import LastNumber
-from noregret.tune.study.study import Budget, Constraint, Study
+from noregret.tune.study.study import Budget, Constraint, Study, text
 from noregret.tune.work.running import findings, report
 
 NASTY = '<script>alert(1)</script> & "quotes" \'n all'
@@ -97,9 +100,9 @@ def probed(browser, path, text, width):
 @pytest.mark.parametrize("width", [1200, 500])
 def test_a_browser_shows_the_whole_report_on_desks_and_phones(browser, page, tmp_path, width):
     found = probed(browser, tmp_path / "r.html", page, width)
-    sections = "best history importance effects together parallel noise repeats outliers failures trials how"
+    sections = "best history importance effects together parallel noise repeats outliers failures timeline trials how"
     assert " ".join(found["sections"]) == sections
-    assert found["charts"] == 1 + 3 + 1 + 1 + 1
+    assert found["charts"] == 1 + 3 + 1 + 1 + 1 + 1
     assert found["narrow"] > 250
     assert found["overflow"] == 0
     assert found["smallest"] > 5  # labels can be read
@@ -108,7 +111,7 @@ def test_a_browser_shows_the_whole_report_on_desks_and_phones(browser, page, tmp
 @pytest.mark.slow
 def test_the_report_needs_nothing_else_and_takes_no_text_for_markup(page):
     assert "alert(1)" in page
-    assert page.count("<script") == page.count("</script") == 1  # our own
+    assert page.count("<script") == page.count("</script") == 2  # our own, and its data
     assert NASTY not in page
     assert escape(NASTY) in page
     assert not re.search(r"""(src|href)=["']?(?!data:)\w""", page)
@@ -149,7 +152,8 @@ def test_the_report_compares_with_the_baseline_and_marks_what_breaks_a_constrain
     assert re.search(r"(It meets|Nothing measured is likely to meet) all constraints", text)
     assert "Raise [budget] evaluations to continue." in text
     assert [text.count(f"{7 * i / 12:.4g} ✗") for i in range(12)] == [0] * 9 + [1] * 3
-    assert len(re.findall(r'class="broken"', re.search(r'id="history".*?</svg>', page)[0])) == 3
+    broken = re.search(r'class="broken ring" d="([^"]*)"', re.search(r'id="history".*?</svg>', page)[0])[1]
+    assert broken.count("h0") == 3
     assert "a measurement of your settings" in text
 
 
@@ -183,8 +187,8 @@ def test_the_best_so_far_never_gets_worse_and_ends_at_the_recommendation(study):
 
 
 def test_the_download_holds_every_trial_exactly(study, page):
-    data = re.search(r'download="[^"]*" href="data:text/csv;charset=utf-8;base64,([^"]*)"', page)[1]
-    rows = list(csv.DictReader(io.StringIO(base64.b64decode(data).decode())))
+    data = re.search(r'download="[^"]*.csv.gz" href="data:application/gzip;base64,([^"]*)"', page)[1]
+    rows = list(csv.DictReader(io.StringIO(gzip.decompress(base64.b64decode(data)).decode())))
     with Store(study, readonly=True) as store:
         records = store.records()
     assert [int(row["trial"]) for row in rows] == [record.number for record in records]
@@ -203,7 +207,8 @@ def test_a_long_study_has_a_page_of_bounded_size(monkeypatch):
         for i in range(300)
     ]
     text = whole_page(Findings(study, records, believed(study, records)))
-    assert text.count("<circle") <= 2 * 40 + 2 * 40 + 41 + 6  # the last of the best setting
+    dots = sum(path.count("h0") for path in re.findall(' d="([^"]*)"', text))
+    assert 4 * 40 < dots <= 2 * 40 + 2 * 40 + 40 + 2 + 2 * 20  # all charts, the best setting, and outliers
     assert "The 50 best and the 50 last of 300 trials are listed." in text
     assert 50 < re.search('id="trials".*?</section>', text)[0].count("<tr") <= 101
     values = [record.value for record in records]
@@ -233,12 +238,102 @@ def test_a_few_settings_far_worse_than_the_others_do_not_flatten_the_charts(tmp_
             trial = store.claim(lambda records, i=i: Suggestion({"x": i / 30}, arrived(records)[1])).trial
             store.tell(trial.number, Outcome(-1e6 if i in (3, 4) else i / 30, "", 0.1))
     history = re.search(r'id="history".*?</section>', report(study))[0]
-    assert history.count(' beyond"') == 4 + 1  # two, on wide pages and on narrow ones, and one in the legend
+    arrows = re.findall(r'class="dot beyond" d="([^"]*)"', history)
+    assert [path.count("z") for path in arrows] == [2, 2]  # on wide pages and on narrow ones
     assert "a measurement beyond the edge" in history
     assert ("a measurement of the best setting" in history) == ('class="chosen' in history)
     assert "a failed run" not in history
     ticks = re.findall(r'text-anchor="end">([^<]*)<', history)
     assert all(abs(float(tick)) < 10 for tick in ticks)
+
+
+def test_the_data_of_the_script_are_those_of_the_charts(study, page):
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page)[1])
+    with Store(study, readonly=True) as store:
+        found = findings(study, store)
+    assert data["names"] == list(study.names)
+    assert data["order"] == list(found.importance)
+    assert {int(number) for number, kind in data["kinds"].items() if kind == "odd"} == {
+        its.number for its in found.outliers
+    }
+    surfaces = {(its["across"], its["down"]): its for its in data["maps"]["surfaces"]}
+    assert set(surfaces) == {(its.across, its.down) for its in found.surfaces}
+    assert len(surfaces) == 3  # each two of three parameters
+    for its in found.surfaces:
+        assert np.allclose(surfaces[its.across, its.down]["z"], its.estimate, rtol=1e-3)
+        assert surfaces[its.across, its.down]["x"] == [text(value) for value in its.across_values]
+    assert [number for number, *_ in data["spans"]] == sorted(found.spans)
+    assert data["columns"] == [[0], [2], [8], [4], [5], [6]]  # trial, result, seconds, rate, size, mode
+
+
+def test_trials_of_one_process_at_the_same_time_are_of_different_workers():
+    start = datetime(2026, 1, 1)
+
+    def record(number, begin, end, pid):
+        began, ended = (time and start + timedelta(seconds=time) for time in (begin, end))
+        return Record(number, {"x": 0.5}, "done", 1.0, started=began, ended=ended, holder={"machine": "m", "pid": pid})
+
+    records = [record(0, 1, 5, 7), record(1, 2, 4, 7), record(2, 4, 9, 7), record(3, 3, 6, 8), record(4, 9, None, 7)]
+    study = Study(Path("s.toml"), ("m",), {"x": Float(0, 1)})
+    found = Findings(study, records, believed(study, records))
+    assert {number: span.worker for number, span in found.spans.items()} == {0: 0, 1: 1, 3: 2, 2: 1, 4: 0}
+    assert (found.spans[2].start, found.spans[2].end, found.spans[4].end) == (3, 8, 8)
+    text = whole_page(found)
+    assert "3 workers in 8 s, busy for 58% of that time." in text
+
+
+@pytest.mark.slow
+def test_the_page_of_21_parameters_and_500_trials_is_at_most_500_kb():
+    rng, start = np.random.default_rng(0), datetime(2026, 1, 1)
+    study = Study(Path("s.toml"), ("m",), {f"parameter_{i:02d}": Float(0, 1) for i in range(21)})
+    records = []
+    for i in range(500):
+        params = {name: float(rng.uniform()) for name in study.names}
+        value = sum((its - 0.3) ** 2 / (k + 1) for k, its in enumerate(params.values())) + 0.1 * rng.standard_normal()
+        began = start + timedelta(seconds=float(i // 3) + rng.uniform())
+        times = {"started": began, "ended": began + timedelta(seconds=0.9), "holder": {"machine": "m", "pid": i % 3}}
+        records.append(Record(i, params, "done", float(value), seconds=float(rng.uniform()), **times))
+    text = whole_page(Findings(study, records, believed(study, records)))
+    assert 300_000 < len(text.encode()) <= 500_000
+
+
+@pytest.mark.slow
+def test_two_studies_on_one_page(tmp_path, capsys):
+    for name, better in (("one", 0), ("two", 5)):
+        (tmp_path / f"{name}.toml").write_text(
+            f'name = "{name}"\ncommand = ["echo", "{{x}}"]\n[budget]\nrounds = 12\n[parameters.x]\ntype = "float"\n'
+            f"low = {better}\nhigh = {better + 1}\n"
+        )
+        assert main(["tune", str(tmp_path / f"{name}.toml")]) == 0
+    command = ["report", str(tmp_path / "one.toml"), "--against", str(tmp_path / "two.toml")]
+    assert main(command) == 0
+    section = re.search(r'<section id="against">.*?</section>', (tmp_path / "one.html").read_text())[0]
+    assert "<h2>Compared with two</h2>" in section
+    assert re.search(r"the best setting of one is better by [\d.]+ \(\d+%\); clearly so", section)
+    assert section.count('class="lineother"') == section.count('class="line"') == 2  # for wide pages and narrow ones
+    assert main([*command, "--json"]) == 2
+    (tmp_path / "two.toml").write_text(
+        (tmp_path / "two.toml").read_text().replace("[budget]", 'goal = "maximize"\n[budget]', 1)
+    )
+    capsys.readouterr()
+    assert main(command) == 2
+    assert "--against" in capsys.readouterr().err
+
+
+def test_the_command_to_paste_and_the_changes_are_on_the_page():
+    study = Study(Path("s.toml"), ("./run", "<a b>", "{x}"), {"x": Float(0, 1)})
+    records = [Record(0, {"x": 0.5}, "done", 1.0)]
+    found = Findings(study, records, believed(study, records))
+    text = whole_page(found)
+    assert '<div class="command"><code>./run &#x27;&lt;a b&gt;&#x27; 0.5</code></div>' in text
+    assert "Changes to your settings" not in text
+
+    class Changed(Estimate):
+        changes = (("x", 0.1, 0.5, 2.0, 1.0, 3.0),)
+
+    found.__dict__["best"] = Changed({"x": 0.5}, 1.0, 0.5, 1.5)
+    assert "<td>x</td><td>0.1</td><td>0.5</td><td>2</td><td>1 to 3</td>" in whole_page(found)
+    assert 'class="command"' not in whole_page(Findings(replace(study, command=()), records, found.optimizer))
 
 
 @pytest.fixture

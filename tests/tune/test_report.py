@@ -1,6 +1,7 @@
 """`noregret.report`: the page of an optimizer in memory, and of an Optuna study of any sampler."""
 
 import base64
+import gzip
 import re
 import subprocess
 import sys
@@ -49,7 +50,8 @@ def test_an_optimizer_with_parameters_of_every_kind(tmp_path):
 
 
 def downloaded(path):
-    return base64.b64decode(re.search(r'base64,([^"]*)', path.read_text())[1]).decode().splitlines()
+    data = re.search(r'base64,([^"]*)', path.read_text())[1]
+    return gzip.decompress(base64.b64decode(data)).decode().splitlines()
 
 
 @pytest.mark.slow

@@ -315,11 +315,12 @@ class Optimizer:
         return answers.predict(checked) if checked else []
 
     @synchronized
-    def importance(self) -> dict[str, Share]:
+    def importance(self, *, better_half: bool = False) -> dict[str, Share]:
         """Share of the difference between settings that each parameter accounts for, the most important first.
 
-        Needs a space of Float, Int and Choice, no table, no contexts, and at least two values. Shares add up to more
-        than 1 where parameters act together.
+        With ``better_half``, all settings of the worse half count as equal, as bad as the median. Needs a space of
+        Float, Int and Choice, no table, no contexts, and at least two values. Shares add up to more than 1 where
+        parameters act together.
         """
         if not isinstance(self._history.space, Product):
             came = "a table of candidates" if self.context is None else "contexts"
@@ -327,7 +328,7 @@ class Optimizer:
                 f"importance() needs a space of Float, Int and Choice without contexts, got {came}: give the space as "
                 "a dict of these, and no context"
             )
-        return self._answers_in(None, "importance").importance()
+        return self._answers_in(None, "importance").importance(better_half)
 
     @synchronized
     def to_frame(self) -> Any:

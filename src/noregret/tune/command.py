@@ -41,6 +41,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     tune.add_argument("--workers", type=count, metavar="N", help="commands at a time (default: as the study says)")
     report = _command(commands, "report", _report, "write the findings of a study as one HTML page or as JSON")
     report.add_argument("--json", action="store_true", help="print it as JSON")
+    report.add_argument("--against", type=Path, metavar="STUDY", help="another study to compare with, on the same page")
     _add_out(report, "an .html or .json file (default: an .html file beside the study)")
     watch = _command(commands, "watch", _watch, "show the report live, to this machine's browser only")
     watch.add_argument("--port", type=port, metavar="N", help="default: the first free one from 8765 on; 0 for any")
@@ -155,13 +156,16 @@ def _tune(args: argparse.Namespace) -> int | None:
 
 def _report(args: argparse.Namespace) -> None:
     study = _ready(args)
+    from noregret.tune.study.reading import load
     from noregret.tune.work.running import report
 
     ending = args.target.suffix.lower() if args.target else ".json" if args.json else ".html"
     if ending not in (".html", ".htm", ".json") or (args.json and ending != ".json"):
         wanted = ".json" if args.json else ".html or .json"
         raise StudyError(f"--out {args.target}: its name must end in {wanted}, which says what it will be")
-    found = report(study, as_json=ending == ".json")
+    if args.against and ending == ".json":
+        raise StudyError("--against compares on a page: leave out --json, or give --out a name that ends in .html")
+    found = report(study, as_json=ending == ".json", against=load(args.against) if args.against else None)
     if args.json and not args.target:
         return say(found.rstrip())
     path = args.target or args.study.with_suffix(".html")

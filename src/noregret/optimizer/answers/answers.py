@@ -99,12 +99,18 @@ class Answers:
             ends[1:] = [[-math.inf], [math.inf], [-math.inf], [math.inf]]
         return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
 
-    def importance(self) -> dict[str, Share]:
+    def importance(self, better_half: bool = False) -> dict[str, Share]:
         """Share of the difference between settings that each parameter accounts for, the most important first."""
         space = self.state.history.space
         assert isinstance(space, Product)
-        found = dict(zip(space.parameters, shares(self.certificate), strict=True))
+        whole, better = self._shares
+        found = dict(zip(space.parameters, better if better_half else whole, strict=True))
         return dict(sorted(found.items(), key=lambda named: -named[1].estimate))
+
+    @cached_property
+    def _shares(self) -> tuple[list[Share], list[Share]]:
+        """Share of each parameter over the whole space, and among the better half."""
+        return shares(self.certificate)
 
     @property
     def _is_fitted(self) -> bool:

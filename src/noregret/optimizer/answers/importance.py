@@ -11,12 +11,16 @@ mean. Each joint draw from the posterior has a share of its own, and the interva
 that the observations do not refute. No draw is without a trace of any parameter, so draws alone would never say that a
 parameter may do nothing: the interval reaches as far below the estimate as above, as a factor, and down to 0 if noise
 alone may explain the observations. Heuristic. Very bad values count as less bad than they are, as everywhere (`Scale`).
+
+A parameter with one value that spoils everything has nearly all of the variance, though other parameters matter more
+for the choice. So there is a second share: that of max(f, median f), in which the settings of the worse half are all
+equal, as bad as the median (Hutter, Hoos and Leyton-Brown 2014 cap f at the default's value in the same way). It costs
+no further draws.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -44,23 +48,27 @@ class Share(NamedTuple):
     level: float = LEVEL
 
 
-def shares(certificate: Certificate) -> list[Share]:
-    """The share of each parameter, in the order of the space."""
+def shares(certificate: Certificate) -> tuple[list[Share], list[Share]]:
+    """The share of each parameter over the whole space and among the better half, in the order of the space."""
     groups = np.array(certificate.space.groups)
     drawn = sobol(PLACES, 2 * len(groups), 0)
     places, others = drawn[:, : len(groups)], drawn[:, len(groups) :]
     changed = [np.where(groups == group, others, places) for group in range(groups.max() + 1)]
     snap, rng = certificate.space.snap, np.random.default_rng(certificate.seed)
     unbent = replace(certificate.calibrated.scale, bend=math.inf)
-    found = [_share(certificate.tenable, unbent, snap(np.vstack([places, each])), rng) for each in changed]
-    if any(model.amplitude == 0 for model in certificate.tenable):
-        found = [share._replace(lower=0.0) for share in found]
-    return found
+    models = [model for model in certificate.tenable if model.amplitude > 0]
+    found = [
+        [_indices(model, unbent, snap(np.vstack([places, each])), rng) for model in models]  # (models, 2, 1 + draws)
+        for each in changed
+    ]
+    whole, better = ([_share(np.array(each)[:, i]) for each in found] for i in range(2))
+    if len(models) < len(certificate.tenable):
+        whole, better = ([share._replace(lower=0.0) for share in part] for part in (whole, better))
+    return whole, better
 
 
-def _share(models: Sequence[Tenable], scale: Scale, points: Floats, rng: Rng) -> Share:
-    """Share of the parameter that the second half of the points has drawn again."""
-    found = np.array([_indices(model, scale, points, rng) for model in models if model.amplitude > 0])
+def _share(found: Floats) -> Share:
+    """Share by (models, 1 + draws) indices, those of the means first."""
     ends = np.quantile(found[:, 1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
     estimate = float(found[0, 0])
     upper = max(float(ends[1].max()), estimate)
@@ -69,13 +77,17 @@ def _share(models: Sequence[Tenable], scale: Scale, points: Floats, rng: Rng) ->
 
 
 def _indices(model: Tenable, scale: Scale, points: Floats, rng: Rng) -> Floats:
-    """The total index of the mean of f at (2n, d) points, and of each of `DRAWS` draws of f, none of them above 1."""
+    """The total index of the mean of f at (2n, d) points, and of each of `DRAWS` draws of f, none of them above 1.
+
+    Of the parameter that the second half of the points has drawn again; (2, 1 + draws), the second for the better half.
+    """
     mean, covariance = model.process.joint(points)
     root = pivoted_root(covariance)
     weights = np.column_stack([np.zeros(root.shape[1]), rng.standard_normal((root.shape[1], DRAWS))])
     values = scale.original(mean[:, None] + root @ weights)
     sizes = np.abs(values).max(axis=0)
     values = values / np.where(sizes > 0, sizes, 1.0)  # so that squares are neither 0 nor infinite
-    first, second = np.split(values, 2)
-    variance, within = values.var(axis=0), 0.5 * np.mean((first - second) ** 2, axis=0)
+    both = np.array([values, np.maximum(values, np.median(values, axis=0))])
+    first, second = np.split(both, 2, axis=1)
+    variance, within = both.var(axis=1), 0.5 * np.mean((first - second) ** 2, axis=1)
     return np.asarray(np.clip(np.divide(within, variance, out=np.zeros_like(within), where=variance > 0), 0.0, 1.0))

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +35,10 @@ OUTLYING = 0.2
 """An observation with a smaller weight than this is called an outlier."""
 CURVE = 41
 """The number of points of an effect's curve."""
-GRID = 25
+GRID = 17
 """The number of points of a surface along each of its two sides."""
+MAPPED = 5
+"""The number of parameters of which each two have a surface: ten surfaces take 0.4 CPU s with 500 observations."""
 FEW_CONTEXTS = 6
 """Largest number of contexts whose best setting is listed."""
 
@@ -68,6 +71,14 @@ class Step:
 
     trial: int
     estimate: Estimate
+
+
+class Span(NamedTuple):
+    """Start and end of a trial, in seconds after the first start, and the number of its worker, from 0."""
+
+    start: float
+    end: float
+    worker: int
 
 
 @dataclass(frozen=True)
@@ -321,6 +332,11 @@ class Findings:
         return self.optimizer.importance() if named else {}
 
     @cached_property
+    def importance_among_better(self) -> dict[str, Share]:
+        """Importance of each parameter among the better half of all settings; empty where `importance` is."""
+        return self.optimizer.importance(better_half=True) if self.importance else {}
+
+    @cached_property
     def effects(self) -> list[Effect]:
         """Effect of each parameter of the best setting, the most important first; empty for a table."""
         in_order = self.study.names if self.study.context and isinstance(self.study.space, Mapping) else self.importance
@@ -332,15 +348,58 @@ class Findings:
         return Effect(name, tuple(values), *self.predicted(self._around_best({name: values})))
 
     @cached_property
-    def surface(self) -> Surface | None:
-        """Joint effect of the two most important parameters, None if there are no two."""
-        if len(self.effects) < 2:
-            return None
-        across, down = (effect.name for effect in self.effects[:2])
-        along, upward = self._grid(across, GRID), self._grid(down, GRID)
-        pairs = [(x, y) for y in upward for x in along]
-        estimate = self.predicted(self._around_best({across: [x for x, _ in pairs], down: [y for _, y in pairs]}))[0]
-        return Surface(across, down, tuple(along), tuple(upward), estimate.reshape(len(upward), len(along)))
+    def surfaces(self) -> list[Surface]:
+        """Joint effect of each two of the most important parameters, the most important two first."""
+        names = [effect.name for effect in self.effects[:MAPPED]]
+        pairs = sorted(combinations(range(len(names)), 2), key=sum)
+        grids = {name: self._grid(name, GRID) for name in names}
+        points: list[Params] = []
+        for i, j in pairs:
+            cells = [(x, y) for y in grids[names[j]] for x in grids[names[i]]]
+            points += self._around_best({names[i]: [x for x, _ in cells], names[j]: [y for _, y in cells]})
+        estimates, found = iter(self.predicted(points)[0].tolist()), list[Surface]()
+        for i, j in pairs:
+            along, upward = grids[names[i]], grids[names[j]]
+            estimate = np.array([[next(estimates) for _ in along] for _ in upward])
+            found.append(Surface(names[i], names[j], tuple(along), tuple(upward), estimate))
+        return found
+
+    @cached_property
+    def kinds(self) -> dict[int, str]:
+        """Kind of each observation, by trial: "odd", "broken", "chosen", "yours", or "dot" for the others."""
+        odd, found = {record.number for record in self.outliers}, dict[int, str]()
+        best, yours = self.best and _key(self.best.params), self.study.baseline and _key(self.study.baseline)
+        for record in self.done:
+            key = _key(record.params)
+            kind = "yours" if key == yours else "dot"
+            kind = "chosen" if key == best and record.context == self.context else kind
+            kind = "broken" if record.number in self.infeasible else kind
+            found[record.number] = "odd" if record.number in odd else kind
+        return found
+
+    @cached_property
+    def spans(self) -> dict[int, Span]:
+        """Times and worker of each trial that has a start, by trial; a running one ends at the last known time.
+
+        A process that runs several trials at a time has several workers, and trials do not say which of them ran them:
+        each takes the first one of its process that is free at its start.
+        """
+        timed = sorted((its for its in self.records if its.started), key=lambda its: (its.started, its.number))
+        times = [time for its in timed for time in (its.started, its.ended) if time]
+        free: dict[tuple[Any, Any], list[tuple[float, int]]] = {}
+        found, count = dict[int, Span](), 0
+        for record in timed:
+            assert record.started
+            begin, end = ((time - times[0]).total_seconds() for time in (record.started, record.ended or max(times)))
+            mine = free.setdefault((record.holder.get("machine"), record.holder.get("pid")), [])
+            place = next((i for i, (until, _) in enumerate(mine) if until <= begin), len(mine))
+            if place == len(mine):
+                mine.append((0.0, count))
+                count += 1
+            worker = mine[place][1]
+            mine[place] = end, worker
+            found[record.number] = Span(begin, max(begin, end), worker)
+        return found
 
     def _grid(self, name: str, count: int) -> list[Any]:
         """Values along a parameter, its best one among them."""

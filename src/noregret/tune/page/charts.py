@@ -1,11 +1,13 @@
 """Small charts as SVG, drawn by hand: they need no package, scale with the page and follow its colours.
 
 Marks outside a chart's range are drawn at its edge as an arrowhead, so that one outlier does not squeeze everything
-else into a line.
+else into a line. All dots of a kind are one path of lines without length and with round ends: a tenth of the size of
+circles, and as round after zooming. ``charts.js`` reads the axes from the chart, for zoom and values under the pointer.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ TEXT_WIDTH = 6.6
 """The approximate width of a digit, in pixels of the page."""
 
 
+RINGS = {"failed": ("ring", "core"), "broken": ("ring", "core"), "recommended": ("ring", "core")}
+"""Kinds of dots that are drawn twice, the core over the ring."""
 FEW = 3
 """A log axis with fewer ticks than this at 1, 2 and 5 has evenly spaced ones."""
 SMALLEST = 1e-300
@@ -42,6 +46,7 @@ class Chart:
     def __init__(self, x: Axis, y: Axis, width: int, height: int, label: str) -> None:
         self.x, self.y, self.width, self.height, self.label = x, y, width, height, label
         self._marks: list[str] = []
+        self._edge: list[str] = []
 
     def across(self, value: float) -> float:
         return LEFT + self.x.share(value) * (self.width - LEFT - RIGHT)
@@ -49,51 +54,66 @@ class Chart:
     def up(self, value: float) -> float:
         return self.height - BOTTOM - self.y.share(value) * (self.height - TOP - BOTTOM)
 
-    def dots(self, points: Iterable[tuple[float, float]], titles: Iterable[str], kind: str = "dot") -> None:
-        """A dot for each point, with what a pointer on it shows."""
-        for (x, y), title in zip(points, titles, strict=True):
-            self._marks.append(self._dot(x, y, f"<title>{html(title)}</title>", kind))
+    def dots(self, points: Iterable[tuple[float, float]], kind: str = "dot") -> None:
+        """A dot for each point, to the nearest pixel; an arrowhead at the edge for one above or below the chart."""
+        inside, outside = "", ""
+        for x, y in points:
+            left, share = self.across(x), self.y.share(y)
+            if 0 <= share <= 1:
+                inside += f"M{left:.0f} {self.up(y):.0f}h0"
+            else:
+                edge, tip = (TOP, -7) if share > 1 else (self.height - BOTTOM, 7)
+                outside += f"M{left - 4.5:.1f} {edge - tip / 7:.1f}h9l-4.5 {tip}z"
+        if inside:
+            self._marks += [f'<path class="{kind} {part}" d="{inside}"/>' for part in RINGS.get(kind, ("point",))]
+        if outside:
+            self._edge.append(f'<path class="{kind} beyond" d="{outside}"/>')
 
-    def _dot(self, x: float, y: float, title: str, kind: str) -> str:
-        left, share = self.across(x), self.y.share(y)
-        if 0 <= share <= 1:
-            return f'<circle class="{kind}" cx="{left:.1f}" cy="{self.up(y):.1f}" r="3.2">{title}</circle>'
-        edge, tip = (TOP, -7) if share > 1 else (self.height - BOTTOM, 7)
-        path = f"M{left - 4.5:.1f} {edge - tip / 7:.1f}h9l-4.5 {tip}z"
-        return f'<path class="{kind} beyond" d="{path}">{title}</path>'
-
-    def line(self, xs: Sequence[float], ys: Sequence[float], kind: str = "line") -> None:
-        """A line through points, kept inside the plot."""
+    def line(self, xs: Sequence[float], ys: Sequence[float], kind: str = "line", name: str = "") -> None:
+        """A line through points, kept inside the plot; of several, each has a name."""
         points = " ".join(f"{self.across(x):.1f},{self._inside(y):.1f}" for x, y in zip(xs, ys, strict=True))
-        self._marks.append(f'<polyline class="{kind}" points="{points}"/>')
+        named = f' data-name="{html(name)}"' if name else ""
+        self._marks.append(f'<polyline class="{kind}"{named} points="{points}"/>')
 
-    def band(self, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> None:
+    def band(self, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], kind: str = "band") -> None:
         """The area between two lines."""
         corners = [*zip(xs, highs, strict=True), *reversed(list(zip(xs, lows, strict=True)))]
         points = " ".join(f"{self.across(x):.1f},{self._inside(y):.1f}" for x, y in corners)
-        self._marks.append(f'<polygon class="band" points="{points}"/>')
+        self._marks.append(f'<polygon class="{kind}" points="{points}"/>')
 
-    def steps(self, xs: Sequence[float], ys: Sequence[float], kind: str = "line") -> None:
+    def steps(self, xs: Sequence[float], ys: Sequence[float], kind: str = "line", name: str = "") -> None:
         """A line that keeps the height of each point until the next one."""
-        self.line(*_stairs(xs, ys), kind)
+        self.line(*_stairs(xs, ys), kind, name)
 
-    def step_band(self, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> None:
+    def step_band(self, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], kind: str = "band") -> None:
         """The area between two lines that go in steps."""
         along, high = _stairs(xs, highs)
-        self.band(along, _stairs(xs, lows)[1], high)
+        self.band(along, _stairs(xs, lows)[1], high, kind)
 
-    def cell(self, left: float, right: float, bottom: float, top: float, kind: str) -> None:
-        """A filled rectangle, its sides given as shares of the plot from 0 to 1."""
+    def cells(self, places: Iterable[tuple[float, float, float, float]], kind: str) -> None:
+        """Filled rectangles of one kind: left, right, bottom and top of each, as shares of the plot from 0 to 1."""
         across, down = self.width - LEFT - RIGHT, self.height - TOP - BOTTOM
-        place = f'x="{LEFT + left * across:.1f}" y="{TOP + (1 - top) * down:.1f}"'
-        size = f'width="{(right - left) * across:.1f}" height="{(top - bottom) * down:.1f}"'
-        self._marks.append(f'<rect class="{kind}" {place} {size}/>')
+        path = "".join(
+            f"M{LEFT + left * across:.1f} {TOP + (1 - top) * down:.1f}H{LEFT + right * across:.1f}"
+            f"V{TOP + (1 - bottom) * down:.1f}H{LEFT + left * across:.1f}z"
+            for left, right, bottom, top in places
+        )
+        self._marks.append(f'<path class="{kind}" d="{path}"/>')
 
-    def interval(self, x: float, low: float, high: float) -> None:
-        """An upright bar from low to high."""
+    def bars(self, places: Iterable[tuple[float, float, float]], kind: str, thickness: float) -> None:
+        """Level bars: start, end and height of each, with a gap after it."""
+        path = ""
+        for start, end, y in places:
+            left, right = self.across(start), self.across(end)
+            path += f"M{left:.1f} {self.up(y):.0f}H{max(right - 0.8, left + 0.4):.1f}"
+        self._marks.append(f'<path class="{kind}" stroke-width="{thickness:.1f}" d="{path}"/>')
+
+    def interval(self, x: float, low: float, high: float, title: str = "") -> None:
+        """An upright bar from low to high, with a title for the pointer."""
         left, top, bottom = self.across(x), self._inside(high), self._inside(low)
         self._marks.append(
-            f'<rect class="band" x="{left - 7:.1f}" y="{top:.1f}" width="14" height="{max(bottom - top, 1):.1f}"/>'
+            f'<path class="band" d="M{left - 7:.1f} {top:.1f}h14v{max(bottom - top, 1):.1f}h-14z">'
+            f"<title>{html(title)}</title></path>"
         )
 
     def level(self, x: float, y: float) -> None:
@@ -108,10 +128,13 @@ class Chart:
 
     def svg(self, kind: str = "") -> str:
         """The chart."""
-        inside = "".join([self._upright(), self._level(), *self._marks])
+        plot = LEFT, TOP, self.width - LEFT - RIGHT, self.height - TOP - BOTTOM
         return (
             f'<svg class="chart {kind}" viewBox="0 0 {self.width} {self.height}" role="img" '
-            f'aria-label="{html(self.label)}">{inside}</svg>'
+            f'aria-label="{html(self.label)}" data-plot="{" ".join(map(str, plot))}" '
+            f'data-x="{html(self.x.json())}" data-y="{html(self.y.json())}">'
+            f'<g class="ticks">{self._upright()}{self._level()}</g>{self._labels()}'
+            f'<g class="marks">{"".join(self._marks)}</g><g class="edge">{"".join(self._edge)}</g></svg>'
         )
 
     def _inside(self, y: float) -> float:
@@ -119,15 +142,12 @@ class Chart:
 
     def _upright(self) -> str:
         ticks = self.y.ticks(max(2, (self.height - TOP - BOTTOM) // 40))
-        lines = "".join(
-            f'<path class="grid" d="M{LEFT} {self.up(v):.1f}H{self.width - RIGHT}"/>'
+        lines = "".join(f"M{LEFT} {self.up(v):.1f}H{self.width - RIGHT}" for v, _ in ticks)
+        names = "".join(
             f'<text x="{LEFT - 6}" y="{self.up(v) + 4:.1f}" text-anchor="end">{html(cut(name, 7))}</text>'
             for v, name in ticks
         )
-        middle = (TOP + self.height - BOTTOM) / 2
-        turned = f'transform="translate(11 {middle:.0f}) rotate(-90)" text-anchor="middle"'
-        label = f'<text class="label" {turned}>{html(self.y.label)}</text>'
-        return lines + label
+        return f'<path class="grid" d="{lines}"/>{names}'
 
     def _level(self) -> str:
         plot_width = self.width - LEFT - RIGHT
@@ -135,15 +155,25 @@ class Chart:
         longest = max((len(name) for _, name in ticks), default=0)
         fits = int(plot_width / max(len(ticks), 1) / TEXT_WIDTH)
         foot = self.height - BOTTOM
-        shown = [(v, name if longest <= fits else cut(name, fits)) for v, name in ticks]
-        labels = "".join(
-            f'<text x="{self.across(v):.1f}" y="{foot + 15}" text-anchor="middle">{html(name)}</text>'
-            for v, name in shown
-        )
-        middle = (LEFT + self.width - RIGHT) / 2
+        labels, end = "", -math.inf
+        for v, name in ticks:
+            shown = cut(name, fits) if self.x.names and longest > fits else name
+            half = len(shown) * TEXT_WIDTH / 2
+            if self.across(v) - half > end:
+                labels += f'<text x="{self.across(v):.1f}" y="{foot + 15}" text-anchor="middle">{html(shown)}</text>'
+                end = self.across(v) + half + 3
+        return f'<path class="axis" d="M{LEFT} {foot}H{self.width - RIGHT}"/>{labels}'
+
+    def _labels(self) -> str:
+        """The names of the axes."""
+        middle, centre = (LEFT + self.width - RIGHT) / 2, (TOP + self.height - BOTTOM) / 2
+        turned = f'transform="translate(11 {centre:.0f}) rotate(-90)" text-anchor="middle"'
         place = f'x="{middle:.0f}" y="{self.height - 6}" text-anchor="middle"'
-        label = f'<text class="label" {place}>{html(self.x.label)}</text>'
-        return f'<path class="axis" d="M{LEFT} {foot}H{self.width - RIGHT}"/>{labels}{label}'
+        fits = int((self.height - TOP - BOTTOM) / TEXT_WIDTH), int((self.width - LEFT - RIGHT) / TEXT_WIDTH)
+        return (
+            f'<text class="label y" {turned}>{html(cut(self.y.label, fits[0]))}</text>'
+            f'<text class="label x" {place}>{html(cut(self.x.label, fits[1]))}</text>'
+        )
 
 
 def _stairs(xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
@@ -171,6 +201,12 @@ class Axis:
     log: bool = False
     names: tuple[str, ...] = ()
     whole: bool = False
+    column: str = ""
+    """Origin of the values in the trials: "trial", "value", "span", "worker", or a parameter after a colon."""
+
+    def json(self) -> str:
+        """The axis for ``charts.js``, without what is empty."""
+        return json.dumps({name: its for name, its in vars(self).items() if its is not False and its not in ("", ())})
 
     def share(self, value: float) -> float:
         """Position of a value, 0 at the low end and 1 at the high end."""
@@ -188,24 +224,24 @@ class Axis:
         ['1', '2', '5', '10', '20', '50']
         """
         if self.names:
-            return [(float(i), name) for i, name in enumerate(self.names)]
+            return [(float(i), name or "(empty)") for i, name in enumerate(self.names)]
         powers = _ones_twos_fives(self.low, self.high, 2 * most + 1) if self.log else []
         if len(powers) >= FEW:
             return powers
         return _round_numbers(self.low, self.high, most, self.whole)
 
 
-def named_axis(names: Sequence[str], label: str = "") -> Axis:
+def named_axis(names: Sequence[str], label: str = "", column: str = "") -> Axis:
     """An axis of names, each in the middle of its share."""
-    return Axis(-0.5, len(names) - 0.5, label, names=tuple(names))
+    return Axis(-0.5, len(names) - 0.5, label, names=tuple(names), column=column)
 
 
-def padded(values: Iterable[float], label: str = "", whole: bool = False) -> Axis:
+def padded(values: Iterable[float], label: str = "", column: str = "") -> Axis:
     """An axis that shows all values, with a margin at both ends."""
-    found = list(values) or [0.0, 1.0]
+    found = [float(value) for value in values] or [0.0, 1.0]
     low, high = min(found), max(found)
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
-    return Axis(low - margin, high + margin, label, whole=whole)
+    return Axis(low - margin, high + margin, label, column=column)
 
 
 def _ones_twos_fives(low: float, high: float, most: int) -> list[tuple[float, str]]:

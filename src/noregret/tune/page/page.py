@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import itertools
+import json
 import re
 import shlex
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
+from typing import Any
 
+from noregret.optimizer import Choice
 from noregret.tune.learning.findings import Findings, Point
 from noregret.tune.page import pictures, prose, words
-from noregret.tune.store.exporting import context_columns, exported
+from noregret.tune.store.exporting import columns, context_columns, exported
 from noregret.tune.store.records import Record
-from noregret.tune.study.study import Params, groups, without_password
+from noregret.tune.study.importing import constraint_column, parameter_column
+from noregret.tune.study.study import Params, groups, text, without_password
 
 MOST_EFFECTS = 24
 """Largest number of parameters with a chart of their own, the most important ones."""
@@ -38,25 +43,54 @@ LEGEND = {
     "good": "one of the best tenth",
     "pick": "the best setting",
     "recommended": "the best setting",
+    "ran": "a trial",
+    "lost": "a failed trial",
+    "runs": "running",
 }
 """Meaning of the marks in a chart."""
 
 
-SHOWN = 1000
-"""Largest number of the best trials, and of the last ones, in the table."""
+MOST_IN_COLUMN = 8
+"""Largest number of parameters of the best setting that are listed beside it; more are listed below in columns."""
+NAV = {
+    "best": "Best",
+    "against": "Comparison",
+    "contexts": "Contexts",
+    "history": "Measurements",
+    "importance": "Importance",
+    "effects": "Effects",
+    "together": "Map",
+    "parallel": "All parameters",
+    "candidates": "Candidates",
+    "noise": "Noise",
+    "failures": "Failures",
+    "timeline": "Timeline",
+    "trials": "Trials",
+}
+"""Sections that the top of the page links to, by id."""
+SHOWN = 50
+"""Largest number of the best trials, and of the last ones, in the table; ``trials.js`` adds the others."""
 KEPT = 20_000
 """Largest number of trials in the CSV, the last ones."""
 
 
-def page(findings: Findings, inside: str | None = None, *, script: str = "", nonce: str = "") -> str:
+def page(
+    findings: Findings,
+    inside: str | None = None,
+    *,
+    against: Findings | None = None,
+    script: str = "",
+    nonce: str = "",
+) -> str:
     """The whole page, around its `content` if that is given.
 
-    ``script`` keeps a live page up to date; the server allows scripts and styles with this ``nonce``.
+    ``against`` is another study to compare with. ``script`` keeps a live page up to date; the server allows scripts and
+    styles with this ``nonce``.
     """
-    style, code = _file("page.css"), _file("trials.js") + script
+    style, code = _file("page.css"), _file("trials.js") + _file("charts.js") + script
     mark = f' nonce="{nonce}"' if nonce else ""
     note = '<div id="live" role="status">live</div>' if script else ""
-    main = content(findings) if inside is None else inside
+    main = content(findings, against) if inside is None else inside
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{"" if nonce else _policy(style, code)}'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
@@ -76,9 +110,9 @@ def _policy(style: str, script: str) -> str:
     return f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
 
 
-def content(findings: Findings) -> str:
+def content(findings: Findings, against: Findings | None = None) -> str:
     """The part of the page that changes while a study runs."""
-    sections = [_head(findings), _best(findings), _contexts(findings)]
+    sections = [_best(findings), _against(findings, against) if against else "", _contexts(findings)]
     if findings.has_intervals:
         sections += [
             _history(findings),
@@ -91,11 +125,57 @@ def content(findings: Findings) -> str:
             _repeats(findings),
             _outliers(findings),
         ]
-    return "".join([*sections, _failures(findings), _trials(findings), _how(findings), _foot()])
+    sections += [_failures(findings), _timeline(findings), _trials(findings), _how(findings)]
+    inside = "".join(sections)
+    present = [(its, name) for its, name in NAV.items() if f'id="{its}"' in inside]
+    links = "".join(f'<a href="#{its}">{name}</a>' for its, name in present)
+    return f"{_head(findings)}<nav>{links if len(present) > 3 else ''}</nav>{inside}{_data(findings)}{_foot()}"
 
 
 def _head(findings: Findings) -> str:
     return f"<header><h1>{words.html(findings.study.name)}</h1><p class='soft'>{prose.progress(findings)}</p></header>"
+
+
+def _data(findings: Findings) -> str:
+    """Everything that ``charts.js`` needs besides the trials, which it reads from the download, as JSON.
+
+    ``blank`` are the values that are nothing in the download, by parameter.
+    """
+    space = findings.study.space if isinstance(findings.study.space, Mapping) else {}
+    data: dict[str, Any] = {
+        "names": list(findings.study.names),
+        "context": context_columns(findings.study),
+        "order": [*findings.importance, *(name for name in findings.study.names if name not in findings.importance)],
+        "unit": findings.unit,
+        "label": findings.label,
+        "columns": _origins(findings),
+        "blank": {
+            name: text(option)
+            for name, its in space.items()
+            for option in (its.options if isinstance(its, Choice) else ())
+            if option in ("", None)
+        },
+        "kinds": {str(number): kind for number, kind in findings.kinds.items() if kind != "dot"},
+    }
+    if findings.has_intervals and findings.surfaces:
+        data["maps"] = pictures.maps(findings)
+    if findings.spans:
+        size = pictures.time_unit(findings)[1]
+        data["spans"] = [
+            [n, round(its.start / size, 4), round(its.end / size, 4), its.worker] for n, its in findings.spans.items()
+        ]
+    written = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<script type="application/json" id="data">{written}</script>'
+
+
+def _origins(findings: Findings) -> list[list[float | None]]:
+    """The column of the download for each column of the table of trials, and the bounds on it."""
+    study, header = findings.study, columns(findings.study)
+    seconds = ["seconds"] if findings.timed else []
+    others = [*seconds, *context_columns(study), *map(parameter_column, study.names)]
+    found: list[list[float | None]] = [[0], [2]]
+    found += [[header.index(constraint_column(name)), its.min, its.max] for name, its in study.constraints.items()]
+    return found + [[header.index(name)] for name in others]
 
 
 def _best(findings: Findings) -> str:
@@ -103,13 +183,72 @@ def _best(findings: Findings) -> str:
     if best is None:
         return f"<p>{prose.nothing(findings)}</p>"
     settings = "".join(
-        f"<dt>{words.html(name)}</dt><dd>{words.html(words.value(value))}</dd>" for name, value in best.params.items()
+        f"<div><dt>{words.html(name)}</dt><dd>{words.html(words.value(value))}</dd></div>"
+        for name, value in best.params.items()
     )
+    many = " many" if len(best.params) > MOST_IN_COLUMN else ""
     return (
         f'<section class="best" id="best"><div><div>{prose.title(findings)}</div>'
         f'<div class="figure">{words.number(best.estimate)}{findings.unit}</div>'
         f"<div>{words.likely(best, findings.unit)}</div>{_headline(findings)}</div>"
-        f'<dl class="settings">{settings}</dl></section>{_paragraphs(prose.how_sure(findings))}'
+        f'<dl class="settings{many}">{settings}</dl>{_command(findings)}</section>'
+        f"{_changes(findings)}{_paragraphs(prose.how_sure(findings))}"
+    )
+
+
+def _command(findings: Findings) -> str:
+    """The command of the best setting; a script adds the button that copies it."""
+    if not findings.command:
+        return ""
+    return f'<div class="command"><code>{words.html(findings.command)}</code></div>'
+
+
+def _changes(findings: Findings) -> str:
+    """The changes that matter, the most worth first."""
+    changes = getattr(findings.best, "changes", None)
+    if not changes:
+        return ""
+    rows = [
+        [name, words.value(old), words.value(new), words.number(gain), " to ".join(words.between(lower, upper))]
+        for name, old, new, gain, lower, upper in changes
+    ]
+    header = ["change", "from", "to", f"gain ({findings.unit.strip() or findings.label})", "probably"]
+    return f"<p>Changes to your settings, with what each gains, the largest first:</p>{_table(header, rows)}"
+
+
+def _against(findings: Findings, other: Findings) -> str:
+    """The same findings of another study beside these."""
+    title = f'<section id="against"><h2>Compared with {words.html(other.study.name)}</h2>'
+    if findings.best is None or other.best is None:
+        return f"{title}<p>{prose.nothing(other if findings.best else findings)}</p></section>"
+    both, names = (findings, other), dict.fromkeys([*findings.study.names, *other.study.names])
+    found = [
+        [findings.label, *(words.number(its.best.estimate) for its in both if its.best)],
+        ["probably", *(" to ".join(words.between(its.best.lower, its.best.upper)) for its in both if its.best)],
+        ["measurements", *(f"{len(its.done):,}" for its in both)],
+        ["failed runs", *(f"{len(its.failed):,}" for its in both)],
+    ]
+    settings = [[name, *(words.cells(its.best.params, [name])[0] for its in both if its.best)] for name in names]
+    marked = [False] * len(found) + [row[1] != row[2] for row in settings]
+    picture = pictures.against(findings, other) if findings.best_so_far or other.best_so_far else ""
+    keys = "".join(
+        f'<li><span class="key line{kind}"></span>best so far in {words.html(its.study.name)}</li>'
+        for its, kind in zip(both, ("", "other"), strict=True)
+    )
+    return (
+        f"{title}{_paragraphs(prose.against(findings, other))}<figure>{picture}"
+        f'<ul class="legend">{keys if picture else ""}</ul></figure>'
+        f"{_table(['', *(its.study.name for its in both)], [*found, *settings], marked, wordy=0)}</section>"
+    )
+
+
+def _timeline(findings: Findings) -> str:
+    if len(findings.spans) < 2 or not any(span.end for span in findings.spans.values()):
+        return ""
+    picture = pictures.timeline(findings)
+    return (
+        f'<section id="timeline"><h2>Timeline</h2><p>{prose.timeline(findings)}</p><figure>{picture}'
+        f"{_legend(findings, picture)}</figure></section>"
     )
 
 
@@ -149,15 +288,21 @@ def _history(findings: Findings) -> str:
 
 
 def _importance(findings: Findings) -> str:
-    rows = "".join(
-        f"<tr><th>{words.html(name)}</th><td>{pictures.share(share)}</td><td>{words.percent(share.estimate)}</td>"
-        f"<td class='soft'>{words.percent(share.lower)} to {words.percent(share.upper)}</td></tr>"
-        for name, share in findings.importance.items()
-    )
+    rows = ""
+    for name, whole in findings.importance.items():
+        both = whole, findings.importance_among_better[name]
+        middles = "<br>".join(words.percent(share.estimate) for share in both)
+        ends = "<br>".join(f"{words.percent(share.lower)} to {words.percent(share.upper)}" for share in both)
+        rows += (
+            f"<tr><th>{words.html(name)}</th><td>{pictures.share(*both)}</td>"
+            f"<td>{middles}</td><td class='soft'>{ends}</td></tr>"
+        )
     if not rows:
         return ""
     return (
         f'<section id="importance"><h2>Which parameters matter</h2>{_paragraphs(prose.importance(findings))}'
+        '<ul class="legend"><li><span class="key whole"></span>over the whole space</li>'
+        '<li><span class="key better"></span>among the better half</li></ul>'
         f'<table class="shares"><tbody>{rows}</tbody></table></section>'
     )
 
@@ -181,17 +326,19 @@ def _effects(findings: Findings) -> str:
 
 
 def _together(findings: Findings) -> str:
-    surface = findings.surface
-    if surface is None:
+    if not findings.surfaces:
         return ""
+    surface = findings.surfaces[0]
     picture = pictures.contour(findings, surface)
     worst, best = prose.ends(findings, surface)
     title = "The two that matter most, together" if findings.importance else "The first two parameters, together"
     return (
-        f'<section id="together"><h2>{title}</h2><figure>{picture}'
-        f'<ul class="legend"><li>estimate: {worst} {pictures.shades()} {best}</li></ul>'
+        f'<section id="together"><h2>{title}</h2><figure class="beside"><div>{picture}</div>'
+        '<div><div id="choice"></div>'
+        f'<ul class="legend"><li>estimate: <span id="worst">{worst}</span> {pictures.shades()} '
+        f'<span id="most">{best}</span></li></ul>'
         f"{_legend(findings, picture)}<figcaption>The other parameters stay at their best values; dots are all "
-        "measurements, whatever their other values.</figcaption></figure></section>"
+        "measurements, whatever their other values.</figcaption></div></figure></section>"
     )
 
 
@@ -320,10 +467,11 @@ def _trials(findings: Findings) -> str:
     rows = [_row(findings, record) for record in reversed(records)]
     marked = [record.number in odd for record in reversed(records)]
     name = words.html(f"{findings.study.name}.csv".replace("/", "-"))
-    data = base64.b64encode(exported(findings.study, findings.records[-KEPT:], "csv")).decode()
+    table = gzip.compress(exported(findings.study, findings.records[-KEPT:], "csv"), mtime=0)
+    data = base64.b64encode(table).decode()
     return (
-        f'<section id="trials"><h2>All trials</h2><p>{_about_list(findings, len(records))} '
-        f'<a download="{name}" href="data:text/csv;charset=utf-8;base64,{data}">Download as CSV</a></p>'
+        f'<section id="trials"><h2>All trials</h2><p><span class="few">{_about_list(findings, len(records))}</span> '
+        f'<a download="{name}.gz" href="data:application/gzip;base64,{data}">Download as CSV</a></p>'
         f"<details><summary>{len(records):,} trials, the last first</summary>"
         f"{_table(_columns(findings), rows, marked)}</details></section>"
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from noregret.belief.posterior import Floats
-from noregret.optimizer import Choice, Int, Share, is_same_setting
+from noregret.optimizer import Choice, Estimate, Int, Share, is_same_setting
 from noregret.tune.learning.findings import Effect, Findings, Point, Surface
 from noregret.tune.page import words
-from noregret.tune.page.charts import TEXT_WIDTH, Axis, Chart, cut, named_axis, padded
+from noregret.tune.page.charts import BOTTOM, TEXT_WIDTH, TOP, Axis, Chart, cut, named_axis, padded
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import text
 
@@ -20,16 +22,25 @@ MOST_DOTS = 800
 """Largest number of drawn measurements of a kind, evenly spread over the trials: more would be a cloud."""
 COLOURS = 8
 """The number of shades of a surface."""
-FINENESS = 3
+FINENESS = 4
 """Number of cells of a surface between two values of a parameter."""
 
 
+UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0}
+"""Units of the timeline, in seconds."""
+MOST_NAMED = 20
+"""Largest number of workers that are all named on the timeline."""
+MOST_BARS = 2000
+"""Largest number of trials in the timeline."""
 ROW, MARGIN = 56, 18
 """The height of an axis with its name and labels, and the space at both sides."""
 MOST_AXES = 12
 """Largest number of parameters that are shown, the most important ones."""
-MOST_LINES = 150
+MOST_LINES = 60
 """Largest number of the best lines, and of the others."""
+EFFECT_DOTS = 4200
+"""Largest number of drawn measurements of all effects together, if that is at least `FEWEST_DOTS` in each."""
+FEWEST_DOTS = 200
 BEST = 0.1
 """The share of the measurements that are called the best."""
 
@@ -41,7 +52,7 @@ def history(findings: Findings) -> str:
 
 def _history(findings: Findings, width: int) -> Chart:
     last = max((record.number for record in findings.records), default=0)
-    trials = Axis(-0.5, last + 0.5, "trial", whole=True)
+    trials = Axis(-0.5, last + 0.5, "trial", whole=True, column="trial")
     chart = Chart(trials, _results(findings), width, HEIGHT, "Result of each trial, and the best so far")
     steps = findings.best_so_far
     along = [*(float(step.trial) for step in steps), last + 0.5]
@@ -50,11 +61,10 @@ def _history(findings: Findings, width: int) -> Chart:
         chart.step_band(along, [its.lower for its in kept], [its.upper for its in kept])
     for kind, records in _kinds(findings).items():
         _dots(chart, [(record.number, record) for record in records], kind)
+    failed = [(float(record.number), chart.y.low) for record in thinned(findings.failed)]
+    chart.dots(failed, "failed")
     if steps:
         chart.steps(along, [its.estimate for its in kept])
-    failed = thinned(findings.failed)
-    foot = [(float(record.number), chart.y.low) for record in failed]
-    chart.dots(foot, [f"trial {record.number}: {record.failure}" for record in failed], "failed")
     return chart
 
 
@@ -63,28 +73,85 @@ def effect(findings: Findings, found: Effect) -> str:
     axis = parameter_axis(findings, found.name)
     extra = [*found.estimate, *found.lower, *found.upper]
     chart = Chart(axis, _results(findings, extra), NARROW, HEIGHT, f"Effect of {found.name}")
+    assert findings.best
     if axis.names:
         for i, (middle, low, high) in enumerate(zip(found.estimate, found.lower, found.upper, strict=True)):
-            chart.interval(i, low, high)
+            said = words.likely(Estimate({}, middle, low, high, findings.best.level), findings.unit)
+            chart.interval(i, low, high, f"{axis.names[i]}: about {words.number(middle)}{findings.unit}, {said}")
             chart.level(i, middle)
     else:
         chart.band(found.values, list(found.lower), list(found.upper))
         chart.line(found.values, list(found.estimate))
-    assert findings.best
     chart.mark(axis.place(findings.best.params[found.name]))
     for kind, records in _kinds(findings).items():
         having = [record for record in records if found.name in record.params]
-        _dots(chart, [(axis.place(record.params[found.name]), record) for record in having], kind)
+        most = min(MOST_DOTS, max(FEWEST_DOTS, EFFECT_DOTS // len(findings.effects)))
+        _dots(chart, [(axis.place(record.params[found.name]), record) for record in having], kind, most)
     return chart.svg("small")
 
 
-def share(found: Share) -> str:
-    """A bar as long as a parameter's share of the variance, with its interval as a line."""
-    low, middle, high = (f"{100 * end:.1f}" for end in (found.lower, found.estimate, found.upper))
+def timeline(findings: Findings) -> str:
+    """Start and end of every trial, a row for each worker, for wide pages and for narrow ones."""
+    return _timeline(findings, WIDE).svg("wide") + _timeline(findings, NARROW).svg("narrow")
+
+
+def time_unit(findings: Findings) -> tuple[str, float]:
+    """Unit of the timeline, and its seconds."""
+    end = max(span.end for span in findings.spans.values())
+    return next(((name, size) for name, size in UNITS.items() if end >= 2 * size), ("seconds", 1.0))
+
+
+def _timeline(findings: Findings, width: int) -> Chart:
+    name, size = time_unit(findings)
+    workers = 1 + max(span.worker for span in findings.spans.values())
+    end = max(span.end for span in findings.spans.values()) / size
+    row = min(20, 400 / workers)
+    numbers = [str(i + 1) for i in range(workers)] if workers <= MOST_NAMED else []
+    rows = Axis(-0.5, workers - 0.5, "worker", names=tuple(numbers), whole=True, column="worker")
+    height = TOP + BOTTOM + max(round(row * workers), 40)
+    chart = Chart(Axis(0.0, end, name, column="span"), rows, width, height, "Trials in time, by worker")
+    places: dict[str, list[tuple[float, float, float]]] = {}
+    for record in thinned([its for its in findings.records if its.number in findings.spans], MOST_BARS):
+        span = findings.spans[record.number]
+        kind = {"failed": "lost", "done": "ran"}.get(record.state, "runs")
+        places.setdefault(kind, []).append((span.start / size, span.end / size, float(span.worker)))
+    for kind, spans in places.items():
+        chart.bars(spans, kind, 0.7 * min(row, 20))
+    return chart
+
+
+def against(findings: Findings, other: Findings) -> str:
+    """The best so far of two studies, for wide pages and for narrow ones."""
+    return _against(findings, other, WIDE).svg("wide") + _against(findings, other, NARROW).svg("narrow")
+
+
+def _against(findings: Findings, other: Findings, width: int) -> Chart:
+    found = [step.estimate for its in (findings, other) for step in its.best_so_far]
+    ends = [end for its in found for end in (its.lower, its.upper) if math.isfinite(end)]
+    last = max(record.number for its in (findings, other) for record in its.records)
+    trials = Axis(-0.5, last + 0.5, "trial", whole=True)
+    chart = Chart(trials, padded(ends, findings.label), width, HEIGHT, "Best so far of both studies")
+    for its, kind in ((other, "other"), (findings, "")):
+        steps = its.best_so_far
+        along = [*(float(step.trial) for step in steps), max(record.number for record in its.records) + 0.5]
+        kept = [step.estimate for step in [*steps, *steps[-1:]]]
+        if steps:
+            chart.step_band(along, [each.lower for each in kept], [each.upper for each in kept], f"band{kind}")
+            chart.steps(along, [each.estimate for each in kept], f"line{kind}", its.study.name)
+    return chart
+
+
+def share(whole: Share, better: Share) -> str:
+    """Bars as long as a parameter's shares of the variance, with their intervals as lines."""
+    rails, bars, lines = "", "", ""
+    for found, kind, top in ((whole, "", 0), (better, " better", 11)):
+        low, middle, high = (f"{100 * end:.1f}" for end in (found.lower, found.estimate, found.upper))
+        rails += f'<rect class="rail" y="{top}" width="100" height="10"/>'
+        bars += f'<rect class="bar{kind}" y="{top + 1}" width="{middle}" height="8"/>'
+        lines += f"M{low} {top + 5}H{high}M{low} {top + 2}v6M{high} {top + 2}v6"
     return (
-        '<svg class="share" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
-        f'<rect class="rail" width="100" height="10"/><rect class="bar" y="1" width="{middle}" height="8"/>'
-        f'<path class="whisker" d="M{low} 5H{high}M{low} 2V8M{high} 2V8"/></svg>'
+        '<svg class="share" viewBox="0 0 100 21" preserveAspectRatio="none" aria-hidden="true">'
+        f'{rails}{bars}<path class="whisker" d="{lines}"/></svg>'
     )
 
 
@@ -95,18 +162,43 @@ def contour(findings: Findings, surface: Surface) -> str:
     shades = _shades(surface.estimate, findings.study.goal == "minimize")
     lefts, xs = _cells(across, surface.across_values)
     lows, ys = _cells(down, surface.down_values)
+    places: dict[int, list[tuple[float, float, float, float]]] = {}
     for row, bottom, top in zip(_smooth(shades, ys, xs), lows, lows[1:], strict=False):
         for first, end, shade in _runs(row):
-            chart.cell(lefts[first], lefts[end], bottom, top, f"shade{shade}")
+            places.setdefault(shade, []).append((lefts[first], lefts[end], bottom, top))
+    for shade in sorted(places):
+        chart.cells(places[shade], f"shade{shade}")
     names = (surface.across, surface.down)
     for kind, records in _kinds(findings).items():
         having = [record for record in records if all(name in record.params for name in names)]
         points = [(across.place(r.params[names[0]]), down.place(r.params[names[1]])) for r in thinned(having)]
-        chart.dots(points, [_title(record) for record in thinned(having)], f"{kind} small")
+        chart.dots(points, kind)
     assert findings.best
     best = (across.place(findings.best.params[across.label]), down.place(findings.best.params[down.label]))
-    chart.dots([best], [f"the best setting ({words.params(findings.best.params)})"], "recommended")
-    return chart.svg("small")
+    chart.dots([best], "recommended")
+    return chart.svg("map")
+
+
+def maps(findings: Findings) -> dict[str, Any]:
+    """The surfaces as ``charts.js`` draws them, with the axes of their parameters."""
+    names = dict.fromkeys(name for its in findings.surfaces for name in (its.across, its.down))
+    assert findings.best
+    return {
+        "axes": {name: parameter_axis(findings, name).json() for name in names},
+        "best": {name: text(findings.best.params[name]) for name in names},
+        "minimize": findings.study.goal == "minimize",
+        "unit": findings.unit,
+        "surfaces": [
+            {
+                "across": its.across,
+                "down": its.down,
+                "x": [text(value) for value in its.across_values],
+                "y": [text(value) for value in its.down_values],
+                "z": [[float(f"{value:.4g}") for value in row] for row in its.estimate.tolist()],
+            }
+            for its in findings.surfaces
+        ],
+    }
 
 
 def shades() -> str:
@@ -124,19 +216,19 @@ def settings(findings: Findings, points: Sequence[Point]) -> str:
     numbers = [str(i + 1) for i in range(len(points))]
     chart = Chart(named_axis(numbers, "setting"), axis, NARROW, HEIGHT, "Settings side by side")
     for i, point in enumerate(points):
-        chart.interval(i, lower[i], upper[i])
+        chart.interval(i, lower[i], upper[i], f"setting {i + 1}: {' to '.join(words.between(lower[i], upper[i]))}")
         chart.level(i, estimate[i])
         for kind, records in _kinds(findings, point.records).items():
             _dots(chart, [(i, record) for record in records], kind)
     return chart.svg("small")
 
 
-def thinned(records: Sequence[Record], most: int | None = None) -> Sequence[Record]:
-    """At most ``most`` of the records, or `MOST_DOTS`, evenly spread, with the first and the last."""
+def thinned(found: Sequence[Any], most: int | None = None) -> Sequence[Any]:
+    """At most ``most`` of these, or `MOST_DOTS`, evenly spread, with the first and the last."""
     most = MOST_DOTS if most is None else most
-    if len(records) <= most:
-        return records
-    return [records[i] for i in np.linspace(0, len(records) - 1, most).astype(int)]
+    if len(found) <= most:
+        return found
+    return [found[i] for i in np.linspace(0, len(found) - 1, most).astype(int)]
 
 
 def parameter_axis(findings: Findings, name: str) -> Axis:
@@ -144,44 +236,28 @@ def parameter_axis(findings: Findings, name: str) -> Axis:
     assert isinstance(findings.study.space, Mapping)
     parameter = findings.study.space[name]
     if isinstance(parameter, Choice):
-        return named_axis([text(value) for value in parameter.options], name)
-    return Axis(parameter.low, parameter.high, name, parameter.log, whole=isinstance(parameter, Int))
+        return named_axis([text(value) for value in parameter.options], name, f":{name}")
+    whole = isinstance(parameter, Int)
+    return Axis(parameter.low, parameter.high, name, parameter.log, whole=whole, column=f":{name}")
 
 
 def _kinds(findings: Findings, records: Iterable[Record] | None = None) -> dict[str, list[Record]]:
     """Measurements by kind of mark; all if none are given."""
-    odd = {record.number for record in findings.outliers}
     kinds: dict[str, list[Record]] = {"dot": [], "broken": [], "yours": [], "chosen": [], "odd": []}
     for record in findings.done if records is None else records:
-        kinds["odd" if record.number in odd else _kind(findings, record)].append(record)
+        kinds[findings.kinds[record.number]].append(record)
     return kinds
 
 
-def _kind(findings: Findings, record: Record) -> str:
-    """Kind of mark of a measurement that is not an outlier."""
-    if record.number in findings.infeasible:
-        return "broken"
-    if findings.best and is_same_setting(record.params, findings.best.params) and record.context == findings.context:
-        return "chosen"
-    return "yours" if is_same_setting(record.params, findings.study.baseline) else "dot"
-
-
-def _dots(chart: Chart, places: Iterable[tuple[float, Record]], kind: str) -> None:
-    found = list(places)
-    found = [found[i] for i in np.linspace(0, len(found) - 1, min(len(found), MOST_DOTS)).astype(int)]
-    chart.dots([(x, record.value or 0.0) for x, record in found], [_title(record) for _, record in found], kind)
-
-
-def _title(record: Record) -> str:
-    params = words.params(record.params if record.context is None else {**record.context, **record.params})
-    return f"trial {record.number}: {words.number(record.value or 0.0)} ({params})"
+def _dots(chart: Chart, places: Sequence[tuple[float, Record]], kind: str, most: int | None = None) -> None:
+    chart.dots([(x, record.value or 0.0) for x, record in thinned(places, most)], kind)
 
 
 def _results(findings: Findings, extra: Sequence[float] = ()) -> Axis:
     """Axis of results without far outliers, and of the ``extra`` values near them."""
     low, high = findings.usual
     margin = 0.3 * (high - low)
-    return padded([low, high, *map(float, np.clip(extra, low - margin, high + margin))], findings.label)
+    return padded([low, high, *map(float, np.clip(extra, low - margin, high + margin))], findings.label, "value")
 
 
 def _shades(estimate: Floats, minimize: bool) -> Floats:
@@ -230,7 +306,7 @@ def _parallel(findings: Findings, width: int, kind: str) -> str:
     ]
     rows = [_axis_row(axis, i, width) for i, axis in enumerate(axes)]
     return (
-        f'<svg class="chart {kind}" viewBox="0 0 {width} {ROW * len(axes)}" role="img" '
+        f'<svg class="chart parallel {kind}" viewBox="0 0 {width} {ROW * len(axes)}" role="img" '
         f'aria-label="All parameters of the measurements">{"".join([*lines, *rows])}</svg>'
     )
 
@@ -255,11 +331,9 @@ def _thread(record: Record, names: Sequence[str], axes: Sequence[Axis], width: i
     path, pen = "", "M"
     for i, (axis, value) in enumerate(zip(axes, values, strict=True)):
         present = i == 0 or names[i - 1] in record.params
-        path += f"{pen}{_across(axis, axis.place(value), width):.1f} {_height(i)}" if present else ""
+        path += f"{pen}{_across(axis, axis.place(value), width):.0f} {_height(i)}" if present else ""
         pen = "L" if present else "M"
-    title = "the best setting" if record.number < 0 else f"trial {record.number}"
-    shown = f"{title}: {words.number(record.value or 0.0)} ({words.params(record.params)})"
-    return f'<path class="{kind}" d="{path}"><title>{words.html(shown)}</title></path>'
+    return f'<path class="{kind}" data-trial="{record.number}" d="{path}"/>'
 
 
 def _axis_row(axis: Axis, index: int, width: int) -> str:
@@ -267,15 +341,15 @@ def _axis_row(axis: Axis, index: int, width: int) -> str:
     height, plot = _height(index), width - 2 * MARGIN
     ticks = axis.ticks(max(2, plot // 80))
     fits = max(int(plot / max(len(ticks), 1) / TEXT_WIDTH) - 1, 1)
+    marks = "".join(f"M{_across(axis, value, width):.1f} {height - 3}v6" for value, _ in ticks)
     labels = "".join(
-        f'<path class="axis" d="M{_across(axis, value, width):.1f} {height - 3}v6"/>'
         f'<text x="{_across(axis, value, width):.1f}" y="{height + 15}" text-anchor="middle">'
         f"{words.html(cut(label, fits))}</text>"
         for value, label in ticks
     )
     shown = words.html(cut(axis.label, int(plot / TEXT_WIDTH)))
     name = f'<text class="label" x="{MARGIN}" y="{height - 8}">{shown}</text>'
-    return f'<path class="axis" d="M{MARGIN} {height}H{width - MARGIN}"/>{labels}{name}'
+    return f'<path class="axis" d="M{MARGIN} {height}H{width - MARGIN}{marks}"/>{labels}{name}'
 
 
 def _across(axis: Axis, value: float, width: int) -> float:

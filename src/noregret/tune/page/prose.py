@@ -117,6 +117,40 @@ def _against_rivals(worse: int, close: int, level: float, bounded: bool) -> str:
     return f"Of the other {others}, {worse:,} are clearly worse ({at}); {close:,} may be just as good."
 
 
+def against(findings: Findings, other: Findings) -> Iterator[str]:
+    """Comparison of the best settings of two studies."""
+    mine, its = findings.best, other.best
+    assert mine
+    assert its
+    sign = 1 if findings.study.goal == "minimize" else -1
+    better, worse = (findings, other) if sign * mine.estimate <= sign * its.estimate else (other, findings)
+    size = abs(mine.estimate - its.estimate)
+    percent = (
+        f" ({words.number(100 * size / abs(worse.best.estimate), 2)}%)" if worse.best and worse.best.estimate else ""
+    )
+    clear = mine.upper < its.lower or its.upper < mine.lower
+    level = words.percent(mine.level)
+    sure = (
+        f"clearly so: the intervals ({level} each) do not overlap"
+        if clear
+        else f"not certain: the intervals ({level} each) overlap"
+    )
+    yield (
+        f"By the estimates, the best setting of {better.study.name} is better by {words.number(size, 2)}"
+        f"{findings.unit}{percent}; {sure}."
+    )
+    if findings.label != other.label:
+        yield f"The studies measure different results: {findings.label} and {other.label}."
+
+
+def timeline(findings: Findings) -> str:
+    """Number of workers, and the share of the time in which they ran something."""
+    spans = findings.spans.values()
+    workers, total = 1 + max(span.worker for span in spans), max(span.end for span in spans)
+    busy = sum(span.end - span.start for span in spans) / (workers * total)
+    return f"{_count(workers, 'worker')} in {words.duration(total)}, busy for {words.percent(busy)} of that time."
+
+
 def contexts(findings: Findings) -> str:
     """Selection of the listed contexts."""
     met, shown = len(findings.contexts), len(findings.recommended)
@@ -145,7 +179,8 @@ def importance(findings: Findings) -> Iterator[str]:
     level = next(iter(shares)).level
     yield (
         "Share of the variation between settings that depends on this parameter. "
-        f"The thin line is its interval ({words.percent(level)})."
+        f"The thin line is its interval ({words.percent(level)}). Among the better half, all settings worse than the "
+        "median count as equal, so a value that spoils everything does not hide the other parameters."
     )
     if not any(share.lower for share in shares):
         yield "Noise alone may explain all results so far: the settings may not differ at all."

@@ -19,7 +19,7 @@ from noregret.tune.study.results import LastNumber
 from noregret.tune.study.study import Budget, Constraint, Params, Study
 
 
-def report(subject: Any, path: str | os.PathLike[str]) -> None:
+def report(subject: Any, path: str | os.PathLike[str], *, against: Any = None) -> None:
     """Write the findings so far as one HTML page, the one of ``noregret report``.
 
     Parameters
@@ -29,6 +29,8 @@ def report(subject: Any, path: str | os.PathLike[str]) -> None:
         is clear when they have it. The last report of a pruned trial counts as its result.
     path : path of a file
         Its name ends in ``.html``.
+    against : Optimizer, or optuna.Study, optional
+        Another one with the same goal, whose best setting and progress are shown beside these.
 
     Examples
     --------
@@ -45,8 +47,18 @@ def report(subject: Any, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
         raise ValueError(f"path must end in .html, got {str(path)!r}")
-    text = page(_findings(subject, path.stem)).encode()
+    found = _findings(subject, path.stem)
+    other = None if against is None else comparable(found, _findings(against, "the other"))
+    text = page(found, against=other).encode()
     write_atomically(path, lambda file: file.write(text))
+
+
+def comparable(found: Findings, other: Findings) -> Findings:
+    """The other findings; ValueError if their goal is another one."""
+    if found.study.goal != other.study.goal:
+        goals = f"{found.study.name} is to {found.study.goal}, {other.study.name} to {other.study.goal}"
+        raise ValueError(f"studies that are compared must have the same goal, but {goals}")
+    return other
 
 
 def _findings(subject: Any, name: str) -> Findings:

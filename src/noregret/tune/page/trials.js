@@ -1,3 +1,68 @@
+// The trials: read from the page's download, and their table, which sorts and filters.
+let facts = {}, trials = [];
+const most = 2000;  // rows of the table
+const short = value => {  // four digits, as formatting.number
+  const found = Number(value.toPrecision(4)), size = Math.abs(found);
+  return size === 0 || (size >= 1e-5 && size < 1e9) ? found.toLocaleString("en", {maximumFractionDigits: 9})
+    : found.toExponential().replace(/e([+-])(\d)$/, "e$10$2");
+};
+const brief = text => /^-?\d*\.\d+$|^-?[\d.]+e[+-]?\d+$/i.test(text) ? short(Number(text)) : text || "(empty)";  // as words.value
+
+function parsed(text) {  // rows of a CSV
+  const rows = [[]];
+  for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n|$)/g)) {
+    rows[rows.length - 1].push(quoted === undefined ? plain : quoted.replace(/""/g, '"'));
+    if (end === "\n") rows.push([]);
+  }
+  return rows.filter(row => row.length > 3);
+}
+
+async function load() {  // the trials, from the page's download; also those that its table leaves out
+  const link = document.querySelector("#trials a[download]");
+  facts = JSON.parse(document.getElementById("data").textContent);
+  trials = [];
+  if (!link || !window.DecompressionStream) return;
+  const bytes = Uint8Array.from(atob(link.href.split(",")[1]), each => each.charCodeAt(0));
+  const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  link.href = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
+  link.download = link.download.replace(/\.gz$/, "");
+  const [head, ...rows] = parsed(text), seconds = head.indexOf("seconds", 4);
+  const spans = Object.fromEntries((facts.spans || []).map(([number, ...span]) => [number, span]));
+  trials = rows.map(row => ({
+    number: Number(row[0]), state: row[1], value: row[2] === "" ? NaN : Number(row[2]), seconds: row[seconds] || "",
+    params: Object.fromEntries(facts.names.map((name, i) => [name, row[4 + i] || facts.blank[name]])
+      .filter(([, its]) => its !== undefined)),
+    context: facts.context.map((name, i) => [name, brief(row[4 + facts.names.length + i])]), span: spans[row[0]],
+  }));
+  list(rows);
+}
+
+function list(rows) {
+  const body = document.querySelector("#trials tbody"), there = new Set([...body.rows].map(row => row.cells[0].textContent));
+  const missing = rows.slice(-most).filter(row => !there.has(row[0]));
+  if (!missing.length) return;
+  body.append(...missing.reverse().map(row => {
+    const line = document.createElement("tr");
+    if (facts.kinds[row[0]] === "odd") line.className = "odd";
+    line.append(...facts.columns.map(([column, low, high], i) => {
+      const cell = document.createElement("td"), value = row[column];
+      const name = facts.names[column - 4];
+      if (i === 0) cell.textContent = value;
+      else if (value !== "") cell.textContent = brief(value);
+      else if (column === 2) cell.textContent = row[1];
+      else if (name in facts.blank) cell.textContent = facts.blank[name] || "(empty)";
+      if (value !== "" && (Number(value) < (low ?? -Infinity) || Number(value) > (high ?? Infinity))) cell.textContent += " ✗";
+      return cell;
+    }));
+    return line;
+  }));
+  const all = [...body.rows].sort((a, b) => Number(b.cells[0].textContent) - Number(a.cells[0].textContent));
+  body.append(...all);
+  document.querySelector("#trials summary").textContent = `${all.length.toLocaleString("en")} trials, the last first`;
+  if (all.length >= rows.length) document.querySelector("#trials .few").remove();
+  shown();
+}
+
 const order = {column: -1, down: false}, sought = {text: ""};
 const number = text => text.trim() === "" ? NaN : Number(text.replace(/,| ✗/g, ""));
 

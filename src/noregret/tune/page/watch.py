@@ -46,6 +46,7 @@ async function look() {
       main.innerHTML = await answer.text();
       main.querySelectorAll("details").forEach((found, i) => { found.open = open[i] || false; });
       equipped();
+      drawn();
       mark = answer.headers.get("ETag") || "";
     } else if (answer.status !== 304) throw new Error(await answer.text());
     note.textContent = "live, updated " + new Date().toLocaleTimeString(); note.className = "";

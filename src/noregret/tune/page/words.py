@@ -54,8 +54,12 @@ def cells(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:
 
 
 def value(found: Any) -> str:
-    """One parameter's value."""
-    return number(found) if isinstance(found, float) else printable(text(found))
+    """One parameter's value.
+
+    >>> value(0.123456), value(True), value("")
+    ('0.1235', 'true', '(empty)')
+    """
+    return number(found) if isinstance(found, float) else printable(text(found)) or "(empty)"
 
 
 def html(anything: str) -> str:

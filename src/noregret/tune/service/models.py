@@ -141,6 +141,7 @@ class StudyForm(Form):
             description=self.model_dump(mode="json", exclude={"drift"} if self.drift is None else None),
             context=None if self.context is None else _parameters(self.context),
             drift=self.drift,
+            confirm=0,
         )
 
     @field_validator("space", "context")

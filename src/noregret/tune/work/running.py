@@ -12,6 +12,7 @@ from noregret.tune.learning.findings import Findings, ending, summary
 from noregret.tune.learning.suggest import Suggester, believed, least_rounds
 from noregret.tune.measuring import disturbances
 from noregret.tune.page.page import page
+from noregret.tune.page.reporting import comparable
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Study, StudyError, groups, placeholders
 from noregret.tune.work.display import conclusion, view
@@ -72,11 +73,21 @@ def carried_over(store: Store) -> str:
     )
 
 
-def report(study: Study, as_json: bool = False) -> str:
-    """Findings of a study, as a page or as JSON."""
+def report(study: Study, as_json: bool = False, against: Study | None = None) -> str:
+    """Findings of a study, as a page, beside those of another one if that is given, or as JSON."""
+    found = stored(study)
+    if as_json:
+        return json.dumps(summary(found), indent=2) + "\n"
+    try:
+        return page(found, against=comparable(found, stored(against)) if against else None)
+    except ValueError as error:
+        raise StudyError(f"--against: {error}") from error
+
+
+def stored(study: Study) -> Findings:
+    """Findings of a study that is only read."""
     with Store(study, readonly=True) as store:
-        found = findings(study, store)
-        return json.dumps(summary(found), indent=2) + "\n" if as_json else page(found)
+        return findings(study, store)
 
 
 def findings(study: Study, store: Store) -> Findings:
