@@ -12,6 +12,7 @@ the other names of `noregret.optimizer.names` are imported when the first of the
 `trials`          pending trials and their observations
 `checking`        checks of the numbers that users give
 `show`            data frames and one-line summaries
+`plots`           pictures with matplotlib
 `optimizer`       `Optimizer`: ask, tell, fail, best, gain, done
 ================  ================================================================================================
 """
