@@ -10,8 +10,9 @@
 >>> search.best_score_ > 0.9
 True
 
-The score of a setting on a fold is modelled as f(setting) + effect of the fold + noise. Effects of folds are common to
-all settings and are subtracted; what is left of the scores of a setting are repeated observations of it.
+The scores of a setting on the folds are repeated observations of it, which differ by an effect of the fold, common to
+all settings, and by noise. The `Optimizer` gets their mean. Effects cancel in a mean over all folds; they are
+subtracted where a setting was given up after its first folds.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ FIRST_FOLDS = 0.4
 
 HOPELESS = 3.0
 """Standard errors by which a setting is below the incumbent, on the folds that both have, if it is given up."""
+
+WIDTH = 2.0
+"""Standard errors on both sides of a mean over folds."""
 
 FEWEST = 3
 """Settings with all folds that the noise of a fold is estimated from, before any is given up."""
@@ -129,8 +133,8 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
         try:
             super().fit(X, y, **params)
             if len(self._scores.complete) > 1:
-                best, common = self.optimizer_.predict(self.best_params_), self._scores.common_error
-                below, above = (math.hypot(end - best.estimate, common) for end in (best.lower, best.upper))
+                best, error = self.optimizer_.predict(self.best_params_), WIDTH * self._scores.error(self.best_index_)
+                below, above = (math.hypot(end - best.estimate, error) for end in (best.lower, best.upper))
                 self.best_score_, self.best_interval_ = best.estimate, (best.estimate - below, best.estimate + above)
             else:
                 self.best_interval_ = (-math.inf, math.inf)
@@ -326,20 +330,27 @@ class _Scores:
         return bool(behind.mean() > HOPELESS * self.noise * math.sqrt(2 / ran.sum()))
 
     def observation(self, row: int) -> tuple[float, float | None] | None:
-        """Mean score of a setting without the effects of its folds, and its noise; None if it failed."""
+        """Mean score of a setting, without the effects of its folds, and its noise; None if it failed.
+
+        The noise of means over all folds is left to the Optimizer: neighbouring settings err alike on one fold, so it
+        is less than the residuals of single folds suggest.
+        """
         ran = self.ran[row]
         scores = (self.values[row] - self.effects)[ran]
         if not np.isfinite(scores).all():
             return None
-        return float(scores.mean()), None
+        noise = None if ran.all() or not self.complete else self.noise / math.sqrt(ran.sum())
+        return float(scores.mean()), noise or None
 
-    @property
-    def common_error(self) -> float:
-        """Two standard errors of what the effects of the folds have in common: the data as a whole may be easy."""
+    def error(self, row: int) -> float:
+        """Standard error of the mean score of a complete setting, with the correction of Nadeau and Bengio (2003).
+
+        Folds share training data, so their scores vary less than those of new data would: 1 / folds becomes
+        1 / folds + 1 / (folds - 1), the second part being the ratio of test to training data.
+        """
         if self.folds < 2:
             return math.inf
-        spread = float(self.effects.std(ddof=1))
-        return 2 * spread * math.sqrt(1 / self.folds + 1 / (self.folds - 1))
+        return float(self.values[row].std(ddof=1)) * math.sqrt(1 / self.folds + 1 / (self.folds - 1))
 
 
 def _tell(optimizer: Optimizer, trial: Trial | Any, observation: tuple[float, float | None] | None) -> None:

@@ -14,7 +14,7 @@ from noregret.belief.posterior import Floats
 from noregret.decision.playing import child
 from noregret.optimizer.answers.certificate import Certificate, certificate
 from noregret.optimizer.answers.estimate import WIDTH, Estimate, Gain
-from noregret.optimizer.answers.importance import Share, shares
+from noregret.optimizer.answers.importance import Importance, shares
 from noregret.optimizer.checking import Goal, checked_confidence, checked_tolerance
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.constraints import RECOMMEND, recommended
@@ -88,12 +88,12 @@ class Answers:
             ends[1:] = [[-math.inf], [math.inf], [-math.inf], [math.inf]]
         return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
 
-    def importance(self) -> dict[str, Share]:
+    def importance(self) -> Importance:
         """Share of the difference between settings that each parameter accounts for, the most important first."""
         space = self.state.history.space
         assert isinstance(space, Product)
         found = dict(zip(space.parameters, shares(self.certificate), strict=True))
-        return dict(sorted(found.items(), key=lambda named: -named[1].estimate))
+        return Importance(sorted(found.items(), key=lambda named: -named[1].estimate))
 
     @property
     def _is_fitted(self) -> bool:
