@@ -18,16 +18,24 @@ subtracted where a setting was given up after its first folds.
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn import get_config
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv, cross_validate
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import indexable
+from sklearn.utils.metadata_routing import process_routing
 
 from noregret.belief.posterior import Floats
 from noregret.decision.playing import seed_sequence
@@ -46,7 +54,7 @@ FEWEST = 3
 """Settings with all folds that the noise of a fold is estimated from, before any is given up."""
 
 FAILURES = 3
-"""Settings that fail on every fold, at the start, until the search stops with their error."""
+"""Settings that fail on every fold, at the start, until the search stops with the error of the last one."""
 
 LEAST_BATCHES = 10
 """Batches that the evaluations are split into at least: a larger batch learns less from the one before."""
@@ -101,7 +109,10 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
     """
 
     optimizer_: Optimizer
-    _scores: _Scores  # while it is fitted
+    best_index_: int
+    best_params_: dict[str, Any]
+    cv_results_: dict[str, Any]
+    n_splits_: int
 
     def __init__(
         self,
@@ -130,159 +141,190 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
         **params
             For the ``fit`` of the estimator, the scorer and the splitter, as for scikit-learn's searches.
         """
-        try:
-            super().fit(X, y, **params)
-            if len(self._scores.complete) > 1:
-                best, error = self.optimizer_.predict(self.best_params_), WIDTH * self._scores.error(self.best_index_)
-                below, above = (math.hypot(end - best.estimate, error) for end in (best.lower, best.upper))
-                self.best_score_, self.best_interval_ = best.estimate, (best.estimate - below, best.estimate + above)
-            else:
-                self.best_interval_ = (-math.inf, math.inf)
-        finally:
-            self.__dict__.pop("_scores", None)
-        return self
-
-    def _run_search(self, evaluate_candidates: Callable[..., Any]) -> None:
-        """Ask for settings, run their folds and tell their scores, until the evaluations are spent."""
+        self._validate_params()
         if not isinstance(self.evaluations, Integral) or self.evaluations < 1:
             raise ValueError(f"evaluations must be a whole number from 1, got {self.evaluations!r}")
-        seed = seed_sequence(self.rng)
+        X, y = indexable(X, y)
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **params)
+            split_params, fit_params, score_params = routed.splitter.split, routed.estimator.fit, routed.scorer.score
+        else:
+            fit_params, score_params = dict(params), {}
+            split_params = {"groups": fit_params.pop("groups", None)}
+        splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        splits = list(splitter.split(X, y, **split_params))
+        self.n_splits_, self.scorer_ = len(splits), _scorer(self.estimator, self.scoring)
+        with Parallel(n_jobs=self.n_jobs) as parallel:
+            given = X, y, self.scorer_, {**fit_params, **score_params}
+
+            def evaluate(cells: Sequence[tuple[Any, int]]) -> list[_Result]:
+                """Results of some folds of some settings."""
+                cloned = [(clone(self.estimator).set_params(**clone(its, safe=False)), fold) for its, fold in cells]
+                return list(parallel(delayed(_result)(its, splits[fold], *given) for its, fold in cloned))
+
+            scores = self._search(evaluate)
+        self.cv_results_, self.multimetric_ = self._table(scores), scores.metrics != ["score"]
+        self.best_index_ = self._best_index(scores)
+        self.best_params_ = scores.params[self.best_index_]
+        self.best_score_, self.best_interval_ = self._estimate(scores)
+        if self.refit:
+            self.best_estimator_ = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+            start = time.perf_counter()
+            self.best_estimator_.fit(X, *(() if y is None else (y,)), **fit_params)
+            self.refit_time_ = time.perf_counter() - start
+            if hasattr(self.best_estimator_, "feature_names_in_"):
+                self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        return self
+
+    def _search(self, evaluate: Callable[[Sequence[tuple[Any, int]]], list[_Result]]) -> _Scores:
+        """Ask for settings, run their folds and tell their scores, until the evaluations are spent."""
+        seed, scores = seed_sequence(self.rng), _Scores(self.n_splits_, self.refit)
         optimizer = Optimizer(self.space, goal="maximize", rng=seed)
-        scores = self._scores = _Scores(_Folds(self._checked_cv_orig), self.n_splits_)
         first = max(1, round(FIRST_FOLDS * scores.folds))
         batch = min(math.ceil(effective_n_jobs(self.n_jobs) / first), max(1, self.evaluations // LEAST_BATCHES))
         evaluations = min(self.evaluations, optimizer.space.count)
         while (left := evaluations - len(scores.params)) > 0:
-            trials = self._new_trials(optimizer, min(batch, int(left)), is_last=left == 1)
+            trials = _new_trials(optimizer, scores, min(batch, int(left)), is_last=left == 1)
             if not trials:
                 break
             rows = [scores.add(trial.params) for trial in trials]
-            self._evaluate(evaluate_candidates, rows, range(first))
-            hopeful = [row for row in rows if not scores.is_hopeless(row)]
-            if hopeful and first < scores.folds:
-                self._evaluate(evaluate_candidates, hopeful, range(first, scores.folds))
+            for folds in (range(first), range(first, scores.folds)):
+                cells = [(row, fold) for row in rows if not scores.is_hopeless(row) for fold in folds]
+                scores.take(cells, evaluate([(scores.params[row], fold) for row, fold in cells]))
+            if not scores.metrics and len(scores.params) >= min(FAILURES, evaluations):
+                raise scores.errors[-1]
             for trial, row in zip(trials, rows, strict=True):
                 _tell(optimizer, trial, scores.observation(row))
-        if not scores.complete:
-            warnings.warn("no setting has a score on all folds: the first one is taken", UserWarning, stacklevel=2)
+        if scores.errors:
+            message = f"{len(scores.errors)} fits or scores failed, the last one with {scores.errors[-1]!r}"
+            warnings.warn(message, FitFailedWarning, stacklevel=3)
         self.optimizer_ = Optimizer(self.space, goal="maximize", rng=seed)
-        for row, params in enumerate(scores.params):  # all under the last estimate of the effects
+        for row, params in enumerate(scores.params):  # all under the last estimate of the effects of folds
             _tell(self.optimizer_, params, scores.observation(row))
+        return scores
 
-    def _new_trials(self, optimizer: Optimizer, count: int, is_last: bool) -> list[Trial]:
-        """Trials with settings that have no scores yet; the last one of a search is the recommended setting.
-
-        A trial whose setting is known stays pending, so that the next question is another one.
-        """
-        keys = {optimizer.space.key(params) for params in self._scores.params}
-        if is_last and self._scores.complete and optimizer.space.key(best := optimizer.best().params) not in keys:
-            return [optimizer.expect(best)]
-        found: list[Trial] = []
-        for _ in range(count + MOST_REPEATS):
-            trial = optimizer.ask()
-            if (key := optimizer.space.key(trial.params)) not in keys:
-                keys.add(key)
-                found.append(trial)
-            if len(found) == count:
-                break
-        return found
-
-    def _evaluate(self, evaluate_candidates: Callable[..., Any], rows: Sequence[int], folds: Sequence[int]) -> None:
-        """Run these folds of these settings.
-
-        scikit-learn raises ValueError if every fit of a call fails. That may be the fault of one setting here, so it is
-        a failure of these settings, unless no setting has worked yet.
-        """
-        scores, cells = self._scores, [(row, fold) for row in rows for fold in folds]
-        scores.order += cells
-        self.n_splits_ = len(folds)
-        try:
-            results = evaluate_candidates([scores.params[row] for row in rows], cv=scores.splits.only(folds))
-        except ValueError as error:
-            is_start = len(scores.order) == len(cells) and len(scores.params) >= min(FAILURES, self.evaluations)
-            if "fits failed" not in str(error) or is_start:
-                raise
-            warnings.warn(str(error), FitFailedWarning, stacklevel=2)
-            scores.order, scores.failed = scores.order[: -len(cells)], scores.failed | set(cells)
-            return
-        finally:
-            self.n_splits_ = scores.folds
-        metric = self.refit if isinstance(self.refit, str) else "score"
-        if f"mean_test_{metric}" not in results:
-            raise ValueError(f"with several metrics refit must name the one to maximise, got refit={self.refit!r}")
-        scores.values = np.column_stack([results[f"split{fold}_test_{metric}"] for fold in range(scores.folds)])
-
-    def _format_results(
-        self, candidate_params: Any, n_splits: int, out: Sequence[dict[str, Any]], more_results: Any = None
-    ) -> dict[str, Any]:
-        """Return the table of scikit-learn, with a row for each setting and means over the folds that it ran."""
-        scores, shape = self._scores, (len(self._scores.params), self._scores.folds)
-        by_cell, empty = dict(zip(scores.order, out, strict=True)), _without_numbers(out[0])
-        cells = [by_cell.get((row, fold), empty) for row in range(shape[0]) for fold in range(shape[1])]
+    def _table(self, scores: _Scores) -> dict[str, Any]:
+        """Return the table of scikit-learn's searches, with a row for each setting and means over the folds it ran."""
+        shape, ran = (len(scores.params), scores.folds), scores.ran
+        empty = _Result(dict.fromkeys(scores.metrics, math.nan))
+        grid = [scores.results.get((row, fold), empty) for row in range(shape[0]) for fold in range(shape[1])]
+        is_single = scores.metrics == ["score"]
+        cells = []
+        for its in grid:
+            found = its.scores or empty.scores
+            times = {"fit_time": its.fit_time, "score_time": its.score_time}
+            cells.append({**times, "test_scores": found["score"] if is_single else found})
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # means of nan are replaced below
-            results: dict[str, Any] = super()._format_results(scores.params, shape[1], cells, more_results)
-        ran = scores.ran
-        for name in [key.removeprefix("mean_") for key in results if key.startswith("mean_")]:
+            warnings.simplefilter("ignore", UserWarning)  # about means of nan, which are replaced below
+            table: dict[str, Any] = self._format_results(scores.params, scores.folds, cells)
+        for name in [key.removeprefix("mean_") for key in table if key.startswith("mean_")]:
             if name in ("fit_time", "score_time"):
                 values = np.array([cell[name] for cell in cells]).reshape(shape)
             else:
-                values = np.column_stack([results[f"split{fold}_{name}"] for fold in range(shape[1])])
-            mean = results[f"mean_{name}"] = np.average(np.where(ran, values, 0.0), axis=1, weights=ran)
+                values = np.column_stack([table[f"split{fold}_{name}"] for fold in range(shape[1])])
+            mean = table[f"mean_{name}"] = np.average(np.where(ran, values, 0.0), axis=1, weights=ran)
             squares = np.where(ran, values - mean[:, None], 0.0) ** 2
-            results[f"std_{name}"] = np.sqrt(np.average(squares, axis=1, weights=ran))
-            if f"rank_{name}" in results:
-                results[f"rank_{name}"] = rankdata(np.nan_to_num(-mean, nan=math.inf), method="min").astype(np.int32)
-        return results
+            table[f"std_{name}"] = np.sqrt(np.average(squares, axis=1, weights=ran))
+            if f"rank_{name}" in table:
+                table[f"rank_{name}"] = rankdata(np.nan_to_num(-mean, nan=math.inf), method="min").astype(np.int32)
+        return table
 
-    def _select_best_index(self, refit: Any, refit_metric: str, results: Mapping[str, Any]) -> int:
+    def _best_index(self, scores: _Scores) -> int:
         """Row of the recommended setting if that has all folds; else the best lower bound of those that have."""
-        if callable(refit):
-            return int(super()._select_best_index(refit, refit_metric, results))
-        rows, space = self._scores.complete, self.optimizer_.space
+        if callable(self.refit):
+            return int(self._select_best_index(self.refit, scores.metric, self.cv_results_))
+        rows, space = scores.complete, self.optimizer_.space
         if len(rows) < 2:
             return (*rows, 0)[0]
-        keys = [space.key(self._scores.params[row]) for row in rows]
+        keys = [space.key(scores.params[row]) for row in rows]
         if (recommended := space.key(self.optimizer_.best().params)) in keys:
             return rows[keys.index(recommended)]
-        estimates = self.optimizer_.predict_many(self._scores.params[row] for row in rows)
+        estimates = self.optimizer_.predict_many(scores.params[row] for row in rows)
         return rows[int(np.argmax([its.lower for its in estimates]))]
 
+    def _estimate(self, scores: _Scores) -> tuple[float, tuple[float, float]]:
+        """Score of the best setting, and its interval: uncertainty of the model, and of the data as a sample."""
+        if len(scores.complete) < 2:
+            return float(self.cv_results_[f"mean_test_{scores.metric}"][self.best_index_]), (-math.inf, math.inf)
+        best, error = self.optimizer_.predict(self.best_params_), WIDTH * scores.error(self.best_index_)
+        below, above = (math.hypot(end - best.estimate, error) for end in (best.lower, best.upper))
+        return best.estimate, (best.estimate - below, best.estimate + above)
 
-class _Folds:
-    """Splitter that splits once with another one, and yields the chosen folds only."""
 
-    def __init__(self, splitter: Any) -> None:
-        self.splitter = splitter
-        self._all: list[Any] = []
-        self._chosen: Sequence[int] = ()
+class _Result(NamedTuple):
+    """One fold of one setting: scores by metric, none if it failed, and seconds."""
 
-    def only(self, folds: Sequence[int]) -> _Folds:
-        """Choose the folds of the next split."""
-        self._chosen = folds
-        return self
+    scores: Mapping[str, float]
+    fit_time: float = math.nan
+    score_time: float = math.nan
+    error: Exception | None = None
 
-    def split(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
-        """Chosen splits of the data."""
-        self._all = self._all or list(self.splitter.split(X, y, **params))
-        return [self._all[fold] for fold in self._chosen]
+
+def _scorer(estimator: Any, scoring: Any) -> Any:
+    """The scorer, or a dict of scorers, that a user describes."""
+    if callable(scoring):
+        return scoring
+    if isinstance(scoring, Mapping):
+        return {name: check_scoring(estimator, its) for name, its in scoring.items()}
+    if isinstance(scoring, list | tuple | set):
+        return {name: check_scoring(estimator, name) for name in scoring}
+    return check_scoring(estimator, scoring)
+
+
+def _result(estimator: Any, split: Any, X: Any, y: Any, scorer: Any, params: Mapping[str, Any]) -> _Result:
+    """Fit and score on one fold."""
+    try:
+        found = cross_validate(estimator, X, y, cv=[split], scoring=scorer, params=params, error_score="raise")
+    except Exception as error:
+        return _Result({}, error=error)
+    scores = {key.removeprefix("test_"): float(its[0]) for key, its in found.items() if key.startswith("test_")}
+    return _Result(scores, float(found["fit_time"][0]), float(found["score_time"][0]))
+
+
+def _new_trials(optimizer: Optimizer, scores: _Scores, count: int, is_last: bool) -> list[Trial]:
+    """Trials with settings that have no scores yet; the last one of a search is the recommended setting.
+
+    A trial whose setting is known stays pending, so that the next question is another one.
+    """
+    key = optimizer.space.key
+    known = {key(params) for params in scores.params}
+    if is_last and scores.complete and key(best := optimizer.best().params) not in known:
+        return [optimizer.expect(best)]
+    found: list[Trial] = []
+    for _ in range(count + MOST_REPEATS):
+        trial = optimizer.ask()
+        if key(trial.params) not in known:
+            known.add(key(trial.params))
+            found.append(trial)
+        if len(found) == count:
+            break
+    return found
+
+
+def _tell(optimizer: Optimizer, trial: Trial | Any, observation: tuple[float, float | None] | None) -> None:
+    if observation is None:
+        optimizer.fail(trial)
+    else:
+        optimizer.tell(trial, *observation)
 
 
 class _Scores:
-    """Scores of the settings so far, a row each, with nan for folds that failed or were not run.
+    """Scores of the settings so far, a row each.
 
     Parameters
     ----------
-    splits : _Folds
     folds : int
+    refit : bool, str or callable
+        The name of the metric to maximise, if there are several.
     """
 
-    def __init__(self, splits: _Folds, folds: int) -> None:
-        self.splits, self.folds = splits, folds
+    def __init__(self, folds: int, refit: Any) -> None:
+        self.folds, self._refit = folds, refit
         self.params: list[Any] = []
-        self.values: Floats = np.empty((0, folds))
-        self.order: list[tuple[int, int]] = []  # row and fold of each of scikit-learn's results
-        self.failed: set[tuple[int, int]] = set()  # those without a result, as all fits of a call failed
+        self.results: dict[tuple[int, int], _Result] = {}  # by row and fold
+        self.errors: list[Exception] = []
+        self.metrics: list[str] = []  # empty before the first score
+        self.values: Floats = np.empty((0, folds))  # nan for folds that failed or were not run
 
     def add(self, params: Any) -> int:
         """Row of a new setting."""
@@ -290,11 +332,29 @@ class _Scores:
         self.values = np.vstack([self.values, np.full(self.folds, np.nan)])
         return len(self.params) - 1
 
+    def take(self, cells: Sequence[tuple[int, int]], results: Sequence[_Result]) -> None:
+        """Results of these rows and folds."""
+        for cell, result in zip(cells, results, strict=True):
+            self.results[cell] = result
+            if result.error is not None:
+                self.errors.append(result.error)
+                continue
+            self.metrics = self.metrics or list(result.scores)
+            self.values[cell] = result.scores[self.metric]
+
     @property
-    def ran(self) -> Any:
+    def metric(self) -> str:
+        """Name of the metric to maximise."""
+        name = self._refit if isinstance(self._refit, str) and self.metrics != ["score"] else "score"
+        if name not in self.metrics:
+            raise ValueError(f"with several metrics, refit must name one of {self.metrics}, got {self._refit!r}")
+        return name
+
+    @property
+    def ran(self) -> NDArray[np.bool_]:
         """Mask of the folds that were run, (settings, folds)."""
         mask = np.zeros((len(self.params), self.folds), dtype=bool)
-        for cell in (*self.order, *self.failed):
+        for cell in self.results:
             mask[cell] = True
         return mask
 
@@ -323,7 +383,7 @@ class _Scores:
         if not np.isfinite(self.values[row, ran]).all():
             return True
         full = self.values[self.complete]
-        if len(full) < FEWEST:
+        if len(full) < FEWEST or not ran.any():
             return False
         incumbent = full[full.mean(axis=1).argmax()]
         behind = incumbent[ran] - self.values[row, ran]
@@ -351,17 +411,3 @@ class _Scores:
         if self.folds < 2:
             return math.inf
         return float(self.values[row].std(ddof=1)) * math.sqrt(1 / self.folds + 1 / (self.folds - 1))
-
-
-def _tell(optimizer: Optimizer, trial: Trial | Any, observation: tuple[float, float | None] | None) -> None:
-    if observation is None:
-        optimizer.fail(trial)
-    else:
-        optimizer.tell(trial, *observation)
-
-
-def _without_numbers(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Result of scikit-learn with nan for scores and times."""
-    scores = result["test_scores"]
-    blank = dict.fromkeys(scores, math.nan) if isinstance(scores, Mapping) else math.nan
-    return {**result, "test_scores": blank, "fit_time": math.nan, "score_time": math.nan}
