@@ -47,8 +47,11 @@ FIRST_FOLDS = 0.4
 HOPELESS = 3.0
 """Standard errors by which a setting is below the incumbent, on the folds that both have, if it is given up."""
 
-WIDTH = 2.0
-"""Standard errors on both sides of a mean over folds."""
+WIDTH = 2.5
+"""Standard errors on both sides of a mean over folds: with 5 folds, 2.8 would be 95% of Student's t.
+
+Intervals held the score on held-out data in 39 of 40 searches on five data sets, and in 36 with 2.0 (decision 195).
+"""
 
 FEWEST = 3
 """Settings with all folds that the noise of a fold is estimated from, before any is given up."""
