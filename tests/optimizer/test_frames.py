@@ -160,7 +160,7 @@ def test_estimates_and_importance_are_printed_with_the_digits_that_their_interva
     assert found.params["rate"] == 0.0123456789
     assert repr(Estimate({"x": 1}, 1 / 3, -math.inf, math.inf)) == "Estimate: 0.3333 of {x: 1}"
     doubtful = Estimate({"x": 1}, 4321.4321, 4000.0, 5000.0, feasible=0.8)
-    assert repr(doubtful) == "Estimate: 4,321 (4,000 to 5,000, at 95%) of {x: 1}, feasible with probability 0.80"
+    assert repr(doubtful) == "Estimate: 4,320 (4,000 to 5,000, at 95%) of {x: 1}, feasible with probability 0.80"
     opt = Optimizer({"x": Float(0, 1), "second": Float(0, 1)}, rng=0)
     for i in range(12):
         opt.tell({"x": i / 11, "second": i % 3 / 2}, float(i))
