@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 from scipy.stats import rankdata
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
@@ -46,12 +47,6 @@ FIRST_FOLDS = 0.4
 
 HOPELESS = 3.0
 """Standard errors by which a setting is below the incumbent, on the folds that both have, if it is given up."""
-
-WIDTH = 2.5
-"""Standard errors on both sides of a mean over folds: with 5 folds, 2.8 would be 95% of Student's t.
-
-Intervals held the score on held-out data in 39 of 40 searches on five data sets, and in 36 with 2.0 (decision 195).
-"""
 
 FEWEST = 3
 """Settings with all folds that the noise of a fold is estimated from, before any is given up."""
@@ -99,7 +94,8 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
     best_score_ : float
         Estimate of the mean score of ``best_params_``.
     best_interval_ : (float, float)
-        The score of ``best_params_`` on new data lies between them with a probability of about 95%.
+        Interval of the score of ``best_params_`` on new data, nominally 95%; it held less often than that
+        with folds of 20 to 40 rows.
     best_index_ : int
         Row of ``best_params_`` in ``cv_results_``.
     best_estimator_ : estimator
@@ -249,7 +245,7 @@ class NoRegretSearchCV(BaseSearchCV):  # type: ignore[misc]
         """Score of the best setting, and its interval: uncertainty of the model, and of the data as a sample."""
         if len(scores.complete) < 2:
             return float(self.cv_results_[f"mean_test_{scores.metric}"][self.best_index_]), (-math.inf, math.inf)
-        best, error = self.optimizer_.predict(self.best_params_), WIDTH * scores.error(self.best_index_)
+        best, error = self.optimizer_.predict(self.best_params_), scores.error(self.best_index_)
         below, above = (math.hypot(end - best.estimate, error) for end in (best.lower, best.upper))
         return best.estimate, (best.estimate - below, best.estimate + above)
 
@@ -406,11 +402,12 @@ class _Scores:
         return float(scores.mean()), noise or None
 
     def error(self, row: int) -> float:
-        """Standard error of the mean score of a complete setting, with the correction of Nadeau and Bengio (2003).
+        """Half width of the 95% interval of a complete setting's mean, by Student's t over its folds.
 
-        Folds share training data, so their scores vary less than those of new data would: 1 / folds becomes
-        1 / folds + 1 / (folds - 1), the second part being the ratio of test to training data.
+        With the correction of Nadeau and Bengio (2003): folds share training data, so their scores vary less than those
+        of new data would. 1 / folds becomes 1 / folds + 1 / (folds - 1), the ratio of test to training data.
         """
         if self.folds < 2:
             return math.inf
-        return float(self.values[row].std(ddof=1)) * math.sqrt(1 / self.folds + 1 / (self.folds - 1))
+        spread = float(self.values[row].std(ddof=1)) * math.sqrt(1 / self.folds + 1 / (self.folds - 1))
+        return spread * float(stdtrit(self.folds - 1, 0.975))
