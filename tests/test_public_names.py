@@ -11,13 +11,16 @@ from pathlib import Path
 import noregret.names
 from noregret.cli import _parser
 from noregret.integrations.optuna import NoRegretSampler
+from noregret.integrations.sklearn import NoRegretSearchCV
+from noregret.optimizer import Plots
 
 FILE = Path(__file__).parent / "public_names.txt"
 
 
 def described():
     """One line for each name, method and command, with the names of its parameters."""
-    found = {name: getattr(noregret, name) for name in noregret.names.__all__} | {"NoRegretSampler": NoRegretSampler}
+    found = {name: getattr(noregret, name) for name in noregret.names.__all__}
+    found |= {its.__name__: its for its in (NoRegretSampler, NoRegretSearchCV, Plots)}
     del found["OptimizerConfig"]  # its fields are the parts of the Optimizer, which may change with it
     lines = [line for name, thing in found.items() if callable(thing) for line in _lines(name, thing)]
     for module in ("algorithms", "problems"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -29,6 +31,36 @@ def digits_apart(lower: float, upper: float) -> int:
     """
     size, width = max(abs(lower), abs(upper)), upper - lower
     return 4 if not 0 < width < math.inf else min(max(4, math.ceil(math.log10(size) - math.log10(width)) + 2), 17)
+
+
+def as_precise_as(lower: float, upper: float, value: float) -> str:
+    """Number with the decimals that an interval supports: three digits of its width.
+
+    >>> [as_precise_as(0.0612345, 0.1671234, value) for value in (0.12, 0.0612345, 0.1671234, -1e-9)]
+    ['0.120', '0.061', '0.167', '0.000']
+    >>> as_precise_as(10_000, 90_000, 43_217.123), as_precise_as(1.0, 1.0, 1 / 3), as_precise_as(0, 1e-9, 1e-9)
+    ('43,200', '0.3333', '1e-09')
+    """
+    width = upper - lower
+    if not 0 < width < math.inf:
+        return number(value)
+    decimals = 2 - math.floor(math.log10(width))
+    if not -8 < decimals < 8 or not abs(value) < 1e9:
+        return number(value)
+    return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
+
+
+def shown(value: Any) -> str:
+    """Params or a value of one, with floats to four digits.
+
+    >>> shown({"rate": 0.012345678, "kind": "gated"})
+    '{rate: 0.01235, kind: gated}'
+    """
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {shown(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(shown, value)) + "]"
+    return number(value) if isinstance(value, float) else str(value)
 
 
 def between(lower: float, upper: float, digits: int = 3) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """Observations in and out as frames, and the state of an optimizer in words."""
 
 import math
+import re
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import noregret
-from noregret import Choice, Float, Int, Optimizer
+from noregret import Choice, Estimate, Float, Int, Optimizer
 from noregret.optimizer.space.parameters import FloatAxis
 
 SPACE = {"rate": Float(0, 1), "layers": Int(1, 8), "kind": Choice(["a", "b"])}
@@ -151,6 +152,22 @@ def test_a_repr_says_what_it_is_and_where_it_stands():
     single = Optimizer({"x": Float(0, 1)}, goal="maximize", rng=0)
     single.tell({"x": 0.123456}, 1.23456)
     assert repr(single) == "<Optimizer, maximize over x: 1 value; best 1.235 at {x: 0.1235}>"
+
+
+def test_estimates_and_importance_are_printed_with_the_digits_that_their_intervals_support():
+    found = Estimate({"rate": 0.0123456789, "kind": "a"}, 0.1234567, 0.0612345, 0.1671234)
+    assert repr(found) == "Estimate: 0.123 (0.061 to 0.167, at 95%) of {rate: 0.01235, kind: a}"
+    assert found.params["rate"] == 0.0123456789
+    assert repr(Estimate({"x": 1}, 1 / 3, -math.inf, math.inf)) == "Estimate: 0.3333 of {x: 1}"
+    doubtful = Estimate({"x": 1}, 4321.4321, 4000.0, 5000.0, feasible=0.8)
+    assert repr(doubtful) == "Estimate: 4,320 (4,000 to 5,000, at 95%) of {x: 1}, feasible with probability 0.80"
+    opt = Optimizer({"x": Float(0, 1), "second": Float(0, 1)}, rng=0)
+    for i in range(12):
+        opt.tell({"x": i / 11, "second": i % 3 / 2}, float(i))
+    shares = opt.importance()
+    assert repr(shares).splitlines() == [f"{name:6}  {share}" for name, share in shares.items()]
+    assert re.fullmatch(r"[\d.]+% \([\d.]+% to [\d.]+%\)", str(shares["x"]))
+    assert shares == dict(shares)
 
 
 def test_a_notebook_gets_a_table_without_markup_of_others():

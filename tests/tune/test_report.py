@@ -49,6 +49,19 @@ def test_an_optimizer_with_parameters_of_every_kind(tmp_path):
     assert len(optimizer.answers) == 25  # and it was not changed
 
 
+def test_without_a_path_a_notebook_shows_the_page_in_a_frame(tmp_path):
+    optimizer = measured({"x": Float(0, 1)}, 5)
+    shown = report(optimizer)
+    report(optimizer, tmp_path / "optimizer.html")
+    assert shown.html == (tmp_path / "optimizer.html").read_text()
+    frame = shown._repr_html_()
+    (inside,) = re.findall(r'srcdoc="([^"]*)"', frame)
+    assert unescape(inside) == shown.html
+    assert re.sub(r'srcdoc="[^"]*"', "", frame).count("<") == 2  # nothing of the page is outside of the frame
+    assert "<" not in repr(shown)[1:]
+    assert len(repr(shown)) < 100
+
+
 def downloaded(path):
     data = re.search(r'base64,([^"]*)', path.read_text())[1]
     return gzip.decompress(base64.b64decode(data)).decode().splitlines()

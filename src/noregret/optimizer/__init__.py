@@ -13,6 +13,7 @@ the other names of `noregret.optimizer.names` are imported when the first of the
 `checking`        checks of the numbers that users give
 `show`            data frames and one-line summaries
 `saving`          JSON files of optimizers
+`plots`           pictures with matplotlib
 `optimizer`       `Optimizer`: ask, tell, fail, best, gain, done
 ================  ================================================================================================
 """

@@ -25,6 +25,7 @@ from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.model.learning import spread
 from noregret.optimizer.optimizer import Optimizer
+from noregret.optimizer.plots import Plots
 from noregret.optimizer.questions.explore import Explore
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
 from noregret.optimizer.show import GIVEN, change_in_words
@@ -55,6 +56,7 @@ __all__ = [
     "Observation",
     "Optimizer",
     "OptimizerConfig",
+    "Plots",
     "Product",
     "Recheck",
     "RemeasureBaseline",

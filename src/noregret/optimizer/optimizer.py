@@ -33,6 +33,7 @@ from noregret.optimizer.model.current import CurrentBelief, Snapshot
 from noregret.optimizer.model.drift import checked_drift
 from noregret.optimizer.model.history import FAILURE, Arrival, History
 from noregret.optimizer.model.hypotheses import FittedModels
+from noregret.optimizer.plots import Plots
 from noregret.optimizer.questions.balance import Realised
 from noregret.optimizer.questions.questions import Opening, opening
 from noregret.optimizer.questions.state import State, state_of
@@ -384,6 +385,11 @@ class Optimizer:
         failed = len(self._history.arrivals) - values
         names, half_life = self.space.names, self.half_life
         return Standing(self.goal, names, self.constraints, values, failed, out, best, gain, half_life)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures with matplotlib: ``plot.history()``, ``effects()``, ``contour(a, b)`` and ``importance()``."""
+        return Plots(self)
 
     @property
     @synchronized

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret.extra import extra
-from noregret.formatting import digits_apart, number
+from noregret.formatting import digits_apart, number, shown
 from noregret.optimizer.answers.estimate import Estimate, Gain, chance_in_words
 from noregret.optimizer.checking import LARGEST, Constraints, checked_noise, checked_numbers, checked_value
 from noregret.optimizer.model.history import FAILURE, NOWHERE, Arrival, History
@@ -201,7 +201,7 @@ class Standing(NamedTuple):
     half_life: float
 
     def __str__(self) -> str:
-        best = "" if self.best is None else f"; best {_interval(self.best)} at {_shown(self.best.params)}"
+        best = "" if self.best is None else f"; best {_interval(self.best)} at {shown(self.best.params)}"
         return f"<Optimizer, {self._what()}: {self._counts()}{best}{self._remarks()}>"
 
     def html(self) -> str:
@@ -209,14 +209,14 @@ class Standing(NamedTuple):
         rows = [("goal", self._what()), ("told", self._counts())]
         if self.best is not None:
             rows.append(("best", _interval(self.best) + self._remarks()))
-            rows += [(str(name), _shown(value)) for name, value in _items(self.best.params)]
+            rows += [(str(name), shown(value)) for name, value in _items(self.best.params)]
         cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
         return f'<table class="noregret-optimizer"><caption>Optimizer</caption>{cells}</table>'
 
     def _what(self) -> str:
-        bounds = [f"{name} {c.operator} {_shown(c.bound)}" for name, c in self.constraints.items()]
-        shown = [str(name) for name in self.names[:4]] + ["..."] * (len(self.names) > 4)
-        return f"{self.goal} over {', '.join(shown)}" + (f" with {', '.join(bounds)}" if bounds else "")
+        bounds = [f"{name} {c.operator} {shown(c.bound)}" for name, c in self.constraints.items()]
+        names = [str(name) for name in self.names[:4]] + ["..."] * (len(self.names) > 4)
+        return f"{self.goal} over {', '.join(names)}" + (f" with {', '.join(bounds)}" if bounds else "")
 
     def _counts(self) -> str:
         others = [f"{self.failures} failed"] * bool(self.failures) + [f"{self.out} out"] * bool(self.out)
@@ -244,7 +244,7 @@ def change_in_words(half_life: float) -> str:
 
 def _interval(estimate: Estimate) -> str:
     if math.isinf(estimate.upper):
-        return _shown(estimate.estimate)
+        return shown(estimate.estimate)
     digits = digits_apart(estimate.lower, estimate.upper)
     middle, lower, upper = (number(each, digits) for each in (estimate.estimate, estimate.lower, estimate.upper))
     return f"{middle} (between {lower} and {upper}, at {100 * estimate.level:g}%)"
@@ -252,12 +252,3 @@ def _interval(estimate: Estimate) -> str:
 
 def _items(params: Any) -> list[tuple[Any, Any]]:
     return list(params.items()) if isinstance(params, Mapping) else list(enumerate(params))
-
-
-def _shown(value: Any) -> str:
-    """A value for people: numbers to four digits."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name}: {_shown(each)}" for name, each in value.items()) + "}"
-    if isinstance(value, float):
-        return number(value)
-    return str(value)

@@ -14,7 +14,7 @@ from noregret.belief.posterior import Floats
 from noregret.decision.playing import child
 from noregret.optimizer.answers.certificate import Certificate, certificate
 from noregret.optimizer.answers.estimate import WIDTH, Estimate, Gain
-from noregret.optimizer.answers.importance import Share, shares
+from noregret.optimizer.answers.importance import Importance, shares
 from noregret.optimizer.checking import Goal, checked_confidence, checked_tolerance
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.constraints import RECOMMEND, recommended
@@ -99,13 +99,13 @@ class Answers:
             ends[1:] = [[-math.inf], [math.inf], [-math.inf], [math.inf]]
         return list(zip(ends[0].tolist(), ends.min(axis=0).tolist(), ends.max(axis=0).tolist(), strict=True))
 
-    def importance(self, better_half: bool = False) -> dict[str, Share]:
+    def importance(self, better_half: bool = False) -> Importance:
         """Share of the difference between settings that each parameter accounts for, the most important first."""
         space = self.state.history.space
         assert isinstance(space, Product)
         whole, better = self._shares
         found = dict(zip(space.parameters, better if better_half else whole, strict=True))
-        return dict(sorted(found.items(), key=lambda named: -named[1].estimate))
+        return Importance(sorted(found.items(), key=lambda named: -named[1].estimate))
 
     @cached_property
     def _shares(self) -> tuple[list[Share], list[Share]]:

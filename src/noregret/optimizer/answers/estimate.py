@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from noregret.belief.posterior import Floats
-from noregret.formatting import number
+from noregret.formatting import as_precise_as, number, shown
 from noregret.optimizer.answers.certificate import LEVEL, Certificate
 from noregret.optimizer.checking import Goal
 
@@ -42,9 +42,12 @@ class Estimate:
     is_likeliest: bool = field(default=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{part.name}={getattr(self, part.name)!r}" for part in fields(self) if part.repr)
+        """As ``Estimate: 0.123 (0.061 to 0.167, at 95%) of {rate: 0.01235}``, with the digits that it supports."""
+        middle, low, high = (as_precise_as(self.lower, self.upper, n) for n in (self.estimate, self.lower, self.upper))
+        interval = f" ({low} to {high}, at {100 * self.level:g}%)" if math.isfinite(self.upper - self.lower) else ""
+        feasible = f", feasible with probability {chance_in_words(self.feasible)}" if self.feasible < 1 else ""
         note = " <nothing is likely to meet all constraints: this is the likeliest>" if self.is_likeliest else ""
-        return f"Estimate({shown}){note}"
+        return f"Estimate: {middle}{interval} of {shown(self.params)}{feasible}{note}"
 
     def as_likeliest(self) -> Estimate:
         """Copy that says: recommended although it is not likely to meet all constraints, as nothing else is."""

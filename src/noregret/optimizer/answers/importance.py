@@ -47,6 +47,19 @@ class Share(NamedTuple):
     upper: float
     level: float = LEVEL
 
+    def __repr__(self) -> str:
+        """As ``88% (66% to 98%)``."""
+        middle, low, high = (f"{100 * part:.2g}" if part < 0.01 else f"{100 * part:.0f}" for part in self[:3])
+        return f"{middle}% ({low}% to {high}%)"
+
+
+class Importance(dict[str, Share]):
+    """The share of each parameter, by name; a table where it is printed."""
+
+    def __repr__(self) -> str:
+        width = max((len(name) for name in self), default=0)
+        return "\n".join(f"{name:{width}}  {share}" for name, share in self.items())
+
 
 def shares(certificate: Certificate) -> tuple[list[Share], list[Share]]:
     """The share of each parameter over the whole space and among the better half, in the order of the space."""

@@ -210,6 +210,25 @@ class Product:
                     found[:, column] &= np.array([key in allowed for key in keys[above]], dtype=bool)
         return found
 
+    def along(self, name: str, count: int, also: Any) -> list[Any]:
+        """Values along a parameter, in order: all, or about ``count`` of them with the value ``also`` among them."""
+        axis = self._axes[name]
+        if isinstance(self.parameters[name], Choice) or axis.count <= count:
+            return list(axis.values())
+        return sorted({*axis.decode(np.linspace(0.0, 1.0, count)[:, None]), also})
+
+    def around(self, params: Mapping[str, Any], changed: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+        """Params with some parameters changed, each to n values; those that then apply or do not come and go.
+
+        >>> space = Product({"model": Choice(["line", "forest"]), "depth": Int(1, 9, when={"model": "forest"})})
+        >>> space.around({"model": "line"}, {"model": ["line", "forest"], "depth": [3, 3]})
+        [{'model': 'line'}, {'model': 'forest', 'depth': 3}]
+        """
+        points = np.repeat(self.encode([params]), len(next(iter(changed.values()))), axis=0)
+        for name, values in changed.items():
+            points[:, self._span(name)] = self._axes[name].encode(values)
+        return self.decode(points)
+
     def everything(self) -> Floats:
         if self._is_conditional:
             return self.encode(list(settings(self.parameters, self._requirements)))

@@ -23,7 +23,6 @@ from noregret.optimizer import (
     Optimizer,
     Product,
     Share,
-    axis_of,
     is_same_setting,
     spread,
 )
@@ -404,24 +403,16 @@ class Findings:
     def _grid(self, name: str, count: int) -> list[Any]:
         """Values along a parameter, its best one among them."""
         assert self.best
-        assert isinstance(self.study.space, Mapping)
-        parameter, axis = self.study.space[name], axis_of(self.study.space[name])
-        if isinstance(parameter, Choice) or axis.count <= count:
-            return list(axis.values())
-        values = axis.decode(np.linspace(0.0, 1.0, count)[:, None])
-        return sorted({*values, self.best.params[name]})
+        assert isinstance(self.optimizer.space, Product)
+        return self.optimizer.space.along(name, count, self.best.params[name])
 
     def _around_best(self, changed: Mapping[str, Sequence[Any]]) -> list[Params]:
         """The best setting with some parameters changed, and others present or absent as these want it."""
         assert self.best
-        assert isinstance(self.study.space, Mapping)
-        space, names = self.optimizer.space, list(self.study.space)
+        assert isinstance(self.optimizer.space, Product)
         count = len(next(iter(changed.values())))
-        points = np.repeat(space.encode([self.best.params]), count, axis=0)
         absent = {name: [its] * count for name, its in self._elsewhere.items() if name not in self.best.params}
-        for name, values in {**absent, **changed}.items():
-            points[:, np.array(space.groups) == names.index(name)] = axis_of(self.study.space[name]).encode(values)
-        return space.decode(points)
+        return self.optimizer.space.around(self.best.params, {**absent, **changed})
 
     @cached_property
     def _elsewhere(self) -> Params:

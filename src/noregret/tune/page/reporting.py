@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from noregret.files import write_atomically
 from noregret.integrations.replay import tell_all
@@ -18,17 +20,46 @@ from noregret.tune.store.records import Record, State
 from noregret.tune.study.results import LastNumber
 from noregret.tune.study.study import Budget, Constraint, Params, Study
 
+HEIGHT = 800
+"""Height of a page in a notebook, in pixels; it scrolls."""
 
-def report(subject: Any, path: str | os.PathLike[str], *, against: Any = None) -> None:
-    """Write the findings so far as one HTML page, the one of ``noregret report``.
+
+@dataclass(frozen=True)
+class Page:
+    """A page that a notebook shows, in a frame of its own so that its styles stay inside.
+
+    Parameters
+    ----------
+    html : str
+        The whole page, as `report` writes it to a file.
+    """
+
+    html: str
+
+    def __repr__(self) -> str:
+        return "<page of a report: shown in notebooks; report(subject, 'page.html') writes it to a file>"
+
+    def _repr_html_(self) -> str:
+        style = f"width: 100%; height: {HEIGHT}px; border: 0"
+        return f'<iframe title="noregret report" style="{style}" srcdoc="{escape(self.html)}"></iframe>'
+
+
+@overload
+def report(subject: Any, path: str | os.PathLike[str], *, against: Any = None) -> None: ...
+@overload
+def report(subject: Any, path: None = None, *, against: Any = None) -> Page: ...
+
+
+def report(subject: Any, path: str | os.PathLike[str] | None = None, *, against: Any = None) -> Page | None:
+    """Write the findings so far as one HTML page, the one of ``noregret report``, or return it for a notebook.
 
     Parameters
     ----------
     subject : Optimizer, or optuna.Study
         A study may have been run by any sampler; it has one objective. A parameter that some trials have is shown if it
         is clear when they have it. The last report of a pruned trial counts as its result.
-    path : path of a file
-        Its name ends in ``.html``.
+    path : path of a file, optional
+        Its name ends in ``.html``. Without it the page is returned, and a notebook shows it below the cell.
     against : Optimizer, or optuna.Study, optional
         Another one with the same goal, whose best setting and progress are shown beside these.
 
@@ -44,13 +75,15 @@ def report(subject: Any, path: str | os.PathLike[str], *, against: Any = None) -
     >>> "Best setting" in (folder / "page.html").read_text()
     True
     """
-    path = Path(path)
-    if path.suffix not in (".html", ".htm"):
+    path = None if path is None else Path(path)
+    if path is not None and path.suffix not in (".html", ".htm"):
         raise ValueError(f"path must end in .html, got {str(path)!r}")
-    found = _findings(subject, path.stem)
-    other = None if against is None else comparable(found, _findings(against, "the other"))
-    text = page(found, against=other).encode()
-    write_atomically(path, lambda file: file.write(text))
+    found = _findings(subject, "optimizer" if path is None else path.stem)
+    text = page(found, against=None if against is None else comparable(found, _findings(against, "the other")))
+    if path is None:
+        return Page(text)
+    write_atomically(path, lambda file: file.write(text.encode()))
+    return None
 
 
 def comparable(found: Findings, other: Findings) -> Findings:

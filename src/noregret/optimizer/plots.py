@@ -1,0 +1,411 @@
+"""Plots: pictures of an `Optimizer` with matplotlib, as ``opt.plot.history()``.
+
+Every method draws on ``ax`` or on a new figure and returns the axes. Observations far worse than most are drawn as
+triangles at the edge, so that they do not squeeze everything else into a line. The colours are those of Okabe and Ito,
+which colour-blind readers can tell apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from noregret.belief.posterior import Floats
+from noregret.extra import extra
+from noregret.formatting import number
+from noregret.optimizer.answers.answers import FEWEST
+from noregret.optimizer.answers.estimate import Estimate
+from noregret.optimizer.model.constraints import RECOMMEND
+from noregret.optimizer.space.parameters import Choice, Int, Parameter, identity, is_same_setting
+from noregret.optimizer.space.space import Product
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DOT, LINE, BEST, WRONG, GREY = "#56B4E9", "#0072B2", "#D55E00", "#CC79A7", "#777777"
+"""Colours of observations, of estimates, of the recommended setting, of failures, and of baseline and outliers."""
+
+CURVE, GRID = 41, 25
+"""Points of a curve, and of a map along each of its two sides."""
+
+OUTLYING = 0.2
+"""An observation with a smaller weight than this is drawn as an outlier, without a filling."""
+
+COLUMNS = 3
+"""Largest number of panels side by side."""
+
+SMOOTH, LEVELS = 8, 14
+"""Values of both parameters from which a map has contours, and their number; with fewer values it has cells."""
+
+NARROW = 1000
+"""A logarithmic axis over a smaller factor than this has labels at 1, 2 and 5 times powers of ten."""
+
+LONGEST, CROWDED = 14, 24
+"""Characters of a name on an axis, and of all names of an axis from which they are slanted."""
+
+MARKS: dict[str, dict[str, Any]] = {
+    "dot": {"marker": "o", "color": DOT, "markersize": 4.5, "label": "observation"},
+    "best": {"marker": "o", "color": BEST, "markersize": 5.5, "label": "of the recommended setting"},
+    "outlier": {"marker": "o", "color": GREY, "fillstyle": "none", "markersize": 4.5, "label": "outlier"},
+    "above": {"marker": "^", "color": GREY, "markersize": 5, "clip_on": False, "label": "beyond the edge"},
+    "below": {"marker": "v", "color": GREY, "markersize": 5, "clip_on": False, "label": "beyond the edge"},
+    "seen": {"marker": "o", "color": "white", "mec": "black", "mew": 0.6, "ms": 4, "clip_on": False},
+    "star": {"marker": "*", "color": BEST, "mec": "white", "ms": 15, "clip_on": False},
+    "failed": {"marker": "x", "color": WRONG, "markersize": 6, "clip_on": False, "label": "failed"},
+}
+"""Marks of observations by kind: on white, and the last three on a map."""
+
+
+class _Seen(NamedTuple):
+    """An observation: its place in the history, its params, its value and its weight."""
+
+    place: int
+    params: Any
+    value: float
+    trust: float
+
+
+class Plots:
+    """Pictures of what an optimizer has observed and concluded; each method returns matplotlib's axes.
+
+    Needs the extra ``plot``. All pictures are about one context, if there are contexts.
+
+    Examples
+    --------
+    >>> from noregret import Float, Optimizer
+    >>> opt = Optimizer({"x": Float(0, 1)}, goal="minimize", rng=0)
+    >>> for _ in range(12):
+    ...     trial = opt.ask()
+    ...     opt.tell(trial, (trial.params["x"] - 0.3) ** 2)
+    >>> opt.plot.history().get_xlabel()
+    'evaluation'
+    """
+
+    def __init__(self, optimizer: Any) -> None:  # an Optimizer, whose file imports this one
+        self._optimizer = optimizer
+
+    def __repr__(self) -> str:
+        return "<plots of an Optimizer: history, effects, contour, importance, front>"
+
+    def history(self, ax: Axes | None = None, context: Any = None) -> Axes:
+        """Draw the observations in order, and the best setting measured so far with its interval.
+
+        The best so far is judged by all observations, those that came later too. It ends with the recommended setting.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Draw here instead of on a new figure.
+        context : dict, optional
+            The context that it is about, if there are contexts.
+        """
+        best, seen, own = self._best(context, "history"), self._seen, ax is None
+        ax = _axes(ax, (7.0, 3.6))
+        last, ends = len(self._optimizer.answers), _Ends.of([its.value for its in seen], best)
+        steps = [*self._best_so_far(best, context), (last + 0.5, best)]
+        along, kept = [place for place, _ in steps], [its for _, its in steps]
+        ax.step(along, [its.estimate for its in kept], where="post", color=LINE, label="best so far, estimate")
+        if math.isfinite(best.upper - best.lower):
+            lower, upper = (np.clip([getattr(its, end) for its in kept], *ends.beyond) for end in ("lower", "upper"))
+            label = f"its {100 * best.level:g}% interval"
+            ax.fill_between(along, lower, upper, step="post", color=LINE, alpha=0.18, linewidth=0, label=label)
+        if self._optimizer.baseline is not None:
+            height = self._optimizer.predict(self._optimizer.baseline, context).estimate
+            ax.axhline(height, color=GREY, linestyle="--", linewidth=1, label="baseline, estimate")
+        _dots(ax, ends, [its.place for its in seen], seen, best)
+        failed = [i + 1 for i, its in enumerate(self._optimizer.answers) if its.value is None]
+        if failed:
+            foot = ends.limits[self._optimizer.goal == "minimize"]
+            ax.plot(failed, [foot] * len(failed), **MARKS["failed"], linestyle="none", zorder=3)
+        ax.set(xlabel="evaluation", ylabel="value", xlim=(0.5, last + 0.5), ylim=ends.limits)
+        ax.xaxis.set_major_locator(extra("matplotlib.ticker", "plot").MaxNLocator(integer=True))
+        place: dict[str, Any] = {"loc": "outside lower center", "ncols": 4} if own else {}
+        (ax.figure if own else ax).legend(**place, frameon=False, fontsize="small")
+        return ax
+
+    def effects(self, ax: Any = None, context: Any = None) -> Any:
+        """Draw the estimate along each parameter, with the others as in the recommended setting, and its interval.
+
+        Dots are observations, whose other parameters differ. Parameters that do not apply to the recommended setting
+        are left out.
+
+        Parameters
+        ----------
+        ax : Axes or array of Axes, optional
+            As many as there are panels, instead of a new figure.
+        context : dict, optional
+            The context that it is about, if there are contexts.
+
+        Returns
+        -------
+        array of Axes
+            One for each panel.
+        """
+        space, best, seen = self._space("effects"), self._best(context, "effects"), self._seen
+        names = [name for name in space.names if name in best.params]
+        panels, ends = _panels(ax, len(names)), _Ends.of([its.value for its in seen], best)
+        for panel, name in zip(panels, names, strict=True):
+            parameter, values = space.parameters[name], space.along(name, CURVE, best.params[name])
+            found = self._optimizer.predict_many(space.around(best.params, {name: values}), context)
+            columns = [[its.estimate for its in found], [its.lower for its in found], [its.upper for its in found]]
+            middle, lower, upper = (np.clip(column, *ends.beyond) for column in columns)
+            places = _places(parameter, values)
+            if isinstance(parameter, Choice):
+                panel.bar(places, upper - lower, 0.5, lower, color=LINE, alpha=0.18)
+                panel.plot(places, middle, "_", color=LINE, markersize=18, markeredgewidth=2)
+            else:
+                panel.fill_between(places, lower, upper, color=LINE, alpha=0.18, linewidth=0)
+                panel.plot(places, middle, color=LINE)
+            panel.axvline(_places(parameter, [best.params[name]])[0], color=BEST, linewidth=1, linestyle=":", zorder=1)
+            having = [its for its in seen if name in its.params]
+            _dots(panel, ends, _places(parameter, [its.params[name] for its in having]), having, best)
+            _set_axis(panel.xaxis, parameter)
+            panel.set(xlabel=name, ylim=ends.limits)
+        for panel in panels[::COLUMNS]:
+            panel.set_ylabel("value")
+        return panels
+
+    def contour(self, a: str, b: str, ax: Axes | None = None, context: Any = None) -> Axes:
+        """Draw the estimate over two parameters, with the others as in the recommended setting.
+
+        Dots are observations, and the star is the recommended setting. Empty areas are combinations that do not exist.
+
+        Parameters
+        ----------
+        a, b : str
+            Names of the parameters, across and up.
+        ax : Axes, optional
+            Draw here instead of on a new figure.
+        context : dict, optional
+            The context that it is about, if there are contexts.
+        """
+        space, best = self._space("contour"), self._best(context, "contour")
+        known = self._known(best)
+        for name in (a, b):
+            if name not in space.parameters or name not in known:
+                raise ValueError(f"contour() needs the names of two measured parameters of {space.names}, got {name!r}")
+        if a == b:
+            raise ValueError(f"contour() needs two parameters that differ, got {a!r} twice")
+        across, up = (space.along(name, GRID, known[name]) for name in (a, b))
+        pairs = [(x, y) for y in up for x in across]
+        absent = {name: [its] * len(pairs) for name, its in known.items() if name not in best.params}
+        points = space.around(best.params, {**absent, a: [x for x, _ in pairs], b: [y for _, y in pairs]})
+        estimates = [its.estimate for its in self._optimizer.predict_many(points, context)]
+        exists = [a in its and b in its for its in points]
+        if not any(exists):
+            raise ValueError(f"contour() needs parameters that apply together to {best.params}, got {a!r} and {b!r}")
+        ax, names = _axes(ax, (5.6, 4.2)), (a, b)
+        sides = [space.parameters[name] for name in names]
+        xs, ys = (_places(parameter, values) for parameter, values in zip(sides, (across, up), strict=True))
+        shape = (len(ys), len(xs))
+        heights = np.ma.masked_array(np.reshape(estimates, shape), ~np.reshape(exists, shape))
+        colours = "viridis" if self._optimizer.goal == "maximize" else "viridis_r"
+        if min(shape) >= SMOOTH and not any(isinstance(parameter, Choice) for parameter in sides):
+            drawn = ax.contourf(xs, ys, heights, levels=LEVELS, cmap=colours)
+        else:
+            cells = [_edges(parameter, places) for parameter, places in zip(sides, (xs, ys), strict=True)]
+            drawn = ax.pcolormesh(*cells, heights, cmap=colours)
+        ax.figure.colorbar(drawn, ax=ax, label="estimate")
+        observed = [its.params for its in self._optimizer.answers if its.value is not None]
+        failed = [its.params for its in self._optimizer.answers if its.value is None]
+        for kind, settings in (("seen", observed), ("failed", failed), ("star", [best.params])):
+            having = [params for params in settings if a in params and b in params]
+            if having:
+                places = [_places(side, [its[name] for its in having]) for side, name in zip(sides, names, strict=True)]
+                ax.plot(*places, **MARKS[kind], linestyle="none", zorder=3)
+        for axis, parameter in zip((ax.xaxis, ax.yaxis), sides, strict=True):
+            _set_axis(axis, parameter)
+        ax.set(xlabel=a, ylabel=b)
+        return ax
+
+    def importance(self, ax: Axes | None = None) -> Axes:
+        """Draw the share of the difference between settings that each parameter accounts for, with its interval.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Draw here instead of on a new figure.
+        """
+        shares = self._optimizer.importance()
+        names, found = list(shares)[::-1], list(shares.values())[::-1]
+        ax = _axes(ax, (6.0, 0.9 + 0.35 * len(names)))
+        middle = np.array([its.estimate for its in found])
+        errors = [middle - [its.lower for its in found], [its.upper for its in found] - middle]
+        ax.barh([_cut(name) for name in names], middle, height=0.6, color=DOT)
+        ax.errorbar(middle, range(len(names)), xerr=errors, fmt="none", ecolor="black", elinewidth=1, capsize=3)
+        ax.set(
+            xlabel=f"share of the differences between settings ({100 * found[0].level:g}% intervals)", xlim=(0, 1.02)
+        )
+        return ax
+
+    def front(self, ax: Axes | None = None) -> Axes:
+        """Draw the best compromises between several objectives."""
+        raise ValueError("front() needs several objectives, and this Optimizer has one: see history() and effects()")
+
+    def _space(self, method: str) -> Product:
+        """Named parameters; ValueError for a table."""
+        space = self._optimizer.space
+        if not isinstance(space, Product):
+            raise ValueError(
+                f"{method}() needs a space of Float, Int and Choice, got a table of candidates: use history()"
+            )
+        return space
+
+    def _best(self, context: Any, method: str) -> Estimate:
+        if sum(its.value is not None for its in self._optimizer.answers) < FEWEST:
+            raise ValueError(f"{method}() needs at least {FEWEST} values: tell more first")
+        found: Estimate = self._optimizer.best(context)
+        return found
+
+    @property
+    def _seen(self) -> list[_Seen]:
+        """Observations with a value, numbered from 1."""
+        places = [i + 1 for i, its in enumerate(self._optimizer.answers) if its.value is not None]
+        found = zip(places, self._optimizer.measurements, strict=True)
+        return [_Seen(place, its.params, its.value, its.trust) for place, its in found]
+
+    def _best_so_far(self, best: Estimate, context: Any) -> list[tuple[float, Estimate]]:
+        """Place and estimate of the best setting measured so far, whenever it changed; the last is the recommended one.
+
+        Settings that are unlikely to meet the constraints do not count, unless the recommended one is as unlikely. Each
+        context has another best setting, so there is only the recommended one with contexts.
+        """
+        if self._optimizer.context is not None:
+            return [(0.5, best)]
+        key, steps, promise = self._optimizer.space.key, list[tuple[float, Estimate]](), -math.inf
+        first = {key(its.params): its for its in reversed(self._seen)}
+        last = first[key(best.params)].place if key(best.params) in first else len(self._optimizer.answers)
+        measured = sorted((its for its in first.values() if its.place < last), key=lambda its: its.place)
+        estimates = self._optimizer.predict_many([its.params for its in measured])
+        for its, found in zip(measured, estimates, strict=True):
+            worst = found.lower if self._optimizer.goal == "maximize" else -found.upper
+            if worst > promise and found.feasible >= min(RECOMMEND, best.feasible):
+                promise = worst
+                steps.append((its.place, found))
+        return [*steps, (last, best)]
+
+    def _known(self, best: Estimate) -> dict[str, Any]:
+        """A value of each parameter that was measured: the recommended one, or else the last one."""
+        return {
+            name: value
+            for params in [*(its.params for its in self._seen), best.params]
+            for name, value in params.items()
+        }
+
+
+class _Ends(NamedTuple):
+    """Range of values that a picture shows."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float], best: Estimate) -> _Ends:
+        """Range of all values but those far from most, and of the interval of the recommended setting."""
+        found = np.array(list(values), dtype=float)
+        low, high = np.quantile(found, [0.1, 0.9])
+        margin = 3 * (high - low) or math.inf
+        near = [*np.clip(found, low - margin, high + margin), best.lower, best.upper]
+        near = [its for its in near if math.isfinite(its)]
+        return cls(min(near), max(near))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        margin = 0.06 * (self.high - self.low) or 0.05 * abs(self.high) or 0.5
+        return self.low - margin, self.high + margin
+
+    @property
+    def beyond(self) -> tuple[float, float]:
+        """Ends that are outside of the picture: what is clipped at them looks as if it was not."""
+        margin = self.limits[1] - self.limits[0]
+        return self.limits[0] - margin, self.limits[1] + margin
+
+
+def _dots(ax: Axes, ends: _Ends, places: Sequence[float], seen: Sequence[_Seen], best: Estimate) -> None:
+    """Observations: those of the recommended setting stand out, outliers are hollow, far ones at the edge."""
+    drawn: dict[str, list[tuple[float, float]]] = {}
+    low, high = ends.limits
+    for place, its in zip(places, seen, strict=True):
+        edge = "above" if its.value > high else "below" if its.value < low else ""
+        kind = "outlier" if its.trust < OUTLYING else "best" if _is_same(its.params, best.params) else "dot"
+        drawn.setdefault(edge or kind, []).append((place, min(max(its.value, low), high)))
+    for kind, points in drawn.items():
+        ax.plot(*zip(*points, strict=True), **MARKS[kind], linestyle="none", zorder=3)
+
+
+def _is_same(params: Any, other: Any) -> bool:
+    """Return True if two params are the same, rows of an array too."""
+    if isinstance(params, Mapping):
+        return is_same_setting(params, other)
+    return bool(np.array_equal(params, other))
+
+
+def _places(parameter: Parameter, values: Sequence[Any]) -> list[float]:
+    """Numbers on an axis: the values, or the positions of options."""
+    if not isinstance(parameter, Choice):
+        return [float(value) for value in values]
+    positions = {identity(option): float(i) for i, option in enumerate(parameter.options)}
+    return [positions[identity(value)] for value in values]
+
+
+def _edges(parameter: Parameter, places: Sequence[float]) -> Floats:
+    """Ends of the cells around places."""
+    is_log = not isinstance(parameter, Choice) and parameter.log
+    found = np.log(places) if is_log else np.array(places)
+    if len(found) == 1:
+        found = np.array([found[0] - 0.5, found[0] + 0.5])
+    else:
+        middles = (found[1:] + found[:-1]) / 2
+        found = np.array([2 * found[0] - middles[0], *middles, 2 * found[-1] - middles[-1]])
+    return np.asarray(np.exp(found) if is_log else found)
+
+
+def _set_axis(axis: Any, parameter: Parameter) -> None:
+    """Scale, ticks and limits for the values of a parameter."""
+    ticker = extra("matplotlib.ticker", "plot")
+    if isinstance(parameter, Choice):
+        names = [_cut(option) for option in parameter.options]
+        is_crowded = axis.axis_name == "x" and sum(map(len, names)) > CROWDED
+        axis.set_ticks(range(len(names)), names)
+        if is_crowded:
+            axis.set_tick_params(rotation=20)
+        axis.axes.set(**{f"{axis.axis_name}lim": (-0.5, len(names) - 0.5)})
+    elif parameter.log:
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+        if parameter.high < NARROW * parameter.low:
+            axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(lambda value, _: number(value))
+            axis.set_minor_locator(ticker.NullLocator())
+    elif isinstance(parameter, Int):
+        axis.set_major_locator(ticker.MaxNLocator(integer=True))
+
+
+def _cut(name: Any) -> str:
+    shown = number(name) if isinstance(name, float) else str(name)
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "\u2026"
+
+
+def _axes(ax: Axes | None, size: tuple[float, float]) -> Any:
+    """The axes to draw on, of a new figure if none are given."""
+    pyplot = extra("matplotlib.pyplot", "plot")
+    return pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+
+
+def _panels(ax: Any, count: int) -> Any:
+    """As many axes as there are panels, of a new figure if none are given."""
+    pyplot = extra("matplotlib.pyplot", "plot")
+    if ax is not None:
+        given = np.ravel(np.array(ax, dtype=object))
+        if len(given) < count:
+            raise ValueError(f"ax must be {count} axes, one for each parameter, got {len(given)}: leave it out")
+        return given[:count]
+    columns = min(count, COLUMNS)
+    rows = math.ceil(count / columns)
+    size = (3.2 * columns, 2.7 * rows)
+    axes = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharey=True)[1]
+    for spare in axes.ravel()[count:]:
+        spare.remove()
+    return axes.ravel()[:count]
