@@ -14,7 +14,7 @@ from noregret.belief.posterior import Floats
 from noregret.decision.playing import child
 from noregret.optimizer.answers.certificate import Certificate, certificate
 from noregret.optimizer.answers.estimate import WIDTH, Estimate, Gain
-from noregret.optimizer.answers.importance import Importance, shares
+from noregret.optimizer.answers.importance import Importance, Share, shares
 from noregret.optimizer.checking import Goal, checked_confidence, checked_tolerance
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.constraints import RECOMMEND, recommended
