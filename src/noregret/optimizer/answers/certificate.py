@@ -24,7 +24,7 @@ from scipy.special import betaincinv
 
 from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.posterior import Floats, Ints, Rng
-from noregret.optimizer.model.candidates import sobol, top, unexplored_from
+from noregret.optimizer.model.candidates import spread_out, top, unexplored_from
 from noregret.optimizer.model.constraints import IGNORE
 from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.model.hypotheses import FittedModels
@@ -180,7 +180,7 @@ class Certificate:
     def unexplored(self) -> float:
         """The share of the settings that have no measurement near them, and none within a half-life if f changes."""
         is_small = self.space.count <= COVER
-        places = self.space.everything() if is_small else self.space.snap(sobol(COVER, len(self.space.groups), 0))
+        places = self.space.everything() if is_small else spread_out(self.space, COVER, 0)
         if not is_small and self._are_far(places[:64]).all():
             return 1.0  # as in many dimensions, where looking at all of them would take long
         return float(self._are_far(places).mean())
