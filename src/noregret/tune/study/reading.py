@@ -57,6 +57,7 @@ def load(path: Path) -> Study:
         failure=_failure(top.section("failure")),
         stop=_stop(top.section("stop")),
         constraints=_constraints(top.section("constraints")),
+        require=top.get("require", checks.require, ()),
         space=_space(top, defaults),
         defaults=defaults,
     )
@@ -177,10 +178,13 @@ def _baseline(study: Study, section: Section) -> Params | None:
         if name not in study.names:
             section.refuse(name, f"unknown key: parameters are {', '.join(study.names)}")
     try:
-        return dict(study.settings.checked(section.content))
+        checked = dict(study.settings.checked(section.content))
     except ValueError as error:
         said = str(error).partition(": widen")[0]
         section.refuse("", f"{said}. It must be a setting of this study: widen the ranges, or leave [baseline] out")
+    if broken := study.settings.violated(checked):
+        section.refuse("", f"violates [[require]] {broken!r}: change one of them, or leave [baseline] out")
+    return checked
 
 
 def _space(top: Section, defaults: Params) -> Space:
@@ -236,6 +240,8 @@ def _check_conditions(study: Study, top: Section) -> None:
     try:
         study.settings  # noqa: B018
     except ValueError as error:
+        if study.require and "require" in str(error):
+            top.refuse("require", str(error).removeprefix("require "))
         top.section("parameters").refuse("", str(error))
 
 
