@@ -165,11 +165,11 @@ def draw(runs: list[Run]) -> None:
         panel.spines[["top", "right", "bottom"]].set_visible(False)
         panel.set_axisbelow(True)
     panels[0].set_ylabel("log loss of the recommended setting")
-    panels[0].set_ylim(bottom=0)
+    panels[0].set_ylim(0, 1.5 * max(each.true for each in runs))
     handles = [
         mpl.lines.Line2D([], [], marker="o", ls="", mfc="white", mec="#cf222e", mew=1.6, label="claimed"),
         mpl.lines.Line2D([], [], marker="o", ls="", color="#1f2328", label="true"),
-        mpl.patches.Patch(color="#9ecae1", label="claimed interval (95%)"),
+        mpl.patches.Patch(color="#9ecae1", label="claimed interval (95%), some leave the picture"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     figure.savefig(PICTURE.with_suffix(".svg"), metadata={"Date": None})

@@ -83,7 +83,7 @@ class Optimizer:
         ``{"memory": ("<=", 512), "accuracy": (">=", 0.9)}``: numbers that come with each value, and may be noisy.
     require : list of str, optional
         ``["a <= b", "threads * batch <= 4096"]``: conditions on the parameters that every question and `best` meet.
-        They hold where a parameter that they name does not apply. Past values of settings that violate one are evidence.
+        One holds where a parameter that it names does not apply. Past values of other settings are evidence only.
     calibration : OptimizerConfig, optional
         How constants are got from the measurements; every step can be replaced.
 
