@@ -176,6 +176,39 @@ def test_conditions_that_leave_nothing_are_refused():
         Optimizer(np.eye(3), require=["a > b"])
 
 
+sums = st.recursive(
+    st.sampled_from(["a", "b", "c", "3", "0.5", "-1", "True"]),
+    lambda parts: st.one_of(
+        st.tuples(parts, st.sampled_from(["+", "-", "*", "/", "//", "%"]), parts).map(lambda p: f"({' '.join(p)})"),
+        st.tuples(st.sampled_from(["min", "max"]), parts, parts).map(lambda p: f"{p[0]}({p[1]}, {p[2]})"),
+        parts.map(lambda part: f"abs(-{part})"),
+    ),
+    max_leaves=4,
+)
+comparisons = st.tuples(sums, st.sampled_from(["<", "<=", "==", "!=", ">=", ">"]), sums, st.sampled_from(["", " <= 2"]))
+truths = st.recursive(
+    comparisons.map("".join),
+    lambda parts: st.one_of(
+        st.tuples(parts, st.sampled_from([" and ", " or "]), parts).map(lambda p: f"({''.join(p)})"),
+        parts.map(lambda part: f"(not {part})"),
+    ),
+    max_leaves=3,
+)
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(truths, st.integers(-4, 4), st.floats(-2, 2), st.sampled_from([True, False]))
+def test_conditions_mean_what_they_mean_in_python(text, a, b, c):
+    params, kinds = {"a": a, "b": b, "c": c}, {"a": Int(-4, 4), "b": Float(-2, 2), "c": Choice([False, True])}
+    try:
+        expected = eval(text, {"min": min, "max": max, "abs": abs}, params)
+        condition = Condition(text, kinds)
+    except (ZeroDivisionError, ValueError):  # such as a condition without a name
+        reject()
+    assert condition.is_met_by(params) == expected
+
+
 def test_what_cannot_be_computed_is_no_true_comparison():
     condition = Condition("(1 / a > 2 or 1 / a != 3) and (a >= 0 or a ** 0.5 >= 0)", {"a": Float(-1, 1)})
     assert condition.holds({"a": [0.0, 0.25, -1.0]}, 3).tolist() == [False, True, False]
