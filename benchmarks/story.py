@@ -6,7 +6,7 @@ it is noisy. Random search and Optuna's TPE claim ``study.best_value``, the luck
 estimate, with an interval. The truth of a recommended setting is the mean over 100 other splits, the same for all.
 
 The split was chosen among three, after a look at the first seed. With a fifth of the rows to test on, TPE claimed 0.006
-and was at 0.236, and noregret claimed 0.177, between -0.192 and 0.481, and was at 0.145. With three folds, random search
+and was at 0.236, and noregret claimed 0.177, between -0.192 and 0.481, and was at 0.145. With three folds random search
 claimed 0.122 and was at 0.146, and noregret claimed 0.139, between 0.116 and 0.164; its truth and TPE were not run.
 
 Finished runs are kept in benchmarks/results/story.csv, to which missing seeds are added. The picture is
