@@ -4,7 +4,7 @@
 of it, as in ``a million rounds take {million.seconds} seconds``. Names and values come from the files of
 benchmarks/results: measured.json as it stands (a number, or the lines of an output), peers.csv as mean ranks,
 ``rank.50.spikes.noregret``, and CPU seconds of a run, ``seconds.50.noregret``, and noisy.csv as mean ranks at 50
-evaluations per dimension, ``bbob.50.uniform.noregret``.
+evaluations per dimension, ``bbob.50.uniform.noregret``; and story.csv as mean losses, ``story.tpe.claimed``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import story
 from benchmarks.noisy import results as noisy
 from benchmarks.noisy.functions import KINDS
 from benchmarks.noisy.optimisers import ON_ALL
@@ -74,7 +75,7 @@ def numbers() -> dict[str, str]:
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))
     found = {f"{name}.{key}": f"{value:,}" for name, entry in measured.items() for key, value in entry.items()
              if isinstance(value, int | float)}  # fmt: skip
-    return found | _of_peers() | _of_suite()
+    return found | _of_peers() | _of_suite() | _of_story()
 
 
 def _of_peers() -> dict[str, str]:
@@ -93,6 +94,16 @@ def _of_suite() -> dict[str, str]:
     for kind in KINDS:
         ranks, _ = ranks_on_suite([line for line in lines if line["kind"] == kind], ON_ALL, "recommended")
         found |= {f"bbob.50.{kind}.{peer}": f"{rank.mean:.1f}" for peer, rank in zip(ON_ALL, ranks, strict=True)}
+    return found
+
+
+def _of_story() -> dict[str, str]:
+    """Claimed and true losses of the README's picture, and the runs in which the interval contains the truth."""
+    runs = story.stored()
+    its = [run for run in runs if run.tool == "noregret"]
+    found = {"story.runs": f"{len(its)}", "story.held": f"{sum(run.lower <= run.true <= run.upper for run in its)}"}
+    for tool, (claimed, true) in story.summary(runs).items():
+        found |= {f"story.{tool}.claimed": f"{claimed:.2f}", f"story.{tool}.true": f"{true:.2f}"}
     return found
 
 

@@ -1,11 +1,13 @@
 """Tests of noregret as installed, with its three dependencies only. ``make wheel`` runs it, pytest does not."""
 
-import doctest
+import re
 import subprocess
 import sys
+from contextlib import chdir
 from importlib.metadata import distributions, metadata
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import noregret
 
@@ -33,12 +35,13 @@ def check_the_environment():
 
 
 def check_the_readme():
-    """Check that the examples of the README, from the metadata of the wheel, give the output shown."""
-    text = str(metadata("noregret").get_payload())
-    assert "optimizer.tell(trial, latency(**trial.params))" in text
-    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    tests = doctest.DocTestParser().get_doctest(text, {}, "README.md", "README.md", 0)
-    assert not doctest.DocTestRunner(optionflags=flags).run(tests).failed
+    """Check that the code of the README, from the metadata of the wheel, runs."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", str(metadata("noregret").get_payload()), re.DOTALL | re.MULTILINE)
+    names = {}
+    with TemporaryDirectory() as folder, chdir(folder):
+        for block in blocks:
+            exec(compile(block, "README.md", "exec"), names)
+    assert abs(names["result"].params["cache"] - 0.6) < 0.15
 
 
 def check_the_commands():

@@ -13,8 +13,8 @@ from noregret import Float, Optimizer
 MOST_FILES = 25
 """Files of the package that a warm ``ask`` of a plain problem may enter. Lower it when a change makes them fewer."""
 
-UNUSED = {"optimizer/model/constraints.py", "optimizer/model/drift.py"}
-"""Files about constraints and drift, which a plain problem does not have."""
+UNUSED = {"optimizer/model/constraints.py", "optimizer/model/drift.py", "optimizer/space/require.py"}
+"""Files about constraints, drift and conditions, which a plain problem does not have."""
 
 
 def entered(call):
@@ -60,3 +60,4 @@ def test_constraints_and_drift_are_seen_where_they_are_used():
     """Otherwise the test above could not fail."""
     assert "optimizer/model/constraints.py" in entered(warm(13, constraints={"c": ("<=", 0.5)}).ask)
     assert "optimizer/model/drift.py" in entered(warm(13, drift=20.0).ask)
+    assert "optimizer/space/require.py" in entered(warm(13, require=["a <= b"]).ask)

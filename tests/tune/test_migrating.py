@@ -286,3 +286,12 @@ def test_on_the_command_line(tmp_path, capsys):
     assert [json.loads(line).get("trial") for line in found.out.splitlines()] == [4, None]
     assert main(["tune", "--migrate", str(path)]) == 0
     assert "nothing to migrate" in capsys.readouterr().err
+
+
+def test_conditions_may_change_and_what_violates_them_stays_evidence(study):
+    tied = replace(study, require=("x <= 0.5",))
+    with pytest.raises(StudyError, match=r"require was absent, now it is \['x <= 0.5'\].*--migrate"):
+        Store(tied)
+    with Store(tied, migrate=True) as store:
+        assert store.migration.changes == ("require: absent, now ['x <= 0.5']",)
+    assert values(tied) == [float(i) for i in range(10)]

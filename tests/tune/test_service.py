@@ -222,6 +222,14 @@ def test_a_context_is_given_with_each_question(client):
     assert "The best setting in every measured context" in page
 
 
+def test_trials_meet_the_conditions_of_a_study(client):
+    study = {"name": next(NAMES), "space": {**X, "y": X["x"]}, "require": ["x + y <= 0.5"]}
+    assert [client.post("/studies", json=study).status_code for _ in range(2)] == [201, 200]
+    assert client.post("/studies", json={**study, "require": []}).status_code == 409
+    asked = ask(client, f"/studies/{study['name']}", count=8)
+    assert all(trial["params"]["x"] + trial["params"]["y"] <= 0.5 for trial in asked)
+
+
 def test_a_study_that_was_made_before_there_was_drift_is_the_same(tmp_path):
     form = StudyForm(name="old", space={"x": FloatForm(type="float", low=0, high=1)})
     with closing(Studies(Storage("sqlite:///s.db", tmp_path), lease=1000.0)) as studies:
@@ -267,6 +275,9 @@ def test_paths_cannot_lead_anywhere(client, path):
         ({"constraints": {"m": {"max": 10**400}}}, ["constraints", "m", "max"]),
         ({"baseline": {"x": 10**400}}, ["baseline"]),
         ({"drift": 10**400}, ["drift"]),
+        ({"require": ["x <= y"]}, ["require"]),
+        ({"require": "x <= 0.5"}, ["require"]),
+        ({"require": ["x <= 0.5"], "baseline": {"x": 0.75}}, ["baseline"]),
         ({"space": {"k": {"type": "choice", "choices": []}}}, ["space", "k", "choice", "choices"]),
         ({"space": {**X, "y": {**X["x"], "when": {"z": 1}}}}, ["space"]),
         ({"baseline": {"x": 2}}, ["baseline"]),

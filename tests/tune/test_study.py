@@ -586,3 +586,43 @@ def test_init_writes_a_file_that_can_be_read_and_spares_what_is_there(tmp_path, 
     assert "exists already" in capsys.readouterr().err
     assert Path("new.toml").read_text() == "mine"
     assert main(["init", "no/folder.toml"]) == 2
+
+
+TIED = (
+    GOOD
+    + """
+[[require]]
+expression = "rate * size <= 16"
+
+[[require]]
+expression = "mode != 'fast' or size > 2"
+"""
+)
+
+
+def test_conditions_of_a_study_file_are_read(tmp_path):
+    study = load(written(tmp_path, TIED))
+    assert study.require == ("rate * size <= 16", "mode != 'fast' or size > 2")
+    assert study.settings.violated({"rate": 1.0, "size": 64, "mode": 2}) == "rate * size <= 16"
+    assert study.identity()["require"] == list(study.require)
+    assert "require" not in load(written(tmp_path, GOOD)).identity(), "studies of earlier versions have no such key"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("rate * size", "rate * sise", r"my.toml:32: require: 'rate \* sise <= 16' names 'sise', which is none of"),
+        ("<= 16", "<=", "my.toml:32: require: 'rate .* is not an expression"),
+        ("<= 16", "<= -1", r"my.toml:32: require: no setting meets require 'rate \* size <= -1'"),
+        ("expression = ", "expresion = ", "my.toml:32: require: must be .* tables with expression = "),
+        ('"rate * size <= 16"', "3", "my.toml:32: require: must be text, got 3"),
+        (
+            "[[require]]",
+            '[baseline]\nrate = 1\nsize = 64\nmode = "fast"\n[[require]]',
+            r"my.toml:32: \[baseline\] violates .*require.* 'rate \* size <= 16': change one of them, or leave",
+        ),
+    ],
+)
+def test_bad_conditions_of_a_study_file_are_refused(tmp_path, old, new, message):
+    with pytest.raises(StudyError, match=message):
+        load(written(tmp_path, TIED.replace(old, new, 1)))

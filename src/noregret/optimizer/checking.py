@@ -163,6 +163,10 @@ def checked_reading(name: str, number: Any) -> float:
 def checked_baseline(space: Space, baseline: Any) -> Any:
     """The baseline as params of the space; ValueError if it is none."""
     try:
-        return space.checked(baseline)
+        checked = space.checked(baseline)
     except ValueError as error:
         raise ValueError(f"baseline must be params of the space: {error}") from None
+    broken = space.violated(checked)
+    if broken is not None:
+        raise ValueError(f"baseline must meet require, got {checked!r}, which violates {broken!r}: change one of them")
+    return checked

@@ -84,6 +84,9 @@ class Optimizer:
         evaluations, after which half of what was learnt is out of date. Everything is then about now.
     constraints : dict, optional
         ``{"memory": ("<=", 512), "accuracy": (">=", 0.9)}``: numbers that come with each value, and may be noisy.
+    require : list of str, optional
+        ``["a <= b", "threads * batch <= 4096"]``: conditions on the parameters that every question and `best` meet.
+        One holds where a parameter that it names does not apply. Past values of other settings are evidence only.
     calibration : OptimizerConfig, optional
         How constants are got from the measurements; every step can be replaced.
 
@@ -113,11 +116,13 @@ class Optimizer:
         context: Any = None,
         drift: Any = None,
         constraints: Any = None,
+        require: Any = None,
         calibration: OptimizerConfig | None = None,
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
             raise ValueError(f"calibration must be an OptimizerConfig, got {calibration!r}")
-        self.space, self.goal = as_space(space), checked_goal(goal)
+        self.space, self.goal = as_space(space, require), checked_goal(goal)
+        self.require = tuple(require or ())
         self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
         self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
@@ -256,11 +261,18 @@ class Optimizer:
             return self._answers_in(context, "best").best()
         if not history.measured:
             raise ValueError("best() needs a value: tell one first")
-        only = next(arrival for arrival in history.arrivals if not arrival.failed)
+        only = self._only_value()
+        if only is None:
+            raise ValueError("best() needs a value of params that meet require: tell one first")
         chance = math.exp(UNKNOWN_FEASIBLE * len(self.constraints))
         params = self._split(only.where).params
         found = Estimate(params, self._sign * only.value, -math.inf, math.inf, feasible=chance)
         return found if chance >= RECOMMEND else found.as_likeliest()
+
+    def _only_value(self) -> Arrival | None:
+        """The first value of params that meet ``require``, None if there is none."""
+        values = (each for each in self._history.arrivals if not each.failed)
+        return next((each for each in values if self.space.violated(self._split(each.where).params) is None), None)
 
     @synchronized
     def done(self, within: float | str, confidence: float = 0.95, context: Any = None) -> bool:
@@ -380,7 +392,7 @@ class Optimizer:
     def _standing(self) -> Standing:
         values, out = self._history.measured, len(self._trials.running())
         is_one = not self._contexts.contexts  # each context has another best
-        best = self.best() if values and is_one else None
+        best = self.best() if is_one and (values > 1 or self._only_value()) else None
         gain = self.gain() if self._has_gain and is_one else None
         failed = len(self._history.arrivals) - values
         names, half_life = self.space.names, self.half_life

@@ -24,14 +24,13 @@ from scipy.special import betaincinv
 
 from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.posterior import Floats, Ints, Rng
-from noregret.optimizer.model.candidates import top, unexplored_from
+from noregret.optimizer.model.candidates import spread_out, top, unexplored_from
 from noregret.optimizer.model.constraints import IGNORE
 from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.learning import spread, with_best
 from noregret.optimizer.model.posterior import Conditioned, Rows, condition, prior_matrix
-from noregret.optimizer.model.sobol import sobol
 from noregret.optimizer.space.space import Bools, Space
 
 LEVEL = 0.95
@@ -181,7 +180,7 @@ class Certificate:
     def unexplored(self) -> float:
         """The share of the settings that have no measurement near them, and none within a half-life if f changes."""
         is_small = self.space.count <= COVER
-        places = self.space.everything() if is_small else self.space.snap(sobol(COVER, len(self.space.groups), 0))
+        places = self.space.everything() if is_small else spread_out(self.space, COVER, 0)
         if not is_small and self._are_far(places[:64]).all():
             return 1.0  # as in many dimensions, where looking at all of them would take long
         return float(self._are_far(places).mean())

@@ -31,12 +31,16 @@ from noregret.belief.posterior import Floats, Rng
 from noregret.optimizer.answers.certificate import LEVEL, Certificate, Tenable
 from noregret.optimizer.model.sobol import sobol
 from noregret.optimizer.model.transforms import Scale
+from noregret.optimizer.space.space import Space
 
 PLACES = 256
 """Settings at which a parameter is drawn again."""
 
 DRAWS = 200
 """Draws of f."""
+
+FEWEST = 16
+"""Pairs of settings that must meet all conditions, so that only such pairs count."""
 
 
 class Share(NamedTuple):
@@ -67,17 +71,24 @@ def shares(certificate: Certificate) -> tuple[list[Share], list[Share]]:
     drawn = sobol(PLACES, 2 * len(groups), 0)
     places, others = drawn[:, : len(groups)], drawn[:, len(groups) :]
     changed = [np.where(groups == group, others, places) for group in range(groups.max() + 1)]
+    pairs = [_allowed(certificate.space, places, each) for each in changed]
     snap, rng = certificate.space.snap, np.random.default_rng(certificate.seed)
     unbent = replace(certificate.calibrated.scale, bend=math.inf)
     models = [model for model in certificate.tenable if model.amplitude > 0]
     found = [
-        [_indices(model, unbent, snap(np.vstack([places, each])), rng) for model in models]  # (models, 2, 1 + draws)
-        for each in changed
+        [_indices(model, unbent, snap(np.vstack(pair)), rng) for model in models]  # (models, 2, 1 + draws)
+        for pair in pairs
     ]
     whole, better = ([_share(np.array(each)[:, i]) for each in found] for i in range(2))
     if len(models) < len(certificate.tenable):
         whole, better = ([share._replace(lower=0.0) for share in part] for part in (whole, better))
     return whole, better
+
+
+def _allowed(space: Space, places: Floats, changed: Floats) -> tuple[Floats, Floats]:
+    """The pairs of which both meet ``require``; all, to be snapped, if they are too few to tell anything."""
+    both = space.holds(places) & space.holds(changed)
+    return (places[both], changed[both]) if np.count_nonzero(both) >= FEWEST else (places, changed)
 
 
 def _share(found: Floats) -> Share:

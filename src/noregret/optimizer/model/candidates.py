@@ -17,6 +17,9 @@ from noregret.optimizer.model.posterior import Conditioned
 from noregret.optimizer.model.sobol import sobol
 from noregret.optimizer.space.space import Space
 
+MOST_DRAWN = 50_000
+"""Coordinates that a cover of a space with conditions takes at most, before those outside are dropped."""
+
 ROUNDING = 1e-6
 """Distance in lengthscales by which rounding may move a point of a space."""
 
@@ -83,8 +86,7 @@ class Candidates:
         groups, part = np.array(space.groups), self._part(len(measured))
         cover, cloud_size = math.ceil(part * self.cover), math.ceil(part * self.cloud)
         near = self._nearest(space, measured, lengthscales, math.ceil(part * self.brought))
-        spread_out = shifted(sobol(self.cover, len(groups), 0)[:cover], rng)
-        drawn = [np.vstack([space.snap(measured[near]), space.snap(spread_out)])]
+        drawn = [np.vstack([space.snap(measured[near]), spread_out(space, cover, 0, rng)])]
         lifted, means, stds = [], [], []
         for radius in (*self.radii, None):
             lifted.append(process.lifted(drawn[-1]))
@@ -117,6 +119,20 @@ def top(scores: Floats, count: int) -> Ints:
 def shifted(points: Floats, rng: Rng) -> Floats:
     """All points moved by one random step, around the edges of the cube: as even as before, and elsewhere."""
     return np.asarray((points + rng.random(points.shape[1])) % 1.0)
+
+
+def spread_out(space: Space, count: int, seed: int, rng: Rng | None = None) -> Floats:
+    """Points of the space, (count, d): a Sobol sequence with this seed, `shifted` if there is an ``rng``.
+
+    Where conditions exclude settings, more points are drawn and those inside come first; the others are snapped.
+    """
+    width = len(space.groups)
+    drawn = min(count / space.share, max(count, MOST_DRAWN / width)) if space.share < 1 else count
+    points = sobol(1 << (math.ceil(drawn) - 1).bit_length(), width, seed)
+    points = points if rng is None else shifted(points, rng)
+    if space.share < 1:
+        points = points[np.argsort(~space.holds(points), kind="stable")]
+    return space.snap(points[:count])
 
 
 def resample_inactive(space: Space, points: Floats, rng: Rng) -> Floats:

@@ -73,10 +73,8 @@ class Snapshot:
 
     @cached_property
     def in_context(self) -> Bools:
-        """True for the arms that are in the context."""
-        if isinstance(self.space, FixedContext):
-            return self.space.holds(self.belief.arms)
-        return np.ones(len(self.numbers), dtype=bool)
+        """True for the arms that are in the context and meet ``require``; others are evidence only."""
+        return self.space.holds(self.belief.arms)
 
     @cached_property
     def allowed(self) -> Bools:
@@ -96,7 +94,9 @@ class Snapshot:
 
         In a context all of its arms: few of them have been measured, but other contexts tell about them.
         """
-        found = self.belief.pulled if self.in_context.all() else np.flatnonzero(self.in_context)
+        found = self.belief.pulled[self.in_context[self.belief.pulled]]
+        if not found.size or (isinstance(self.space, FixedContext) and not self.in_context.all()):
+            found = np.flatnonzero(self.in_context)
         if not self.margins:
             return found
         chances = self.log_feasible[found]

@@ -13,7 +13,7 @@ from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.checking import UNKNOWN
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.failures import hopeless
-from noregret.optimizer.space.contexts import FixedContext, is_setting
+from noregret.optimizer.space.contexts import is_setting
 from noregret.optimizer.space.space import Space
 
 
@@ -154,9 +154,8 @@ class History:
         return self._judged[1]
 
     def within(self, space: Space) -> Ints:
-        """Numbers of the points in a part of the space: in one context, or all."""
-        points = self.points
-        return np.flatnonzero(space.holds(points)) if isinstance(space, FixedContext) else np.arange(len(points))
+        """Numbers of the points that may be asked for in a part of the space: in one context, or all of it."""
+        return np.flatnonzero(space.holds(self.points))
 
     def number(self, params: Any) -> int | None:
         """The number of the point with these params, None if it has not been met."""

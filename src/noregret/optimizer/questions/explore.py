@@ -15,10 +15,9 @@ from scipy.spatial import cKDTree
 
 from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.decision.rules import log_expected_improvement
-from noregret.optimizer.model.candidates import around, resample_inactive, shifted, top
+from noregret.optimizer.model.candidates import around, resample_inactive, spread_out, top
 from noregret.optimizer.model.constraints import IGNORE
 from noregret.optimizer.model.posterior import condition
-from noregret.optimizer.model.sobol import sobol
 from noregret.optimizer.questions.balance import Balancing, Realised
 from noregret.optimizer.questions.state import Asked, Question, State
 from noregret.optimizer.space.space import Bools, Space
@@ -75,6 +74,7 @@ class OwnRewards:
         rewards = state.balance.rewards
         upper = upper_bounds(where, rewards(values), state.pending, rewards.noise)
         upper[history.hopeless] = -np.inf
+        upper[~state.space.holds(history.points[: len(upper)])] = -np.inf
         number = int(np.argmax(upper))
         arms = state.arms([number])
         return int(arms[0]) if arms.size else history.point(number)
@@ -137,7 +137,7 @@ def best_of_cloud(
     Parts of the cloud have ``radii``, (d,), times each of the ``sizes``.
     """
     groups = np.array(space.groups)
-    points = np.vstack([starts, space.snap(shifted(sobol(cover, groups.size, 0), rng))])
+    points = np.vstack([starts, spread_out(space, cover, 0, rng)])
     best = points[top(score(points), centres)]
     radii = np.resize(np.repeat(sizes, centres), cloud)[:, None] * radii
     near = np.vstack([best, space.snap(around(resample_inactive(space, best, rng), cloud, radii, groups, rng))])

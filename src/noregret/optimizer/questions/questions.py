@@ -15,10 +15,10 @@ import numpy as np
 
 from noregret.belief.posterior import Constant, Floats, Posterior, Rng
 from noregret.decision.rules import UCB, Rule, log_expected_improvement
+from noregret.optimizer.model.candidates import spread_out
 from noregret.optimizer.model.constraints import SEARCH, recommended, search_scores
 from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import ModelConfig
-from noregret.optimizer.model.sobol import sobol
 from noregret.optimizer.questions.state import Asked, State
 from noregret.optimizer.space.contexts import with_context
 from noregret.optimizer.space.space import Space
@@ -60,7 +60,7 @@ def _next_of_design(state: Opening) -> int | None:
     """
     space, index, seed = state.space, state.known, int(state.seed.generate_state(1)[0])
     count = max(64, 2 << index.bit_length())  # few different lengths, each drawn once
-    points = space.snap(sobol(count, len(space.groups), seed))[index:]
+    points = spread_out(space, count, seed)[index:]
     if space.count <= state.config.candidates.few:
         points = np.vstack([points, space.everything()])
     for point, params in zip(points, space.decode(points), strict=True):

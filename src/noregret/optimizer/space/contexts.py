@@ -48,6 +48,16 @@ class ContextSpace:
     def names(self) -> list[Any]:
         return [*self.space.names, *self.contexts.names]
 
+    @property
+    def share(self) -> float:
+        return self.space.share
+
+    def violated(self, params: InContext) -> str | None:
+        return self.space.violated(params.params)
+
+    def holds(self, points: Floats) -> Bools:
+        return self.space.holds(self._parts(points)[0])
+
     def checked(self, params: InContext) -> InContext:
         return InContext(self.space.checked(params.params), self.contexts.checked(params.context, "context"))
 
@@ -99,8 +109,9 @@ class FixedContext(ContextSpace):
         return self._here(self.space.everything())
 
     def holds(self, points: Floats) -> Bools:
-        """Mask of the (n, d) points that are in this context, (n,)."""
-        return np.asarray((self._parts(points)[1] == self._place).all(axis=1))
+        """Mask of the (n, d) points that are in this context and allowed, (n,)."""
+        is_here = (self._parts(points)[1] == self._place).all(axis=1)
+        return np.asarray(is_here & super().holds(points))
 
     @cached_property
     def _place(self) -> Floats:

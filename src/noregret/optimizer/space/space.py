@@ -53,6 +53,19 @@ class Space(Protocol):
         """The names of the parameters, in order."""
         ...
 
+    @property
+    def share(self) -> float:
+        """Part of the cube that snaps to itself but for rounding, as no condition excludes it."""
+        ...
+
+    def violated(self, params: Any) -> str | None:
+        """The first condition of ``require`` that params violate, None if they meet all."""
+        ...
+
+    def holds(self, points: Floats) -> Bools:
+        """Mask of the (n, d) points that may be asked for, (n,): in the context, and allowed by ``require``."""
+        ...
+
     def checked(self, params: Any) -> Any:
         """The params as the space returns them; ValueError if they are none of its."""
         ...
@@ -146,6 +159,16 @@ class Product:
     @property
     def names(self) -> list[Any]:
         return list(self.parameters)
+
+    @property
+    def share(self) -> float:
+        return 1.0
+
+    def violated(self, params: Any) -> str | None:
+        return None
+
+    def holds(self, points: Floats) -> Bools:
+        return np.ones(len(points), dtype=bool)
 
     def checked(self, params: Any, what: str = "params") -> dict[str, Any]:
         """The params as the space returns them; ValueError, which says what they are, if they are none of its."""

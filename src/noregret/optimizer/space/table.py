@@ -11,7 +11,11 @@ from scipy.spatial import cKDTree
 
 from noregret.belief.posterior import Floats, Ints
 from noregret.optimizer.space.parameters import MOST_OPTIONS, Choice, Float, Parameter, axis_of, finite, identity
+from noregret.optimizer.space.require import Condition, Restricted, checked_require, none_meets, violated
 from noregret.optimizer.space.space import Bools, Product, Space, named
+
+ROUNDING = 1e-9
+"""Distance by which rounding may move the coordinates of a row."""
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -27,9 +31,11 @@ class Table:
     >>> table.everything()
     array([[0., 1.],
            [1., 0.]])
+
+    Rows that violate a condition of ``require`` are params of the past only: the space does not return them.
     """
 
-    def __init__(self, rows: Any) -> None:
+    def __init__(self, rows: Any, require: Sequence[str] = ()) -> None:
         self._rows = _read(rows)
         columns = self._rows.columns()
         self._columns = Product({name: _column(name, values) for name, values in columns.items()})
@@ -38,6 +44,21 @@ class Table:
         )
         self.groups, self.active_together = self._columns.groups, self._columns.active_together
         self._kept = self._rows.distinct()  # of equal rows the first stands for all
+        self._conditions = self._required(require) if require else ()
+
+    def _required(self, require: Any) -> tuple[Condition, ...]:
+        """The conditions; rows that violate one are not kept."""
+        if self.is_array:
+            raise ValueError(
+                "require needs columns with names, got an array: give the candidates as a DataFrame or a list of dicts"
+            )
+        conditions, columns = checked_require(require, self._columns.parameters), self._rows.columns()
+        each = [condition.holds(columns, len(self._rows))[self._kept] for condition in conditions]
+        allowed = np.logical_and.reduce(each)
+        if not allowed.any():
+            raise none_meets(conditions, each)
+        self._kept = self._kept[allowed]
+        return conditions
 
     def __repr__(self) -> str:
         return f"Table(<{len(self._rows)} rows>)"
@@ -59,6 +80,18 @@ class Table:
     def is_array(self) -> bool:
         """True if params are rows of numbers, and no dicts."""
         return isinstance(self._rows, NumberRows)
+
+    @property
+    def share(self) -> float:
+        return 1.0
+
+    def violated(self, params: Any) -> str | None:
+        return violated(self._conditions, params)
+
+    def holds(self, points: Floats) -> Bools:
+        if not self._conditions:
+            return np.ones(len(points), dtype=bool)
+        return np.asarray((np.abs(self.snap(points) - points) <= ROUNDING).all(axis=1))
 
     def checked(self, params: Any) -> Any:
         return self._rows[self.key(params)]
@@ -95,9 +128,11 @@ class Table:
         return cKDTree(self._points[self._kept])
 
 
-def as_space(space: Any) -> Space:
-    """Named parameters from a dict, candidates from anything else that is a table."""
-    return named(space) if isinstance(space, Mapping) else Table(space)
+def as_space(space: Any, require: Any = None) -> Space:
+    """Named parameters from a dict, candidates from anything else that is a table; those that meet ``require``."""
+    if not isinstance(space, Mapping):
+        return Table(space, require or ())
+    return Restricted(named(space).parameters, require) if require else named(space)
 
 
 def _read(rows: Any) -> Rows:

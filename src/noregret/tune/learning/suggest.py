@@ -96,7 +96,7 @@ def replay_of(study: Study) -> Replay:
     """Replay of the history of a study."""
     options = {"baseline": study.baseline, "constraints": study.bounds, "context": study.context, "drift": study.drift}
     as_good = AS_GOOD if study.confirm else 0.0
-    return Replay(study.space, study.goal, study.seed, as_good=as_good, **options)
+    return Replay(study.space, study.goal, study.seed, as_good=as_good, require=study.require, **options)
 
 
 def believed(study: Study, records: Sequence[Record], replay: Replay | None = None) -> Optimizer:
@@ -113,7 +113,9 @@ def least_rounds(study: Study) -> int:
     r = 0.075 sqrt(d), d the number of parameters. The settings near one are at most the product of the ball's volume
     in the c real numbers, pi^(c/2) r^c / Gamma(c/2 + 1), and the share of the values within r of each other parameter.
     """
-    if study.stop is None or not isinstance(study.space, Mapping) or any(its.when for its in study.space.values()):
+    if study.stop is None or study.require or not isinstance(study.space, Mapping):
+        return 0
+    if any(its.when for its in study.space.values()):
         return 0
     reach, axes = unexplored_from(len(study.space)), list(map(axis_of, study.space.values()))
     real = sum(math.isinf(axis.count) for axis in axes)

@@ -157,6 +157,7 @@ def findings(space: Any, optimizer: Optimizer, records: Sequence[Record], name: 
         baseline=optimizer.baseline,
         constraints={name: _bounded(its) for name, its in optimizer.constraints.items()},
         context=optimizer.context,
+        require=optimizer.require,
     )
     return Findings(study, records, optimizer)
 

@@ -123,6 +123,7 @@ class StudyForm(Form):
     space: SpaceForm
     context: SpaceForm | None = None
     constraints: Annotated[dict[Label, Bound], Field(max_length=MANY)] = {}
+    require: Annotated[list[Label], Field(max_length=MANY)] = []
     baseline: Params | None = None
     drift: Annotated[HalfLife | Literal["auto"] | None, BeforeValidator(checked_drift)] = None
 
@@ -138,7 +139,10 @@ class StudyForm(Form):
             budget=Budget(),
             baseline=self.baseline,
             constraints={name: Constraint(LastNumber(), its.max, its.min) for name, its in self.constraints.items()},
-            description=self.model_dump(mode="json", exclude={"drift"} if self.drift is None else None),
+            require=tuple(self.require),
+            description=self.model_dump(
+                mode="json", exclude={name for name in ("drift", "require") if not getattr(self, name)}
+            ),
             context=None if self.context is None else _parameters(self.context),
             drift=self.drift,
             confirm=0,
@@ -151,12 +155,19 @@ class StudyForm(Form):
             as_space(_parameters(space))
         return space
 
+    @field_validator("require")
+    @classmethod
+    def _are_conditions(cls, require: list[str], info: ValidationInfo) -> list[str]:
+        if "space" in info.data:
+            as_space(_parameters(info.data["space"]), require)
+        return require
+
     @field_validator("baseline")
     @classmethod
     def _is_baseline(cls, baseline: Params | None, info: ValidationInfo) -> Params | None:
-        if baseline is None or "space" not in info.data:
+        if baseline is None or "space" not in info.data or "require" not in info.data:
             return baseline
-        return dict(checked_baseline(as_space(_parameters(info.data["space"])), baseline))
+        return dict(checked_baseline(as_space(_parameters(info.data["space"]), info.data["require"]), baseline))
 
 
 def _parameters(space: dict[str, Any]) -> dict[str, Float | Int | Choice]:
@@ -168,7 +179,7 @@ class ServiceStudy(Study):
     """A study whose trials are measured by clients: like one of a file, but without a command."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
-    """The request that created it; without drift there is no such key, as in older studies."""
+    """The request that created it; without drift or require there are no such keys, as in older studies."""
 
     @cached_property
     def contexts(self) -> Contexts:

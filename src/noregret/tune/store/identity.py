@@ -3,7 +3,7 @@
 Migration: observations carry over where each is still the result of a setting. A range or a choice may get wider or
 narrower: observations outside stay stored and are not used. A parameter may be added, with the value it had all along.
 The command may get words for such a parameter, and no others. A constraint may be added: earlier observations say
-nothing about it.
+nothing about it. Conditions of ``require`` may change: observations that violate one stay evidence.
 """
 
 from __future__ import annotations
@@ -137,7 +137,9 @@ def migration(study: Study, was: dict[str, Any], now: dict[str, Any]) -> Migrati
 
 
 def _check_other(key: str, was: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuse a change of anything but constraints, which may be added and removed."""
+    """Refuse a change of anything but constraints, which may be added and removed, and conditions, which may change."""
+    if key == "require":
+        return
     if not key.startswith(CONSTRAINT) or (key in was and key in now):
         raise NotCarriedOver(f"change {key} back")
 

@@ -191,6 +191,14 @@ def _is_group(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(map(_is_word, value))
 
 
+def require(value: Any) -> tuple[str, ...]:
+    """Return the expressions of ``[[require]]`` tables; their content is checked with the parameters."""
+    tables = value if isinstance(value, list) else [value]
+    if not all(isinstance(each, dict) and list(each) == ["expression"] for each in tables):
+        raise ValueError(f"must be [[require]] tables with expression = 'a <= b' each, got {value!r}")
+    return tuple(words(each["expression"]) for each in tables)
+
+
 def regex(value: Any) -> str:
     """Return a regular expression that compiles."""
     try:

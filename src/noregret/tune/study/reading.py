@@ -91,6 +91,7 @@ def _study(top: Section, storage: str) -> Study:
         failure=top.part("failure", _failure, Failure()),
         stop=top.part("stop", _stop, None),
         constraints=top.part("constraints", _constraints, {}),
+        require=top.get("require", checks.require, ()),
         space=_space(top, defaults, flags),
         defaults=defaults,
         flags=flags,
@@ -235,10 +236,13 @@ def _baseline(study: Study, section: Section) -> Params | None:
             section.note(name, f"unknown key: parameters are {', '.join(study.names)}")
     section.settle()
     try:
-        return dict(study.settings.checked(study.completed(section.content, without)))
+        checked = dict(study.settings.checked(study.completed(section.content, without)))
     except ValueError as error:
         said = str(error).partition(": widen")[0]
         section.refuse("", f"{said}. It must be a setting of this study: widen the ranges, or leave [baseline] out")
+    if broken := study.settings.violated(checked):
+        section.refuse("", f"violates [[require]] {broken!r}: change one of them, or leave [baseline] out")
+    return checked
 
 
 def _space(top: Section, defaults: Params, flags: dict[str, FlagWords]) -> Space:
@@ -334,6 +338,8 @@ def _check_conditions(study: Study, top: Section) -> None:
     try:
         study.settings  # noqa: B018
     except ValueError as error:
+        if study.require and "require" in str(error):
+            top.refuse("require", str(error).removeprefix("require "))
         top.section("parameters").refuse("", str(error))
 
 

@@ -129,6 +129,8 @@ class Study:
     """Parameters that are given with each trial and not chosen; the study of a file has none."""
     drift: float | Literal["auto"] | None = None
     """Half-life of observations in evaluations; "auto" to estimate it; None for no drift."""
+    require: tuple[str, ...] = ()
+    """Conditions on the parameters that every trial meets, such as ``threads * batch <= 4096``."""
     defaults: Params = field(default_factory=dict)
     """The values that parameters had before they were tuned."""
     flags: Mapping[str, FlagWords] = field(default_factory=dict)
@@ -162,7 +164,7 @@ class Study:
         """The space as an Optimizer has it."""
         from noregret.optimizer import as_space
 
-        return as_space(self.space)
+        return as_space(self.space, self.require)
 
     def completed(self, params: Params, values: Params) -> Params:
         """The params with the values of those parameters that apply and have none yet."""
@@ -255,6 +257,7 @@ class Study:
             **({"warmup": self.warmup} if self.warmup else {}),
             **{f"parameters.{name}": described for name, described in self._described()},
             **{f"constraints.{name}": repr(constraint.result) for name, constraint in self.constraints.items()},
+            **({"require": list(self.require)} if self.require else {}),
         }
 
     def _described(self) -> list[tuple[str, Any]]:

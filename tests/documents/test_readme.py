@@ -1,0 +1,59 @@
+"""First pages: their code runs as it stands there, and the study files on them are valid."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import noregret
+from noregret.tune.study.reading import load
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", "docs/index.md")
+MOST_WORDS = 900
+
+
+def blocks(page, language):
+    """Code blocks of a page without prompts."""
+    found = re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    return [block for block in found if ">>>" not in block]
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.skipif(not hasattr(noregret, "minimize"), reason="minimize is not part of this version yet")
+def test_code_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names, printed = {}, io.StringIO()
+    assert len(blocks(page, "python")) >= 1
+    with contextlib.redirect_stdout(printed):
+        for block in blocks(page, "python"):
+            exec(compile(block, page, "exec"), names)
+    assert printed.getvalue().count("\n") >= 1
+    best = names["result"].best
+    assert best.lower <= best.estimate <= best.upper
+    if page == "README.md":
+        assert 4 <= best.params["threads"] <= 16, "as the page says"
+        assert abs(best.params["cache"] - 0.6) < 0.15
+        assert (tmp_path / "latency.html").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_study_files_are_valid(page, tmp_path):
+    for text in blocks(page, "toml"):
+        path = tmp_path / "study.toml"
+        path.write_text(text)
+        assert load(path).budget.rounds == 100
+
+
+def test_the_readme_is_short_and_has_no_prompts():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.split()) <= MOST_WORDS
+    assert ">>>" not in text
+    assert "make demo" in text
+    assert "make test" in text
+    table = text.partition("## Choose it or not")[2].partition("\n\n[")[0]
+    assert len(re.findall(r"\d+(?:\.\d+)?", table)) <= 3
