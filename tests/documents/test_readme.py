@@ -24,7 +24,6 @@ def blocks(page, language):
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.skipif(not hasattr(noregret, "minimize"), reason="minimize is not part of this version yet")
 def test_code_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names, printed = {}, io.StringIO()

@@ -1,6 +1,7 @@
 """Pictures of an Optimizer: what they show, and what they say where there is nothing to show."""
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -18,7 +19,7 @@ SPACE = {
 @pytest.fixture(autouse=True)
 def _closed():
     yield
-    mpl.pyplot.close("all")
+    plt.close("all")
 
 
 def learnt(space=SPACE, goal="minimize", count=25, context=None, **options):
