@@ -85,9 +85,11 @@ def test_what_is_sought_is_found_near_a_start_or_in_between():
     space, rng = as_space({"x": Float(0, 1), "y": Float(0, 1)}), np.random.default_rng(0)
     start = np.array([[0.8, 0.2]])
     for target in ([0.81, 0.21], [0.3, 0.7]):
-        point = best_of_cloud(
-            space, start, np.full(2, 0.1), lambda points, t=target: -((points - t) ** 2).sum(axis=1), rng
-        )
+
+        def score(points, target=target):
+            return -((points - target) ** 2).sum(axis=1)
+
+        point = best_of_cloud(space, start, score(start), np.full(2, 0.1), score, rng)
         assert np.abs(point - target).max() < 0.03
 
 

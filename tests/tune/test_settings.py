@@ -124,7 +124,7 @@ def test_a_run_without_the_number_of_a_constraint_has_failed(tmp_path, capsys):
 def test_the_headline_compares_with_the_settings_of_today(tmp_path, capsys):
     path = written(tmp_path, BASELINE)
     out = said(capsys, "tune", path).out.splitlines()
-    assert out[0] == "trial 0: 3 (model=forest, depth=8)"
+    assert out[0] == "trial 0: 3 (baseline)"
     headline = out[14]
     assert headline.startswith("67% lower than your settings (between ")
     assert headline.endswith(", at 95%)")

@@ -112,18 +112,22 @@ class ShorterLengthscales:
         highest = float(belief.mean[arms].max())
         fit = fit.scaled(self.ratio, max(1.0, highest / (self.typical * fit.size)))
         other = condition(fit.kernel(np.array(space.groups)), belief.rows, fit.half_life, belief.first.now)
-        incumbent = float(other.predict(belief.arms[arms])[0].max()) + self.margin * fit.size
+        starts = belief.arms[arms]
+        mean, std = other.predict(starts)
+        incumbent = float(mean.max()) + self.margin * fit.size
 
         def score(points: Floats) -> Floats:
             mean, std = other.predict(points)
             return np.asarray(log_expected_improvement(mean - incumbent, std) + state.log_feasible_at(points))
 
-        return best_of_cloud(space, belief.arms[arms], np.array(fit.lengthscales)[list(space.groups)], score, rng)
+        known = log_expected_improvement(mean - incumbent, std) + state.log_feasible[arms]
+        return best_of_cloud(space, starts, known, np.array(fit.lengthscales)[list(space.groups)], score, rng)
 
 
 def best_of_cloud(
     space: Space,
     starts: Floats,
+    known: Floats,
     radii: Floats,
     score: Score,
     rng: Rng,
@@ -134,11 +138,10 @@ def best_of_cloud(
 ) -> Floats:
     """Point with the highest score, (d,): of (n, d) starts, a cover of the space, and a cloud around the best of both.
 
-    Parts of the cloud have ``radii``, (d,), times each of the ``sizes``.
+    The scores of the starts are ``known``, (n,). Parts of the cloud have ``radii``, (d,), times each of the ``sizes``.
     """
-    groups = np.array(space.groups)
-    points = np.vstack([starts, spread_out(space, cover, 0, rng)])
-    best = points[top(score(points), centres)]
+    groups, others = np.array(space.groups), spread_out(space, cover, 0, rng)
+    best = np.vstack([starts, others])[top(np.concatenate([known, score(others)]), centres)]
     radii = np.resize(np.repeat(sizes, centres), cloud)[:, None] * radii
     near = np.vstack([best, space.snap(around(resample_inactive(space, best, rng), cloud, radii, groups, rng))])
     return np.asarray(near[np.argmax(score(near))])

@@ -98,9 +98,8 @@ class Lines:
         what = f"failed: {printable(outcome.failure)}" if outcome.value is None else words.number(outcome.value)
         late = "" if counted else " [not counted: another worker has answered]"
         why = last_lines(outcome) if self._is_first_failure(trial, outcome) else []
-        width, head = columns(), f"trial {trial.number}: {what}"
-        head = cut(head, width - LEAST - 3)
-        shown = setting(trial.params, self.study.baseline, max(width - len(head) - len(late) - 3, LEAST))
+        head = f"trial {trial.number}: {what}"
+        shown = setting(trial.params, self.study.baseline, max(columns() - len(head) - len(late) - 3, LEAST))
         say(f"{head} ({shown}){late}", *(f"    | {line}" for line in why))
 
     def _is_first_failure(self, trial: Record, outcome: Outcome) -> bool:
