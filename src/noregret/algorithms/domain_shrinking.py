@@ -75,9 +75,12 @@ class EpochWidth:
         check_constants(norm=self.norm, noise=self.noise, delta=self.delta, horizon=self.horizon, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
+        return self.norm + self.scale * self.noise * math.sqrt(2 / posterior.ridge * self.log_events(posterior))
+
+    def log_events(self, posterior: Posterior) -> float:
+        """ln(|D| / delta'): each bound of one point fails with probability delta' / |D|."""
         points = math.log(len(posterior.arms)) if self.log_points is None else self.log_points
-        confidence = 2 / posterior.ridge * (points - math.log(self.epoch_delta(posterior.rounds)))
-        return self.norm + self.scale * self.noise * math.sqrt(confidence)
+        return points - math.log(self.epoch_delta(posterior.rounds))
 
     def epoch_delta(self, rounds: int = 1) -> float:
         """delta', the share of delta for one epoch, or for a test after ``rounds`` rewards."""
@@ -196,11 +199,7 @@ def bpe(
     uniform points of the region, which covers all pieces. The other keywords are as in `reds`.
     """
     _check_norm(norm)
-    lengths: Lengths = Doubling()
-    first, share = FIRST_EPOCH if first_epoch is None else first_epoch, None
-    if first_epoch is None and horizon:
-        lengths = SquareRootLengths(horizon)
-        first, share = lengths(1), 2.0 * _epochs(lengths, horizon)
+    first, lengths, share = epoch_plan(first_epoch, horizon)
     width, tau, _ = _setting(norm, noise, delta, horizon, ridge, constants, scale, share)
     model = ExactGP(kernel, tau, truncation)
     return Elimination(model, MaxVarianceDesign(), width, first, slack, lengths, separate=False, horizon=horizon)
@@ -286,9 +285,12 @@ def _check_norm(norm: float) -> None:
         raise ValueError(f"norm must be positive, got {norm}")
 
 
-def _epochs(lengths: Lengths, horizon: int) -> int:
-    """Number of epochs that begin before the horizon."""
+def epoch_plan(first_epoch: int | None, horizon: int | None) -> tuple[int, Lengths, float | None]:
+    """First epoch of BPE, lengths of the others, and by how much delta is divided: 2 for each epoch of its own plan."""
+    if first_epoch is not None or not horizon:
+        return first_epoch or FIRST_EPOCH, Doubling(), None
+    lengths = SquareRootLengths(horizon)
     length, done, count = lengths(1), 0, 0
     while done < horizon:
         length, done, count = lengths(length), done + length, count + 1
-    return count
+    return lengths(1), lengths, 2.0 * count
