@@ -45,6 +45,9 @@ def test_mean_and_deviation_are_those_of_the_weights_of_all_pulls(alpha):
     np.testing.assert_allclose(belief.mean, influence(theta * weights * rewards[:, None], alpha).sum(axis=0) / theta)
     np.testing.assert_allclose(belief.deviation, 4 * p / (alpha * theta))
     np.testing.assert_allclose(belief.predict(ARMS[:3])[0], belief.mean[:3])
+    apart = SE.diag(ARMS) - 2 * (weights * SE(points, ARMS)).sum(axis=0)
+    apart += np.einsum("ij,ik,kj->j", weights, SE(points, points), weights)  # |k(x, .) - sum_t a_t k(x_t, .)|^2
+    np.testing.assert_allclose(belief.bias, np.sqrt(apart), atol=1e-7)
     if alpha == 1:
         np.testing.assert_allclose(belief.deviation, np.sqrt(2 * 3.0 * 4 * (weights**2).sum(axis=0)))
         assert (belief.deviation <= belief.std * math.sqrt(2 * 3.0 * 4 / 0.7)).all()
@@ -113,5 +116,5 @@ def test_the_band_holds_under_heavy_tails(build):
 def test_the_width_of_the_noise_part_is_scaled():
     belief = CatoniGP(SE, 1.0, 1.0, 1.0, constant_events).prior(ARMS)
     belief.update([0, 1], [1.0, 2.0])
-    whole, half = CatoniWidth(2.0)(belief), CatoniWidth(2.0, 0.5)(belief)
-    np.testing.assert_allclose(whole - 2.0, 2 * (half - 2.0))
+    whole, half = (CatoniWidth(2.0, scale)(belief) * belief.std - 2 * belief.bias for scale in (1.0, 0.5))
+    np.testing.assert_allclose(whole, 2 * half)

@@ -3,11 +3,12 @@
 In an epoch of REDS or BPE the arms do not depend on the epoch's rewards. So the mean of the Gaussian process is a sum
 of rewards with fixed weights. If E[y^2] <= v, Catoni's mean of them (`noregret.belief.catoni`) is within
 
-    B std(x) + |a(x)| sqrt(2 v ln(|D| / delta')),    a(x) = (K + ridge I)^-1 k(x),    |a(x)| <= std(x) / sqrt(ridge)
+    B sqrt(std(x)^2 - ridge |a|^2) + |a| sqrt(2 v ln(|D| / delta')),    a = (K + ridge I)^-1 k(x),
 
-of f(x) at all arms x of all epochs, with probability 1 - delta. This is the band of REDS with sqrt(v) in place of the
-sub-Gaussian constant. There is no factor sqrt(m) and no level that grows with t, so the regret is of order
-sqrt(gamma T) up to logarithms, where ATA-GP-UCB has gamma sqrt(T). docs/guarantees_details.md has the proof.
+of f(x) at all arms x of all epochs, with probability 1 - delta. As ridge |a|^2 <= std(x)^2, it is never wider than the
+band of REDS with sqrt(v) in place of the sub-Gaussian constant. There is no factor sqrt(m) and no level that grows with
+t, so the regret is of order sqrt(gamma T) up to logarithms, where ATA-GP-UCB has gamma sqrt(T).
+docs/guarantees_details.md has the proof.
 
 =================  =======================================================================================
 symbol             here
@@ -44,7 +45,7 @@ class EpochEvents:
 
 @dataclass(frozen=True)
 class CatoniWidth:
-    """B + deviation(x) / std(x) for every arm x, (N,): the bounds are mean -+ (B std + deviation).
+    """(B bias(x) + deviation(x)) / std(x) for every arm x, (N,): the bounds are mean -+ (B bias + deviation).
 
     ``scale`` is on the deviation.
     """
@@ -57,7 +58,7 @@ class CatoniWidth:
 
     def __call__(self, posterior: Any) -> Any:
         belief: CatoniPosterior = posterior
-        return self.norm + self.scale * belief.deviation / belief.std
+        return (self.norm * belief.bias + self.scale * belief.deviation) / belief.std
 
     def on(self, box: Any, kernel: Any) -> Any:
         """Raise ValueError: the bounds are for finitely many arms."""

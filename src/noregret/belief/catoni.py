@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -101,7 +101,7 @@ class CatoniPosterior(ExactPosterior):
         super().__init__(ExactGP(model.kernel, model.ridge), arms)
         self._catoni = model
         self._told: list[Floats] = []  # of each update (3, n): slot, reward, 1 / noise factor
-        self._found: tuple[Floats, Floats] | None = None
+        self._found: _Estimates | None = None
 
     @property
     def largest_reward(self) -> float:
@@ -111,17 +111,25 @@ class CatoniPosterior(ExactPosterior):
     @property
     def mean(self) -> Floats:
         """Catoni's mean of every arm, (N,)."""
-        return self._everywhere()[0]
+        return self._everywhere().mean
 
     @property
     def deviation(self) -> Floats:
-        """L p / (alpha theta): bound on the deviation of the mean by noise, for every arm, (N,)."""
-        return self._everywhere()[1]
+        """Bound on the deviation of every arm's mean by noise, l p / (alpha theta), (N,)."""
+        return self._everywhere().deviation
+
+    @property
+    def bias(self) -> Floats:
+        """Norm of k(x, .) - sum_t a_t k(x_t, .) for every arm x, sqrt(std^2 - ridge |a|^2), (N,).
+
+        |f(x) - sum_t a_t f(x_t)| is at most this times the norm of f.
+        """
+        return np.asarray(np.sqrt(np.maximum(self.std**2 - self._everywhere().explained, 0.0)))
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points."""
         points = as_arms(points)
-        return self._estimate(points)[0], super().predict(points)[1]
+        return self._estimate(points).mean, super().predict(points)[1]
 
     def sample(self, rng: Rng, among: int | None = None) -> Floats:
         """Joint draw on all arms, (N,), or its part on these if they are a part of ``among`` arms."""
@@ -146,36 +154,38 @@ class CatoniPosterior(ExactPosterior):
             self._told.append(np.array([self._conditioning.pulls.slots(names), values, shares]))
             self._found = None
 
-    def _everywhere(self) -> tuple[Floats, Floats]:
+    def _everywhere(self) -> _Estimates:
         if self._found is None:
             self._found = self._estimate(self._arms)
         return self._found
 
-    def _estimate(self, points: Floats) -> tuple[Floats, Floats]:
-        """Catoni's mean and the bound on its deviation at (n, d) points, each (n,)."""
+    def _estimate(self, points: Floats) -> _Estimates:
+        """Catoni's mean at (n, d) points, with what its bounds are made of."""
         if not self._told:
-            return np.zeros(len(points)), np.zeros(len(points))
+            return _Estimates(*np.zeros((3, len(points))))
         model, p = self._catoni, 1 + self._catoni.alpha
-        (slots, where), rewards, shares = self._observations()
+        slots, rewards, shares = np.hstack(self._told)
+        distinct, where = np.unique(slots.astype(np.intp), return_inverse=True)
         total, powers = np.bincount(where, shares), np.bincount(where, shares**p)
-        seen = self._conditioning.seen[slots]
+        seen = self._conditioning.seen[distinct]
         with threads_for(len(seen) ** 2 * len(points)):
             root = cho_factor(model.kernel(seen, seen) + np.diag(model.ridge / total), lower=True, overwrite_a=True)
             weights = cho_solve(root, model.kernel(seen, points)) / total[:, None]  # of a pull with noise factor 1
-        norms = powers @ np.abs(weights) ** p  # |a|_p^p
+        norms = np.maximum(powers @ np.abs(weights) ** p, np.finfo(float).tiny)  # |a|_p^p
         log_events = model.log_events(self)
-        size = np.maximum(norms, np.finfo(float).tiny)
-        theta = (log_events * p / (model.alpha * size * model.moment)) ** (1 / p)
+        theta = (log_events * p / (model.alpha * norms * model.moment)) ** (1 / p)
         own, mean = shares * rewards, np.empty(len(points))
         rows = max(PIECE // len(own), 1)
         for start in range(0, len(points), rows):
             piece = slice(start, start + rows)
             numbers = (theta[piece] * weights[:, piece]).T[:, where] * own
             mean[piece] = influence(numbers, model.alpha).sum(axis=1) / theta[piece]
-        return mean, np.where(norms > 0, log_events * p / (model.alpha * theta), 0.0)
+        return _Estimates(mean, log_events * p / (model.alpha * theta), model.ridge * (total @ weights**2))
 
-    def _observations(self) -> tuple[tuple[Ints, Ints], Floats, Floats]:
-        """Distinct slots with the place of each reward among them, rewards, and 1 / their noise factors."""
-        slots, rewards, shares = np.hstack(self._told)
-        distinct, where = np.unique(slots.astype(np.intp), return_inverse=True)
-        return (distinct, where), rewards, shares
+
+class _Estimates(NamedTuple):
+    """Catoni's mean, the bound on its deviation by noise, and ridge |a|^2, each (n,)."""
+
+    mean: Floats
+    deviation: Floats
+    explained: Floats
