@@ -3,12 +3,11 @@
 In an epoch of REDS or BPE the arms do not depend on the epoch's rewards. So the mean of the Gaussian process is a sum
 of rewards with fixed weights. If E[y^2] <= v, Catoni's mean of them (`noregret.belief.catoni`) is within
 
-    B sqrt(std(x)^2 - ridge |a|^2) + |a| sqrt(2 v ln(|D| / delta')),    a = (K + ridge I)^-1 k(x),
+    sqrt(B^2 + (2 v / ridge) ln(|D| / delta')) std(x)
 
-of f(x) at all arms x of all epochs, with probability 1 - delta. As ridge |a|^2 <= std(x)^2, it is never wider than the
-band of REDS with sqrt(v) in place of the sub-Gaussian constant. There is no factor sqrt(m) and no level that grows with
-t, so the regret is of order sqrt(gamma T) up to logarithms, where ATA-GP-UCB has gamma sqrt(T).
-docs/guarantees_details.md has the proof.
+of f(x) at all arms x of all epochs, with probability 1 - delta. This is the band of REDS with sqrt(v) in place of the
+sub-Gaussian constant. There is no factor sqrt(m) and no level that grows with t, so the regret is of order
+sqrt(gamma T) up to logarithms, where ATA-GP-UCB has gamma sqrt(T). docs/guarantees_details.md has the proof.
 
 =================  =======================================================================================
 symbol             here
@@ -21,12 +20,14 @@ T, delta           ``horizon``, ``delta``; delta' as in `EpochWidth`
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from noregret.algorithms.constants import check_constants, checks_constants
 from noregret.algorithms.domain_shrinking import FIRST_EPOCH, EpochWidth, epoch_plan
-from noregret.belief.catoni import CatoniGP, CatoniPosterior
+from noregret.algorithms.heavy_tails import Tail
+from noregret.belief.catoni import CatoniGP
 from noregret.belief.kernels import KernelLike
 from noregret.belief.posterior import Posterior
 from noregret.decision.designs import Doubling, MaxVarianceDesign, RandomDesign
@@ -45,20 +46,25 @@ class EpochEvents:
 
 @dataclass(frozen=True)
 class CatoniWidth:
-    """(B bias(x) + deviation(x)) / std(x) for every arm x, (N,): the bounds are mean -+ (B bias + deviation).
+    """sqrt(B^2 + c^2 / ridge), c = (v n^((1 - alpha) / 2))^(1/p) (p l / alpha)^(alpha / p), p = 1 + alpha, n rewards.
 
-    ``scale`` is on the deviation.
+    l = ln(|D| / delta') is ``log_events``. For alpha = 1, c^2 = 2 v l. ``scale`` is on c.
     """
 
     norm: float
+    tail: Tail
+    log_events: EpochEvents
     scale: float = 1.0
 
     def __post_init__(self) -> None:
         check_constants(norm=self.norm, scale=self.scale)
 
-    def __call__(self, posterior: Any) -> Any:
-        belief: CatoniPosterior = posterior
-        return (self.norm * belief.bias + self.scale * belief.deviation) / belief.std
+    def __call__(self, posterior: Posterior) -> float:
+        tail, p = self.tail, 1 + self.tail.alpha
+        rounds = max(posterior.rounds, 1)
+        size = tail.root(tail.moment * rounds ** ((1 - tail.alpha) / 2))
+        noise = size * (p * self.log_events(posterior) / tail.alpha) ** (tail.alpha / p)
+        return math.hypot(self.norm, self.scale * noise / math.sqrt(posterior.ridge))
 
     def on(self, box: Any, kernel: Any) -> Any:
         """Raise ValueError: the bounds are for finitely many arms."""
@@ -110,8 +116,8 @@ def catoni_reds(
     >>> len(policy.active) < 80, bool(abs(arms[policy.best().arm, 0] - np.pi / 8) < 0.1)
     (True, True)
     """
-    model = _model(kernel, moment, alpha, EpochWidth(norm, 0.0, delta, horizon), ridge)
-    return Elimination(model, RandomDesign(), CatoniWidth(norm, scale), first_epoch, 0.0, Doubling(), horizon=horizon)
+    model, width = _parts(kernel, moment, alpha, EpochWidth(norm, 0.0, delta, horizon), ridge, scale)
+    return Elimination(model, RandomDesign(), width, first_epoch, 0.0, Doubling(), horizon=horizon)
 
 
 @checks_constants
@@ -129,13 +135,16 @@ def catoni_bpe(
 ) -> Elimination:
     """BPE for heavy-tailed rewards, on finitely many arms; epochs as in `bpe`, other keywords as in `catoni_reds`."""
     first, lengths, share = epoch_plan(first_epoch, horizon)
-    model = _model(kernel, moment, alpha, EpochWidth(norm, 0.0, delta, horizon, share), ridge)
-    width = CatoniWidth(norm, scale)
+    model, width = _parts(kernel, moment, alpha, EpochWidth(norm, 0.0, delta, horizon, share), ridge, scale)
     return Elimination(model, MaxVarianceDesign(), width, first, 0.0, lengths, separate=False, horizon=horizon)
 
 
-def _model(kernel: KernelLike, moment: float, alpha: float, width: EpochWidth, ridge: float | None) -> CatoniGP:
-    if width.norm == 0:
-        raise ValueError(f"norm must be positive, got {width.norm}")
-    ridge = moment ** (2 / (1 + alpha)) / width.norm**2 if ridge is None else ridge
-    return CatoniGP(kernel, ridge, moment, alpha, EpochEvents(width))
+def _parts(
+    kernel: KernelLike, moment: float, alpha: float, epochs: EpochWidth, ridge: float | None, scale: float
+) -> tuple[CatoniGP, CatoniWidth]:
+    """Model and width."""
+    if epochs.norm == 0:
+        raise ValueError(f"norm must be positive, got {epochs.norm}")
+    events, tail = EpochEvents(epochs), Tail(moment, alpha)
+    model = CatoniGP(kernel, tail.size**2 / epochs.norm**2 if ridge is None else ridge, moment, alpha, events)
+    return model, CatoniWidth(epochs.norm, tail, events, scale)

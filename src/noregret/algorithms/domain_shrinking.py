@@ -50,7 +50,11 @@ FIRST_EPOCH = 50
 
 @dataclass(frozen=True)
 class EpochWidth:
-    """B + (R / sqrt(ridge)) sqrt(2 ln(|D| / delta')) (Eq. 5): for points chosen independently of their rewards.
+    """sqrt(B^2 + (2 R^2 / ridge) ln(|D| / delta')): for points chosen independently of their rewards.
+
+    Eq. 5 has B + (R / sqrt(ridge)) sqrt(2 ln(|D| / delta')), up to sqrt(2) times as much. With weights
+    a = (K + ridge I)^-1 k(x), the error of the mean at x is at most B sqrt(std^2 - ridge |a|^2) + R |a| sqrt(2 ln(|D| /
+    delta')). Eq. 5 takes the largest value of each term; the inequality of Cauchy and Schwarz bounds their sum.
 
     The noise part is multiplied by ``scale``. ln |D| is ``log_points``, by default that of the number of arms.
 
@@ -75,7 +79,8 @@ class EpochWidth:
         check_constants(norm=self.norm, noise=self.noise, delta=self.delta, horizon=self.horizon, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
-        return self.norm + self.scale * self.noise * math.sqrt(2 / posterior.ridge * self.log_events(posterior))
+        noise = self.scale * self.noise * math.sqrt(2 / posterior.ridge * self.log_events(posterior))
+        return math.hypot(self.norm, noise)
 
     def log_events(self, posterior: Posterior) -> float:
         """ln(|D| / delta'): each bound of one point fails with probability delta' / |D|."""
@@ -143,7 +148,7 @@ def reds(
     slack : float, optional
         c. By default `EpochWidth.slack` in theory, 0 in the experiments. On finitely many arms 0 suffices.
     constants : 'theory' or 'experiment'
-        w = B + (R / sqrt(ridge)) sqrt(2 ln(|D_T| / delta')), or w = 1.
+        w = sqrt(B^2 + (2 R^2 / ridge) ln(|D_T| / delta')), or w = 1.
     scale : float
         Factor on the noise part of w and c, in the experiments on w.
     keep : 'upper' or 'mean'

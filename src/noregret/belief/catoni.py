@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -101,7 +101,7 @@ class CatoniPosterior(ExactPosterior):
         super().__init__(ExactGP(model.kernel, model.ridge), arms)
         self._catoni = model
         self._told: list[Floats] = []  # of each update (3, n): slot, reward, 1 / noise factor
-        self._found: _Estimates | None = None
+        self._mean: Floats | None = None  # of all arms, after all rewards
 
     @property
     def largest_reward(self) -> float:
@@ -111,25 +111,14 @@ class CatoniPosterior(ExactPosterior):
     @property
     def mean(self) -> Floats:
         """Catoni's mean of every arm, (N,)."""
-        return self._everywhere().mean
-
-    @property
-    def deviation(self) -> Floats:
-        """Bound on the deviation of every arm's mean by noise, l p / (alpha theta), (N,)."""
-        return self._everywhere().deviation
-
-    @property
-    def bias(self) -> Floats:
-        """Norm of k(x, .) - sum_t a_t k(x_t, .) for every arm x, sqrt(std^2 - ridge |a|^2), (N,).
-
-        |f(x) - sum_t a_t f(x_t)| is at most this times the norm of f.
-        """
-        return np.asarray(np.sqrt(np.maximum(self.std**2 - self._everywhere().explained, 0.0)))
+        if self._mean is None:
+            self._mean = self._estimate(self._arms)
+        return self._mean
 
     def predict(self, points: Any) -> tuple[Floats, Floats]:
         """Mean and std, each (n,), at any (n, d) points."""
         points = as_arms(points)
-        return self._estimate(points).mean, super().predict(points)[1]
+        return self._estimate(points), super().predict(points)[1]
 
     def sample(self, rng: Rng, among: int | None = None) -> Floats:
         """Joint draw on all arms, (N,), or its part on these if they are a part of ``among`` arms."""
@@ -144,7 +133,7 @@ class CatoniPosterior(ExactPosterior):
     def at(self, arms: Any) -> Any:
         """Return the same knowledge about other (N, d) arms."""
         other = super().at(arms)
-        other._told, other._found = list(self._told), None
+        other._told, other._mean = list(self._told), None
         return other
 
     def _take(self, names: Ints, values: Floats | None, noise: Floats | None, points: Floats | None = None) -> None:
@@ -152,17 +141,12 @@ class CatoniPosterior(ExactPosterior):
         if values is not None:
             shares = np.ones(len(values)) if noise is None else 1 / noise
             self._told.append(np.array([self._conditioning.pulls.slots(names), values, shares]))
-            self._found = None
+            self._mean = None
 
-    def _everywhere(self) -> _Estimates:
-        if self._found is None:
-            self._found = self._estimate(self._arms)
-        return self._found
-
-    def _estimate(self, points: Floats) -> _Estimates:
-        """Catoni's mean at (n, d) points, with what its bounds are made of."""
+    def _estimate(self, points: Floats) -> Floats:
+        """Catoni's mean at (n, d) points, (n,)."""
         if not self._told:
-            return _Estimates(*np.zeros((3, len(points))))
+            return np.zeros(len(points))
         model, p = self._catoni, 1 + self._catoni.alpha
         slots, rewards, shares = np.hstack(self._told)
         distinct, where = np.unique(slots.astype(np.intp), return_inverse=True)
@@ -172,20 +156,11 @@ class CatoniPosterior(ExactPosterior):
             root = cho_factor(model.kernel(seen, seen) + np.diag(model.ridge / total), lower=True, overwrite_a=True)
             weights = cho_solve(root, model.kernel(seen, points)) / total[:, None]  # of a pull with noise factor 1
         norms = np.maximum(powers @ np.abs(weights) ** p, np.finfo(float).tiny)  # |a|_p^p
-        log_events = model.log_events(self)
-        theta = (log_events * p / (model.alpha * norms * model.moment)) ** (1 / p)
+        theta = (model.log_events(self) * p / (model.alpha * norms * model.moment)) ** (1 / p)
         own, mean = shares * rewards, np.empty(len(points))
         rows = max(PIECE // len(own), 1)
         for start in range(0, len(points), rows):
             piece = slice(start, start + rows)
             numbers = (theta[piece] * weights[:, piece]).T[:, where] * own
             mean[piece] = influence(numbers, model.alpha).sum(axis=1) / theta[piece]
-        return _Estimates(mean, log_events * p / (model.alpha * theta), model.ridge * (total @ weights**2))
-
-
-class _Estimates(NamedTuple):
-    """Catoni's mean, the bound on its deviation by noise, and ridge |a|^2, each (n,)."""
-
-    mean: Floats
-    deviation: Floats
-    explained: Floats
+        return mean
