@@ -51,7 +51,7 @@ STYLES: dict[str, tuple[str, Any]] = {
     "ata-gp-ucb-qff": (BLUE, DASHED),
     "mom-gp-ucb": (ORANGE, DASHDOT),
     "hvt-ucb": (BLACK, DASHED),
-    "catoni-reds": (GREY, SOLID),
+    "catoni-reds": (GREY, DASHDOT),
     "catoni-bpe": (GREY, DASHED),
     "bkb": (GREEN, DASHDOT),
     "bbkb": (RED, DASHDOT),
