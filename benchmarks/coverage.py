@@ -170,6 +170,8 @@ WIDTHS = {
     ),
     "mom_gp_ucb": Width("`mom_gp_ucb`, Student-t (recalled)", algorithms.mom_gp_ucb, heavy),
     "hvt_ucb": Width("`hvt_ucb`, Student-t (recalled)", algorithms.hvt_ucb, heavy),
+    "catoni_reds": Width("`catoni_reds`, Student-t", algorithms.catoni_reds, heavy, {"first_epoch": 10}),
+    "catoni_bpe": Width("`catoni_bpe`, Student-t", algorithms.catoni_bpe, heavy, {"first_epoch": 10}),
     "rcgp_ucb": Width("`rcgp_ucb`, nothing corrupted (cited)", algorithms.rcgp_ucb, still),
     "lb_gp_ucb": Width("`lb_gp_ucb`, l four times too long", algorithms.lb_gp_ucb, longer, adapt=explained),
     "lb_norms": Width(

@@ -81,6 +81,7 @@ SPECIAL = {
     "tv-gp-ucb": {"scale": 0.2},  # nor does a width for random walks, since these functions are constant in time
     # nor do widths that allow for heavy tails
     **{name: {"scale": 0.1} for name in ("tgp-ucb", "ata-gp-ucb", "mom-gp-ucb", "hvt-ucb")},
+    **{name: {"scale": 0.03, "ridge": 0.01, "first_epoch": 20} for name in ("catoni-reds", "catoni-bpe")},
 }
 
 

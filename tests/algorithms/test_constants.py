@@ -57,6 +57,7 @@ BAD = {
     "window": (*NO_COUNTS, None),
     "period": (*NO_COUNTS, None),
     "variation": BELOW_0,
+    "width": ("printed", 1, None),
 }
 
 

@@ -28,17 +28,34 @@ def test_the_theorys_width_and_slack_by_hand():
     reds = algorithms.reds(KERNEL, norm=2, noise=0.3, horizon=1000)
     belief = reds.model.prior(LINE)
     assert belief.ridge == pytest.approx(0.09)
-    # 2 + 0.3 sqrt(2 / 0.09 ln(60 / 0.00167239)) = 2 + 0.3 sqrt(22.2222 * 10.487801)
-    assert reds.width(belief) == pytest.approx(6.57988, abs=1e-4)
+    # sqrt(4 + 0.3^2 * 2 / 0.09 ln(60 / 0.00167239)) = sqrt(4 + 2 * 10.487801)
+    assert reds.width(belief) == pytest.approx(4.997559, abs=1e-4)
     # 2 * 2 / 1000 + 0.3 sqrt(2 / 90 ln(4000 / 0.00167239)) = 0.004 + 0.3 sqrt(0.0222222 * 14.687507)
     assert reds.slack == pytest.approx(0.175392, abs=1e-5)
     lower, upper = reds.bounds(belief)
-    assert upper - lower == pytest.approx(2 * (6.57988 + 0.175392), abs=1e-3)
+    assert upper - lower == pytest.approx(2 * (4.997559 + 0.175392), abs=1e-3)
+
+
+def test_the_width_bounds_the_error_of_the_worst_function_and_noise():
+    """The largest error at x with |f| <= B and |noise| <= c is B sqrt(std^2 - ridge |a|^2) + c |a|."""
+    rng, norm, ridge, noise = np.random.default_rng(0), 2.0, 0.3, 1.7
+    points, x = rng.random((9, 1)), rng.random((40, 1))
+    weights = np.linalg.solve(KERNEL(points, points) + ridge * np.eye(9), KERNEL(points, x))
+    belief = ExactGP(KERNEL, ridge).prior(np.vstack([points, x]))
+    belief.update(np.arange(9), np.zeros(9))
+    std, size = belief.std[9:], np.linalg.norm(weights, axis=0)
+    apart = (
+        1 - 2 * (weights * KERNEL(points, x)).sum(axis=0) + (weights * (KERNEL(points, points) @ weights)).sum(axis=0)
+    )
+    np.testing.assert_allclose(apart, std**2 - ridge * size**2, atol=1e-9)
+    assert (
+        norm * np.sqrt(np.maximum(apart, 0)) + noise * size <= math.hypot(norm, noise / math.sqrt(ridge)) * std + 1e-9
+    ).all()
 
 
 def test_scale_is_on_the_noise_part_alone():
     reds = algorithms.reds(KERNEL, norm=2, noise=0.3, horizon=1000, scale=0.5)
-    assert reds.width(reds.model.prior(LINE)) == pytest.approx(2 + 4.57988 / 2, abs=1e-4)
+    assert reds.width(reds.model.prior(LINE)) == pytest.approx(math.hypot(2, 4.57988 / 2), abs=1e-4)
     assert reds.slack == pytest.approx(0.004 + 0.171392 / 2, abs=1e-5)
 
 
@@ -54,7 +71,7 @@ def test_testing_the_first_epoch_again_is_paid_for(horizon):
         belief = ExactGP(KERNEL, 0.09).prior(LINE)
         belief.update(np.arange(60), np.zeros(60))
         share = 0.1 / (6 * math.log2(5000)) * 6 / (math.pi * 3) ** 2
-        by_hand = 2 + math.sqrt(2 * math.log(len(belief.arms) / share))
+        by_hand = math.sqrt(4 + 2 * math.log(len(belief.arms) / share))
         assert again(belief) == pytest.approx(by_hand)
         assert again.slack(0.09) > once.slack(0.09), "at the last test that may be"
 
@@ -86,7 +103,7 @@ def test_the_experiments_constants():
 def test_bpe_divides_delta_by_twice_its_epochs():
     """T = 1000 holds epochs of 32, 179, 424 and, cut, 652: delta' = 0.1 / 8."""
     bpe = algorithms.bpe(KERNEL, norm=1, noise=0.5, horizon=1000)
-    expected = 1 + 0.5 / 0.5 * math.sqrt(2 * math.log(60 * 8 / 0.1))
+    expected = math.sqrt(1 + 2 * math.log(60 * 8 / 0.1))
     assert bpe.width(bpe.model.prior(LINE)) == pytest.approx(expected)
 
 

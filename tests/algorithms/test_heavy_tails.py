@@ -49,12 +49,25 @@ def test_tgp_level_and_width_by_hand():
     """v = 4, alpha = 1: b_16 = 2 * 16^(1/4) = 4; 1 + 3 * 4 * sqrt(2 * 2 + 2 * 2) at delta = e^-2 and a gain of 2."""
     tail = Tail(4.0)
     assert TGPLevel(tail)(state(16)) == pytest.approx(4.0)
-    width = TGPWidth(1.0, tail, math.exp(-2))
+    width = TGPWidth(1.0, tail, math.exp(-2), form="paper")
     assert width(state(16)) == pytest.approx(1 + 12 * math.sqrt(8))
     assert width(state(16, ridge=4.0)) == pytest.approx(1 + 6 * math.sqrt(8))
     assert width(state(0, gain=0.0)) == 1.0
-    assert TGPWidth(1.0, tail, math.exp(-2), scale=0.1)(state(16)) == pytest.approx(1 + 1.2 * math.sqrt(8))
+    scaled = TGPWidth(1.0, tail, math.exp(-2), scale=0.1, form="paper")
+    assert scaled(state(16)) == pytest.approx(1 + 1.2 * math.sqrt(8))
     assert TGPLevel(Tail(8.0, 0.5))(state(64)) == pytest.approx(4 * 4)  # 8^(2/3) * 64^(1/3)
+
+
+def test_tgp_width_at_all_rounds_by_hand():
+    """At t = 16: sqrt(2) * 4 * (1 + 2^(1/4) sqrt(2 + 2 + 2 ln(1.29 * 5))); narrower than printed."""
+    tail = Tail(4.0)
+    width, printed = TGPWidth(1.0, tail, math.exp(-2)), TGPWidth(1.0, tail, math.exp(-2), form="paper")
+    noise = math.sqrt(2) * 4 * (1 + 2**0.25 * math.sqrt(4 + 2 * math.log(1.29 * 5)))
+    assert width(state(16)) == pytest.approx(1 + noise)
+    assert TGPWidth(1.0, tail, math.exp(-2), scale=0.1)(state(16)) == pytest.approx(1 + 0.1 * noise)
+    assert width(state(0, gain=0.0)) == 1.0
+    now = state(20_000, gain=12.0)
+    assert printed(now) / width(now) == pytest.approx(1.8, abs=0.15)
 
 
 def test_tgp_experiment_width_by_hand():
@@ -207,7 +220,9 @@ def test_robust_algorithms_survive_an_absurd_reward(name, when, size):
     assert np.isfinite(policy.best()).all()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in (*ROBUST, "rcgp-ucb")])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in (*ROBUST, "rcgp-ucb", "catoni-reds", "catoni-bpe")]
+)
 def test_least_squares_algorithms_say_what_happened(name):
     """Refused before any change: the policy continues as if the reward had not been reported."""
     builder = NAMES[name]

@@ -211,8 +211,9 @@ def test_theory_width_is_the_theorems():
     K = KERNEL(belief.arms[chosen], belief.arms[chosen])
     effective = np.trace(K @ np.linalg.inv(K + RIDGE * np.eye(25)))
     a = (1 + 0.5) / (1 - 0.5)
-    confidence = a * effective * (1 + math.log(1 + 25 / RIDGE)) / 2 + math.log(1 / 0.1)
-    by_hand = (1 + 1 / math.sqrt(0.5)) * 2.0 + 2 * 0.3 * math.sqrt(confidence) / math.sqrt(RIDGE)
+    log_det = a * min(effective * (1 + math.log(1 + 25 / RIDGE)), 2 * belief.claimed_gain)
+    by_hand = (1 + 1 / math.sqrt(0.5)) * 2.0 + 0.3 * math.sqrt((log_det + 2 * math.log(1 / 0.1)) / RIDGE)
+    assert np.linalg.slogdet(np.eye(25) + K / RIDGE)[1] <= 2 * belief.claimed_gain + 1e-9
     assert BKBWidth(2.0, 0.3, 0.1, 0.5)(belief) == pytest.approx(by_hand, rel=1e-6)
     plain = 2.0 + 0.3 / math.sqrt(RIDGE) * math.sqrt(math.log(25) * effective + math.log(10))
     assert PlainBKBWidth(2.0, 0.3, 0.1)(belief) == pytest.approx(plain, rel=1e-6)
@@ -241,7 +242,7 @@ def test_batch_width_counts_the_variances_before_each_batch():
         belief.update(arms, problem.rewards(arms, rng))
     by_hand = 1.0 + 0.1 / math.sqrt(RIDGE) * math.sqrt(2.0 * total + math.log(10))
     assert BBKBWidth(1.0, 0.1, 0.1, 2.0)(belief) == pytest.approx(by_hand)
-    start = (1 + 1 / math.sqrt(0.5)) + 0.2 / math.sqrt(RIDGE) * math.sqrt(3 * total / 2 + math.log(10))
+    start = (1 + 1 / math.sqrt(0.5)) + 0.1 / math.sqrt(RIDGE) * math.sqrt(3 * total + 2 * math.log(10))
     assert BBKBWidth(1.0, 0.1, 0.1, 2.0, 0.5)(belief) == pytest.approx(math.sqrt(2) * start)
 
 
@@ -263,7 +264,7 @@ def test_the_dictionary_and_the_noise_have_half_of_delta_each(builder):
     algorithm = builder(KERNEL, norm=2.0, noise=0.3, delta=0.1, horizon=1000, ridge=RIDGE)
     assert algorithm.model.features.oversampling == pytest.approx(72 * math.log(8 * 1000 / 0.1))
     prior = algorithm.model.prior(world(4, 60).arms, np.random.default_rng(0))
-    noise = 2 * 0.3 / math.sqrt(RIDGE) * math.sqrt(math.log(2 / 0.1))
+    noise = 0.3 / math.sqrt(RIDGE) * math.sqrt(2 * math.log(2 / 0.1))
     batch = math.sqrt(2.0) if builder is bbkb else 1.0
     assert algorithm.rule.width(prior) == pytest.approx(batch * ((1 + math.sqrt(2)) * 2.0 + noise))
 

@@ -1,5 +1,6 @@
 """Algorithms of the papers, each a short composition of the parts in `noregret.belief` and `noregret.decision`."""
 
+from noregret.algorithms.catoni import catoni_bpe, catoni_reds
 from noregret.algorithms.contexts_and_drift import cgp_ucb, r_gp_ucb, sw_gp_ucb, tv_gp_ucb, wgp_ucb
 from noregret.algorithms.domain_shrinking import bpe, gp_threds, reds
 from noregret.algorithms.heavy_tails import ata_gp_ucb, tgp_ucb
@@ -22,6 +23,8 @@ _BUILDERS = (
     ata_gp_ucb,
     mom_gp_ucb,
     hvt_ucb,
+    catoni_reds,
+    catoni_bpe,
     rcgp_ucb,
     a_gp_ucb,
     lb_gp_ucb,

@@ -92,6 +92,7 @@ LIMITS: dict[str, Limit] = {
     "keep": _one_of("upper", "mean"),
     "root": _one_of("symmetric", "cholesky"),
     "coins": _one_of("fresh", "kept"),
+    "width": _one_of("tight", "paper"),
     "separate": TRUE_OR_FALSE,
     "truncation": ("be a schedule", callable),
     "gain": ("be 'realised', 'greedy', 'rate', a number or a schedule", _is_gain),

@@ -50,7 +50,11 @@ FIRST_EPOCH = 50
 
 @dataclass(frozen=True)
 class EpochWidth:
-    """B + (R / sqrt(ridge)) sqrt(2 ln(|D| / delta')) (Eq. 5): for points chosen independently of their rewards.
+    """sqrt(B^2 + (2 R^2 / ridge) ln(|D| / delta')): for points chosen independently of their rewards.
+
+    Eq. 5 has B + (R / sqrt(ridge)) sqrt(2 ln(|D| / delta')), up to sqrt(2) times as much. With weights
+    a = (K + ridge I)^-1 k(x), the error of the mean at x is at most B sqrt(std^2 - ridge |a|^2) + R |a| sqrt(2 ln(|D| /
+    delta')). Eq. 5 takes the largest value of each term; the inequality of Cauchy and Schwarz bounds their sum.
 
     The noise part is multiplied by ``scale``. ln |D| is ``log_points``, by default that of the number of arms.
 
@@ -75,9 +79,13 @@ class EpochWidth:
         check_constants(norm=self.norm, noise=self.noise, delta=self.delta, horizon=self.horizon, scale=self.scale)
 
     def __call__(self, posterior: Posterior) -> float:
+        noise = self.scale * self.noise * math.sqrt(2 / posterior.ridge * self.log_events(posterior))
+        return math.hypot(self.norm, noise)
+
+    def log_events(self, posterior: Posterior) -> float:
+        """ln(|D| / delta'): each bound of one point fails with probability delta' / |D|."""
         points = math.log(len(posterior.arms)) if self.log_points is None else self.log_points
-        confidence = 2 / posterior.ridge * (points - math.log(self.epoch_delta(posterior.rounds)))
-        return self.norm + self.scale * self.noise * math.sqrt(confidence)
+        return points - math.log(self.epoch_delta(posterior.rounds))
 
     def epoch_delta(self, rounds: int = 1) -> float:
         """delta', the share of delta for one epoch, or for a test after ``rounds`` rewards."""
@@ -140,7 +148,7 @@ def reds(
     slack : float, optional
         c. By default `EpochWidth.slack` in theory, 0 in the experiments. On finitely many arms 0 suffices.
     constants : 'theory' or 'experiment'
-        w = B + (R / sqrt(ridge)) sqrt(2 ln(|D_T| / delta')), or w = 1.
+        w = sqrt(B^2 + (2 R^2 / ridge) ln(|D_T| / delta')), or w = 1.
     scale : float
         Factor on the noise part of w and c, in the experiments on w.
     keep : 'upper' or 'mean'
@@ -196,11 +204,7 @@ def bpe(
     uniform points of the region, which covers all pieces. The other keywords are as in `reds`.
     """
     _check_norm(norm)
-    lengths: Lengths = Doubling()
-    first, share = FIRST_EPOCH if first_epoch is None else first_epoch, None
-    if first_epoch is None and horizon:
-        lengths = SquareRootLengths(horizon)
-        first, share = lengths(1), 2.0 * _epochs(lengths, horizon)
+    first, lengths, share = epoch_plan(first_epoch, horizon)
     width, tau, _ = _setting(norm, noise, delta, horizon, ridge, constants, scale, share)
     model = ExactGP(kernel, tau, truncation)
     return Elimination(model, MaxVarianceDesign(), width, first, slack, lengths, separate=False, horizon=horizon)
@@ -286,9 +290,12 @@ def _check_norm(norm: float) -> None:
         raise ValueError(f"norm must be positive, got {norm}")
 
 
-def _epochs(lengths: Lengths, horizon: int) -> int:
-    """Number of epochs that begin before the horizon."""
+def epoch_plan(first_epoch: int | None, horizon: int | None) -> tuple[int, Lengths, float | None]:
+    """First epoch of BPE, lengths of the others, and by how much delta is divided: 2 for each epoch of its own plan."""
+    if first_epoch is not None or not horizon:
+        return first_epoch or FIRST_EPOCH, Doubling(), None
+    lengths = SquareRootLengths(horizon)
     length, done, count = lengths(1), 0, 0
     while done < horizon:
         length, done, count = lengths(length), done + length, count + 1
-    return count
+    return lengths(1), lengths, 2.0 * count

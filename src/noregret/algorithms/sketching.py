@@ -46,11 +46,13 @@ from noregret.decision.schedules import Schedule
 
 @dataclass(frozen=True)
 class BKBWidth:
-    """(1 + 1/sqrt(1 - eps)) F + (2 xi / sqrt(ridge)) sqrt(a d_eff (1 + ln(1 + t/ridge)) / 2 + ln(1/delta)) (Thm 2).
+    """(1 + 1/sqrt(1 - eps)) F + (xi / sqrt(ridge)) sqrt(L + 2 ln(1/delta)), L >= ln det(I + K_t / ridge) (Thm 2).
 
-    The paper prints ln(t) for (1 + ln(1 + t/ridge)) / 2, which bounds the log-determinant only for t >= 4 and a ridge
-    that is not small. The noise part is multiplied by ``scale``. ``delta`` is the probability that the noise is too
-    large; the dictionary has a separate one.
+    L is a times the smaller of d_eff (1 + ln(1 + t/ridge)) and the sum over pulls of ln(1 + s^2/ridge), s before each.
+    The paper prints 2 ln(t) for 1 + ln(1 + t/ridge), which bounds the log-determinant only for t >= 4 and a ridge that
+    is not small, and in Prop. 11 the determinant for its root, which makes the noise part sqrt(2) times larger. The
+    noise part is multiplied by ``scale``. ``delta`` is the probability that the noise is too large; the dictionary has
+    a separate one.
     """
 
     norm: float
@@ -63,11 +65,11 @@ class BKBWidth:
         check_constants(norm=self.norm, noise=self.noise, delta=self.delta, scale=self.scale)
         check_constants(epsilon=self.epsilon)
 
-    def __call__(self, posterior: Posterior) -> float:
-        log = (1 + math.log1p(posterior.rounds / posterior.ridge)) / 2
-        confidence = accuracy(self.epsilon) * posterior.effective_dimension * log + math.log(1 / self.delta)
-        noise = 2 * self.scale * self.noise * math.sqrt(confidence / posterior.ridge)
-        return (1 + 1 / math.sqrt(1 - self.epsilon)) * self.norm + noise
+    def __call__(self, posterior: Any) -> float:
+        log = 1 + math.log1p(posterior.rounds / posterior.ridge)
+        log_det = accuracy(self.epsilon) * min(posterior.effective_dimension * log, 2 * posterior.claimed_gain)
+        confidence = (log_det + 2 * math.log(1 / self.delta)) / posterior.ridge
+        return (1 + 1 / math.sqrt(1 - self.epsilon)) * self.norm + self.scale * self.noise * math.sqrt(confidence)
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,8 @@ class BBKBWidth:
     """F + (xi / sqrt(ridge)) sqrt(C L + ln(1/delta)), L the sum over pulls of ln(1 + s^2/ridge), s before their batch.
 
     With ``epsilon`` it is instead sqrt(C) times the width that holds at the start of a batch,
-    (1 + 1/sqrt(1 - eps)) F + (2 xi / sqrt(ridge)) sqrt(a L / 2 + ln(1/delta)), since no std shrinks by more than
-    sqrt(C) within a batch.
+    (1 + 1/sqrt(1 - eps)) F + (xi / sqrt(ridge)) sqrt(a L + 2 ln(1/delta)), since no std shrinks by more than sqrt(C)
+    within a batch.
     """
 
     norm: float
@@ -110,8 +112,8 @@ class BBKBWidth:
         total, noise = 2 * posterior.claimed_gain, self.scale * self.noise / math.sqrt(posterior.ridge)
         if self.epsilon is None:
             return self.norm + noise * math.sqrt(self.growth * total + math.log(1 / self.delta))
-        confidence = accuracy(self.epsilon) * total / 2 + math.log(1 / self.delta)
-        start = (1 + 1 / math.sqrt(1 - self.epsilon)) * self.norm + 2 * noise * math.sqrt(confidence)
+        confidence = accuracy(self.epsilon) * total + 2 * math.log(1 / self.delta)
+        start = (1 + 1 / math.sqrt(1 - self.epsilon)) * self.norm + noise * math.sqrt(confidence)
         return math.sqrt(self.growth) * start
 
 

@@ -51,6 +51,8 @@ STYLES: dict[str, tuple[str, Any]] = {
     "ata-gp-ucb-qff": (BLUE, DASHED),
     "mom-gp-ucb": (ORANGE, DASHDOT),
     "hvt-ucb": (BLACK, DASHED),
+    "catoni-reds": (GREY, DASHDOT),
+    "catoni-bpe": (GREY, DASHED),
     "bkb": (GREEN, DASHDOT),
     "bbkb": (RED, DASHDOT),
     "mini-gp-ucb": (PURPLE, DASHDOT),
