@@ -56,7 +56,7 @@ def pooled_of(points, values, noise, *repeats, **options):
 
 def model_of(pooled, fit, amplitude=1.0, noise=1.0):
     """One model: the fit with these factors on its amplitude and noise."""
-    return models(fit, np.zeros(1, dtype=np.intp), pooled, 1.0, [(amplitude, noise)])[0]
+    return models(fitted(fit), np.zeros(1, dtype=np.intp), pooled, 1.0, [(amplitude, noise)])[0]
 
 
 def test_best_states_its_level_and_how_much_better_others_may_be():
@@ -170,7 +170,7 @@ def test_models_that_the_measurements_refute_are_dropped_and_the_right_one_never
         covariance = Matern(2.5, 0.1)(points, points) + 0.05**2 * np.eye(20)
         values = np.linalg.cholesky(covariance) @ np.random.default_rng(seed).standard_normal(20)
         pooled = pooled_of(points, values, np.full(20, 0.05**2))
-        found = tenable(fit, np.zeros(1, dtype=np.intp), pooled)
+        found = tenable(fitted(fit), np.zeros(1, dtype=np.intp), pooled)
         assert any((each.ratio, each.amplitude) == (0.25, 2.0) for each in found), "the right one"
         assert model_of(pooled, fit).likelihood < max(each.likelihood for each in found) - REFUTED
         assert not any((each.ratio, each.amplitude) == (1.0, 2.0) for each in found)
@@ -181,10 +181,10 @@ def test_noise_alone_is_refuted_by_a_signal_and_by_nothing_else():
     points, fit, groups = np.linspace(0, 1, 20)[:, None], Fit((0.1,), 1.0, 0.05), np.zeros(1, dtype=np.intp)
     for seed in range(20):
         noise = np.random.default_rng(seed).standard_normal(20)
-        nothing = tenable(fit, groups, pooled_of(points, noise, np.full(20, 0.05**2)))
+        nothing = tenable(fitted(fit), groups, pooled_of(points, noise, np.full(20, 0.05**2)))
         assert any(each.amplitude == 0 for each in nothing)
         signal = 3 * np.sin(6 * points[:, 0]) + 0.1 * noise
-        something = tenable(Fit((0.4,), 2.0, 0.1), groups, pooled_of(points, signal, np.full(20, 0.1**2)))
+        something = tenable(fitted(Fit((0.4,), 2.0, 0.1)), groups, pooled_of(points, signal, np.full(20, 0.1**2)))
         assert all(each.amplitude > 0 for each in something)
 
 
@@ -193,7 +193,7 @@ def test_repeats_refute_a_larger_noise_and_a_told_noise_is_not_doubted():
     values, noise = np.array([0.0, 0.4, -0.3, 0.2, 0.1, -0.2]), np.full(6, 0.3**2)
 
     def noises(**repeats):
-        found = tenable(Fit((0.3,), 0.3, 0.3), groups, pooled_of(points, values, noise, **repeats))
+        found = tenable(fitted(Fit((0.3,), 0.3, 0.3)), groups, pooled_of(points, values, noise, **repeats))
         return sum(each.ratio == 1.0 for each in found)
 
     assert noises(scatter=40.0, freedom=40) < noises()
@@ -204,7 +204,7 @@ def test_there_are_models_whatever_was_measured():
     """Also where all values are equal."""
     for values in (np.zeros(30), np.full(30, 1e-12), np.linspace(-2, 2, 30)):
         pooled = pooled_of(np.linspace(0, 1, 30)[:, None], values, np.full(30, 1e-6), 0.0, 300)
-        found = tenable(Fit((0.3,), 0.02, 1e-3), np.zeros(1, dtype=np.intp), pooled)
+        found = tenable(fitted(Fit((0.3,), 0.02, 1e-3)), np.zeros(1, dtype=np.intp), pooled)
         assert any(each.amplitude > 0 for each in found)
         assert max(each.likelihood for each in found) - REFUTED <= min(each.likelihood for each in found[1:] or found)
 

@@ -27,9 +27,10 @@ from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.optimizer.model.candidates import sobol, top, unexplored_from
 from noregret.optimizer.model.constraints import IGNORE
 from noregret.optimizer.model.current import Snapshot
-from noregret.optimizer.model.hypotheses import FittedModels
-from noregret.optimizer.model.kernel import CENTRE, Fit
-from noregret.optimizer.model.learning import spread, with_best
+from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.hypotheses import Explained, FittedModels
+from noregret.optimizer.model.kernel import CENTRE
+from noregret.optimizer.model.learning import learn, representative, spread, with_best
 from noregret.optimizer.model.posterior import Conditioned, Rows, condition, prior_matrix
 from noregret.optimizer.space.space import Bools, Space
 
@@ -70,6 +71,8 @@ NOISES = (1.0, 1.4, 2.0, 4.0, 8.0)
 REFUTED = 6.0
 """Nats by which a model's log likelihood is below the best one if it is refuted."""
 
+RIVALS = True
+
 LEAST = 1e-5
 """The noise of a point is at least this part of the amplitude, so that rounding does no harm."""
 
@@ -78,9 +81,11 @@ LEAST = 1e-5
 class Tenable:
     """A model that the observations do not refute, and the process given the observations under it.
 
-    ``likelihood`` is the log density of all observations, up to a constant that all models share.
+    ``fitted`` turns its numbers into values. ``likelihood`` is the log density of all observations, up to a constant
+    that all models share.
     """
 
+    fitted: FittedModels
     ratio: float
     amplitude: float
     process: Conditioned
@@ -108,28 +113,29 @@ class Pooled:
         return max(math.sqrt(squares / (len(values) + self.freedom)), 1.0)
 
 
-def tenable(fit: Fit, groups: Ints, pooled: Pooled) -> list[Tenable]:
+def tenable(fitted: FittedModels, groups: Ints, pooled: Pooled) -> list[Tenable]:
     """Models that the observations do not refute; the fitted one if they refute all that differ from noise.
 
     Of the models with one lengthscale and the fitted noise only the one with the largest amplitude is kept: it leaves
     most open. The half-life is not doubted.
     """
-    rougher = [each for ratio in RATIOS for each in models(fit, groups, pooled, ratio, product(AMPLITUDES, [1.0]))]
+    rougher = [each for ratio in RATIOS for each in models(fitted, groups, pooled, ratio, product(AMPLITUDES, [1.0]))]
     if pooled.is_noise_known:
-        noisier = models(fit, groups, pooled, 1.0, [(0.0, 1.0)])
+        noisier = models(fitted, groups, pooled, 1.0, [(0.0, 1.0)])
     else:
         alone = pooled.noise_alone()
         factors = [(1.0, noise) for noise in NOISES[1:]] + [(0.0, alone * noise) for noise in NOISES]
-        noisier = models(fit, groups, pooled, 1.0, factors)
+        noisier = models(fitted, groups, pooled, 1.0, factors)
     least = max(each.likelihood for each in rougher + noisier) - REFUTED
     largest = {each.ratio: each for each in rougher if each.likelihood >= least} or {1.0: rougher[0]}
     return list(largest.values()) + [each for each in noisier if each.likelihood >= least]
 
 
 def models(
-    fit: Fit, groups: Ints, pooled: Pooled, ratio: float, factors: Iterable[tuple[float, float]]
+    fitted: FittedModels, groups: Ints, pooled: Pooled, ratio: float, factors: Iterable[tuple[float, float]]
 ) -> list[Tenable]:
     """The fit with one factor on its lengthscales, and with each pair of factors on its amplitude and noise."""
+    fit = fitted.fit
     kernel = fit.scaled(ratio).kernel(groups)
     prior, made = prior_matrix(kernel, pooled.rows, fit.half_life), []
     for amplitude, noise in factors:
@@ -137,7 +143,7 @@ def models(
         rows = pooled.rows._replace(noise=variances)
         process = condition(kernel, rows, fit.half_life, pooled.now, CENTRE**2, amplitude**2, prior)
         likelihood = process.log_density - 0.5 * pooled.scatter / noise**2 - pooled.freedom * math.log(noise)
-        made.append(Tenable(ratio, amplitude, process, likelihood))
+        made.append(Tenable(fitted, ratio, amplitude, process, likelihood))
     return made
 
 
@@ -159,6 +165,8 @@ class Certificate:
     answers : int
     anchors : (k,) ints, optional
         Which of the measured points are never left out.
+    evidence : Evidence, optional
+        The observations in their own units, of which the models of the other hypotheses are made.
     """
 
     calibrated: FittedModels
@@ -169,12 +177,40 @@ class Certificate:
     seed: np.random.SeedSequence
     answers: int
     anchors: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    evidence: Evidence | None = None
 
     @cached_property
     def tenable(self) -> list[Tenable]:
-        """The models that are not refuted."""
+        """The models that are not refuted: of the best hypothesis, and the fits of the others within `REFUTED` nats."""
         pooled = replace(self.pooled, rows=self.pooled.rows.only(self._telling()))
-        return tenable(self.calibrated.fit, np.array(self.space.groups), pooled)
+        found = tenable(self.calibrated, np.array(self.space.groups), pooled)
+        return found + ([self._rival(each, found[0].likelihood) for each in self._rivals] if RIVALS else [])
+
+    @property
+    def _rivals(self) -> list[Explained]:
+        """Hypotheses that explain the observations nearly as well as the best one."""
+        best, *others = self.calibrated.explained
+        return [each for each in others if each.nats > best.nats - REFUTED] if self.evidence is not None else []
+
+    def _rival(self, explained: Explained, best: float) -> Tenable:
+        """The fit of another hypothesis, as much less likely than the best model as the hypothesis is."""
+        assert self.evidence is not None
+        fitted = FittedModels((explained,))
+        evidence = fitted.scale.standardised(self.evidence)
+        kept = np.union1d(representative(fitted, evidence, MOST), self._anchored)
+        learnt = learn(fitted, evidence.only(kept))
+        rows = learnt.process.rows
+        pooled = Pooled(rows._replace(values=rows.values + fitted.fit.centre), learnt.scatter, learnt.freedom)
+        model = models(learnt.models, np.array(self.space.groups), pooled, 1.0, [(1.0, 1.0)])[0]
+        return replace(model, likelihood=best + explained.nats - self.calibrated.explained[0].nats)
+
+    @property
+    def _anchored(self) -> Ints:
+        """Points of the evidence that are never left out."""
+        assert self.evidence is not None
+        anchors = self.pooled.rows.points[self.anchors]
+        is_anchor = (self.evidence.points[:, None] == anchors).all(axis=2).any(axis=1)
+        return np.flatnonzero(is_anchor)
 
     @cached_property
     def unexplored(self) -> float:
@@ -197,9 +233,12 @@ class Certificate:
 
     def interval(self, points: Floats, width: float) -> tuple[Floats, Floats]:
         """The least mean - width std and the largest mean + width std under all of them at (n, d) points, two (n,)."""
-        mean, std = np.array([model.process.predict(points) for model in self.tenable]).transpose(1, 0, 2)
-        ends = (mean - width * std).min(axis=0), (mean + width * std).max(axis=0)
-        return self.calibrated.reported(ends[0]), self.calibrated.reported(ends[1])
+        ends = []
+        for model in self.tenable:
+            mean, std = model.process.predict(points)
+            ends.append([model.fitted.reported(mean - width * std), model.fitted.reported(mean + width * std)])
+        lower, upper = np.array(ends).transpose(1, 0, 2)
+        return lower.min(axis=0), upper.max(axis=0)
 
     def difference(self, points: Floats, width: float) -> tuple[float, float]:
         """Least and largest difference of f between the first and the second of two points, (2, d).
@@ -220,8 +259,8 @@ class Certificate:
 
     def _pairs(self, points: Floats, width: float) -> Floats:
         """Values that f may have at two points, (2, n): those on the ellipse of this width under each model."""
-        ellipses = np.hstack([_ellipse(*model.process.joint(points), width) for model in self.tenable])
-        return self.calibrated.reported(ellipses)
+        joint = [(model.fitted, _ellipse(*model.process.joint(points), width)) for model in self.tenable]
+        return np.hstack([fitted.reported(ellipse) for fitted, ellipse in joint])
 
     def gap(self, point: Floats) -> float:
         """Possible improvement on a (1, d) point elsewhere, at `LEVEL`; infinite if too much is unexplored."""
@@ -270,7 +309,7 @@ class Certificate:
         mean, std = model.process.predict(self.others)
         best = self.others[top(mean + 3 * std, CONTENDERS)]
         mean, covariance = model.process.joint(np.vstack([point, best]))
-        return _Contest(self.calibrated, mean, pivoted_root(covariance))
+        return _Contest(model.fitted, mean, pivoted_root(covariance))
 
 
 def _ellipse(mean: Floats, covariance: Floats, width: float) -> Floats:
@@ -284,14 +323,14 @@ def _ellipse(mean: Floats, covariance: Floats, width: float) -> Floats:
 class _Contest:
     """The settings that may be the best, the recommended one first: mean (m,), covariance root root'."""
 
-    calibrated: FittedModels
+    fitted: FittedModels
     mean: Floats
     root: Floats
 
     def excess(self, count: int, rng: Rng) -> Floats:
         """Improvement of the best setting on the recommended one in ``count`` joint draws, in values, (count,)."""
         numbers = self.mean[:, None] + self.root @ rng.standard_normal((self.root.shape[1], count))
-        return self.calibrated.reported(numbers.max(axis=0)) - self.calibrated.reported(numbers[0])
+        return self.fitted.reported(numbers.max(axis=0)) - self.fitted.reported(numbers[0])
 
     def exceeding(self, bound: float, rng: Rng, count: int) -> int:
         """Number of ``count`` joint draws in which it is better by more than the bound."""
@@ -309,7 +348,10 @@ def certificate(state: Snapshot, seed: np.random.SeedSequence) -> Certificate:
     baseline = state.baseline_arm() if history.baseline_points else None
     anchors = np.flatnonzero(belief.row_arms == baseline) if baseline is not None else np.empty(0, dtype=np.intp)
     means, answers = belief.mean[belief.row_arms], len(history.arrivals)
-    return Certificate(state.models, state.space, pooled, means, belief.arms[is_other], seed, answers, anchors)
+    evidence = None if state.is_moving or len(state.models.explained) == 1 else history.evidence(answers)[0]
+    return Certificate(
+        state.models, state.space, pooled, means, belief.arms[is_other], seed, answers, anchors, evidence
+    )
 
 
 def clopper_pearson_test(count: Callable[[int], int], share: float, risk: float) -> bool:

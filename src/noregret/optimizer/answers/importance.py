@@ -26,7 +26,6 @@ from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.posterior import Floats, Rng
 from noregret.optimizer.answers.certificate import LEVEL, Certificate, Tenable
 from noregret.optimizer.model.candidates import sobol
-from noregret.optimizer.model.transforms import Scale
 
 PLACES = 256
 """Settings at which a parameter is drawn again."""
@@ -51,16 +50,15 @@ def shares(certificate: Certificate) -> list[Share]:
     places, others = drawn[:, : len(groups)], drawn[:, len(groups) :]
     changed = [np.where(groups == group, others, places) for group in range(groups.max() + 1)]
     snap, rng = certificate.space.snap, np.random.default_rng(certificate.seed)
-    unbent = replace(certificate.calibrated.scale, bend=math.inf)
-    found = [_share(certificate.tenable, unbent, snap(np.vstack([places, each])), rng) for each in changed]
+    found = [_share(certificate.tenable, snap(np.vstack([places, each])), rng) for each in changed]
     if any(model.amplitude == 0 for model in certificate.tenable):
         found = [share._replace(lower=0.0) for share in found]
     return found
 
 
-def _share(models: Sequence[Tenable], scale: Scale, points: Floats, rng: Rng) -> Share:
+def _share(models: Sequence[Tenable], points: Floats, rng: Rng) -> Share:
     """Share of the parameter that the second half of the points has drawn again."""
-    found = np.array([_indices(model, scale, points, rng) for model in models if model.amplitude > 0])
+    found = np.array([_indices(model, points, rng) for model in models if model.amplitude > 0])
     ends = np.quantile(found[:, 1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
     estimate = float(found[0, 0])
     upper = max(float(ends[1].max()), estimate)
@@ -68,12 +66,12 @@ def _share(models: Sequence[Tenable], scale: Scale, points: Floats, rng: Rng) ->
     return Share(estimate, min(float(ends[0].min()), mirrored), upper)
 
 
-def _indices(model: Tenable, scale: Scale, points: Floats, rng: Rng) -> Floats:
+def _indices(model: Tenable, points: Floats, rng: Rng) -> Floats:
     """The total index of the mean of f at (2n, d) points, and of each of `DRAWS` draws of f, none of them above 1."""
     mean, covariance = model.process.joint(points)
     root = pivoted_root(covariance)
     weights = np.column_stack([np.zeros(root.shape[1]), rng.standard_normal((root.shape[1], DRAWS))])
-    values = scale.original(mean[:, None] + root @ weights)
+    values = replace(model.fitted.scale, bend=math.inf).original(mean[:, None] + root @ weights)
     sizes = np.abs(values).max(axis=0)
     values = values / np.where(sizes > 0, sizes, 1.0)  # so that squares are neither 0 nor infinite
     first, second = np.split(values, 2)
