@@ -55,6 +55,8 @@ def how_sure(findings: Findings) -> Iterator[str]:
         if times
         else f"This exact setting has not been measured{there}; the prediction comes from nearby ones."
     )
+    if best.changes:
+        yield words.html(_sentence(changes(best, findings.unit)))
     if best.has_gap:
         yield _sentence(room_left(best, findings.unit))
     if findings.half_life < math.inf:
@@ -98,13 +100,19 @@ def why_over(findings: Findings) -> Iterator[str]:
 
 
 def room_left(best: Estimate, unit: str) -> str:
-    """Bound on how much better another setting may be."""
-    level = words.percent(best.level)
-    if math.isinf(best.gap):
-        return "parts of the space are still unmeasured, so a better setting cannot be ruled out"
-    if best.gap <= 0:
-        return f"no other setting is better ({level})"
-    return f"another setting may be better by at most {words.number(best.gap)}{unit} ({level})"
+    """Improvement that another setting may still bring, and when that is wrong."""
+    return f"{best.remaining_in_words(unit)}; a narrow peak that no trial came near would be missed"
+
+
+def changes(best: Estimate, unit: str, most: int = 5) -> str:
+    """The changes to the baseline, in the order of what they are worth."""
+    named = [
+        f"{change.name} to {words.value(change.after)} (worth {words.number(change.estimate, 2)}{unit}, between "
+        f"{' and '.join(words.between(change.lower, change.upper, 2))})"
+        for change in best.changes[:most]
+    ]
+    more = len(best.changes) - most
+    return "changes to your settings, most important first: " + ", ".join(named + [f"and {more} more"] * (more > 0))
 
 
 def _against_rivals(worse: int, close: int, level: float, bounded: bool) -> str:

@@ -258,7 +258,7 @@ class LiveStudy:
         if not known.has_value:
             return False, math.inf, LEVEL
         best = known.optimizer.best(context)
-        return known.optimizer.done(within, confidence, context), best.gap, best.level
+        return known.optimizer.done(within, confidence, context=context), best.gap, best.level
 
     def findings(self) -> Findings:
         """Findings for the page, without the times from ask to answer: they are not durations of commands."""

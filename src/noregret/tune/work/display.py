@@ -19,7 +19,7 @@ from noregret.tune.learning.findings import OUTLYING, Findings
 from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring import Outcome
 from noregret.tune.page import words
-from noregret.tune.page.prose import feasibility, room_left, why_over
+from noregret.tune.page.prose import changes, feasibility, room_left, why_over
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 from noregret.tune.work.worker import LOST
@@ -233,15 +233,17 @@ def _found(found: Findings, best: Estimate) -> Iterator[str]:
     yield f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best, found.unit)}"
     width = max(map(len, best.params))
     yield from (f"  {name:<{width}}  {words.value(value)}" for name, value in best.params.items())
+    if best.changes:
+        yield changes(best, found.unit)
     yield from how_good(found, best)
+    if best.has_gap:
+        yield room_left(best, found.unit)
 
 
 def how_good(found: Findings, best: Estimate) -> Iterator[str]:
-    """Feasibility of the recommended setting, its gap to all others, and drift."""
+    """Feasibility of the recommended setting, and drift: what takes no time to compute."""
     if found.study.constraints:
         yield feasibility(best)
-    if best.has_gap:
-        yield room_left(best, found.unit)
     if found.half_life < math.inf:
         yield change_in_words(found.half_life)
 
