@@ -67,10 +67,10 @@ class Answers:
         proven = np.where(np.isin(state.numbers, state.history.unproven), -math.inf, lower)
         is_proven = bool(np.isfinite(proven).any())
         arm = recommended(proven if is_proven else lower, state.margins, state.log_feasible)
-        params, baseline, space = state.params(arm), state.history.baseline, self.contexts.space
+        params, baseline = state.params(arm), state.history.baseline
         setting = self.contexts.without_context(params).params
         if baseline is not None and fewest_changes and is_proven and self._is_fitted:
-            setting = with_fewest_changes(state, space, setting, baseline, self.config.caution)
+            setting = with_fewest_changes(state, self.contexts.space, setting, baseline)
             params = with_context(setting, state.space)
         found = self.predict([params])[0]
         if not (is_proven and self._is_fitted):
