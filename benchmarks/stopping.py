@@ -80,7 +80,7 @@ MODEL = {
     "hartmann3": (problems.hartmann3, 3),
     "random3-new": (random_function(113, 3, 0.4), 3),
     "hartmann4": (problems.hartmann4, 4),
-    "rosenbrock4": (problems.rosenbrock, 4),
+    "random4-new": (random_function(116, 4, 0.5), 4),
     "random5-new": (random_function(114, 5, 0.6), 5),
     "hartmann6": (problems.hartmann6, 6),
     "random8-new": (random_function(115, 8, 0.9), 8),
@@ -188,7 +188,7 @@ def play_model(seed: int, name: str, noise_name: str) -> dict[str, Any]:
         trial = opt.ask()
         opt.tell(trial, noise.measured(place, place.regret(trial.params), rng))
         at = opt.calibration.fitted_from(answers, 2, opt.space)
-        if at > fitted * 1.15:
+        if at > fitted * 1.4:
             fitted, best = at, opt.best()
             if math.isfinite(best.remaining):
                 read.append((answers, place.regret(best.params), best.remaining / unit))

@@ -27,7 +27,7 @@ from noregret.optimizer.space.space import Product, Space
 NOTHING = 0.02
 """Expected loss that does not matter, as a part of the distance between the recommended setting and an average one."""
 
-UNCLEAR = 1.0
+UNCLEAR = 2.0
 """Standard deviations of the difference between two settings below which the observations show none."""
 
 MOST = 0.1
