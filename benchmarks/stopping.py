@@ -24,8 +24,7 @@ chosen, at most 150 evaluations. `best().remaining` is read at the milestones of
 true, and compared with each tolerance. Printed for each of them:
 
 - stopped, right, evaluations: as above; saved: the share of all evaluations that stops would have saved;
-- held: of all readings, how often no setting was better by more than ``remaining``;
-- advice: the number of evaluations that `best().advice` named, compared with what it then took.
+- held: of all readings, how often no setting was better by more than ``remaining``.
 
 Finished runs are kept in a file (``--out``), to which further runs are added. The numbers of the certificate were
 chosen with the seeds 1 and 3, after inspection of the results of 0, 2, 4 and 6.

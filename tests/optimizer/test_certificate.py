@@ -258,7 +258,6 @@ def test_names_without_features_are_explored_when_all_are_measured():
     for i in range(13):
         opt.tell({"name": f"n{i}"}, float(i))
     assert not opt.done(1e6, by="certificate")
-    assert opt.done(1e6), "by the model no name is that far from the others"
     opt.tell({"name": "n13"}, 13.0)
     assert opt.done(1e6, by="certificate")
 
@@ -352,12 +351,20 @@ def test_before_the_first_fit_nothing_is_said_about_what_remains():
     assert "left to gain" not in repr(opt.best())
 
 
+def test_what_remains_is_unknown_while_noise_alone_may_explain_the_values():
+    opt = told(12, lambda x: 0.0, noise=1.0)
+    assert opt.best().remaining == math.inf
+    assert "what is left to gain is unknown: noise alone may explain the results" in repr(opt.best())
+    assert not opt.done(1e6)
+
+
 def test_draws_for_what_remains_look_between_the_candidates():
     """In three dimensions and with few trials, hills fit between any 100 candidates."""
     rng = np.random.default_rng(0)
     points = rng.random((15, 3))
     space = {name: Float(0, 1) for name in "xyz"}
-    found = certificate_of(points, rng.standard_normal(15), Fit((0.2,) * 3, 1.0, 0.1), 0.1, rng.random((50, 3)), space)
+    found = certificate_of(points, 9 * points[:, 0], Fit((0.2,) * 3, 1.0, 0.1), 0.1, rng.random((50, 3)), space)
+    found = dataclasses.replace(found, pooled=dataclasses.replace(found.pooled, is_noise_known=True))
     free = dataclasses.replace(found, is_free=True)
     assert free.remaining(points[[0]], 0.95) > 1.2 * found.remaining(points[[0]], 0.95)
 

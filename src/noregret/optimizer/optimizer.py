@@ -274,9 +274,9 @@ class Optimizer:
     def done(self, within: float | str, confidence: float = 0.95, by: StopRule = "model", context: Any = None) -> bool:
         """Return True if no setting is likely to be better than `best` by more than ``within``.
 
-        It is no before the first fit, and while `best` meets all constraints with less probability than
-        ``confidence``. Settings that hardly can meet them do not count. Heuristic: see the page on the Optimizer for
-        what it rests on and how often it was right.
+        It is no before the first fit, while noise alone may explain the values, and while `best` meets all constraints
+        with less probability than ``confidence``. Settings that hardly can meet them do not count. Heuristic: see the
+        page on the Optimizer for what it rests on and how often it was right.
 
         Parameters
         ----------

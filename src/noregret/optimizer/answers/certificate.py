@@ -219,12 +219,17 @@ class Certificate:
         pooled = replace(self.pooled, rows=self.pooled.rows.only(self._telling()))
         return unrefuted(self.calibrated, np.array(self.space.groups), pooled)
 
+    @property
+    def may_be_noise(self) -> bool:
+        """True if the observations do not refute that f is constant."""
+        return any(model.amplitude == 0 for model in self._unrefuted)
+
     @cached_property
     def averaged(self) -> list[tuple[float, Tenable]]:
         """Models over which `remaining` is the average, the likeliest first, and the weight of each.
 
         They are all that are not refuted, and the fits of the other hypotheses within `REFUTED` nats. Noise alone is no
-        part: nothing is left to gain under it. Nor are models with less weight than `NEGLIGIBLE`.
+        part, and models with less weight than `NEGLIGIBLE` are none.
         """
         own = [model for model in self._unrefuted if model.amplitude > 0]
         best = max(model.likelihood for model in own)
@@ -348,8 +353,11 @@ class Certificate:
     def remaining(self, point: Floats, level: float) -> float:
         """Improvement on a (1, d) point elsewhere that is not exceeded with this probability, by the models' average.
 
-        The draws of f are those of `excesses`.
+        The draws of f are those of `excesses`. Infinite while noise alone may explain the observations: the size of f
+        is unknown then, and a fit that takes all of it for noise would leave nothing to gain.
         """
+        if self.may_be_noise:
+            return math.inf
         weights, draws = zip(*self.excesses(point), strict=True)
         excess = np.concatenate(draws)
         order, each = np.argsort(-excess), np.repeat(np.array(weights) / DRAWS, DRAWS)
@@ -359,7 +367,7 @@ class Certificate:
     def is_likely_within(self, point: Floats, tolerance: float, risk: float) -> bool:
         """Return True if `remaining` at the level 1 - ``risk`` is within the tolerance; False as soon as it is not."""
         share = 0.0
-        if risk < 1 / DRAWS:  # too rare to be seen in so many
+        if self.may_be_noise or risk < 1 / DRAWS:  # too rare to be seen in so many
             return False
         for weight, excess in self.excesses(point):
             share += weight * float(np.mean(excess > tolerance))

@@ -65,8 +65,9 @@ class Estimate:
         """Improvement that is left to gain by another setting, by the model, with probability ``level``.
 
         In the units of the values, averaged over the models that the observations do not refute. Wrong where f has a
-        narrow peak that no trial came near. Infinite before the first fit, and where nothing is likely to meet the
-        constraints. Computed when it is first looked at, as of when the estimate was made.
+        narrow peak that no trial came near. Infinite before the first fit, while noise alone may explain the values,
+        and where nothing is likely to meet the constraints. Computed when it is first looked at, as of when the
+        estimate was made.
         """
         if self._certificate is None or self._point is None:
             return math.inf
@@ -75,6 +76,8 @@ class Estimate:
     def remaining_in_words(self, unit: str = "") -> str:
         """As ``by the model, at most 0.8% left to gain (95%)``: a percentage of the estimate, if that is not near 0."""
         level = f"({100 * self.level:g}%)"
+        if math.isinf(self.remaining):
+            return "what is left to gain is unknown: noise alone may explain the results"
         if self.remaining <= 0:
             return f"by the model, nothing is left to gain {level}"
         is_clear = not self.lower <= 0 <= self.upper and self.remaining < abs(self.estimate)

@@ -51,7 +51,7 @@ def shares(certificate: Certificate) -> list[Share]:
     changed = [np.where(groups == group, others, places) for group in range(groups.max() + 1)]
     snap, rng = certificate.space.snap, np.random.default_rng(certificate.seed)
     found = [_share(certificate.tenable, snap(np.vstack([places, each])), rng) for each in changed]
-    if any(model.amplitude == 0 for model in certificate.tenable):
+    if certificate.may_be_noise:
         found = [share._replace(lower=0.0) for share in found]
     return found
 
