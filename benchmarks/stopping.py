@@ -71,18 +71,18 @@ OTHERS += ("levy4", "shekel4", "random4", "peaks5", "names20", "names100", "pair
 DEVELOPED = ("camel", "well2", "random2", "gramacy", "waves3", "rastrigin2", "bumps2", "griewank", "random1")
 DEVELOPED += ("schwefel2", "peaks2", "random3", "goldstein", "shubert2", "levy2", "ackley3", "styblinski4")
 MODEL = {
-    "bumps1-new": (bumps(31, 1, 0.08), 1),
-    "random1-new": (random_function(111, 1, 0.15), 1),
-    "branin": (problems.branin, 2),
-    "random2-new": (random_function(112, 2, 0.3), 2),
-    "peaks2-new": (peaks(32, 2), 2),
-    "hartmann3": (problems.hartmann3, 3),
-    "random3-new": (random_function(113, 3, 0.4), 3),
-    "hartmann4": (problems.hartmann4, 4),
-    "random4-new": (random_function(116, 4, 0.5), 4),
-    "random5-new": (random_function(114, 5, 0.6), 5),
-    "hartmann6": (problems.hartmann6, 6),
-    "random8-new": (random_function(115, 8, 0.9), 8),
+    "bumps1-new": (bumps(41, 1, 0.08), 1),
+    "random1-new": (random_function(121, 1, 0.15), 1),
+    "rosenbrock2": (problems.rosenbrock, 2),
+    "random2-new": (random_function(122, 2, 0.3), 2),
+    "peaks2-new": (peaks(42, 2), 2),
+    "random3-new": (random_function(123, 3, 0.4), 3),
+    "peaks3-new": (peaks(43, 3), 3),
+    "random4-new": (random_function(124, 4, 0.5), 4),
+    "random5-new": (random_function(125, 5, 0.6), 5),
+    "random6-new": (random_function(126, 6, 0.7), 6),
+    "random7-new": (random_function(127, 7, 0.8), 7),
+    "random8-new": (random_function(128, 8, 0.9), 8),
 }
 MODEL_NOISES = ("gaussian-0.15", "student-3", "spikes")
 MODEL_PARTS = (0.05, 0.1, 0.2, 0.4)
@@ -200,7 +200,7 @@ def report_model(runs: list[dict[str, Any]]) -> None:
     noises = sorted({run["run"][2] for run in runs})
     kinds = {"all": runs} | {noise: [run for run in runs if run["run"][2] == noise] for noise in noises}
     kinds |= {
-        f"{d} parameters": [run for run in runs if MODEL[run["run"][1]][1] in d] for d in ((1, 2), (3, 4, 5), (6, 8))
+        f"{d} parameters": [run for run in runs if MODEL[run["run"][1]][1] in d] for d in ((1, 2), (3, 4, 5), (6, 7, 8))
     }
     for part, (kind, mine) in product(MODEL_PARTS, kinds.items()):
         stops = [next((each for each in run["read"] if each[2] <= part), None) for run in mine]

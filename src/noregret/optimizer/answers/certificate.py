@@ -61,9 +61,9 @@ DRAWS = 1000
 CONTENDERS_EVERYWHERE = 500
 """Settings that are drawn jointly for what remains, besides those around the best of them."""
 
-SPREAD = 1.5
-"""Factor on the deviations of draws for what remains. The fit is best where trials are, near the best setting, and too
-sure of the rest: without it one stop in three was wrong on 14 runs of the development suite, with it one in nine."""
+SPREAD, MOST_SPREAD = 0.1, 2.0
+"""Deviations of draws for what remains are multiplied by 1 + 0.1 d, d the number of parameters, but at most 2. The fit
+is best where trials are, near the best setting, and too sure of the rest: more of the space in more dimensions."""
 
 NEGLIGIBLE = 0.01
 """Models with less of the weight do not count for what remains."""
@@ -390,15 +390,16 @@ class Certificate:
 
     def _contest_everywhere(self, model: Tenable, point: Floats, rng: Rng) -> _Contest:
         """The point, others that may be the best, and settings around those that are the best in some draws of f."""
+        factor = min(1 + SPREAD * (max(self.space.groups) + 1), MOST_SPREAD)
         mean, std = model.process.predict(self._cover)
         best = self._cover[top(mean + 3 * std, CONTENDERS_EVERYWHERE)]
-        first = self._joint(model, np.vstack([point, best]), SPREAD)
+        first = self._joint(model, np.vstack([point, best]), factor)
         if not self.is_free:
             return first
         tops = np.vstack([point, best])[np.unique(first.draws(TOPS, rng).argmax(axis=0))]
         radii = model.ratio * self._lengthscales * rng.choice(RADII, size=(CLOUD, 1))
         near = self.space.snap(around(tops, CLOUD, radii, np.array(self.space.groups), rng))
-        return self._joint(model, np.vstack([point, best, near]), SPREAD)
+        return self._joint(model, np.vstack([point, best, near]), factor)
 
     @property
     def _up_to_date(self) -> Floats:
@@ -424,9 +425,9 @@ class Certificate:
         mean, std = model.process.predict(self.others)
         return self._joint(model, np.vstack([point, self.others[top(mean + 3 * std, CONTENDERS)]]))
 
-    def _joint(self, model: Tenable, points: Floats, spread: float = 1.0) -> _Contest:
+    def _joint(self, model: Tenable, points: Floats, factor: float = 1.0) -> _Contest:
         mean, covariance = model.process.joint(points)
-        return _Contest(model.fitted, mean, pivoted_root(covariance), spread)
+        return _Contest(model.fitted, mean, pivoted_root(covariance), factor)
 
 
 def _ellipse(mean: Floats, covariance: Floats, width: float) -> Floats:
@@ -443,13 +444,13 @@ class _Contest:
     fitted: FittedModels
     mean: Floats
     root: Floats
-    spread: float = 1.0
+    factor: float = 1.0
     """Factor on all deviations from the mean."""
 
     def draws(self, count: int, rng: Rng) -> Floats:
         """Joint draws, (m, count)."""
         deviations = self.root @ rng.standard_normal((self.root.shape[1], count))
-        return np.asarray(self.mean[:, None] + self.spread * deviations)
+        return np.asarray(self.mean[:, None] + self.factor * deviations)
 
     def excess(self, count: int, rng: Rng) -> Floats:
         """Improvement of the best setting on the recommended one in ``count`` joint draws, in values, (count,)."""
