@@ -71,18 +71,18 @@ OTHERS += ("levy4", "shekel4", "random4", "peaks5", "names20", "names100", "pair
 DEVELOPED = ("camel", "well2", "random2", "gramacy", "waves3", "rastrigin2", "bumps2", "griewank", "random1")
 DEVELOPED += ("schwefel2", "peaks2", "random3", "goldstein", "shubert2", "levy2", "ackley3", "styblinski4")
 MODEL = {
-    "bumps1-new": (bumps(41, 1, 0.08), 1),
-    "random1-new": (random_function(121, 1, 0.15), 1),
+    "bumps1-new": (bumps(51, 1, 0.08), 1),
+    "random1-new": (random_function(131, 1, 0.15), 1),
     "rosenbrock2": (problems.rosenbrock, 2),
-    "random2-new": (random_function(122, 2, 0.3), 2),
-    "peaks2-new": (peaks(42, 2), 2),
-    "random3-new": (random_function(123, 3, 0.4), 3),
-    "peaks3-new": (peaks(43, 3), 3),
-    "random4-new": (random_function(124, 4, 0.5), 4),
-    "random5-new": (random_function(125, 5, 0.6), 5),
-    "random6-new": (random_function(126, 6, 0.7), 6),
-    "random7-new": (random_function(127, 7, 0.8), 7),
-    "random8-new": (random_function(128, 8, 0.9), 8),
+    "random2-new": (random_function(132, 2, 0.3), 2),
+    "peaks2-new": (peaks(52, 2), 2),
+    "random3-new": (random_function(133, 3, 0.4), 3),
+    "peaks3-new": (peaks(53, 3), 3),
+    "random4-new": (random_function(134, 4, 0.5), 4),
+    "random5-new": (random_function(135, 5, 0.6), 5),
+    "random6-new": (random_function(136, 6, 0.7), 6),
+    "random7-new": (random_function(137, 7, 0.8), 7),
+    "random8-new": (random_function(138, 8, 0.9), 8),
 }
 MODEL_NOISES = ("gaussian-0.15", "student-3", "spikes")
 MODEL_PARTS = (0.05, 0.1, 0.2, 0.4)

@@ -61,9 +61,9 @@ DRAWS = 1000
 CONTENDERS_EVERYWHERE = 500
 """Settings that are drawn jointly for what remains, besides those around the best of them."""
 
-SPREAD, MOST_SPREAD = 0.1, 2.0
-"""Deviations of draws for what remains are multiplied by 1 + 0.1 d, d the number of parameters, but at most 2. The fit
-is best where trials are, near the best setting, and too sure of the rest: more of the space in more dimensions."""
+SPREAD, SPREAD_PER_PARAMETER, MOST_SPREAD = 1.5, 0.05, 2.0
+"""Deviations of draws for what remains are multiplied by 1.5 + 0.05 d, d the number of parameters, at most by 2. The
+fit is best where trials are, near the best setting, and too sure of the rest: more of the space in more dimensions."""
 
 NEGLIGIBLE = 0.01
 """Models with less of the weight do not count for what remains."""
@@ -390,7 +390,7 @@ class Certificate:
 
     def _contest_everywhere(self, model: Tenable, point: Floats, rng: Rng) -> _Contest:
         """The point, others that may be the best, and settings around those that are the best in some draws of f."""
-        factor = min(1 + SPREAD * (max(self.space.groups) + 1), MOST_SPREAD)
+        factor = min(SPREAD + SPREAD_PER_PARAMETER * (max(self.space.groups) + 1), MOST_SPREAD)
         mean, std = model.process.predict(self._cover)
         best = self._cover[top(mean + 3 * std, CONTENDERS_EVERYWHERE)]
         first = self._joint(model, np.vstack([point, best]), factor)
