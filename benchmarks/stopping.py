@@ -79,10 +79,10 @@ MODEL = {
     "random3-new": (random_function(133, 3, 0.4), 3),
     "peaks3-new": (peaks(53, 3), 3),
     "random4-new": (random_function(134, 4, 0.5), 4),
-    "random5-new": (random_function(135, 5, 0.6), 5),
-    "random6-new": (random_function(136, 6, 0.7), 6),
-    "random7-new": (random_function(137, 7, 0.8), 7),
-    "random8-new": (random_function(138, 8, 0.9), 8),
+    "random5-new": (random_function(145, 5, 0.6), 5),
+    "random6-new": (random_function(146, 6, 0.7), 6),
+    "random7-new": (random_function(147, 7, 0.8), 7),
+    "random8-new": (random_function(148, 8, 0.9), 8),
 }
 MODEL_NOISES = ("gaussian-0.15", "student-3", "spikes")
 MODEL_PARTS = (0.05, 0.1, 0.2, 0.4)

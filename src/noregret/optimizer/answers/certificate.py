@@ -65,6 +65,10 @@ SPREAD, SPREAD_PER_PARAMETER, MOST_SPREAD = 1.5, 0.05, 2.0
 """Deviations of draws for what remains are multiplied by 1.5 + 0.05 d, d the number of parameters, at most by 2. The
 fit is best where trials are, near the best setting, and too sure of the rest: more of the space in more dimensions."""
 
+MANY, MISSED = 4, 3.0
+"""With more parameters than this, the best of some hundred settings is far from the best of all: what remains is taken
+for this many times as much. Of stops without it with five to eight parameters, most were wrong."""
+
 NEGLIGIBLE = 0.01
 """Models with less of the weight do not count for what remains."""
 
@@ -377,9 +381,10 @@ class Certificate:
 
     def excesses(self, point: Floats) -> Iterator[tuple[float, Floats]]:
         """Weight of each model, and by how much the best setting is better in each of `DRAWS` draws of f."""
-        rng = np.random.default_rng(self.seed)
+        rng, is_large = np.random.default_rng(self.seed), self.space.count > len(self.others)
+        missed = MISSED if is_large and max(self.space.groups) + 1 > MANY else 1.0
         for weight, model in self.averaged:
-            yield weight, self._contest_everywhere(model, point, rng).excess(DRAWS, rng)
+            yield weight, missed * self._contest_everywhere(model, point, rng).excess(DRAWS, rng)
 
     @cached_property
     def _cover(self) -> Floats:
