@@ -19,6 +19,13 @@ deviation is a tenth of the noise, the noise or three times the noise, in spaces
 - named: how often it says so where f is at least as large as the noise and it is true;
 - best, gain: how often the intervals of `best` and `gain` contained the truth.
 
+``--model`` is about the default rule, by the model, on twelve functions of one to eight dimensions on which nothing was
+chosen, at most 150 evaluations. `best().remaining` is read at the milestones of the fit, where `done` could first be
+true, and compared with each tolerance. Printed for each of them:
+
+- stopped, right, evaluations: as above; saved: the share of all evaluations that stops would have saved;
+- held: of all readings, how often no setting was better by more than ``remaining``.
+
 Finished runs are kept in a file (``--out``), to which further runs are added. The numbers of the certificate were
 chosen with the seeds 1 and 3, after inspection of the results of 0, 2, 4 and 6.
 """
@@ -63,6 +70,23 @@ OTHERS = ("random2-long", "griewank2", "schwefel3", "michalewicz3", "dixon", "bu
 OTHERS += ("levy4", "shekel4", "random4", "peaks5", "names20", "names100", "pairs")
 DEVELOPED = ("camel", "well2", "random2", "gramacy", "waves3", "rastrigin2", "bumps2", "griewank", "random1")
 DEVELOPED += ("schwefel2", "peaks2", "random3", "goldstein", "shubert2", "levy2", "ackley3", "styblinski4")
+MODEL = {
+    "bumps1-new": (bumps(51, 1, 0.08), 1),
+    "random1-new": (random_function(131, 1, 0.15), 1),
+    "rosenbrock2": (problems.rosenbrock, 2),
+    "random2-new": (random_function(132, 2, 0.3), 2),
+    "peaks2-new": (peaks(52, 2), 2),
+    "random3-new": (random_function(133, 3, 0.4), 3),
+    "peaks3-new": (peaks(53, 3), 3),
+    "random4-new": (random_function(134, 4, 0.5), 4),
+    "random5-new": (random_function(145, 5, 0.6), 5),
+    "random6-new": (random_function(146, 6, 0.7), 6),
+    "random7-new": (random_function(147, 7, 0.8), 7),
+    "random8-new": (random_function(148, 8, 0.9), 8),
+}
+MODEL_NOISES = ("gaussian-0.15", "student-3", "spikes")
+MODEL_PARTS = (0.05, 0.1, 0.2, 0.4)
+MODEL_BUDGET = 150
 USED = ("gaussian-0.02", "gaussian-0.15", "student-3")
 PARTS = (0.1, 0.2)
 READ_AT = (50, 100, 200, 500)
@@ -92,16 +116,21 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=5, help="answers between two questions whether to stop")
     parser.add_argument("--noises", nargs="+", default=USED, choices=list(NOISES), metavar="NOISE")
     parser.add_argument(
-        "--functions", nargs="+", choices=[*NEW, *OTHERS, *DEVELOPED], metavar="NAME", help="only these"
+        "--functions", nargs="+", choices=[*NEW, *MODEL, *OTHERS, *DEVELOPED], metavar="NAME", help="only these"
     )
     parser.add_argument("--developed", action="store_true", help="the functions that it was developed on")
     parser.add_argument("--null", action="store_true", help="the first answers, with little or nothing to find")
+    parser.add_argument("--model", action="store_true", help="stops by the model, which is the default")
     parser.add_argument("--out", type=Path, help="default: .benchmarks/stopping.jsonl, or null.jsonl")
     options = parser.parse_args()
     if options.null:
         spaces = NULL_DEVELOPED if options.developed else NULL
         runs = product(options.seeds, spaces, SIZES, NULL_NOISES)
         report_null(list(finished(runs, options.out or Path(".benchmarks/null.jsonl"), play_null)))
+        return
+    if options.model:
+        runs = product(options.seeds, options.functions or MODEL, MODEL_NOISES)
+        report_model(list(finished(runs, options.out or Path(".benchmarks/stopping_model.jsonl"), play_model)))
         return
     names = options.functions or (DEVELOPED if options.developed else (*NEW, *OTHERS))
     runs = product(options.seeds, names, options.noises, [options.budget], [options.every])
@@ -147,6 +176,46 @@ def reading(opt: Optimizer, place: Problem, expected: Any) -> tuple[bool, bool |
     regret = place.regret(best.params)
     within = None if math.isinf(best.gap) else regret * unit <= best.gap
     return best.lower <= expected(place, regret) <= best.upper, within, (best.upper - best.lower) / unit
+
+
+def play_model(seed: int, name: str, noise_name: str) -> dict[str, Any]:
+    """At each milestone: evaluations, regret, and what remains, in units of a random point's regret."""
+    place, noise = place_of(name), NOISES[noise_name]
+    rng, opt = np.random.default_rng([seed, 13]), Optimizer(place.space, goal=noise.goal, rng=seed)
+    unit, read, fitted = place.top - place.mean, [], 0
+    for answers in range(1, MODEL_BUDGET + 1):
+        trial = opt.ask()
+        opt.tell(trial, noise.measured(place, place.regret(trial.params), rng))
+        at = opt.calibration.fitted_from(answers, 2, opt.space)
+        if at > fitted * 1.4:
+            fitted, best = at, opt.best()
+            if math.isfinite(best.remaining):
+                read.append((answers, place.regret(best.params), best.remaining / unit))
+    return {"read": read, "last": place.regret(opt.best().params)}
+
+
+def report_model(runs: list[dict[str, Any]]) -> None:
+    print("| within | runs | stopped | right | evaluations | saved |")
+    print("|---" * 6 + "|")
+    noises = sorted({run["run"][2] for run in runs})
+    kinds = {"all": runs} | {noise: [run for run in runs if run["run"][2] == noise] for noise in noises}
+    kinds |= {
+        f"{d} parameters": [run for run in runs if MODEL[run["run"][1]][1] in d] for d in ((1, 2), (3, 4, 5), (6, 7, 8))
+    }
+    for part, (kind, mine) in product(MODEL_PARTS, kinds.items()):
+        stops = [next((each for each in run["read"] if each[2] <= part), None) for run in mine]
+        made = [each for each in stops if each]
+        right, saved = sum(each[1] <= part for each in made), sum(MODEL_BUDGET - each[0] for each in made)
+        median = f"{np.median([each[0] for each in made]):.0f}" if made else "-"
+        share_saved = saved / (MODEL_BUDGET * max(len(mine), 1))
+        row = f"{kind} ({len(mine)}) | {len(made)} | {share(right, len(made))} | {median} | {share_saved:.2f} |"
+        print(f"| {part} | {row}")
+        if kind == "all":
+            for run, stop in zip(mine, stops, strict=True):
+                if stop and stop[1] > part:
+                    print(f"wrong: {run['run']} at {stop[0]}: regret {stop[1]:.3f}, last {run['last']:.3f}")
+    readings = [each for run in runs for each in run["read"]]
+    print(f"\nheld: {share(sum(regret <= left for _, regret, left in readings), len(readings))}")
 
 
 def play_null(seed: int, name: str, size: float, noise: str) -> dict[str, Any]:
@@ -204,7 +273,8 @@ def report_null(runs: list[dict[str, Any]]) -> None:
 @cache
 def place_of(name: str) -> Problem:
     """The problem of this name."""
-    return on_the_cube(*NEW[name]) if name in NEW else problem(name)
+    cubes = NEW | MODEL
+    return on_the_cube(*cubes[name]) if name in cubes else problem(name)
 
 
 def report(runs: list[dict[str, Any]]) -> None:

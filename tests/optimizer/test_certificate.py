@@ -1,6 +1,7 @@
 """The certificate: intervals of estimates, bounds on better settings, and stopping."""
 
 import copy
+import dataclasses
 import math
 import pickle
 
@@ -20,7 +21,8 @@ from noregret.optimizer.answers.certificate import (
     alpha_spending,
     clopper_pearson_test,
     models,
-    tenable,
+    unrefuted,
+    widest,
 )
 from noregret.optimizer.model.kernel import CENTRE, Fit
 from noregret.optimizer.model.posterior import Rows
@@ -54,9 +56,14 @@ def pooled_of(points, values, noise, *repeats, **options):
     return Pooled(Rows(points, values, noise), *repeats, **options)
 
 
+def tenable(*given):
+    """The models under which the worst is stated."""
+    return widest(unrefuted(*given))
+
+
 def model_of(pooled, fit, amplitude=1.0, noise=1.0):
     """One model: the fit with these factors on its amplitude and noise."""
-    return models(fit, np.zeros(1, dtype=np.intp), pooled, 1.0, [(amplitude, noise)])[0]
+    return models(fitted(fit), np.zeros(1, dtype=np.intp), pooled, 1.0, [(amplitude, noise)])[0]
 
 
 def test_best_states_its_level_and_how_much_better_others_may_be():
@@ -170,7 +177,7 @@ def test_models_that_the_measurements_refute_are_dropped_and_the_right_one_never
         covariance = Matern(2.5, 0.1)(points, points) + 0.05**2 * np.eye(20)
         values = np.linalg.cholesky(covariance) @ np.random.default_rng(seed).standard_normal(20)
         pooled = pooled_of(points, values, np.full(20, 0.05**2))
-        found = tenable(fit, np.zeros(1, dtype=np.intp), pooled)
+        found = tenable(fitted(fit), np.zeros(1, dtype=np.intp), pooled)
         assert any((each.ratio, each.amplitude) == (0.25, 2.0) for each in found), "the right one"
         assert model_of(pooled, fit).likelihood < max(each.likelihood for each in found) - REFUTED
         assert not any((each.ratio, each.amplitude) == (1.0, 2.0) for each in found)
@@ -181,10 +188,10 @@ def test_noise_alone_is_refuted_by_a_signal_and_by_nothing_else():
     points, fit, groups = np.linspace(0, 1, 20)[:, None], Fit((0.1,), 1.0, 0.05), np.zeros(1, dtype=np.intp)
     for seed in range(20):
         noise = np.random.default_rng(seed).standard_normal(20)
-        nothing = tenable(fit, groups, pooled_of(points, noise, np.full(20, 0.05**2)))
+        nothing = tenable(fitted(fit), groups, pooled_of(points, noise, np.full(20, 0.05**2)))
         assert any(each.amplitude == 0 for each in nothing)
         signal = 3 * np.sin(6 * points[:, 0]) + 0.1 * noise
-        something = tenable(Fit((0.4,), 2.0, 0.1), groups, pooled_of(points, signal, np.full(20, 0.1**2)))
+        something = tenable(fitted(Fit((0.4,), 2.0, 0.1)), groups, pooled_of(points, signal, np.full(20, 0.1**2)))
         assert all(each.amplitude > 0 for each in something)
 
 
@@ -193,7 +200,7 @@ def test_repeats_refute_a_larger_noise_and_a_told_noise_is_not_doubted():
     values, noise = np.array([0.0, 0.4, -0.3, 0.2, 0.1, -0.2]), np.full(6, 0.3**2)
 
     def noises(**repeats):
-        found = tenable(Fit((0.3,), 0.3, 0.3), groups, pooled_of(points, values, noise, **repeats))
+        found = tenable(fitted(Fit((0.3,), 0.3, 0.3)), groups, pooled_of(points, values, noise, **repeats))
         return sum(each.ratio == 1.0 for each in found)
 
     assert noises(scatter=40.0, freedom=40) < noises()
@@ -204,7 +211,7 @@ def test_there_are_models_whatever_was_measured():
     """Also where all values are equal."""
     for values in (np.zeros(30), np.full(30, 1e-12), np.linspace(-2, 2, 30)):
         pooled = pooled_of(np.linspace(0, 1, 30)[:, None], values, np.full(30, 1e-6), 0.0, 300)
-        found = tenable(Fit((0.3,), 0.02, 1e-3), np.zeros(1, dtype=np.intp), pooled)
+        found = tenable(fitted(Fit((0.3,), 0.02, 1e-3)), np.zeros(1, dtype=np.intp), pooled)
         assert any(each.amplitude > 0 for each in found)
         assert max(each.likelihood for each in found) - REFUTED <= min(each.likelihood for each in found[1:] or found)
 
@@ -250,9 +257,9 @@ def test_names_without_features_are_explored_when_all_are_measured():
     opt = Optimizer({"name": Choice([f"n{i}" for i in range(14)])}, rng=0)
     for i in range(13):
         opt.tell({"name": f"n{i}"}, float(i))
-    assert not opt.done(1e6)
+    assert not opt.done(1e6, by="certificate")
     opt.tell({"name": "n13"}, 13.0)
-    assert opt.done(1e6)
+    assert opt.done(1e6, by="certificate")
 
 
 def test_settings_that_never_work_are_no_alternatives():
@@ -285,12 +292,12 @@ def test_done_is_no_while_values_are_few():
 
 def test_within_may_be_a_part_of_the_best_estimate():
     opt = told(60, lambda x: 100 + 50 * bowl(x), noise=0.1)
-    gap = opt.best().gap
+    left = opt.best().remaining
     assert opt.done("50%")
     assert opt.done(" 50 %")
-    assert not opt.done(f"{0.2 * gap}%"), "the best is about 100"
+    assert not opt.done(f"{0.2 * left}%"), "the best is about 100"
     assert opt.done(50)
-    assert not opt.done(0.2 * gap)
+    assert not opt.done(0.2 * left)
 
 
 @pytest.mark.parametrize(
@@ -315,9 +322,67 @@ def test_what_advice_says_is_accepted():
 
 def test_more_confidence_takes_more():
     opt = told(60)
-    levels = [opt.done(0.03, confidence) for confidence in (0.05, 0.5, 0.9, 0.99, 0.999999999)]
-    assert levels == sorted(levels, reverse=True)
-    assert (levels[0], levels[-1]) == (True, False)
+    for by in ("model", "certificate"):
+        levels = [opt.done(0.03, confidence, by) for confidence in (0.05, 0.5, 0.9, 0.99, 0.999999999)]
+        assert levels == sorted(levels, reverse=True)
+        assert (levels[0], levels[-1]) == (True, False)
+
+
+def test_done_by_the_model_is_what_remains_and_the_certificate_is_stricter():
+    opt = told(60)
+    best = opt.best()
+    assert 0 < best.remaining < 0.1
+    assert opt.done(1.01 * best.remaining)
+    assert not opt.done(0.99 * best.remaining)
+    assert not opt.done(best.remaining, by="certificate")
+    assert f"at most {best.remaining:.2g} left to gain (95%)" in repr(best)
+    assert "left to gain" not in repr(opt.predict({"x": 0.5}))
+
+
+def test_what_remains_is_a_percentage_where_the_estimate_is_not_near_0():
+    opt = told(60, lambda x: 100 + 50 * bowl(x), noise=0.1)
+    percent = 100 * opt.best().remaining / opt.best().estimate
+    assert opt.best().remaining_in_words(" s") == f"by the model, at most {percent:.2g}% left to gain (95%)"
+
+
+def test_before_the_first_fit_nothing_is_said_about_what_remains():
+    opt = told(5)
+    assert opt.best().remaining == math.inf
+    assert "left to gain" not in repr(opt.best())
+
+
+def test_what_remains_is_unknown_while_noise_alone_may_explain_the_values():
+    opt = told(12, lambda x: 0.0, noise=1.0)
+    assert opt.best().remaining == math.inf
+    assert "what is left to gain is unknown: noise alone may explain the results" in repr(opt.best())
+    assert not opt.done(1e6)
+
+
+def test_draws_for_what_remains_look_between_the_candidates():
+    """In three dimensions and with few trials, hills fit between any 100 candidates."""
+    rng = np.random.default_rng(0)
+    points = rng.random((15, 3))
+    space = {name: Float(0, 1) for name in "xyz"}
+    found = certificate_of(points, 9 * points[:, 0], Fit((0.2,) * 3, 1.0, 0.1), 0.1, rng.random((50, 3)), space)
+    found = dataclasses.replace(found, pooled=dataclasses.replace(found.pooled, is_noise_known=True))
+    free = dataclasses.replace(found, is_free=True)
+    assert free.remaining(points[[0]], 0.95) > 1.2 * found.remaining(points[[0]], 0.95)
+
+
+def test_other_hypotheses_count_by_their_evidence_for_what_remains():
+    opt = Optimizer({"x": Float(0, 1)}, rng=0)
+    rng = np.random.default_rng(0)
+    for x in np.linspace(0, 1, 25).tolist():
+        opt.tell({"x": x}, math.exp(math.sin(6 * x) + 0.1 * rng.standard_normal()))
+    averaged = opt.best()._certificate.averaged
+    assert sum(weight for weight, _ in averaged) == pytest.approx(1)
+    assert [weight for weight, _ in averaged] == sorted((weight for weight, _ in averaged), reverse=True)
+    assert len({id(model.fitted) for _, model in averaged}) > 1
+
+
+def test_bad_stop_rules_are_refused():
+    with pytest.raises(ValueError, match="by must be 'model' or 'certificate', got 'luck'"):
+        told(0).done(0.1, by="luck")
 
 
 def test_rare_is_wrong_no_more_often_than_the_risk():
@@ -351,7 +416,7 @@ def test_a_hidden_hill_is_not_stopped_at():
     opt = Optimizer(LINE, rng=0)
     for x in [*np.linspace(0, 0.7, 40).tolist(), 0.97, 1.0]:
         opt.tell({"x": x}, hidden(x))
-    assert not opt.done(0.1)
+    assert not opt.done(0.1, by="certificate")
     assert opt.best().gap == math.inf
 
 
@@ -369,7 +434,7 @@ def test_intervals_and_stops_keep_their_level():
         truth = hills(best.params["x"])
         missed += not best.lower <= truth <= best.upper
         exceeded += truth - hills(0.3) > best.gap
-        if opt.done(0.2):
+        if opt.done(0.2, by="certificate"):
             stopped += 1
             broken += truth - hills(0.3) > 0.2
     assert stopped >= 10

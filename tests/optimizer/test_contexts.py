@@ -120,9 +120,9 @@ def test_done_is_about_one_context():
     for load in (0.0, 0.05, 0.1):
         for k in (1, 2, 3, 4, 5) * 3:
             opt.tell({"k": k}, k + 0.01 * rng.standard_normal(), context={"load": load})
-    assert opt.done(0.5, context={"load": 0.05})
+    assert opt.done(0.5, by="certificate", context={"load": 0.05})
     assert opt.best({"load": 0.05}).gap < 0.5
-    assert not opt.done(0.5, context={"load": 0.9})
+    assert not opt.done(0.5, by="certificate", context={"load": 0.9})
     assert opt.best({"load": 0.9}).gap == np.inf
 
 
@@ -323,7 +323,7 @@ def test_failures_in_one_context_leave_the_others_alone():
     assert opt.best({"on": "n"}).params["k"] in (1, 2, 3, 4)
     assert opt.best({"on": "n"}).gap == np.inf
     assert opt.done(0.5, context={"on": "y"})
-    assert not opt.done(0.5, context={"on": "n"})
+    assert not opt.done(0.5, by="certificate", context={"on": "n"})
 
 
 def test_nobody_knows_a_context_before_the_first_answer():
@@ -332,7 +332,7 @@ def test_nobody_knows_a_context_before_the_first_answer():
         opt.best(CALM)
     with pytest.raises(ValueError, match="needs at least 2 values"):
         opt.predict({"x": 0.5}, CALM)
-    assert not opt.done(0.1, context=CALM)
+    assert not opt.done(0.1, by="certificate", context=CALM)
     opt.tell({"x": 0.25}, 1.0, context=CALM)
     opt.tell({"x": 0.75}, 2.0, context=CALM)
     assert abs(opt.best(CALM | {"load": 50}).params["x"] - 0.25) < 0.1

@@ -138,6 +138,11 @@ def test_choices_that_differ_on_the_command_line_are_different(tmp_path):
         ),
         ("[failure]", "[stop]\nwithin = '2'\n[failure]", r"\[stop\] within: must be a number above 0, or a part"),
         ("[failure]", "[stop]\nwithin = 1\nconfidence = 95\n[failure]", r"confidence: must be a probability between"),
+        (
+            "[failure]",
+            "[stop]\nwithin = 1\nby = 'luck'\n[failure]",
+            r"by: must be one of 'model', 'certificate', got 'luck'",
+        ),
         ("[failure]", "[stop]\nconfidence = 0.9\n[failure]", r"my.toml:12: \[stop\] 'within' is missing"),
         ("[failure]", "[baseline]\nrate = 0.5\nsize = 3\n[failure]", r"my.toml:12: \[baseline\] .*'mode' is missing"),
         ("[failure]", "[baseline]\nrat = 0.5\n[failure]", r"my.toml:13: \[baseline\] rat: unknown key: parameters are"),

@@ -14,6 +14,7 @@ from noregret.optimizer.space.parameters import finite
 from noregret.optimizer.space.space import Space
 
 Goal = Literal["minimize", "maximize"]
+StopRule = Literal["model", "certificate"]
 
 UNKNOWN = float("nan")
 """Stands for an unknown noise, and for the value of a failure."""
@@ -66,6 +67,13 @@ def checked_confidence(confidence: Any) -> float:
     if not 0 < number < 1:
         raise ValueError(f"confidence must be a probability between 0 and 1, like 0.95, got {confidence!r}")
     return number
+
+
+def checked_stop_rule(by: Any) -> StopRule:
+    """The rule that `Optimizer.done` follows; ValueError if it is none."""
+    if by not in get_args(StopRule):
+        raise ValueError(f"by must be 'model' or 'certificate', got {by!r}")
+    return cast(StopRule, by)
 
 
 def _number(given: Any, but: type = bool) -> float:

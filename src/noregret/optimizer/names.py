@@ -2,18 +2,21 @@
 
 from noregret.optimizer.answers.answers import FEWEST
 from noregret.optimizer.answers.certificate import LEVEL
+from noregret.optimizer.answers.changes import Change
 from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.importance import Share
 from noregret.optimizer.checking import (
     LARGEST,
     Constraint,
     Goal,
+    StopRule,
     checked_baseline,
     checked_confidence,
     checked_constraints,
     checked_noise,
     checked_numbers,
     checked_reading,
+    checked_stop_rule,
     checked_tolerance,
     checked_value,
 )
@@ -41,6 +44,7 @@ __all__ = [
     "LEVEL",
     "LONGEST",
     "RECOMMEND",
+    "Change",
     "Constraint",
     "Contexts",
     "Drift",
@@ -62,6 +66,7 @@ __all__ = [
     "RemeasureBaseline",
     "Share",
     "Space",
+    "StopRule",
     "Table",
     "Trial",
     "as_space",
@@ -74,6 +79,7 @@ __all__ = [
     "checked_noise",
     "checked_numbers",
     "checked_reading",
+    "checked_stop_rule",
     "checked_tolerance",
     "checked_value",
     "spread",

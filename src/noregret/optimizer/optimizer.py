@@ -21,10 +21,12 @@ from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.importance import Share
 from noregret.optimizer.checking import (
     Goal,
+    StopRule,
     checked_baseline,
     checked_confidence,
     checked_constraints,
     checked_goal,
+    checked_stop_rule,
     checked_tolerance,
 )
 from noregret.optimizer.config import OptimizerConfig
@@ -249,16 +251,25 @@ class Optimizer:
         self._add(FAILURE._replace(where=self._resolved(trial, context, failing=True)))
 
     @synchronized
-    def best(self, context: Any = None) -> Estimate:
+    def best(self, context: Any = None, *, fewest_changes: bool | None = None) -> Estimate:
         """The params with the largest lower confidence bound (upper, if minimising): not the luckiest measurement.
 
-        In this context, if there are contexts. Of those that meet all constraints with a probability of at least 0.95;
-        if there are none, the likeliest.
+        Of those that meet all constraints with a probability of at least 0.95; if there are none, the likeliest.
+
+        Parameters
+        ----------
+        context : dict, optional
+            The context that it is about, if there are contexts.
+        fewest_changes : bool, optional
+            Keep the baseline's value of every parameter where the observations show no difference; by default, if
+            there is a baseline. Such a setting need not have been measured itself. See ``changes`` of the result.
         """
         self._contexts.within(context)
+        if fewest_changes and self.baseline is None:
+            raise ValueError("fewest_changes needs something to change: Optimizer(..., baseline=params)")
         history = self._history
         if history.measured > 1:
-            return self._answers_in(context, "best").best()
+            return self._answers_in(context, "best").best(fewest_changes is not False)
         if not history.measured:
             raise ValueError("best() needs a value: tell one first")
         only = self._only_value()
@@ -275,13 +286,12 @@ class Optimizer:
         return next((each for each in values if self.space.violated(self._split(each.where).params) is None), None)
 
     @synchronized
-    def done(self, within: float | str, confidence: float = 0.95, context: Any = None) -> bool:
+    def done(self, within: float | str, confidence: float = 0.95, by: StopRule = "model", context: Any = None) -> bool:
         """Return True if no setting is likely to be better than `best` by more than ``within``.
 
-        Ask after every answer if you like: the confidence is that of the first yes. It is no before the first fit, and
-        until there are measurements near almost all settings, so in many dimensions it may be no for ever, and while
-        `best` meets all constraints with less probability than ``confidence``. Settings that hardly can meet
-        them do not count. Heuristic: see the page on the Optimizer for what it rests on and how often it was right.
+        It is no before the first fit, while noise alone may explain the values, and while `best` meets all constraints
+        with less probability than ``confidence``. Settings that hardly can meet them do not count. Heuristic: see the
+        page on the Optimizer for what it rests on and how often it was right.
 
         Parameters
         ----------
@@ -289,13 +299,19 @@ class Optimizer:
             In the units of the values; or "2%", of the size of the best estimate.
         confidence : float
             Probability of being right.
+        by : "model" or "certificate"
+            By "model", ``best().remaining`` is at most ``within``: on average over the models that the observations do
+            not refute. It is wrong where f has a narrow peak that no trial came near. By "certificate", under each of
+            these models, and only when almost all settings have a trial near them: in three dimensions and more it is
+            hardly ever yes.
         context : dict, optional
             The context that it is about, if there are contexts.
         """
         self._contexts.within(context)
         checked_tolerance(within)
         checked_confidence(confidence)
-        return self._history.measured > 1 and self._answers_in(context, "done").is_done(within, confidence)
+        checked_stop_rule(by)
+        return self._history.measured > 1 and self._answers_in(context, "done").is_done(within, confidence, by)
 
     @synchronized
     def gain(self, context: Any = None) -> Gain:

@@ -12,14 +12,15 @@ import numpy as np
 
 from noregret.belief.posterior import Floats
 from noregret.decision.playing import child
-from noregret.optimizer.answers.certificate import Certificate, certificate
-from noregret.optimizer.answers.estimate import WIDTH, Estimate, Gain
+from noregret.optimizer.answers.certificate import WIDTH, Certificate, certificate
+from noregret.optimizer.answers.changes import Reversions, one_by_one, with_fewest_changes
+from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.importance import Importance, Share, shares
-from noregret.optimizer.checking import Goal, checked_confidence, checked_tolerance
+from noregret.optimizer.checking import Goal, StopRule, checked_confidence, checked_tolerance
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.constraints import RECOMMEND, recommended
 from noregret.optimizer.model.current import Snapshot
-from noregret.optimizer.space.contexts import Contexts
+from noregret.optimizer.space.contexts import Contexts, with_context
 from noregret.optimizer.space.space import Product
 
 FEWEST = 3
@@ -56,17 +57,38 @@ class Answers:
         """Certificate of the observations."""
         return certificate(self.state, child(self.seed, 5, len(self.state.history.arrivals)))
 
-    def best(self) -> Estimate:
-        """Params with the largest lower confidence bound, of those that likely meet the constraints."""
+    def best(self, fewest_changes: bool = True) -> Estimate:
+        """Params with the largest lower confidence bound, of those that likely meet the constraints.
+
+        With ``fewest_changes`` they are set back to the baseline, if there is one, where that costs next to nothing.
+        """
         state, belief = self.state, self.state.belief
         lower = np.where(state.in_context, belief.mean - self.config.caution * belief.std, -math.inf)
         proven = np.where(np.isin(state.numbers, state.history.unproven), -math.inf, lower)
         is_proven = bool(np.isfinite(proven).any())
         scores = proven if is_proven else lower
         arm = self._most_measured(scores, recommended(scores, state.margins, state.log_feasible))
-        found = self.predict([state.params(arm)])[0]
-        found = found if is_proven and self._is_fitted else replace(found, _certificate=None)
-        return found if found.feasible >= RECOMMEND else found.as_likeliest()
+        params, baseline = state.params(arm), state.history.baseline
+        setting = self.contexts.without_context(params).params
+        if baseline is not None and fewest_changes and is_proven and self._is_fitted:
+            setting = with_fewest_changes(state, self.contexts.space, setting, baseline)
+            params = with_context(setting, state.space)
+        found = self.predict([params])[0]
+        if not (is_proven and self._is_fitted):
+            found = replace(found, _certificate=None)
+        elif baseline is not None:
+            found = replace(found, _reversions=self._reversions(setting, baseline, found._point))
+        return replace(found, _is_best=True) if found.feasible >= RECOMMEND else found.as_likeliest()
+
+    def _reversions(self, setting: Any, baseline: Any, point: Floats | None) -> Reversions | None:
+        """The recommended setting with each of its changes taken back."""
+        names, points = one_by_one(self.state, self.contexts.space, setting, baseline)
+        if not names or point is None:
+            return None
+        mean, models = self.state.belief.predict(np.vstack([point, points]))[0], self.state.models
+        values = models.reported(models.fit.centre + mean)
+        before, after = [baseline[name] for name in names], [setting[name] for name in names]
+        return Reversions(names, before, after, points, values[0] - values[1:], self.certificate)
 
     def _most_measured(self, scores: Floats, arm: int) -> int:
         """Of the measured arms that are as good as this one and as likely feasible, the one with most measurements."""
@@ -117,7 +139,7 @@ class Answers:
         """True if there are as many values as the first fit waits for."""
         return self.state.history.measured >= self.config.first(self.state.history.space)
 
-    def is_done(self, within: float | str, confidence: float) -> bool:
+    def is_done(self, within: float | str, confidence: float, by: StopRule) -> bool:
         """Return True if nothing is better than what is recommended by more than the tolerance for its estimate."""
         tolerance, risk = checked_tolerance(within), 1 - checked_confidence(confidence)
         if not self._is_fitted:
@@ -125,7 +147,8 @@ class Answers:
         best = self.best()
         if best._certificate is None or best._point is None:  # nothing in this context has ever given a value
             return False
-        return best.feasible >= 1 - risk and self.certificate.is_within(best._point, tolerance(best.estimate), risk)
+        is_within = self.certificate.is_likely_within if by == "model" else self.certificate.is_within
+        return best.feasible >= 1 - risk and is_within(best._point, tolerance(best.estimate), risk)
 
     def gain(self, baseline: Any) -> Gain:
         """Difference between what is recommended and the baseline, which are params of the whole space."""

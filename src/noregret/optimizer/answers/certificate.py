@@ -13,7 +13,7 @@ models, but for a hill that may be anywhere, each place being as likely as the o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
@@ -24,17 +24,24 @@ from scipy.special import betaincinv
 
 from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.posterior import Floats, Ints, Rng
-from noregret.optimizer.model.candidates import spread_out, top, unexplored_from
+from noregret.optimizer.model.candidates import around, spread_out, top, unexplored_from
 from noregret.optimizer.model.constraints import IGNORE
 from noregret.optimizer.model.current import Snapshot
-from noregret.optimizer.model.hypotheses import FittedModels
-from noregret.optimizer.model.kernel import CENTRE, Fit
-from noregret.optimizer.model.learning import spread, with_best
+from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.hypotheses import Explained, FittedModels
+from noregret.optimizer.model.kernel import CENTRE
+from noregret.optimizer.model.learning import learn, representative, spread, with_best
 from noregret.optimizer.model.posterior import Conditioned, Rows, condition, prior_matrix
 from noregret.optimizer.space.space import Bools, Space
 
 LEVEL = 0.95
 """The probability that is stated for intervals and gaps."""
+
+WIDTH = 2.5
+"""Standard deviations on both sides of the mean of a gain, under every model that is not refuted.
+
+It is more than the 2 that a Gaussian would need for 95%, since what is recommended was chosen for looking good.
+"""
 
 LENGTHS = 2.0
 """Lengthscales, of the shortest model not refuted, beyond which a place is unexplored."""
@@ -49,7 +56,27 @@ CONTENDERS = 300
 """Settings that are drawn jointly: those with the largest mean + 3 std."""
 
 DRAWS = 1000
-"""Draws for a gap."""
+"""Draws for a gap, and of each model for what remains to be gained."""
+
+CONTENDERS_EVERYWHERE = 500
+"""Settings that are drawn jointly for what remains, besides those around the best of them."""
+
+SPREAD, SPREAD_PER_PARAMETER, MOST_SPREAD = 1.5, 0.05, 2.0
+"""Deviations of draws for what remains are multiplied by 1.5 + 0.05 d, d the number of parameters, at most by 2. The
+fit is best where trials are, near the best setting, and too sure of the rest: more of the space in more dimensions."""
+
+MANY, MISSED = 4, 3.0
+"""With more parameters than this, the best of some hundred settings is far from the best of all: what remains is taken
+for this many times as much. Of stops without it with five to eight parameters, most were wrong."""
+
+NEGLIGIBLE = 0.01
+"""Models with less of the weight do not count for what remains."""
+
+TOPS = 64
+"""Draws whose best settings are looked at more closely."""
+
+CLOUD, RADII = 256, (0.3, 0.1, 0.03)
+"""Number of settings around these, and how far away, in lengthscales."""
 
 ANGLES = 65
 """Pairs of values that are looked at on the ellipse of a difference."""
@@ -78,11 +105,14 @@ LEAST = 1e-5
 class Tenable:
     """A model that the observations do not refute, and the process given the observations under it.
 
-    ``likelihood`` is the log density of all observations, up to a constant that all models share.
+    ``fitted`` turns its numbers into values. ``likelihood`` is the log density of all observations, up to a constant
+    that all models share.
     """
 
+    fitted: FittedModels
     ratio: float
     amplitude: float
+    noise: float
     process: Conditioned
     likelihood: float
 
@@ -108,28 +138,34 @@ class Pooled:
         return max(math.sqrt(squares / (len(values) + self.freedom)), 1.0)
 
 
-def tenable(fit: Fit, groups: Ints, pooled: Pooled) -> list[Tenable]:
-    """Models that the observations do not refute; the fitted one if they refute all that differ from noise.
+def unrefuted(fitted: FittedModels, groups: Ints, pooled: Pooled) -> list[Tenable]:
+    """Models that the observations do not refute; the fitted one too if they refute all that differ from noise.
 
-    Of the models with one lengthscale and the fitted noise only the one with the largest amplitude is kept: it leaves
-    most open. The half-life is not doubted.
+    The half-life is not doubted.
     """
-    rougher = [each for ratio in RATIOS for each in models(fit, groups, pooled, ratio, product(AMPLITUDES, [1.0]))]
+    rougher = [each for ratio in RATIOS for each in models(fitted, groups, pooled, ratio, product(AMPLITUDES, [1.0]))]
     if pooled.is_noise_known:
-        noisier = models(fit, groups, pooled, 1.0, [(0.0, 1.0)])
+        noisier = models(fitted, groups, pooled, 1.0, [(0.0, 1.0)])
     else:
         alone = pooled.noise_alone()
         factors = [(1.0, noise) for noise in NOISES[1:]] + [(0.0, alone * noise) for noise in NOISES]
-        noisier = models(fit, groups, pooled, 1.0, factors)
+        noisier = models(fitted, groups, pooled, 1.0, factors)
     least = max(each.likelihood for each in rougher + noisier) - REFUTED
-    largest = {each.ratio: each for each in rougher if each.likelihood >= least} or {1.0: rougher[0]}
-    return list(largest.values()) + [each for each in noisier if each.likelihood >= least]
+    return ([each for each in rougher if each.likelihood >= least] or rougher[:1]) + [
+        each for each in noisier if each.likelihood >= least
+    ]
+
+
+def widest(found: Iterable[Tenable]) -> list[Tenable]:
+    """Of models with the same lengthscales and noise that with the largest amplitude: it leaves most open."""
+    return list({(each.ratio, each.noise, each.amplitude > 0): each for each in found}.values())
 
 
 def models(
-    fit: Fit, groups: Ints, pooled: Pooled, ratio: float, factors: Iterable[tuple[float, float]]
+    fitted: FittedModels, groups: Ints, pooled: Pooled, ratio: float, factors: Iterable[tuple[float, float]]
 ) -> list[Tenable]:
     """The fit with one factor on its lengthscales, and with each pair of factors on its amplitude and noise."""
+    fit = fitted.fit
     kernel = fit.scaled(ratio).kernel(groups)
     prior, made = prior_matrix(kernel, pooled.rows, fit.half_life), []
     for amplitude, noise in factors:
@@ -137,7 +173,7 @@ def models(
         rows = pooled.rows._replace(noise=variances)
         process = condition(kernel, rows, fit.half_life, pooled.now, CENTRE**2, amplitude**2, prior)
         likelihood = process.log_density - 0.5 * pooled.scatter / noise**2 - pooled.freedom * math.log(noise)
-        made.append(Tenable(ratio, amplitude, process, likelihood))
+        made.append(Tenable(fitted, ratio, amplitude, noise, process, likelihood))
     return made
 
 
@@ -159,6 +195,10 @@ class Certificate:
     answers : int
     anchors : (k,) ints, optional
         Which of the measured points are never left out.
+    evidence : Evidence, optional
+        The observations in their own units, of which the models of the other hypotheses are made.
+    is_free : bool
+        True if the space has settings that are not among the others, and all of them may be chosen.
     """
 
     calibrated: FittedModels
@@ -169,12 +209,64 @@ class Certificate:
     seed: np.random.SeedSequence
     answers: int
     anchors: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    evidence: Evidence | None = None
+    is_free: bool = False
 
     @cached_property
     def tenable(self) -> list[Tenable]:
-        """The models that are not refuted."""
+        """The models under which the worst is stated: of those that differ in amplitude alone, the largest."""
+        return widest(self._unrefuted)
+
+    @cached_property
+    def _unrefuted(self) -> list[Tenable]:
+        """The models of the best hypothesis that are not refuted."""
         pooled = replace(self.pooled, rows=self.pooled.rows.only(self._telling()))
-        return tenable(self.calibrated.fit, np.array(self.space.groups), pooled)
+        return unrefuted(self.calibrated, np.array(self.space.groups), pooled)
+
+    @property
+    def may_be_noise(self) -> bool:
+        """True if the observations do not refute that f is constant."""
+        return any(model.amplitude == 0 for model in self._unrefuted)
+
+    @cached_property
+    def averaged(self) -> list[tuple[float, Tenable]]:
+        """Models over which `remaining` is the average, the likeliest first, and the weight of each.
+
+        They are all that are not refuted, and the fits of the other hypotheses within `REFUTED` nats. Noise alone is no
+        part, and models with less weight than `NEGLIGIBLE` are none.
+        """
+        own = [model for model in self._unrefuted if model.amplitude > 0]
+        best = max(model.likelihood for model in own)
+        found = sorted(own + [self._rival(each, best) for each in self._rivals], key=lambda model: -model.likelihood)
+        weights = np.exp(np.array([model.likelihood for model in found]) - found[0].likelihood)
+        weights = weights[weights >= NEGLIGIBLE * weights.sum()]
+        return list(zip((weights / weights.sum()).tolist(), found, strict=False))
+
+    @property
+    def _rivals(self) -> list[Explained]:
+        """Hypotheses that explain the observations nearly as well as the best one."""
+        best, *others = self.calibrated.explained
+        return [each for each in others if each.nats > best.nats - REFUTED] if self.evidence is not None else []
+
+    def _rival(self, explained: Explained, best: float) -> Tenable:
+        """The fit of another hypothesis, as much less likely than the best model as the hypothesis is."""
+        assert self.evidence is not None
+        fitted = FittedModels((explained,))
+        evidence = fitted.scale.standardised(self.evidence)
+        kept = np.union1d(representative(fitted, evidence, MOST), self._anchored)
+        learnt = learn(fitted, evidence.only(kept))
+        rows = learnt.process.rows
+        pooled = Pooled(rows._replace(values=rows.values + fitted.fit.centre), learnt.scatter, learnt.freedom)
+        model = models(learnt.models, np.array(self.space.groups), pooled, 1.0, [(1.0, 1.0)])[0]
+        return replace(model, likelihood=best + explained.nats - self.calibrated.explained[0].nats)
+
+    @property
+    def _anchored(self) -> Ints:
+        """Points of the evidence that are never left out."""
+        assert self.evidence is not None
+        anchors = self.pooled.rows.points[self.anchors]
+        is_anchor = (self.evidence.points[:, None] == anchors).all(axis=2).any(axis=1)
+        return np.flatnonzero(is_anchor)
 
     @cached_property
     def unexplored(self) -> float:
@@ -197,9 +289,12 @@ class Certificate:
 
     def interval(self, points: Floats, width: float) -> tuple[Floats, Floats]:
         """The least mean - width std and the largest mean + width std under all of them at (n, d) points, two (n,)."""
-        mean, std = np.array([model.process.predict(points) for model in self.tenable]).transpose(1, 0, 2)
-        ends = (mean - width * std).min(axis=0), (mean + width * std).max(axis=0)
-        return self.calibrated.reported(ends[0]), self.calibrated.reported(ends[1])
+        ends = []
+        for model in self.tenable:
+            mean, std = model.process.predict(points)
+            ends.append([model.fitted.reported(mean - width * std), model.fitted.reported(mean + width * std)])
+        lower, upper = np.array(ends).transpose(1, 0, 2)
+        return lower.min(axis=0), upper.max(axis=0)
 
     def difference(self, points: Floats, width: float) -> tuple[float, float]:
         """Least and largest difference of f between the first and the second of two points, (2, d).
@@ -209,6 +304,19 @@ class Certificate:
         """
         first, second = self._pairs(points, width)
         return float((first - second).min()), float((first - second).max())
+
+    def differences(self, point: Floats, others: Floats, width: float) -> list[tuple[float, float]]:
+        """`difference` between a (1, d) point and each of (n, d) others."""
+        found = []
+        joint = [(model.fitted, *model.process.joint(np.vstack([point, others]))) for model in self.tenable]
+        for other in range(1, len(others) + 1):
+            pair = np.array([0, other])
+            ends = [
+                np.subtract(*fitted.reported(_ellipse(mean[pair], covariance[np.ix_(pair, pair)], width)))
+                for fitted, mean, covariance in joint
+            ]
+            found.append((float(np.min(ends)), float(np.max(ends))))
+        return found
 
     def relative_difference(self, points: Floats, width: float) -> tuple[float, float]:
         """`difference` as a part of the size at the second point, pair by pair; infinite if that may be 0."""
@@ -220,8 +328,8 @@ class Certificate:
 
     def _pairs(self, points: Floats, width: float) -> Floats:
         """Values that f may have at two points, (2, n): those on the ellipse of this width under each model."""
-        ellipses = np.hstack([_ellipse(*model.process.joint(points), width) for model in self.tenable])
-        return self.calibrated.reported(ellipses)
+        joint = [(model.fitted, _ellipse(*model.process.joint(points), width)) for model in self.tenable]
+        return np.hstack([fitted.reported(ellipse) for fitted, ellipse in joint])
 
     def gap(self, point: Floats) -> float:
         """Possible improvement on a (1, d) point elsewhere, at `LEVEL`; infinite if too much is unexplored."""
@@ -246,6 +354,58 @@ class Certificate:
         explored = self.unexplored <= 0.5 * risk
         return explored and all(is_unlikely(model) for model in reversed(self.tenable))  # the likeliest no first
 
+    def remaining(self, point: Floats, level: float) -> float:
+        """Improvement on a (1, d) point elsewhere that is not exceeded with this probability, by the models' average.
+
+        The draws of f are those of `excesses`. Infinite while noise alone may explain the observations: the size of f
+        is unknown then, and a fit that takes all of it for noise would leave nothing to gain.
+        """
+        if self.may_be_noise:
+            return math.inf
+        weights, draws = zip(*self.excesses(point), strict=True)
+        excess = np.concatenate(draws)
+        order, each = np.argsort(-excess), np.repeat(np.array(weights) / DRAWS, DRAWS)
+        above = np.cumsum(each[order]) - each[order]  # the share of the draws before it
+        return float(excess[order][np.flatnonzero(above <= 1 - level + 1e-12)[-1]])
+
+    def is_likely_within(self, point: Floats, tolerance: float, risk: float) -> bool:
+        """Return True if `remaining` at the level 1 - ``risk`` is within the tolerance; False as soon as it is not."""
+        share = 0.0
+        if self.may_be_noise or risk < 1 / DRAWS:  # too rare to be seen in so many
+            return False
+        for weight, excess in self.excesses(point):
+            share += weight * float(np.mean(excess > tolerance))
+            if share > risk:
+                return False
+        return True
+
+    def excesses(self, point: Floats) -> Iterator[tuple[float, Floats]]:
+        """Weight of each model, and by how much the best setting is better in each of `DRAWS` draws of f."""
+        rng, is_large = np.random.default_rng(self.seed), self.space.count > len(self.others)
+        missed = MISSED if is_large and max(self.space.groups) + 1 > MANY else 1.0
+        for weight, model in self.averaged:
+            yield weight, missed * self._contest_everywhere(model, point, rng).excess(DRAWS, rng)
+
+    @cached_property
+    def _cover(self) -> Floats:
+        """Settings all over the space that may be better than any measured one, (n, d)."""
+        if not self.is_free:
+            return self.others
+        return np.vstack([self.others, spread_out(self.space, COVER, 0)])
+
+    def _contest_everywhere(self, model: Tenable, point: Floats, rng: Rng) -> _Contest:
+        """The point, others that may be the best, and settings around those that are the best in some draws of f."""
+        factor = min(SPREAD + SPREAD_PER_PARAMETER * (max(self.space.groups) + 1), MOST_SPREAD)
+        mean, std = model.process.predict(self._cover)
+        best = self._cover[top(mean + 3 * std, CONTENDERS_EVERYWHERE)]
+        first = self._joint(model, np.vstack([point, best]), factor)
+        if not self.is_free:
+            return first
+        tops = np.vstack([point, best])[np.unique(first.draws(TOPS, rng).argmax(axis=0))]
+        radii = model.ratio * self._lengthscales * rng.choice(RADII, size=(CLOUD, 1))
+        near = self.space.snap(around(tops, CLOUD, radii, np.array(self.space.groups), rng))
+        return self._joint(model, np.vstack([point, best, near]), factor)
+
     @property
     def _up_to_date(self) -> Floats:
         """The measured points, but for those of which more than half is out of date."""
@@ -268,9 +428,11 @@ class Certificate:
     def _contest(self, model: Tenable, point: Floats) -> _Contest:
         """The point and the others that may be the best under a model."""
         mean, std = model.process.predict(self.others)
-        best = self.others[top(mean + 3 * std, CONTENDERS)]
-        mean, covariance = model.process.joint(np.vstack([point, best]))
-        return _Contest(self.calibrated, mean, pivoted_root(covariance))
+        return self._joint(model, np.vstack([point, self.others[top(mean + 3 * std, CONTENDERS)]]))
+
+    def _joint(self, model: Tenable, points: Floats, factor: float = 1.0) -> _Contest:
+        mean, covariance = model.process.joint(points)
+        return _Contest(model.fitted, mean, pivoted_root(covariance), factor)
 
 
 def _ellipse(mean: Floats, covariance: Floats, width: float) -> Floats:
@@ -284,14 +446,21 @@ def _ellipse(mean: Floats, covariance: Floats, width: float) -> Floats:
 class _Contest:
     """The settings that may be the best, the recommended one first: mean (m,), covariance root root'."""
 
-    calibrated: FittedModels
+    fitted: FittedModels
     mean: Floats
     root: Floats
+    factor: float = 1.0
+    """Factor on all deviations from the mean."""
+
+    def draws(self, count: int, rng: Rng) -> Floats:
+        """Joint draws, (m, count)."""
+        deviations = self.root @ rng.standard_normal((self.root.shape[1], count))
+        return np.asarray(self.mean[:, None] + self.factor * deviations)
 
     def excess(self, count: int, rng: Rng) -> Floats:
         """Improvement of the best setting on the recommended one in ``count`` joint draws, in values, (count,)."""
-        numbers = self.mean[:, None] + self.root @ rng.standard_normal((self.root.shape[1], count))
-        return self.calibrated.reported(numbers.max(axis=0)) - self.calibrated.reported(numbers[0])
+        numbers = self.draws(count, rng)
+        return self.fitted.reported(numbers.max(axis=0)) - self.fitted.reported(numbers[0])
 
     def exceeding(self, bound: float, rng: Rng, count: int) -> int:
         """Number of ``count`` joint draws in which it is better by more than the bound."""
@@ -309,7 +478,11 @@ def certificate(state: Snapshot, seed: np.random.SeedSequence) -> Certificate:
     baseline = state.baseline_arm() if history.baseline_points else None
     anchors = np.flatnonzero(belief.row_arms == baseline) if baseline is not None else np.empty(0, dtype=np.intp)
     means, answers = belief.mean[belief.row_arms], len(history.arrivals)
-    return Certificate(state.models, state.space, pooled, means, belief.arms[is_other], seed, answers, anchors)
+    evidence = None if state.is_moving or len(state.models.explained) == 1 else history.evidence(answers)[0]
+    is_free = not state.margins and state.space.count > len(belief.arms)
+    return Certificate(
+        state.models, state.space, pooled, means, belief.arms[is_other], seed, answers, anchors, evidence, is_free
+    )
 
 
 def clopper_pearson_test(count: Callable[[int], int], share: float, risk: float) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from noregret.belief.posterior import Floats
 from noregret.formatting import as_precise_as, number, shown
 from noregret.optimizer.answers.certificate import LEVEL, Certificate
+from noregret.optimizer.answers.changes import Change, Reversions
 from noregret.optimizer.checking import Goal
 
 
@@ -38,7 +39,9 @@ class Estimate:
     level: float = LEVEL
     feasible: float = 1.0
     _certificate: Certificate | None = field(default=None, repr=False, compare=False)
+    _reversions: Reversions | None = field(default=None, repr=False, compare=False)
     _point: Floats | None = field(default=None, repr=False, compare=False)
+    _is_best: bool = field(default=False, repr=False, compare=False)
     is_likeliest: bool = field(default=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -47,6 +50,8 @@ class Estimate:
         interval = f" ({low} to {high}, at {100 * self.level:g}%)" if math.isfinite(self.upper - self.lower) else ""
         feasible = f", feasible with probability {chance_in_words(self.feasible)}" if self.feasible < 1 else ""
         note = " <nothing is likely to meet all constraints: this is the likeliest>" if self.is_likeliest else ""
+        if self._is_best and self.has_gap:
+            note += f" <{self.remaining_in_words()}>"
         return f"Estimate: {middle}{interval} of {shown(self.params)}{feasible}{note}"
 
     def as_likeliest(self) -> Estimate:
@@ -57,6 +62,34 @@ class Estimate:
     def has_gap(self) -> bool:
         """True if `gap` says anything: after the first fit, if this setting is likely feasible."""
         return self._certificate is not None
+
+    @cached_property
+    def remaining(self) -> float:
+        """Improvement that is left to gain by another setting, by the model, with probability ``level``.
+
+        In the units of the values, averaged over the models that the observations do not refute. Wrong where f has a
+        narrow peak that no trial came near. Infinite before the first fit, while noise alone may explain the values,
+        and where nothing is likely to meet the constraints. Computed when it is first looked at, as of when the
+        estimate was made.
+        """
+        if self._certificate is None or self._point is None:
+            return math.inf
+        return self._certificate.remaining(self._point, self.level)
+
+    def remaining_in_words(self, unit: str = "") -> str:
+        """As ``by the model, at most 0.8% left to gain (95%)``: a percentage of the estimate, if that is not near 0."""
+        level = f"({100 * self.level:g}%)"
+        if math.isinf(self.remaining):
+            return "what is left to gain is unknown: noise alone may explain the results"
+        if self.remaining <= 0:
+            return f"by the model, nothing is left to gain {level}"
+        is_clear = not self.lower <= 0 <= self.upper and self.remaining < abs(self.estimate)
+        left = (
+            f"{number(100 * self.remaining / abs(self.estimate), 2)}%"
+            if is_clear
+            else f"{number(self.remaining, 2)}{unit}"
+        )
+        return f"by the model, at most {left} left to gain {level}"
 
     @cached_property
     def gap(self) -> float:
@@ -70,6 +103,16 @@ class Estimate:
             return math.inf
         return self._certificate.gap(self._point)
 
+    @cached_property
+    def changes(self) -> list[Change]:
+        """Parameters whose recommended value is not the baseline's, and what each change is worth, the largest first.
+
+        Empty without a baseline. A parameter that applies only because of another change belongs to that one.
+        """
+        if self._reversions is None or self._point is None:
+            return []
+        return self._reversions.changes(self._point)
+
 
 def chance_in_words(probability: float) -> str:
     """A probability to two digits, and less than 0.01 where it is.
@@ -78,13 +121,6 @@ def chance_in_words(probability: float) -> str:
     ('0.95', 'less than 0.01')
     """
     return f"{probability:.2f}" if probability >= 0.01 else "less than 0.01"
-
-
-WIDTH = 2.5
-"""Standard deviations on both sides of the mean of a gain, under every model that is not refuted.
-
-It is more than the 2 that a Gaussian would need for 95%, since what is recommended was chosen for looking good.
-"""
 
 
 class Percent(NamedTuple):

@@ -30,7 +30,6 @@ from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.posterior import Floats, Rng
 from noregret.optimizer.answers.certificate import LEVEL, Certificate, Tenable
 from noregret.optimizer.model.sobol import sobol
-from noregret.optimizer.model.transforms import Scale
 from noregret.optimizer.space.space import Space
 
 PLACES = 256
@@ -73,14 +72,13 @@ def shares(certificate: Certificate) -> tuple[list[Share], list[Share]]:
     changed = [np.where(groups == group, others, places) for group in range(groups.max() + 1)]
     pairs = [_allowed(certificate.space, places, each) for each in changed]
     snap, rng = certificate.space.snap, np.random.default_rng(certificate.seed)
-    unbent = replace(certificate.calibrated.scale, bend=math.inf)
     models = [model for model in certificate.tenable if model.amplitude > 0]
     found = [
-        [_indices(model, unbent, snap(np.vstack(pair)), rng) for model in models]  # (models, 2, 1 + draws)
+        [_indices(model, snap(np.vstack(pair)), rng) for model in models]  # (models, 2, 1 + draws)
         for pair in pairs
     ]
     whole, better = ([_share(np.array(each)[:, i]) for each in found] for i in range(2))
-    if len(models) < len(certificate.tenable):
+    if certificate.may_be_noise:
         whole, better = ([share._replace(lower=0.0) for share in part] for part in (whole, better))
     return whole, better
 
@@ -100,7 +98,7 @@ def _share(found: Floats) -> Share:
     return Share(estimate, min(float(ends[0].min()), mirrored), upper)
 
 
-def _indices(model: Tenable, scale: Scale, points: Floats, rng: Rng) -> Floats:
+def _indices(model: Tenable, points: Floats, rng: Rng) -> Floats:
     """The total index of the mean of f at (2n, d) points, and of each of `DRAWS` draws of f, none of them above 1.
 
     Of the parameter that the second half of the points has drawn again; (2, 1 + draws), the second for the better half.
@@ -108,7 +106,7 @@ def _indices(model: Tenable, scale: Scale, points: Floats, rng: Rng) -> Floats:
     mean, covariance = model.process.joint(points)
     root = pivoted_root(covariance)
     weights = np.column_stack([np.zeros(root.shape[1]), rng.standard_normal((root.shape[1], DRAWS))])
-    values = scale.original(mean[:, None] + root @ weights)
+    values = replace(model.fitted.scale, bend=math.inf).original(mean[:, None] + root @ weights)
     sizes = np.abs(values).max(axis=0)
     values = values / np.where(sizes > 0, sizes, 1.0)  # so that squares are neither 0 nor infinite
     both = np.array([values, np.maximum(values, np.median(values, axis=0))])

@@ -211,8 +211,8 @@ class ModelConfig:
         even = next(each for each in found if not each.hypothesis.noise.varies)  # a logarithm is to make it so
         for scale in self.logarithms(evidence, plain):
             standard, offset = scale.standardised(part), scale.log_slope(slopes_at) + self.log_nats
-            if self.explain(replace(even.hypothesis, values=scale), standard, offset).nats > found[0].nats:
-                found += self.noises(scale, standard, offset)
+            tried = self.explain(replace(even.hypothesis, values=scale), standard, offset)
+            found += self.noises(scale, standard, offset) if tried.nats > found[0].nats else [tried]
         return best_first(found)
 
     def noises(self, scale: Scale, evidence: Evidence, offset: float = 0.0) -> list[Explained]:

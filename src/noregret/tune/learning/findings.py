@@ -443,8 +443,17 @@ def summary(found: Findings) -> dict[str, Any]:
 
 def ending(found: Findings) -> dict[str, Any]:
     """The best setting, the command that runs it, and the reason why the study has ended."""
-    best = found.best and estimate_json(found.best)
+    best = found.best and best_json(found.best)
     return {"best": best, "command": found.command or None, "stopped": found.stopped}
+
+
+def best_json(best: Estimate) -> dict[str, Any]:
+    """The best setting, what is left to gain, and its changes to the baseline."""
+    changes = [
+        {name: finite(each) if isinstance(each, float) else each for name, each in change._asdict().items()}
+        for change in best.changes
+    ]
+    return {**estimate_json(best), "remaining": finite(best.remaining), "changes": changes}
 
 
 def estimate_json(believed: Estimate) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Suggester:
         optimizer = informed(self.study, records, [*known, *new], self._replay)
         self.latest = Findings(self.study, records, optimizer)
         rule = self.study.stop
-        is_done = rule is not None and optimizer.done(rule.within, rule.confidence)
+        is_done = rule is not None and optimizer.done(rule.within, rule.confidence, rule.by)
         made, left = sum(not record.imported for record in records), 0.0 if is_done else self._left(records)
         pending = [record.params for record in records if not record.finished]
         params = confirming(optimizer, left, made + left, self.study.confirm, pending)
@@ -109,14 +109,16 @@ def believed(study: Study, records: Sequence[Record], replay: Replay | None = No
 def least_rounds(study: Study) -> int:
     """Least number of observations with which the stopping rule can hold; 0 if unknown.
 
-    The rule needs an observation near all but a share of (1 - confidence) / 2 of the settings. Near means within
+    The certificate needs an observation near all but a share of (1 - confidence) / 2 of the settings. Near means within
     r = 0.075 sqrt(d), d the number of parameters. The settings near one are at most the product of the ball's volume
     in the c real numbers, pi^(c/2) r^c / Gamma(c/2 + 1), and the share of the values within r of each other parameter.
     """
-    if study.stop is None or study.require or not isinstance(study.space, Mapping):
+    is_strict = study.stop is not None and study.stop.by == "certificate"
+    if not is_strict or study.require or not isinstance(study.space, Mapping):
         return 0
     if any(its.when for its in study.space.values()):
         return 0
+    assert study.stop is not None
     reach, axes = unexplored_from(len(study.space)), list(map(axis_of, study.space.values()))
     real = sum(math.isinf(axis.count) for axis in axes)
     ball = (math.sqrt(math.pi) * reach) ** real / math.gamma(real / 2 + 1)

@@ -205,7 +205,7 @@ def _command(findings: Findings) -> str:
 
 def _changes(findings: Findings) -> str:
     """The changes that matter, the most worth first."""
-    changes = getattr(findings.best, "changes", None)
+    changes = findings.best.changes if findings.best else []
     if not changes:
         return ""
     rows = [

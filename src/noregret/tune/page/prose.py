@@ -98,13 +98,9 @@ def why_over(findings: Findings) -> Iterator[str]:
 
 
 def room_left(best: Estimate, unit: str) -> str:
-    """Bound on how much better another setting may be."""
-    level = words.percent(best.level)
-    if math.isinf(best.gap):
-        return "parts of the space are still unmeasured, so a better setting cannot be ruled out"
-    if best.gap <= 0:
-        return f"no other setting is better ({level})"
-    return f"another setting may be better by at most {words.number(best.gap)}{unit} ({level})"
+    """Improvement that another setting may still bring, and when that is wrong."""
+    said = best.remaining_in_words(unit)
+    return said if math.isinf(best.remaining) else f"{said}; a narrow peak that no trial came near would be missed"
 
 
 def _against_rivals(worse: int, close: int, level: float, bounded: bool) -> str:

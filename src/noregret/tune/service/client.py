@@ -20,6 +20,7 @@ from noregret.optimizer import (
     Gain,
     Int,
     Optimizer,
+    StopRule,
     Trial,
     checked_noise,
     checked_reading,
@@ -221,15 +222,9 @@ class Connection:
             None if found["relative"] is None else (found["relative"][0], found["relative"][1]),
         )
 
-    def done(
-        self, within: float | str, confidence: float = 0.95, context: Any = None, *, by: str | None = None
-    ) -> bool:
-        """Return True if no setting is likely to be better than `best` by more than ``within``.
-
-        ``by`` is the statement that it rests on, "model" or "certificate"; by default the server's.
-        """
-        rule = {} if by is None else {"by": by}
-        asked = _query(context, within=within, confidence=confidence, **rule)
+    def done(self, within: float | str, confidence: float = 0.95, by: StopRule = "model", context: Any = None) -> bool:
+        """Return True if no setting is likely to be better than `best` by more than ``within``: `Optimizer.done`."""
+        asked = _query(context, within=within, confidence=confidence, by=by)
         return bool(self._send("GET", self._path(f"/done?{asked}"))["done"])
 
     def describe(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from secrets import token_hex
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from noregret.optimizer import LEVEL, Estimate, Gain, Observation, Optimizer, checked_constraints
+from noregret.optimizer import LEVEL, Estimate, Gain, Observation, Optimizer, StopRule, checked_constraints
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.measuring import Outcome
@@ -330,18 +330,14 @@ class LiveStudy:
         return self._known().optimizer.gain(context)
 
     def done(
-        self, within: float | str, confidence: float, context: Params | None, by: str | None = None
+        self, within: float | str, confidence: float, context: Params | None, by: StopRule = "model"
     ) -> tuple[bool, float, float]:
-        """Decision of the stopping rule, the gap to other params, and its probability.
-
-        ``by`` names the statement that it rests on; None for the Optimizer's default.
-        """
+        """Decision of the stopping rule, the gap to other params, and its probability."""
         known = self._known()
         if not known.has_value:
             return False, math.inf, LEVEL
         best = known.optimizer.best(context)
-        rule: dict[str, Any] = {} if by is None else {"by": by}
-        return known.optimizer.done(within, confidence, context=context, **rule), best.gap, best.level
+        return known.optimizer.done(within, confidence, by, context=context), best.gap, best.level
 
     def findings(self) -> Findings:
         """Findings for the page, without the times from ask to answer: they are not durations of commands."""

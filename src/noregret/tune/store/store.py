@@ -36,7 +36,7 @@ from noregret.tune.store.records import Record, Suggestion, distributions, finge
 from noregret.tune.store.storage import BACKUP_SECONDS, Storage
 from noregret.tune.store.trials import Overtaken, TrialTable, check_newest, unless_overtaken
 from noregret.tune.study.importing import ImportedRow, origin
-from noregret.tune.study.study import Params, Study, StudyError
+from noregret.tune.study.study import Params, Stop, Study, StudyError
 
 NONSENSE = (ValueError, LookupError, TypeError, AttributeError, AssertionError)
 """Exceptions for rows that do not hold what was written."""
@@ -256,7 +256,7 @@ class Store:
         rounds, rule = self.study.budget.rounds, self.study.stop
         with self._reading():
             end = self._attributes().get(STOPPED) or {}
-            still_holds = end.get("by") == "budget" or (rule and end.get("rule") == [rule.within, rule.confidence])
+            still_holds = end.get("by") == "budget" or (rule and end.get("rule") == _rule(rule))
             if still_holds and end["trials"] == len(everything):
                 return "within" if end["by"] == "within" else "budget"
         measured = [record for record in records if not record.imported]
@@ -265,7 +265,7 @@ class Store:
     def _end(self, by: Reason, count: int) -> None:
         """Store why a study with this number of trials has ended."""
         rule = self.study.stop
-        end = {"by": by, "trials": count, "rule": rule and [rule.within, rule.confidence]}
+        end = {"by": by, "trials": count, "rule": rule and _rule(rule)}
         self._storage.set_attributes(self._id, {STOPPED: end})
 
     def _imported(self, given: dict[str, ImportedRow]) -> int:
@@ -325,3 +325,8 @@ class Store:
             raise
         except NONSENSE as error:
             raise unreadable(self.where, f"what is stored cannot be read ({type(error).__name__}: {error})") from error
+
+
+def _rule(rule: Stop) -> list[Any]:
+    """A stopping rule as it is stored; the certificate is not named, as it was the only one once."""
+    return [rule.within, rule.confidence] + ([] if rule.by == "certificate" else [rule.by])

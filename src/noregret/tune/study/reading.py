@@ -186,8 +186,11 @@ def _failure(section: Section) -> Failure:
 def _stop(section: Section) -> Stop | None:
     if not section.content:
         return None
+    default = Stop("1%")
     stop = Stop(
-        section.get("within", checks.within), section.get("confidence", checks.confidence, Stop("1%").confidence)
+        section.get("within", checks.within),
+        section.get("confidence", checks.confidence, default.confidence),
+        section.get("by", checks.one_of("model", "certificate"), default.by),
     )
     section.nothing_else()
     return stop

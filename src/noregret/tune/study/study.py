@@ -18,7 +18,7 @@ from noregret.tune.study.parameters import form
 from noregret.tune.study.results import LastNumber, Result
 
 if TYPE_CHECKING:
-    from noregret.optimizer import Goal, Space
+    from noregret.optimizer import Goal, Space, StopRule
 
 Params = dict[str, Any]
 Command = tuple[str | tuple[str, ...], ...]
@@ -57,6 +57,8 @@ class Stop:
     within: float | str
     """In the units of the results; or "2%", of the size of the best estimate."""
     confidence: float = 0.95
+    by: StopRule = "model"
+    """By the average of the models that the results do not refute, or by the strict certificate."""
 
 
 @dataclass(frozen=True)

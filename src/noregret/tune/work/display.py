@@ -284,23 +284,27 @@ def _found(found: Findings, best: Estimate) -> Iterator[str]:
     if found.gain:
         yield str(found.gain)
     yield f"best: {words.number(best.estimate)}{found.unit}, {words.likely(best, found.unit)}"
-    usual, width = found.study.baseline, columns()
+    usual, width, worth = found.study.baseline, columns(), {change.name: change for change in best.changes}
     changed = {name: value for name, value in best.params.items() if not usual or usual.get(name) != value}
     length = max(map(len, changed), default=0)
-    for name, value in changed.items():
+    for name in [*worth, *(name for name in changed if name not in worth)]:
         was = f"  (was {words.value(usual[name])})" if usual and name in usual else ""
-        yield cut(f"  {name:<{length}}  {words.value(value)}{was}", width)
+        line = f"  {name:<{length}}  {words.value(best.params.get(name))}{was}"
+        if change := worth.get(name):
+            ends = " to ".join(words.between(change.lower, change.upper, 2))
+            line += f", worth {words.number(change.estimate, 2)}{found.unit} ({ends})"
+        yield cut(line, width)
     if same := [name for name in best.params if name not in changed]:
         yield cut(f"  unchanged: {', '.join(same)}", width)
     yield from how_good(found, best)
+    if best.has_gap:
+        yield room_left(best, found.unit)
 
 
 def how_good(found: Findings, best: Estimate) -> Iterator[str]:
-    """Feasibility of the recommended setting, its gap to all others, and drift."""
+    """Feasibility of the recommended setting, and drift: what takes no time to compute."""
     if found.study.constraints:
         yield feasibility(best)
-    if best.has_gap:
-        yield room_left(best, found.unit)
     if found.half_life < math.inf:
         yield change_in_words(found.half_life)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from asyncio import wrap_future
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from math import inf, isfinite
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Coroutine, Mapping
+from math import isfinite
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 
-from noregret.optimizer import Estimate, FixedContext, checked_confidence, checked_numbers, checked_tolerance
+from noregret.optimizer import Estimate, FixedContext, StopRule, checked_confidence, checked_numbers, checked_tolerance
 from noregret.tune.learning.findings import finite
 from noregret.tune.measuring import Outcome
 from noregret.tune.page.page import page
@@ -311,9 +311,7 @@ def done(
     study: Live,
     within: Annotated[str, Query(max_length=100, description="A number, or a part of the best estimate: 2%")],
     confidence: Annotated[float, Query(description="The probability of being right")] = 0.95,
-    by: Annotated[
-        Literal["model", "certificate"] | None, Query(description="The statement it rests on; by default the model's")
-    ] = None,
+    by: Annotated[StopRule, Query(description="The statement it rests on")] = "model",
     context: ContextText = None,
 ) -> models.DoneForm:
     """Return whether no other params are likely to be better than the best by more than ``within``."""
@@ -349,13 +347,13 @@ def _estimate(found: Estimate) -> dict[str, Any]:
 
 def _best(found: Estimate, half_life: float) -> models.BestForm:
     fields = ("name", "from", "to", "gain", "lower", "upper")
-    changes: Sequence[Sequence[Any]] = getattr(found, "changes", None) or ()
     return models.BestForm(
         **_estimate(found),
         gap=finite(found.gap),
-        remaining=finite(getattr(found, "remaining", inf)),
+        remaining=finite(found.remaining),
         changes=[
-            models.ChangeForm(**dict(zip(fields, (*its[:3], *map(finite, its[3:])), strict=True))) for its in changes
+            models.ChangeForm(**dict(zip(fields, (*its[:3], *map(finite, its[3:])), strict=True)))
+            for its in found.changes
         ],
         half_life=finite(half_life),
     )

@@ -1,0 +1,152 @@
+"""Changes: which values of the baseline to keep, and what each change of the others is worth.
+
+A recommended setting has some value for every parameter, also for those that do not matter. Starting from it,
+parameters are set back to the baseline's value one by one, each time the one that costs least, as long as the
+difference to the first setting is no larger than the observations can tell. So the recommended setting differs from the
+baseline only where the observations show a reason. Heuristic; the numbers were chosen on 21 flags of which three
+matter, and on six functions of the development suite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from noregret.belief.posterior import Floats
+from noregret.optimizer.answers.certificate import WIDTH, Certificate
+from noregret.optimizer.model.candidates import spread_out
+from noregret.optimizer.model.constraints import RECOMMEND
+from noregret.optimizer.model.current import Snapshot
+from noregret.optimizer.space.contexts import with_context
+from noregret.optimizer.space.space import Product, Space
+
+NOTHING = 0.02
+"""Expected loss that does not matter, as a part of the distance between the recommended setting and an average one."""
+
+UNCLEAR = 2.0
+"""Standard deviations of the difference between two settings below which the observations show none."""
+
+MOST = 0.1
+"""A loss that is larger than this part of that distance is not accepted, however unclear it is."""
+
+AVERAGED = 256
+"""Settings that an average one is the average of."""
+
+
+class Change(NamedTuple):
+    """A parameter whose recommended value is not the baseline's, and what that is worth.
+
+    ``before`` is the baseline's value and ``after`` the recommended one, None where the parameter does not apply. The
+    ``estimate`` is the gain of the recommended setting over the same setting with the baseline's value, above 0 if it
+    is better, and ``lower`` and ``upper`` are its interval, in the units of the values.
+    """
+
+    name: str
+    before: Any
+    after: Any
+    estimate: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Reversions:
+    """A setting with one parameter set back to the baseline's value, for each that differs.
+
+    ``points`` are (n, d), and ``gains`` are by how much each is estimated to be worse, (n,).
+    """
+
+    names: list[str]
+    before: list[Any]
+    after: list[Any]
+    points: Floats
+    gains: Floats
+    certificate: Certificate
+
+    def changes(self, point: Floats) -> list[Change]:
+        """What each change is worth at a (1, d) point, the largest first."""
+        ends = self.certificate.differences(point, self.points, WIDTH) if self.names else []
+        found = [
+            Change(name, before, after, gain, min(lower, gain), max(upper, gain))
+            for name, before, after, gain, (lower, upper) in zip(
+                self.names, self.before, self.after, self.gains.tolist(), ends, strict=True
+            )
+        ]
+        return sorted(found, key=lambda change: -change.estimate)
+
+
+def differing(params: Any, baseline: Any) -> list[str]:
+    """The names of the parameters with different values in both settings; none for rows without names."""
+    if not isinstance(params, Mapping) or not isinstance(baseline, Mapping):
+        return []
+    return [name for name, value in params.items() if name in baseline and value != baseline[name]]
+
+
+def reverted(space: Space, params: Any, baseline: Any, name: str) -> Any | None:
+    """The params with the baseline's value of one parameter, and with what then applies; None if there are none."""
+    values = {**baseline, **params, name: baseline[name]}
+    names = space.applicable(values) if isinstance(space, Product) else values
+    try:
+        found = space.checked({each: values[each] for each in names if each in values})
+    except ValueError:
+        return None
+    return None if space.violated(found) else found
+
+
+def with_fewest_changes(state: Snapshot, space: Space, params: Any, baseline: Any) -> Any:
+    """The params of a space, without a context, set back to the baseline where that costs next to nothing."""
+    process, history = state.belief.full, state.history
+    first = _encoded(state, [params])
+    places = spread_out(state.space, AVERAGED, 0)
+    best = float(process.predict(first)[0][0])
+    regret = best - float(process.predict(places)[0].mean())
+    least = min(math.log(RECOMMEND), float(state.log_feasible_at(first)[0]))
+    failed, current = set(history.unproven.tolist()), params
+    while True:
+        tried = [reverted(space, current, baseline, name) for name in differing(current, baseline)]
+        found = [each for each in tried if each is not None and history.number(_whole(state, each)) not in failed]
+        if not found:
+            return current
+        points = _encoded(state, found)
+        loss, spread = _difference(process.joint, first, points)
+        cost = loss - np.minimum(np.maximum(NOTHING * regret, UNCLEAR * spread), MOST * regret)
+        cost[state.log_feasible_at(points) < least] = math.inf
+        if cost.min() > 0:
+            return current
+        current = found[int(np.argmin(cost))]
+
+
+def one_by_one(state: Snapshot, space: Space, params: Any, baseline: Any) -> tuple[list[str], Floats]:
+    """The parameters that differ from the baseline, and the (n, d) points with each of them set back alone.
+
+    In a table such a point may be no row.
+    """
+    names, points = differing(params, baseline), []
+    own, others = _encoded(state, [params, baseline]) if names else ((), ())
+    for name in names:
+        found = reverted(space, params, baseline, name)
+        is_its = np.array(state.space.groups) == space.names.index(name)
+        points.append(np.where(is_its, others, own) if found is None else _encoded(state, [found])[0])
+    return names, np.array(points)
+
+
+def _whole(state: Snapshot, params: Any) -> Any:
+    return with_context(params, state.space)
+
+
+def _encoded(state: Snapshot, params: list[Any]) -> Floats:
+    return state.history.space.encode([_whole(state, each) for each in params])
+
+
+def _difference(
+    joint: Callable[[Floats], tuple[Floats, Floats]], first: Floats, points: Floats
+) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of the difference of f between the first point and each of (n, d) points, (n,)."""
+    mean, covariance = joint(np.vstack([first, points]))
+    variance = covariance.diagonal()
+    spread = np.sqrt(np.maximum(variance[0] + variance[1:] - 2 * covariance[0, 1:], 0.0))
+    return mean[0] - mean[1:], np.asarray(spread)
