@@ -371,7 +371,7 @@ class Certificate:
     def is_likely_within(self, point: Floats, tolerance: float, risk: float) -> bool:
         """Return True if `remaining` at the level 1 - ``risk`` is within the tolerance; False as soon as it is not."""
         share = 0.0
-        if self.may_be_noise or risk < 1 / DRAWS:  # too rare to be seen in so many
+        if self.may_be_noise or risk < 1 / DRAWS:  # too rare for this number of draws
             return False
         for weight, excess in self.excesses(point):
             share += weight * float(np.mean(excess > tolerance))

@@ -68,7 +68,7 @@ class Reversions:
     certificate: Certificate
 
     def changes(self, point: Floats) -> list[Change]:
-        """What each change is worth at a (1, d) point, the largest first."""
+        """Worth of each change at a (1, d) point, the largest first."""
         ends = self.certificate.differences(point, self.points, WIDTH) if self.names else []
         found = [
             Change(name, before, after, gain, min(lower, gain), max(upper, gain))

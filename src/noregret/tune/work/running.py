@@ -55,7 +55,7 @@ def warn_of_hopeless_stop(study: Study) -> None:
     if study.budget.rounds and study.budget.rounds < needed:
         complain(
             f"noregret: [stop] cannot hold within {study.budget.rounds} rounds: it takes measurements near almost all "
-            f"settings, {needed} at least. Raise rounds, tune fewer parameters, or leave [stop] out"
+            f'settings, {needed} at least. Raise rounds, tune fewer parameters, or set by = "model"'
         )
 
 
