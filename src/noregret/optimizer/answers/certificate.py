@@ -8,6 +8,9 @@ lies above the draw at the recommended setting is how much another one may be be
 itself, which knows nothing of a narrow hill in an unexplored region: nothing is promised while more than half of the
 allowed risk is the share of the settings that have no measurement near them. Heuristic: f is a draw under one of the
 models, but for a hill that may be anywhere, each place being as likely as the others.
+
+`Certificate.remaining` is less strict: the average over the models instead of the worst, and no doubt of the second
+kind.
 """
 
 from __future__ import annotations
