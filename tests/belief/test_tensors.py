@@ -60,7 +60,7 @@ def check_same(algorithm, arms=ARMS):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the rewards contradict", "ignore:no function fits")
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ON_NYSTROM])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ON_NYSTROM and "catoni" not in name])
 def test_every_algorithm_chooses_the_same_arms(name):
     check_same(build(name))
 
@@ -70,6 +70,12 @@ def test_algorithms_on_nystrom_features_say_that_they_cannot(name):
     with pytest.raises(ValueError, match=r"^Nystrom features need NumPy arms, got a tensor: pass arms\.cpu\(\)"):
         Policy(build(name), torch.tensor(ARMS), rng=0)
     Policy(build(name), torch.tensor(ARMS).cpu().numpy(), rng=0)
+
+
+@pytest.mark.parametrize("name", ["catoni-reds", "catoni-bpe"])
+def test_catonis_mean_says_that_it_cannot(name):
+    with pytest.raises(ValueError, match=r"^arms must be a NumPy array for Catoni's mean, got a tensor"):
+        Policy(build(name), torch.tensor(ARMS), rng=0).ask()
 
 
 @pytest.mark.slow

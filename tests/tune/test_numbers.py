@@ -250,7 +250,17 @@ def test_json_for_scripts(tmp_path, capsys):
     assert objects[-1]["stopped"] == "budget"
     report = json.loads(said(capsys, "report", "--json", path).out)
     assert report["best"] == objects[-1]["best"]
-    assert set(report["best"]) == {"params", "estimate", "lower", "upper", "level", "gap", "feasible"}
+    assert set(report["best"]) == {
+        "params",
+        "estimate",
+        "lower",
+        "upper",
+        "level",
+        "gap",
+        "feasible",
+        "remaining",
+        "changes",
+    }
     assert [trial["params"] for trial in report["trials"]] == [found["params"] for found in objects[:-1]]
     said(capsys, "report", path, "--out", tmp_path / "r.json")
     assert json.loads((tmp_path / "r.json").read_text()) == report
@@ -304,13 +314,16 @@ MANY = "".join(f"[parameters.x{i}]\ntype = 'float'\nlow = 0\nhigh = 1\n" for i i
 
 @pytest.mark.slow
 def test_a_stop_that_can_never_hold_is_told_with_what_to_do(tmp_path, capsys):
-    path = written(tmp_path, budget="rounds = 2", more=f"{MANY}{STOP}")
+    path = written(tmp_path, budget="rounds = 2", more=f"{MANY}{STOP}by = 'certificate'\n")
     changed(path, "print ({n} - 3)^2", "print ({n} - 3)^2 + {x0} + {x1} + {x2}")
     warned = said(capsys, "tune", path).err
     assert (
         "[stop] cannot hold within 2 evaluations: it takes measurements near almost all settings, 404 at least"
         in warned
     )
+    changed(path, "by = 'certificate'", "by = 'model'")
+    assert said(capsys, "tune", path).err == ""
+    changed(path, "by = 'model'", "by = 'certificate'")
     changed(path, "rounds = 2", "seconds = 0.01")
     assert said(capsys, "tune", path).err == ""
     changed(path, "seconds = 0.01", "rounds = 404\nseconds = 0.01")

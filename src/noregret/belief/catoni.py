@@ -25,6 +25,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from noregret.belief.arms import as_arms
+from noregret.belief.arrays import is_tensor
 from noregret.belief.exact import ExactGP, ExactPosterior
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.numerics.threads import threads_for
@@ -86,7 +87,8 @@ class CatoniGP:
         """Belief about f on these (N, d) arms before any reward."""
         arms = as_arms(arms)
         if not isinstance(arms, np.ndarray):
-            raise ValueError(f"arms must be a NumPy array for Catoni's mean, got {type(arms).__name__}")
+            given = "a tensor: pass arms.cpu().numpy()" if is_tensor(arms) else "arms on a cluster"
+            raise ValueError(f"arms must be a NumPy array for Catoni's mean, got {given}")
         return CatoniPosterior(self, arms)
 
 

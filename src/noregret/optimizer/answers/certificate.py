@@ -8,6 +8,9 @@ lies above the draw at the recommended setting is how much another one may be be
 itself, which knows nothing of a narrow hill in an unexplored region: nothing is promised while more than half of the
 allowed risk is the share of the settings that have no measurement near them. Heuristic: f is a draw under one of the
 models, but for a hill that may be anywhere, each place being as likely as the others.
+
+`Certificate.remaining` is less strict: the average over the models instead of the worst, and no doubt of the second
+kind.
 """
 
 from __future__ import annotations
@@ -371,7 +374,7 @@ class Certificate:
     def is_likely_within(self, point: Floats, tolerance: float, risk: float) -> bool:
         """Return True if `remaining` at the level 1 - ``risk`` is within the tolerance; False as soon as it is not."""
         share = 0.0
-        if self.may_be_noise or risk < 1 / DRAWS:  # too rare to be seen in so many
+        if self.may_be_noise or risk < 1 / DRAWS:  # too rare for this number of draws
             return False
         for weight, excess in self.excesses(point):
             share += weight * float(np.mean(excess > tolerance))

@@ -4,7 +4,7 @@ A recommended setting has some value for every parameter, also for those that do
 parameters are set back to the baseline's value one by one, each time the one that costs least, as long as the
 difference to the first setting is no larger than the observations can tell. So the recommended setting differs from the
 baseline only where the observations show a reason. Heuristic; the numbers were chosen on 21 flags of which three
-matter, and on six functions of the development suite.
+matter, and on eight functions of the development suite.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Reversions:
     certificate: Certificate
 
     def changes(self, point: Floats) -> list[Change]:
-        """What each change is worth at a (1, d) point, the largest first."""
+        """Worth of each change at a (1, d) point, the largest first."""
         ends = self.certificate.differences(point, self.points, WIDTH) if self.names else []
         found = [
             Change(name, before, after, gain, min(lower, gain), max(upper, gain))

@@ -58,7 +58,7 @@ def warn_of_hopeless_stop(study: Study) -> None:
     if study.budget.rounds and study.budget.rounds < needed:
         complain(
             f"noregret: [stop] cannot hold within {study.budget.rounds} evaluations: it takes measurements near almost "
-            f"all settings, {needed} at least. Raise evaluations, tune fewer parameters, or leave [stop] out"
+            f'all settings, {needed} at least. Raise evaluations, tune fewer parameters, or set by = "model"'
         )
 
 
