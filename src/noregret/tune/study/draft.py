@@ -118,7 +118,7 @@ def answers(found: Draft, ask: Ask) -> dict[str, str]:
     example = " ".join(f"{name}=..." for name in found.tables)
     goal = ask("goal: minimize or maximize", "minimize", checks.one_of("minimize", "maximize"))
     result = ask('result: last-number, wall-time, {json = "field"} or {regex = "..."}', "last-number", _result)
-    rounds = ask("evaluations in all", str(found.rounds), lambda text: checks.whole(1, 10**7)(_number(text)))
+    evaluations = ask("evaluations in all", str(found.rounds), lambda text: checks.whole(1, 10**7)(_number(text)))
     usual = ask(f"the setting in use now, as {example} (empty for none)", "", lambda text: _baseline(text, found))
     return {"goal": toml(goal), "result": _result(result), "rounds": rounds, "baseline": _baseline(usual, found)}
 
@@ -155,7 +155,7 @@ def text(found: Draft, said: Mapping[str, str], tune: str) -> str:
     parts = [
         f"# Run it:   {tune}\n# 'noregret init' without a command writes a file with all keys and comments.\n",
         f"goal = {said['goal']}\ncommand = {toml(list(found.command))}\nresult = {said['result']}\n",
-        f"[budget]\nrounds = {said['rounds']}\n",
+        f"[budget]\nevaluations = {said['rounds']}\n",
     ]
     if said["baseline"]:
         parts.append(f"[baseline]\n{said['baseline']}")
