@@ -118,7 +118,7 @@ def answers(found: Draft, ask: Ask) -> dict[str, str]:
     example = " ".join(f"{name}=..." for name in found.tables)
     goal = ask("goal: minimize or maximize", "minimize", checks.one_of("minimize", "maximize"))
     result = ask('result: last-number, wall-time, {json = "field"} or {regex = "..."}', "last-number", _result)
-    evaluations = ask("evaluations in all", str(found.rounds), lambda text: checks.whole(1, 10**7)(_number(text)))
+    rounds = ask("evaluations in all", str(found.rounds), lambda text: checks.whole(1, 10**7)(_number(text)))
     usual = ask(f"the setting in use now, as {example} (empty for none)", "", lambda text: _baseline(text, found))
     return {"goal": toml(goal), "result": _result(result), "rounds": rounds, "baseline": _baseline(usual, found)}
 
