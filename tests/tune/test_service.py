@@ -45,7 +45,6 @@ def serving(app):
         thread.start()
         try:
             with httpx.Client(base_url=f"http://127.0.0.1:{door.getsockname()[1]}", timeout=60) as client:
-                client.get("/nowhere")  # FastAPI builds its routes now, with warnings off, which threads share
                 yield client
         finally:
             server.should_exit = True
