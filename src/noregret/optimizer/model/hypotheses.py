@@ -203,6 +203,7 @@ class ModelConfig:
 
         Densities of numbers on two scales are compared as densities of the values, p(number) |d number / d value|. The
         slope at the best point counts as that at the second best: a ceiling may have been chosen close to the former.
+        Closer ceilings are tried as long as they explain more.
         """
         plain, part = self.scale(evidence), subset(evidence, self.most)
         part = replace(part, values=plain.limited(part.values))
@@ -212,7 +213,10 @@ class ModelConfig:
         for scale in self.logarithms(evidence, plain):
             standard, offset = scale.standardised(part), scale.log_slope(slopes_at) + self.log_nats
             tried = self.explain(replace(even.hypothesis, values=scale), standard, offset)
-            found += self.noises(scale, standard, offset) if tried.nats > found[0].nats else [tried]
+            if tried.nats <= found[0].nats:
+                found.append(tried)
+                break
+            found = self.noises(scale, standard, offset) + found
         return best_first(found)
 
     def noises(self, scale: Scale, evidence: Evidence, offset: float = 0.0) -> list[Explained]:

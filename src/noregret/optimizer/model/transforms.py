@@ -180,7 +180,7 @@ class Logarithms:
     """
 
     near: float = 5.0
-    gaps: tuple[float, ...] = (1.0,)
+    gaps: tuple[float, ...] = (1.0, 0.1, 0.01, 1e-4, 1e-8)
     absurd: float = 5.0
     bend: float = 2.0
     correction: float = 1.0
