@@ -232,3 +232,28 @@ def test_on_a_terminal_there_is_a_bar_and_a_framed_table():
     text = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", shown.decode())
     assert "60 of 60 rounds" in text
     assert re.search(r"│ random +│ +\d", text)
+
+
+def test_bound_shows_what_a_theorem_promises_beside_runs(capsys, tmp_path):
+    picture = tmp_path / "bound.svg"
+    assert main(["bound", "igp-ucb", "--arms", "20", "--rounds", "200", "--run", "--plot", str(picture)]) == 0
+    said = capsys.readouterr().out
+    rows = [line.split() for line in said.splitlines() if re.match(r" +\d", line)]
+    assert [int(row[0]) for row in rows][-1] == 200
+    assert all(float(row[1]) > float(row[2]) for row in rows)  # a run keeps its bound
+    assert "at most 0.1 per round after" in said
+    assert "<svg" in picture.read_text()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["reds"], "'reds' has no bound that can be computed"),
+        (["igp-ucb", "--kernel", "cubic"], "--kernel must be se or matern-NU"),
+        (["igp-ucb", "--set", "colour=red"], "colour"),
+        (["tgp-ucb", "--run", "--arms", "20", "--rounds", "10", "--set", "moment=0.01"], "a moment above max f^2"),
+    ],
+)
+def test_what_has_no_bound_is_refused(args, message, capsys):
+    assert main(["bound", *args]) == 2
+    assert message in capsys.readouterr().err

@@ -106,7 +106,7 @@ class Main(Parser):
 GROUPS = {
     "tune a command": ("init", "tune", "report"),
     "while a study runs, and after it": ("watch", "confirm", "export", "import", "restore"),
-    "compare algorithms": ("run", "list", "reproduce"),
+    "compare algorithms": ("run", "bound", "list", "reproduce"),
 }
 """Commands in the order of the help; all others are listed after them."""
 
@@ -161,6 +161,27 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--out", type=Path, metavar="FOLDER", help="keep every finished trial here; those found here are not run again"
     )
+    bound = commands.add_parser("bound", help="show the regret that a theorem promises")
+    bound.set_defaults(command=_bound)
+    bound.add_argument("algorithm", metavar="ALGORITHM", help="a name such as igp-ucb")
+    bound.add_argument("--kernel", default="matern-2.5", metavar="NAME", help="se or matern-NU (default matern-2.5)")
+    bound.add_argument("--lengthscale", type=float, default=0.2, metavar="L", help="of the kernel (default 0.2)")
+    bound.add_argument("--arms", type=_count, default=100, metavar="N", help="number of arms (default 100)")
+    bound.add_argument("--dimension", type=_count, default=1, metavar="D", help="of the arms (default 1)")
+    bound.add_argument("--rounds", type=_count, default=1000, metavar="T", help="length of the run (default 1000)")
+    bound.add_argument(
+        "--within", type=float, default=0.1, metavar="X", help="show how many rounds this regret takes (default 0.1)"
+    )
+    bound.add_argument("--run", action="store_true", help="also play five functions of the largest norm")
+    bound.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="KEY=VALUE",
+        help="a keyword of the builder, such as norm=2; may be repeated",
+    )
+    bound.add_argument("--plot", type=Path, metavar="FILE", help="draw the bound here (.png, .pdf, .svg)")
     return parser
 
 
@@ -237,3 +258,9 @@ def _run(args: argparse.Namespace) -> None:
     from noregret.experiments.run_command import run
 
     run(args)
+
+
+def _bound(args: argparse.Namespace) -> None:
+    from noregret.experiments.bound_command import bound
+
+    bound(args)

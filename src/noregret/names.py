@@ -5,7 +5,7 @@ Most people need fifteen of them: `minimize`, `maximize`, `Optimizer`, `Float`, 
 algorithms. The parts that algorithms are made of are in `kernels`, `models`, `rules`, `loops` and `schedules`.
 """
 
-from noregret import algorithms, kernels, loops, models, problems, rules, schedules
+from noregret import algorithms, bounds, kernels, loops, models, problems, rules, schedules
 from noregret.decision.policy import Policy
 from noregret.diagnosis import Diagnosis, diagnose
 from noregret.experiments import plot
@@ -38,6 +38,7 @@ __all__ = [
     "Trial",
     "TuningResult",
     "algorithms",
+    "bounds",
     "compare",
     "connect",
     "diagnose",
