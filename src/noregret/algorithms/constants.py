@@ -144,7 +144,7 @@ def checks_constants(build: Callable[Keywords, Built]) -> Callable[Keywords, Bui
     @wraps(build, (*WRAPPER_ASSIGNMENTS, "__kwdefaults__"))
     def checked(*args: Keywords.args, **keywords: Keywords.kwargs) -> Built:
         for name, value in keywords.items():
-            if name in parameters:  # any other is a TypeError below
+            if name in parameters and name != "kernel":  # an unknown name is a TypeError below
                 check_constant(name, value, optional=parameters[name].default is None)
         return build(*args, **keywords)
 

@@ -136,6 +136,9 @@ def bkb(
 
     The paper draws a new coin for every arm each time, ``coins="fresh"``. Kept coins change the dictionary by few arms
     per round, which takes a fraction of the time; no theorem covers them if arms are dropped (docs/guarantees.md).
+
+    On a `noregret.Box` the maximum of mean + beta_t std on the sketch is searched for (Sec. 5 and App. A: Thm 1 and 2
+    hold for infinitely many arms, given a method that maximises). A score e_t below the maximum adds e_t to the regret.
     """
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
     return Sequential(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)))
