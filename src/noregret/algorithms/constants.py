@@ -95,6 +95,7 @@ LIMITS: dict[str, Limit] = {
     "width": _one_of("tight", "paper"),
     "separate": TRUE_OR_FALSE,
     "truncation": ("be a schedule", callable),
+    "weights": ("be a function from (n, d) points to their densities, (n,)", callable),
     "gain": ("be 'realised', 'greedy', 'rate', a number or a schedule", _is_gain),
     "features": (
         "be 'nystrom', 'qff' or such as RandomFourier(kernel, 50)",
