@@ -48,8 +48,8 @@ class RandomDesign:
     weights : callable (n, d) -> (n,), optional
         Density of the measure at some points, up to a factor: finite, at least 0 and above 0 nearly everywhere. An arm
         is drawn with probability proportional to it. On a box points are accepted by their density over the largest
-        one seen, of at least 500 points. Bounds that hold for points chosen independently of their rewards hold under any measure; Thm 3.1 too,
-        with a constant that grows with the largest density over the smallest.
+        one seen, of at least 500 points. Bounds that hold for points chosen independently of their rewards hold under
+        any measure; Thm 3.1 too, with a constant that depends on it.
 
     Examples
     --------
