@@ -10,6 +10,7 @@ from noregret import (
     Constant,
     ExactGP,
     MaxVarianceDesign,
+    Policy,
     RandomDesign,
     SquaredExponential,
     algorithms,
@@ -150,3 +151,51 @@ def test_errors_say_what_must_hold(build, message):
 def test_the_width_on_a_box_needs_a_horizon():
     with pytest.raises(ValueError, match="needs the horizon"):
         EpochWidth(1.0, 0.1, 0.1).on(Box([[0, 1]]), KERNEL)
+
+
+# Other measures (Remark 3.5)
+
+
+def right(points):
+    """Density 1 on the left half of [0, 1], 4 on the right one."""
+    return 1.0 + 3.0 * (points[:, 0] > 0.5)
+
+
+def test_arms_are_drawn_by_their_weights():
+    design, rng = RandomDesign(right), np.random.default_rng(0)
+    chosen = LINE[design(ExactGP(KERNEL, 0.1), LINE, 5000, rng), 0]
+    assert (chosen > 0.5).mean() == pytest.approx(0.8, abs=5 * math.sqrt(0.16 / 5000))
+    uniform = RandomDesign()(ExactGP(KERNEL, 0.1), LINE, 10, np.random.default_rng(1))
+    assert (uniform == np.random.default_rng(1).integers(60, size=10)).all()
+
+
+def test_points_of_a_box_are_drawn_by_their_weights():
+    """Density e^(5x): the mean is 1/(1 - e^-5) - 1/5, and the largest density seen grows from block to block."""
+    box, rng = Box([[0, 1]]), np.random.default_rng(0)
+    design = RandomDesign(lambda points: np.exp(5 * points[:, 0]))
+    points = design.points(ExactGP(KERNEL, 0.1), lambda count: box.sample(count, rng), 20_000, rng)
+    assert points.shape == (20_000, 1)
+    assert points.mean() == pytest.approx(1 / (1 - math.exp(-5)) - 0.2, abs=5 * 0.2 / math.sqrt(20_000))
+
+
+@pytest.mark.parametrize("arms", [LINE, Box([[0, 1]])], ids=["arms", "box"])
+def test_reds_takes_a_measure(arms):
+    policy = Policy(algorithms.reds(KERNEL, horizon=400, weights=right), arms, rng=0)
+    asked = policy.ask()
+    points = LINE[asked] if asked.ndim == 1 else asked
+    assert (points[:, 0] > 0.5).sum() > 30  # 40 of 50 on average
+    policy.tell(asked, np.sin(3 * points[:, 0]))
+    assert len(policy.ask()) == 100
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (lambda points: points, r"one finite number, at least 0, for each of 60 points"),
+        (lambda points: -points[:, 0], "at least 0"),
+        (lambda points: np.zeros(len(points)), "positive at some of the arms in play"),
+    ],
+)
+def test_weights_must_be_densities(weights, message):
+    with pytest.raises(ValueError, match=message):
+        RandomDesign(weights)(ExactGP(KERNEL, 0.1), LINE, 5, np.random.default_rng(0))

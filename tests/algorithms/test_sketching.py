@@ -269,6 +269,31 @@ def test_the_dictionary_and_the_noise_have_half_of_delta_each(builder):
     assert algorithm.rule.width(prior) == pytest.approx(batch * ((1 + math.sqrt(2)) * 2.0 + noise))
 
 
+def test_beyond_the_horizon_q_is_that_of_a_horizon_twice_as_long_and_half_of_delta():
+    features = bkb(KERNEL, delta=0.1, horizon=1000).model.features
+    for doublings, redraws in enumerate([(1, 1000), (1001, 2000), (2001, 4000)]):
+        longer = oversampling_for(1000 * 2**doublings, delta=0.05 / 2**doublings)
+        assert [features.oversampling_at(redraw) for redraw in redraws] == pytest.approx([longer] * 2)
+    shares = [2 ** (j - 1) * 1000 * 0.05 / (4**j * 1000) for j in range(1, 60)]  # redraws times their failure
+    assert sum(shares) == pytest.approx(0.025)
+
+
+def test_the_dictionary_grows_when_q_is_raised():
+    """The same pulls with and without a horizon of 50: equal up to it, and more arms beyond."""
+    arms, rng = np.linspace(0, 1, 60)[:, None], np.random.default_rng(0)
+    pulls, sizes = rng.integers(60, size=200), {}
+    for horizon in (50, None):
+        features = Nystrom(KERNEL, 0.5, root="cholesky", horizon=horizon, rise=20.0)
+        belief = SparseGP(features, RIDGE).prior(arms, np.random.default_rng(1))
+        sizes[horizon] = []
+        for t, arm in enumerate(pulls):
+            belief.update(arm, 0.0)
+            belief = belief.at(arms) if t == 100 else belief.copy()  # neither forgets how often it has drawn
+            sizes[horizon].append(len(belief.dictionary))
+    assert sizes[50][:50] == sizes[None][:50]
+    assert np.mean(sizes[50][50:]) > 1.5 * np.mean(sizes[None][50:])
+
+
 @pytest.mark.parametrize("builder", [bkb, bbkb, mini_bkb])
 def test_the_authors_width_has_all_of_delta(builder):
     algorithm = builder(KERNEL, norm=2.0, noise=0.3, delta=0.1, ridge=RIDGE, constants="experiment")

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from noregret import Constant, ExactGP, Linear, Matern, Policy, SquaredExponential
+from noregret import Constant, ExactGP, Linear, Matern, Nystrom, Policy, SparseGP, SquaredExponential
 from noregret.algorithms import a_gp_ucb, igp_ucb, lb_gp_ucb, rcgp_ucb
+from noregret.algorithms.sketching import BKBWidth
 from noregret.algorithms.unknown_constants import SuspectedRegret
 from noregret.belief.conjugate import ConjugateGP
 from noregret.belief.model_set import SharedPosterior
@@ -443,3 +444,34 @@ def test_rewards_of_any_size_count_for_nothing_if_they_are_absurd():
     np.testing.assert_allclose(belief.mean, 0.0, atol=1e-9)
     belief.update([0] * 20, [1.0] * 20)
     assert belief.mean[0] == pytest.approx(1.0, abs=0.01)
+
+
+# Sketched rungs
+
+
+def test_a_rung_of_a_sketch_is_that_of_bkb_and_norms_share_it():
+    """Guess and double: norms N, 2 N, 4 N, ... on one lengthscale, all on one Nystrom sketch."""
+    algorithm = lb_gp_ucb(
+        SquaredExponential(0.1), norm=0.25, noise=0.02, norms=True, start=1, lengthscale_power=0, oversampling=4.0
+    )
+    rungs = algorithm.ladder(256, 1)
+    assert [rung.width.norm for rung in rungs] == [0.25, 0.5, 1.0, 2.0, 4.0]
+    assert rungs[0].model == SparseGP(Nystrom(SquaredExponential(0.1), 4.0, root="cholesky", coins="kept"), 0.02**2)
+    assert len({rung.model for rung in rungs}) == 1
+    by_hand = BKBWidth(0.5, 0.02, 0.1 / 2.1 / 2, 0.5)
+    prior = rungs[1].model.prior(ARMS, np.random.default_rng(0))
+    assert rungs[1].width(prior) == by_hand(prior)
+
+
+@pytest.mark.slow
+def test_guess_and_double_finds_the_hill_on_a_sketch_and_its_band_holds():
+    """A first guess of an eighth of the norm; the sketch has fewer features than the pulled arms."""
+    problem = hill(0)
+    algorithm = lb_gp_ucb(
+        problem.kernel, norm=0.125, noise=0.02, norms=True, start=1, lengthscale_power=0, oversampling=1.0
+    )
+    *_, pull = pulls(algorithm, problem, 300)
+    lower, upper = algorithm.bounds(pull.belief)
+    assert ((lower <= problem.means) & (problem.means <= upper)).all()
+    assert pull.belief.rank < len(pull.belief.pulled)
+    assert problem.means[pull.arms[0]] > 0.9

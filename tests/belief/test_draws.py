@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,20 @@ def test_rough_kernels_have_finite_draws():
 def test_the_cosine_is_right_to_rounding():
     turns = np.random.default_rng(0).uniform(-50, 50, 10_000)
     np.testing.assert_allclose(draws._cosine(turns.copy()), np.cos(2 * np.pi * turns), atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_drawn_function_has_the_mean_and_the_covariance_of_the_posterior():
+    """Over 3000 draws, to 5 standard errors; twice the scale doubles the deviation from the mean."""
+    arms, points = np.linspace(0, 1, 30)[:, None], np.array([[0.11], [0.12], [0.5], [0.93]])
+    belief = ExactGP(SquaredExponential(0.2), 0.1).prior(np.vstack([arms, points]))
+    belief.update([3, 3, 10, 28], [1.0, 2.0, -1.0, 0.5])
+    places, rng = np.arange(30, 34), np.random.default_rng(0)
+    draws = np.array([belief.sample_function(rng, 2.0)(points) for _ in range(3000)])
+    covariance = 4 * belief.covariance(places, places)
+    std = np.sqrt(covariance.diagonal())
+    assert np.abs(draws.mean(axis=0) - belief.mean[places]).max() < 5 * std.max() / math.sqrt(3000)
+    error = np.abs(np.cov(draws.T) - covariance) / np.outer(std, std)
+    assert error.max() < 5 * math.sqrt(2 / 3000)
+    again = [belief.sample_function(np.random.default_rng(7))(points) for _ in range(2)]
+    assert (again[0] == again[1]).all()

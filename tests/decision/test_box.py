@@ -5,7 +5,19 @@ import math
 import numpy as np
 import pytest
 
-from noregret import Box, Matern, Policy, SquaredExponential, algorithms, run
+from noregret import (
+    Box,
+    Linear,
+    Matern,
+    Nystrom,
+    Policy,
+    Sequential,
+    SparseGP,
+    SquaredExponential,
+    Thompson,
+    algorithms,
+    run,
+)
 from noregret.decision.region import Region, climb, tops
 from noregret.problems import MAXIMA, Continuous, Gaussian, branin
 
@@ -303,10 +315,115 @@ def test_errors_on_a_box():
     with pytest.raises(ValueError, match="nan: drop it"):
         policy.tell([[0.5, 0.5]], [np.nan])
     with pytest.raises(ValueError, match=r"this needs finitely many arms, got a Box: pass box\.sample"):
-        Policy(algorithms.igp_ucb(KERNEL), SQUARE)
+        Policy(algorithms.bbkb(oversampling=2.0, kernel=KERNEL), SQUARE)
     with pytest.raises(ValueError, match="this needs finitely many arms"):
         Policy(algorithms.gp_threds(KERNEL), SQUARE)
     with pytest.raises(ValueError, match="needs the horizon"):
         Policy(algorithms.reds(KERNEL), SQUARE)
     with pytest.raises(ValueError, match="cannot change its arms"):
         policy.change_arms(SQUARE.sample(5, np.random.default_rng(0)))
+
+
+# One point at a time: IGP-UCB, GP-TS and BKB
+
+LINE = Box([[0, 3]])
+ONE_AT_A_TIME = {
+    "igp_ucb": algorithms.igp_ucb(SquaredExponential(0.4), norm=2, noise=0.1, ridge=0.01),
+    "gp_ts": algorithms.gp_ts(SquaredExponential(0.4), norm=2, noise=0.1, ridge=0.01, scale=0.2),
+    "bkb": algorithms.bkb(SquaredExponential(0.4), norm=2, noise=0.1, oversampling=3.0),
+    "mini_gp_ucb": algorithms.mini_gp_ucb(SquaredExponential(0.4), norm=2, noise=0.1),
+}
+
+
+def bump(points):
+    """One hill at 1.3 on [0, 3]."""
+    return np.exp(-((points[:, 0] - 1.3) ** 2) / 0.5)
+
+
+def played(policy, rounds, seed=1):
+    """Play until at least this number of rewards; the rewards have noise of sd 0.1."""
+    world = np.random.default_rng(seed)
+    while policy.belief.rounds < rounds:
+        asked = policy.ask()
+        policy.tell(asked, bump(asked) + 0.1 * world.standard_normal(len(asked)))
+    return policy
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ONE_AT_A_TIME)
+def test_a_point_at_a_time_finds_the_hill_and_continues_from_a_file(name, tmp_path):
+    algorithm = ONE_AT_A_TIME[name]
+    policy = played(Policy(algorithm, LINE, rng=0), 40)
+    best = policy.best()
+    assert best.lower <= 1.0 <= best.upper
+    assert best.arm == pytest.approx([1.3], abs=0.1)
+    asked = policy.ask()
+    assert asked.shape[1] == 1
+    assert LINE.contains(asked).all()
+    policy.save(tmp_path / "policy.npz")
+    loaded = Policy.load(tmp_path / "policy.npz")
+    assert (loaded.ask() == asked).all()
+    assert (played(loaded, 45).ask() == played(policy, 45).ask()).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["igp_ucb", "bkb"])
+def test_the_score_of_the_chosen_point_is_the_highest_on_a_fine_grid(name):
+    """Up to the twentieth of width * std by which a point that was pulled before may be lower."""
+    algorithm = ONE_AT_A_TIME[name]
+    policy, grid = Policy(algorithm, LINE, rng=0), np.linspace(0, 3, 3001)[:, None]
+    for _ in range(20):
+        point, width = policy.ask(), algorithm.rule.width(policy.belief)
+        mean, std = policy.belief.predict(np.vstack([point, grid]))
+        assert mean[0] + 1.05 * width * std[0] >= (mean + width * std)[1:].max() - 1e-9
+        policy.tell(point, bump(point))
+
+
+@pytest.mark.slow
+def test_a_point_is_pulled_again_while_its_score_is_near_the_highest():
+    policy = played(Policy(ONE_AT_A_TIME["igp_ucb"], LINE, rng=0), 60)
+    assert policy.belief.rank < 40
+    assert len(policy.belief.arms) == 1000 + policy.belief.rank - 1  # the first point was an arm
+
+
+def test_thompson_sampling_chooses_from_a_grid_that_grows():
+    """x_t is on the grid whose points are within 1/t^2 of any other, for functions of norm 2."""
+    policy, kernel = Policy(ONE_AT_A_TIME["gp_ts"], LINE, rng=0), SquaredExponential(0.4)
+    for t in range(1, 6):
+        point = policy.ask()
+        cells = math.exp(LINE.log_discretization(kernel, 2 * t**2))
+        place = point[0, 0] / 3 * cells - 0.5
+        assert place == pytest.approx(round(place), abs=1e-6)
+        assert math.sqrt(2 - 2 * kernel(np.zeros((1, 1)), np.array([[1.5 / cells]]))[0, 0]) <= 1 / (2 * t**2)
+        policy.tell(point, bump(point))
+
+
+def test_rewards_of_other_points_are_learnt_and_may_be_the_best():
+    policy = Policy(ONE_AT_A_TIME["igp_ucb"], LINE, rng=0)
+    policy.tell([[1.3]] * 30, [1.0] * 30)
+    policy.tell(policy.ask(), [0.0])
+    assert policy.belief.rounds == 31
+    assert policy.best().arm == pytest.approx([1.3], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [
+        (algorithms.gp_ei(KERNEL), "on a Box the rule must be UCB or Thompson"),
+        (algorithms.bbkb(KERNEL, oversampling=2.0), "this needs finitely many arms, got a Box"),
+        (Sequential(SparseGP(Nystrom(KERNEL, 2.0), 0.1), Thompson(1.0)), "Thompson sampling on a Box needs ExactGP"),
+        (algorithms.gp_ts(Linear()), "kernel with a spectral density is needed to draw a function"),
+    ],
+)
+def test_an_algorithm_that_cannot_play_on_a_box_says_so(algorithm, message):
+    with pytest.raises(ValueError, match=message):
+        Policy(algorithm, SQUARE, rng=0)
+
+
+@pytest.mark.slow
+def test_a_run_on_a_box_learns_its_last_reward():
+    problem = Continuous("bump", LINE, bump, 1.0, SquaredExponential(0.4), Gaussian(0.1))
+    trace = run(ONE_AT_A_TIME["igp_ucb"], problem, 40, rng=0)
+    assert trace.arms.shape == (40, 1)
+    assert trace.regret[:10].mean() > 2 * trace.regret[-10:].mean()
+    assert trace.simple_regret[-1] < 0.05

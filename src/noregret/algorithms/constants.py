@@ -95,6 +95,7 @@ LIMITS: dict[str, Limit] = {
     "width": _one_of("tight", "paper"),
     "separate": TRUE_OR_FALSE,
     "truncation": ("be a schedule", callable),
+    "weights": ("be a function from (n, d) points to their densities, (n,)", callable),
     "gain": ("be 'realised', 'greedy', 'rate', a number or a schedule", _is_gain),
     "features": (
         "be 'nystrom', 'qff' or such as RandomFourier(kernel, 50)",
@@ -144,7 +145,7 @@ def checks_constants(build: Callable[Keywords, Built]) -> Callable[Keywords, Bui
     @wraps(build, (*WRAPPER_ASSIGNMENTS, "__kwdefaults__"))
     def checked(*args: Keywords.args, **keywords: Keywords.kwargs) -> Built:
         for name, value in keywords.items():
-            if name in parameters:  # any other is a TypeError below
+            if name in parameters and name != "kernel":  # an unknown name is a TypeError below
                 check_constant(name, value, optional=parameters[name].default is None)
         return build(*args, **keywords)
 

@@ -30,6 +30,7 @@ confidence width: it often eliminates the best arm, and usually does on function
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -38,7 +39,7 @@ from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.box import Box
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Kernel, KernelLike
-from noregret.belief.posterior import Posterior
+from noregret.belief.posterior import Floats, Posterior
 from noregret.decision.designs import Doubling, Lengths, MaxVarianceDesign, RandomDesign, SquareRootLengths
 from noregret.decision.elimination import Elimination
 from noregret.decision.schedules import Constant, Schedule
@@ -129,6 +130,7 @@ def reds(
     first_level: float | None = None,
     separate: bool = True,
     truncation: Schedule | float | None = None,
+    weights: Callable[[Floats], Floats] | None = None,
 ) -> Elimination:
     """REDS (Alg. 1): epochs of N_1, 2 N_1, 4 N_1, ... uniform draws from the arms that may still be the best.
 
@@ -161,6 +163,8 @@ def reds(
         together, as in the paper's experiments.
     truncation : schedule, optional
         For heavy tails: rewards larger than this level count as 0. The level depends on the rewards of its epoch only.
+    weights : callable (n, d) -> (n,), optional
+        Density to draw arms from, instead of the uniform one (Remark 3.5): see `RandomDesign`. The bounds hold for any.
 
     Examples
     --------
@@ -179,7 +183,8 @@ def reds(
     width, tau, offset = _setting(norm, noise, delta, horizon, ridge, constants, scale, retest=retest)
     c = offset if slack is None else slack
     model = ExactGP(kernel, tau, truncation)
-    return Elimination(model, RandomDesign(), width, first_epoch, c, Doubling(), keep, first_level, separate, horizon)
+    design = RandomDesign(weights)
+    return Elimination(model, design, width, first_epoch, c, Doubling(), keep, first_level, separate, horizon)
 
 
 @checks_constants

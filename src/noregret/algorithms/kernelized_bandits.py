@@ -92,7 +92,12 @@ def igp_ucb(
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Sequential:
-    """Improved GP-UCB (Alg. 1): argmax mean + beta_t std, beta_t = B + R sqrt(2 (gamma_t + 1 + ln(1/delta)))."""
+    """Improved GP-UCB (Alg. 1): argmax mean + beta_t std, beta_t = B + R sqrt(2 (gamma_t + 1 + ln(1/delta))).
+
+    On a `noregret.Box` the maximum is searched for (`UCB.point`). The band of Thm 2 holds at all points of a compact
+    domain at once, so Thm 3 covers it. If the score of x_t is e_t below the maximum, the regret of round t is at most
+    2 beta_t std(x_t) + e_t: inexact maxima add the sum of e_t to the bound, and the bounds at any point remain valid.
+    """
     model = _model(kernel, noise, horizon, ridge, constants)
     gamma = _gain(model, gain, constants)
     return Sequential(model, UCB(IGPWidth(norm, noise, delta, gamma, scale, constants == "theory")))
@@ -133,7 +138,13 @@ def gp_ts(
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Sequential:
-    """GP Thompson sampling (Alg. 2): argmax of a draw from GP(mean, v_t^2 cov), v_t = beta_t at delta / 2."""
+    """GP Thompson sampling (Alg. 2): argmax of a draw from GP(mean, v_t^2 cov), v_t = beta_t at delta / 2.
+
+    On a `noregret.Box` round t plays on the decision set D_t of Thm 4, a grid so fine that |f(x) - f([x]_t)| <= 1/t^2
+    (line 5). The grid is too large to draw on: a draw is a function (a sum of waves, with the posterior's mean and
+    covariance), its maximum is searched for, and rounded to D_t. Thm 4 is for Gaussian draws and their exact maximum on
+    D_t, so it does not cover the waves and the search; the band, which is that of Thm 2, is valid in any case.
+    """
     model = _model(kernel, noise, horizon, ridge, constants)
     gamma = _gain(model, gain, constants)
     return Sequential(model, Thompson(IGPWidth(norm, noise, delta / 2, gamma, scale, constants == "theory")))

@@ -16,9 +16,11 @@ sigma              std / sqrt(ridge): the papers divide the variance by the ridg
 epsilon, alpha     ``epsilon`` of the sketch, and a = (1 + epsilon) / (1 - epsilon): variances are right up to a
 q                  ``oversampling``
 C                  ``growth``
+T                  ``horizon``; beyond it, q is raised at T, 2 T, 4 T, ... rounds and the dictionary is redrawn
 d_eff              the posterior's ``effective_dimension``, the sum of std(x_s)^2 / ridge
 delta              ``delta`` / 2: the dictionary fails with probability delta / 2 and the noise with delta / 2, so the
-                   bounds hold with probability 1 - delta (Thm 2 uses delta for each)
+                   bounds hold with probability 1 - delta (Thm 2 uses delta for each) up to the horizon, and with
+                   probability 1 - 5/4 delta at all rounds
 =================  =======================================================================================
 
 ``constants="theory"`` gives the theorem's width and q. That q keeps every pulled arm on problems of usual size, so the
@@ -136,6 +138,9 @@ def bkb(
 
     The paper draws a new coin for every arm each time, ``coins="fresh"``. Kept coins change the dictionary by few arms
     per round, which takes a fraction of the time; no theorem covers them if arms are dropped (docs/guarantees.md).
+
+    On a `noregret.Box` the maximum of mean + beta_t std on the sketch is searched for (Sec. 5 and App. A: Thm 1 and 2
+    hold for infinitely many arms, given a method that maximises). A score e_t below the maximum adds e_t to the regret.
     """
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
     return Sequential(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)))
@@ -220,6 +225,15 @@ def oversampling_for(horizon: int, *, delta: float = 0.1, epsilon: float = 0.5) 
     return 6 * accuracy(epsilon) * math.log(4 * horizon / delta) / epsilon**2
 
 
+def oversampling_rise(epsilon: float) -> float:
+    """Rise of q, 6 a ln(4) / epsilon^2, at every doubling of the horizon (Sec. 3.2, Tuning q).
+
+    From 2^(j-1) T to 2^j T redraws q is that of Thm 1 for horizon 2^j T and delta 2^-j. Each redraw then fails with
+    probability delta / (4^j T) at most, and all redraws beyond T together with delta / 2.
+    """
+    return 6 * accuracy(epsilon) * math.log(4) / epsilon**2
+
+
 def _sketch(
     kernel: KernelLike,
     noise: float,
@@ -237,6 +251,10 @@ def _sketch(
         if horizon is None:
             raise ValueError("the theorem's oversampling depends on the horizon: pass horizon=, or oversampling=")
         oversampling = oversampling_for(horizon, delta=delta / 2, epsilon=epsilon)
+        features = Nystrom(
+            kernel, oversampling, root="cholesky", coins=coins, horizon=horizon, rise=oversampling_rise(epsilon)
+        )
+        return SparseGP(features, ridge)
     counting: Counting = "each" if constants == "theory" else "sum"
     q = 5.0 if oversampling is None else oversampling
     features = Nystrom(kernel, q, counting, root="cholesky", coins=coins)

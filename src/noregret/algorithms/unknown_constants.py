@@ -32,10 +32,13 @@ import numpy as np
 
 from noregret.algorithms.constants import Constants, checks_constants, ridge_of
 from noregret.algorithms.kernelized_bandits import IGPWidth
+from noregret.algorithms.sketching import BKBWidth
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.conjugate import ConjugateGP
 from noregret.belief.exact import ExactGP
+from noregret.belief.features.nystrom import Nystrom
 from noregret.belief.kernels import KernelLike, Matern, SquaredExponential
+from noregret.belief.sparse import SparseGP
 from noregret.decision.balancing import Balanced, Rung
 from noregret.decision.loops import Sequential
 from noregret.decision.rules import UCB
@@ -82,12 +85,21 @@ class Rungs:
     delta: float
     scale: float = 1.0
     corrected: bool = True
+    oversampling: float | None = None
+    epsilon: float = 0.5
 
     def at(self, factor: float, growth: float) -> Rung:
-        """Rung with lengthscale l_0 / factor and width growth norm + R sqrt(2 (gain + 1 + ln(1/delta)))."""
+        """Rung with lengthscale l_0 / factor and width growth norm + R sqrt(2 (gain + 1 + ln(1/delta))).
+
+        With ``oversampling`` it is a rung of BKB: Nystrom features and `BKBWidth`.
+        """
         lengthscale = np.asarray(self.kernel.lengthscale) / factor
         kernel = replace(self.kernel, lengthscale=tuple(lengthscale) if lengthscale.ndim else float(lengthscale))
         norm = growth * self.norm
+        if self.oversampling is not None:
+            features = Nystrom(kernel, self.oversampling, root="cholesky", coins="kept")
+            sketched = BKBWidth(norm, self.noise, self.delta, self.epsilon, self.scale)
+            return Rung(SparseGP(features, self.ridge), sketched, SuspectedRegret(kernel, norm))
         width = IGPWidth(norm, self.noise, self.delta, RealisedGain(), self.scale, self.corrected)
         return Rung(ExactGP(kernel, self.ridge), width, SuspectedRegret(kernel, norm))
 
@@ -181,6 +193,8 @@ def lb_gp_ucb(
     start: float = 20.0,
     lengthscale_power: float = 0.5,
     norm_power: float = 0.5,
+    oversampling: float | None = None,
+    epsilon: float = 0.5,
     constants: Constants = "theory",
     scale: float = 1.0,
 ) -> Balanced:
@@ -188,12 +202,20 @@ def lb_gp_ucb(
 
     All lengthscales learn all rewards, and one that its own rewards refute is dropped (see `Balanced`).
 
-    ``norms=True`` adds a ladder of norms, N 2^j up to N max(2, t^norm_power), and uses all pairs of both.
+    ``norms=True`` adds a ladder of norms, N 2^j up to N max(2, t^norm_power), and uses all pairs of both. Then
+    ``start=1, lengthscale_power=0`` leaves the lengthscale as it is, and only guesses and doubles the norm.
+
+    With ``oversampling`` every rung is a sketch, as in `bkb`: Nystrom features with this q, and the width of BKB for
+    variances that are right up to (1 + epsilon) / (1 - epsilon), the accuracy that Thm 1 of its paper gives for
+    q = `oversampling_for`. Rungs of one lengthscale share a sketch. This is the guess and double of the BKB paper
+    (Sec. 4), which has no theorem of its own there: the band is valid if that of one remaining rung is.
 
     The paper's delta is ``delta`` / 2.1: all events together fail with probability at most 2.1 times that.
     """
     delta /= 2.1
     rungs = _rungs(kernel, norm, noise, delta / 2, ridge, constants, scale)
+    if oversampling is not None:
+        rungs = replace(rungs, ridge=ridge_of(noise, ridge), oversampling=oversampling, epsilon=epsilon)
     ladder = LengthscaleLadder(rungs, start, lengthscale_power, norm_power if norms else 0.0)
     return Balanced(ladder, noise, delta, 2.0 if constants == "theory" else 1.0)
 

@@ -75,6 +75,16 @@ class Box:
         |f(x) - f(y)| is at most |f| times the kernel's distance sqrt(k(x,x) + k(y,y) - 2 k(x,y)). It is measured from
         the centre of the box, which suffices for a stationary kernel. In many dimensions |D_n| itself overflows.
         """
+        return float(-self.dimension * math.log(self._step(kernel, fineness)))
+
+    def on_grid(self, points: Floats, kernel: Kernel, fineness: float) -> Floats:
+        """Nearest point of the grid D_n of `log_discretization` to each of these (n, d) points of the box, (n, d)."""
+        step = self._step(kernel, fineness)
+        cells = np.clip(np.floor((points - self.lower) / (step * self.sides)), 0, round(1 / step) - 1)
+        return np.asarray(self.lower + step * self.sides * (cells + 0.5))
+
+    def _step(self, kernel: Kernel, fineness: float) -> float:
+        """Distance of neighbouring points of D_n, as a share of the sides: a power of 1/2."""
         steps = 0.5 ** np.arange(60)
         offsets = steps[:, None] * self.sides / 2
         middle, moved = self.centre[None], self.centre + offsets
@@ -82,10 +92,10 @@ class Box:
         fine = np.flatnonzero(squared <= fineness**-2)
         if not fine.size:
             raise ValueError(f"{kernel} is not continuous enough for a grid of fineness {fineness}: lower the horizon")
-        return float(-self.dimension * math.log(steps[fine[0]]))
+        return float(steps[fine[0]])
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Floats:
         raise ValueError(
             "this needs finitely many arms, got a Box: pass box.sample(count, rng) as arms, or use an algorithm that "
-            "plays on a box (reds, bpe)"
+            "plays on a box (igp_ucb, gp_ts, bkb, ada_bkb, reds, bpe)"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from noregret.belief.cluster.belief import BlockPosterior
 from noregret.belief.cluster.blocks import Blocks
 from noregret.belief.kernels import Kernel, KernelLike, as_kernel
 from noregret.belief.numerics.columns import COLUMNS_KEPT, KernelColumns
-from noregret.belief.numerics.draws import FEW_ARMS, CovarianceRoot, PriorDraws
+from noregret.belief.numerics.draws import FEW_ARMS, MOST, CovarianceRoot, PriorDraws, Waves, has_spectral_law
 from noregret.belief.numerics.factor import EVERYWHERE, FEWEST, Columns, Factor
 from noregret.belief.numerics.linalg import REFRESH
 from noregret.belief.numerics.threads import threads_for
@@ -82,6 +83,11 @@ class ExactPosterior:
     def arms(self) -> Floats:
         """Arms, (N, d)."""
         return self._arms
+
+    @property
+    def kernel(self) -> Kernel:
+        """Kernel of the prior."""
+        return self._model.kernel
 
     @property
     def ridge(self) -> float:
@@ -189,6 +195,13 @@ class ExactPosterior:
     def sample(self, rng: Rng, among: int | None = None) -> Array:
         """Joint draw on all arms, (N,), or its part on these if they are a part of ``among`` arms."""
         return self._conditioning.draw(rng, among)
+
+    def sample_function(self, rng: Rng, scale: float = 1.0) -> Callable[[Floats], Floats]:
+        """Draw a function from GP(mean, scale^2 covariance), defined at any (n, d) points: (n, d) -> (n,).
+
+        The prior part is a sum of 1024 waves (`PriorDraws`), so the kernel must have a spectral density.
+        """
+        return self._conditioning.draw_function(rng, scale)
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
@@ -363,6 +376,19 @@ class Conditioning:
         observed = numpy_of(draw[self.pulls.arms[factor.slots]]) + factor.noise_draw(rng)
         with threads_for(count * factor.rows):
             return factor.mean + draw[:count] - factor.explained_draw(observed)
+
+    def draw_function(self, rng: Rng, scale: float) -> Callable[[Floats], Floats]:
+        """Function drawn from GP(mean, scale^2 covariance), by Matheron's rule as in `draw`."""
+        if not has_spectral_law(self._kernel):
+            raise ValueError(
+                f"a kernel with a spectral density is needed to draw a function, got {self._kernel}: take one made of "
+                "SquaredExponential, Matern and RationalQuadratic, or pass finitely many arms"
+            )
+        prior, rows = Waves(self._kernel, self._points(np.zeros(1, np.intp)), MOST, rng), self.seen[self.factor.slots]
+        if not self.factor.rows:
+            return lambda points: scale * prior(points)
+        weights = self.factor.coefficients(scale * (prior(rows) + self.factor.noise_draw(rng)))
+        return lambda points: scale * prior(points) + self._kernel(points, rows) @ weights
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Covariance of some arms with others, (n,), (m,) -> (n, m), as a NumPy array."""

@@ -14,13 +14,17 @@ from typing import Protocol
 
 import numpy as np
 
-from noregret.belief.arrays import largest, rows
+from noregret.belief.arrays import largest, numpy_of, rows
 from noregret.belief.numerics.threads import one_thread
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
 
 Draw = Callable[[int], Floats]
 Lengths = Callable[[int], int]
 """Function from the length of an epoch to the length of the next."""
+
+
+BLOCKS, FEWEST = 1000, 500
+"""Largest number of blocks of proposals for a design under a measure, and the least number of points in one."""
 
 
 class Design(Protocol):
@@ -37,14 +41,70 @@ class Design(Protocol):
 
 @dataclass(frozen=True)
 class RandomDesign:
-    """Uniformly random arms, with replacement (REDS, Alg. 1, line 4)."""
+    """Random arms, with replacement: uniform (REDS, Alg. 1, line 4), or under any measure (Remark 3.5).
+
+    Parameters
+    ----------
+    weights : callable (n, d) -> (n,), optional
+        Density of the measure at some points, up to a factor: finite, at least 0 and above 0 nearly everywhere. An arm
+        is drawn with probability proportional to it. On a box points are accepted by their density over the largest
+        one seen, of at least 500 points. Bounds that hold for points chosen independently of their rewards hold under
+        any measure; Thm 3.1 too, with a constant that depends on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> design = RandomDesign(lambda points: 1 + 9 * (points[:, 0] > 0.5))
+    >>> arms, rng = np.linspace(0, 1, 100)[:, None], np.random.default_rng(0)
+    >>> chosen = arms[design(None, arms, 1000, rng), 0]
+    >>> float((chosen > 0.5).mean().round(2))
+    0.92
+    """
+
+    weights: Callable[[Floats], Floats] | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights is not None and not callable(self.weights):
+            raise ValueError(
+                f"weights must be a function from (n, d) points to their (n,) densities, got {self.weights!r}: for "
+                "a table of weights, look the points up in it"
+            )
 
     def __call__(self, model: Model, arms: Floats, count: int, rng: Rng) -> Ints:
-        return rng.integers(len(arms), size=count)
+        if self.weights is None:
+            return rng.integers(len(arms), size=count)
+        density = self._densities(numpy_of(arms))
+        if not density.any():
+            raise ValueError("weights must be positive at some of the arms in play, got 0 at all of them")
+        return rng.choice(len(arms), size=count, p=density / density.sum())
 
     def points(self, model: Model, draw: Draw, count: int, rng: Rng) -> Floats:
         """As many points as asked for, fresh from the region."""
-        return draw(count)
+        if self.weights is None:
+            return draw(count)
+        kept, highest = draw(0), 0.0
+        for _ in range(BLOCKS):
+            proposed = draw(max(count, FEWEST))
+            density = self._densities(proposed)
+            before, highest = highest, max(highest, float(density.max()))
+            kept = kept[rng.random(len(kept)) * highest < before]  # what a lower density had accepted too often
+            kept = np.vstack([kept, proposed[rng.random(len(proposed)) * highest < density]])
+            if len(kept) >= count:
+                return np.asarray(kept[:count])
+        raise ValueError(
+            f"weights must accept points of the region, got {len(kept)} of {count} points after {BLOCKS} blocks of "
+            "proposals: add a constant to the density"
+        )
+
+    def _densities(self, points: Floats) -> Floats:
+        """Densities at (n, d) points, (n,); ValueError if they are not valid."""
+        assert self.weights is not None
+        density = np.asarray(self.weights(points), dtype=float)
+        if density.shape != (len(points),) or not (np.isfinite(density) & (density >= 0)).all():
+            raise ValueError(
+                f"weights must return one finite number, at least 0, for each of {len(points)} points, got {density}"
+            )
+        return density
 
 
 @dataclass(frozen=True)

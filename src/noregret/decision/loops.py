@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NewType, Protocol, runtime_checkable
 
 import numpy as np
 
 from noregret.belief.arrays import largest, numpy_of
+from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Ints, Model, Posterior, Rng
-from noregret.decision.rules import UCB, Band, Rule, best_arm, best_of
+from noregret.belief.pulls import arms_of
+from noregret.decision.region import CLOUD, Region
+from noregret.decision.rules import UCB, Band, ChoosesPoints, Rule, best_arm, best_of
 from noregret.decision.schedules import Constant
 
 Play = Generator["Pull", tuple[Any, Floats], None]
@@ -96,8 +99,13 @@ class Sequential:
     band: Band | None = None
     times: int = 1
 
-    def play(self, arms: Floats, rng: Rng, belief: Posterior | None = None) -> Play:
+    def play(self, arms: Floats | Box, rng: Rng, belief: Posterior | None = None) -> Play:
         """Score, pull, learn; for ever. ``belief`` is the prior knowledge about these arms."""
+        if isinstance(arms, Box):
+            return play_on_box(self.model, self.rule, arms, rng, lambda belief, std: self.times)
+        return self._play(arms, rng, belief)
+
+    def _play(self, arms: Floats, rng: Rng, belief: Posterior | None) -> Play:
         belief, active = belief or self.model.prior(arms, rng), np.arange(len(arms))
         while True:
             best = best_arm(self.rule, belief, rng)
@@ -121,6 +129,29 @@ class Sequential:
         return bounds_of(self.rule, self.band, belief)
 
 
+def play_on_box(
+    model: Model, rule: Rule, box: Box, rng: Rng, times: Callable[[Posterior, float], int]
+) -> Generator[Pull, tuple[Any, Floats], None]:
+    """Choose a point of the box, pull it ``times(belief, its std)`` times, learn; for ever.
+
+    The belief's arms are `CLOUD` uniform points, from which searches start, and all points pulled. The band of a UCB
+    rule holds at all points of the box; `Policy.best` is the arm of the belief with the largest lower bound.
+    """
+    if not isinstance(rule, ChoosesPoints):
+        raise ValueError(
+            f"on a Box the rule must be UCB or Thompson, or have a method point, got {rule}: pass box.sample(count, "
+            "rng) as arms"
+        )
+    belief, region = model.prior(box.sample(CLOUD, rng), rng), Region(box)
+    while True:
+        point = rule.point(belief, box, rng)[None]
+        count = times(belief, float(belief.predict(point)[1][0]))
+        pulled, rewards = yield Pull(np.repeat(point, count, axis=0), belief, region, belief.arms)
+        new = np.unique(pulled[arms_of(belief.arms, pulled) < 0], axis=0)
+        belief = belief.at(np.vstack([belief.arms, new])) if len(new) else belief
+        belief.learn(pulled, rewards)
+
+
 def starts_from_belief(algorithm: Algorithm) -> bool:
     """True if the loop can start from a belief, which is then its whole state."""
     return "belief" in inspect.signature(algorithm.play).parameters
@@ -133,7 +164,8 @@ def recommended(algorithm: Algorithm, pull: Pull) -> Best:
     lower, upper = algorithm.bounds(pull.belief)
     i = int(lower.argmax())
     about = pull.active if pull.about is None else pull.about
-    return Best(int(about[i]), float(pull.belief.mean[i]), float(lower[i]), float(upper[i]))
+    arm = int(about[i]) if about.ndim == 1 else about[i]
+    return Best(arm, float(pull.belief.mean[i]), float(lower[i]), float(upper[i]))
 
 
 def bounds_of(rule: Rule, band: Band | None, belief: Posterior) -> tuple[Floats, Floats]:
@@ -210,14 +242,24 @@ class Repeated:
     def __post_init__(self) -> None:
         _check_growth(self.growth)
 
-    def play(self, arms: Floats, rng: Rng, belief: Posterior | None = None) -> Play:
+    def play(self, arms: Floats | Box, rng: Rng, belief: Posterior | None = None) -> Play:
         """Choose an arm, pull it until its variance has shrunk, learn; for ever."""
+        if isinstance(arms, Box):
+            return play_on_box(self.model, self.rule, arms, rng, self._times)
+        return self._play(arms, rng, belief)
+
+    def _play(self, arms: Floats, rng: Rng, belief: Posterior | None) -> Play:
         belief, active = belief or self.model.prior(arms, rng), np.arange(len(arms))
         while True:
             best = best_arm(self.rule, belief, rng)
-            times = (self.growth**2 - 1) * belief.ridge / max(float(belief.std[best]) ** 2, 1e-300)
-            pulled, rewards = yield Pull(np.full(int(min(max(times, 1), belief.rounds + 1)), best), belief, active)
+            times = self._times(belief, float(belief.std[best]))
+            pulled, rewards = yield Pull(np.full(times, best), belief, active)
             belief.update(pulled, rewards)
+
+    def _times(self, belief: Posterior, std: float) -> int:
+        """Number of pulls of an arm with this std."""
+        times = (self.growth**2 - 1) * belief.ridge / max(std**2, 1e-300)
+        return int(min(max(times, 1), belief.rounds + 1))
 
     def ahead(self, belief: Posterior, out: Ints, rng: Rng) -> Iterator[int]:
         """Arms with the highest scores, each as if those before it and the pending ones had returned their mean."""

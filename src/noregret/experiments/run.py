@@ -286,7 +286,8 @@ class _Advice:
         if self.due > self._horizon and not self._rounds:
             return
         if starts_from_belief(self._algorithm):
-            pull.belief.update(arms, rewards)
+            learn = pull.belief.update if np.ndim(arms) == 1 else pull.belief.learn  # indices, or points of a box
+            learn(arms, rewards)
         self.note(pull, self._horizon)
 
     def regret(self, problem: World | ChangingWorld | Continuous) -> Floats:

@@ -8,6 +8,7 @@ root they are recomputed whenever the dictionary changes.
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from typing import Literal, Self, get_args
 
@@ -67,6 +68,11 @@ class Nystrom:
         arms per round, which makes a round several times cheaper with a Cholesky root. Arms that should leave then do
         so together, when they are an eighth of S; an S with more arms is not less accurate. The theorem is proved for
         fresh coins.
+    horizon : int, optional
+        Number of redraws for which q is large enough. Beyond it q is raised by ``rise``, beyond twice the horizon
+        again, and so on at every doubling.
+    rise : float
+        What q is raised by.
     """
 
     kernel: Kernel
@@ -75,6 +81,8 @@ class Nystrom:
     root: Root = "symmetric"
     variance: Variance = "full"
     coins: Coins = "fresh"
+    horizon: int | None = None
+    rise: float = 0.0
 
     def __init__(
         self,
@@ -84,9 +92,15 @@ class Nystrom:
         root: Root = "symmetric",
         variance: Variance = "full",
         coins: Coins = "fresh",
+        horizon: int | None = None,
+        rise: float = 0.0,
     ) -> None:
         if not oversampling > 0:
             raise ValueError(f"oversampling must be positive, got {oversampling}")
+        if horizon is not None and horizon < 1:
+            raise ValueError(f"horizon must be a whole number from 1, got {horizon}")
+        if not rise >= 0:
+            raise ValueError(f"rise must be at least 0, got {rise}")
         given = {"counting": counting, "root": root, "variance": variance, "coins": coins}
         for (name, value), options in zip(given.items(), (Counting, Root, Variance, Coins), strict=True):
             if value not in get_args(options):
@@ -94,6 +108,14 @@ class Nystrom:
             object.__setattr__(self, name, value)
         object.__setattr__(self, "kernel", as_kernel(kernel))
         object.__setattr__(self, "oversampling", float(oversampling))
+        object.__setattr__(self, "horizon", horizon)
+        object.__setattr__(self, "rise", float(rise))
+
+    def oversampling_at(self, redraw: int) -> float:
+        """Q at a redraw, counted from 1."""
+        if self.horizon is None or redraw <= self.horizon:
+            return self.oversampling
+        return self.oversampling + self.rise * math.ceil(math.log2(redraw / self.horizon))
 
     def on(self, arms: Floats, ridge: float, rng: Rng) -> NystromMap:
         """Make a map without features: the dictionary is empty before the first pull."""
@@ -109,6 +131,7 @@ class NystromMap:
         self.members = np.empty(0, np.intp)  # the dictionary S, as arms
         self._features, self._arms, self._ridge, self.rng = features, arms, ridge, rng
         self._prior = PriorDraws(features.kernel, arms)
+        self._redraws = 0  # so far
         self._basis: Ints = self.members  # the members that the features are made of
         self._coins = np.empty(0)  # of the arms pulled, in the order of first pulls, if coins are kept
         self._root = np.empty((0, 0))  # of K(basis, basis): the Cholesky root, or the inverse of the symmetric one
@@ -127,11 +150,13 @@ class NystromMap:
         state, kept = self.rng.bit_generator.state, self._features.coins == "kept"
         coins = self._coins[: pulled.size]
         coins = np.concatenate([coins, self.rng.random(pulled.size - coins.size)])
+        self._redraws += 1
         drawn = pulled[coins < self._chance(precision, variance)]
         try:
             unchanged = self._replace_members(drawn if drawn.size else np.array([last], np.intp))
         except BaseException:
             self.rng.bit_generator.state = state
+            self._redraws -= 1
             raise
         self._coins = coins if kept else self._coins
         return unchanged
@@ -169,7 +194,7 @@ class NystromMap:
         other = type(self)(self._features, arms, self._ridge, self.rng)
         if self.members.size:
             other._embed(index[self.members])
-        other._coins = self._coins
+        other._coins, other._redraws = self._coins, self._redraws
         return other
 
     def copy(self) -> Self:
@@ -181,7 +206,8 @@ class NystromMap:
     def _chance(self, precision: Floats, variance: Floats) -> Floats:
         """Probability that each pulled arm is kept, (u,)."""
         tiny = np.finfo(float).tiny  # an infinite oversampling keeps arms of variance 0 too
-        p = np.minimum(1.0, self._features.oversampling * np.maximum(variance, tiny) / self._ridge)
+        q = self._features.oversampling_at(self._redraws)
+        p = np.minimum(1.0, q * np.maximum(variance, tiny) / self._ridge)
         match self._features.counting:
             case "each":
                 return np.asarray(1 - (1 - p) ** precision)

@@ -113,17 +113,32 @@ def waves(kernel: Kernel, points: Array, rng: Rng, among: int | None = None) -> 
     ``among`` is the total number of points if these are a part of them; it sets the number of waves.
     """
     count = int(np.clip(COSINES // (among or len(points)), FEWEST, MOST))
-    variance = float(kernel.diag(points[:1])[0])
-    turns = spectral_frequencies(kernel, count, points.shape[1], rng).T / math.tau
-    sizes, phases = np.sqrt(2 * variance / count * rng.standard_exponential(count)), rng.random(count)
-    if isinstance(points, np.ndarray):
-        draw, cosine, blocks = np.empty(len(points)), _cosine, slabs(points, count, 2**15)
-    else:
-        draw, cosine, blocks = zeros_like(points[:, 0]), _device_cosine, slabs(points, count)
-        turns, phases, sizes = (beside(points, each) for each in (turns, phases, sizes))
-    for block in blocks:
-        draw[block] = cosine(points[block] @ turns + phases) @ sizes
-    return draw
+    return Waves(kernel, points[:1], count, rng)(points)
+
+
+class Waves:
+    """Sum of ``count`` waves of `PriorDraws`: one function, defined at all points.
+
+    ``origin`` is any (1, d) point; the kernel is stationary.
+    """
+
+    def __init__(self, kernel: Kernel, origin: Array, count: int, rng: Rng) -> None:
+        variance = float(kernel.diag(origin)[0])
+        self._turns = spectral_frequencies(kernel, count, origin.shape[1], rng).T / math.tau
+        self._sizes = np.sqrt(2 * variance / count * rng.standard_exponential(count))
+        self._phases = rng.random(count)
+
+    def __call__(self, points: Array) -> Array:
+        """Values at these (n, d) points, (n,), in blocks of points, in their place."""
+        turns, phases, sizes, count = self._turns, self._phases, self._sizes, len(self._sizes)
+        if isinstance(points, np.ndarray):
+            draw, cosine, blocks = np.empty(len(points)), _cosine, slabs(points, count, 2**15)
+        else:
+            draw, cosine, blocks = zeros_like(points[:, 0]), _device_cosine, slabs(points, count)
+            turns, phases, sizes = (beside(points, each) for each in (turns, phases, sizes))
+        for block in blocks:
+            draw[block] = cosine(points[block] @ turns + phases) @ sizes
+        return draw
 
 
 def has_spectral_law(kernel: Kernel) -> bool:

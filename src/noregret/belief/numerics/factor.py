@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from noregret.belief.arrays import (
     Array,
@@ -299,6 +300,12 @@ class Factor:
         """Posterior mean at all arms, (N,), if the rows had observed these values, (r,)."""
         lifted = self.lifted(observed[:, None])[:, 0]
         return self._whitened.times(beside(self.mean, lifted)) if self.rows else zeros_like(self.mean)
+
+    def coefficients(self, observed: Floats) -> Floats:
+        """(K(rows, rows) + diag(noise))^-1 (y - observed), (r,) -> (r,)."""
+        root = self._root[: self.rows, : self.rows]
+        scores = self._scores[: self.rows] - self.lifted(observed[:, None])[:, 0]
+        return np.asarray(solve_triangular(root, scores, lower=True, trans=1, check_finite=False))
 
     def noise_draw(self, rng: np.random.Generator) -> Floats:
         """Draw the noise of the rows, (r,); rows of one point share the noise of their average.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noregret.experiments.figure import Figure
-from noregret.experiments.figures import beyond, bkb, heavy_tails, kernelized_bandits, reds
+from noregret.experiments.figures import beyond, beyond_heavy_tails, bkb, heavy_tails, kernelized_bandits, reds
 
 PAPERS = {
     "kernelized": "On kernelized multi-armed bandits (Chowdhury and Gopalan, ICML 2017)",
@@ -17,6 +17,8 @@ PAPERS = {
 """The papers by the first part of their figures' names."""
 
 FIGURES: dict[str, Figure] = {
-    figure.name: figure for paper in (kernelized_bandits, heavy_tails, bkb, reds, beyond) for figure in paper.FIGURES
+    figure.name: figure
+    for paper in (kernelized_bandits, heavy_tails, bkb, reds, beyond, beyond_heavy_tails)
+    for figure in paper.FIGURES
 }
 """All figures by name, in the order of the page."""
