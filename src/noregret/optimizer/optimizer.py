@@ -43,6 +43,7 @@ from noregret.optimizer.questions.state import State, state_of
 from noregret.optimizer.saving import read, write
 from noregret.optimizer.show import Frames, Standing
 from noregret.optimizer.space.contexts import InContext, checked_contexts
+from noregret.optimizer.space.parameters import finite
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import as_space
 from noregret.optimizer.trials import Measurement, Observation, Trial, Trials
@@ -334,6 +335,30 @@ class Optimizer:
         if not self._has_gain:
             raise ValueError("gain() needs a value of the baseline and one more: tell them first")
         return self._answers_in(context, "gain").gain(self._contexts.checked(self.baseline, context))
+
+    @synchronized
+    def cap(self, factor: float = 2.0, context: Any = None) -> float:
+        """Value at which a run may be cut short, if its value grows while it runs as its time does.
+
+        It is ``factor`` times the largest value that a measurement of the best setting is likely to have: the least
+        upper end of an interval of a measured setting, with 2.5 standard deviations of the noise on top. So no setting
+        is cut that could be the best. Infinite while no interval is known: two or three values of one setting make it
+        known early. Report the run with ``tell(trial, at_least=...)``.
+
+        Parameters
+        ----------
+        factor : float
+            At least 1.
+        context : dict, optional
+            The context that it is about, if there are contexts.
+        """
+        if self.goal != "minimize":
+            raise ValueError("cap() needs values to be made small, such as times, and this optimizer maximizes")
+        if not finite(factor) or factor < 1:
+            raise ValueError(f"factor must be a number from 1, got {factor!r}")
+        self._contexts.within(context)
+        worst = self._answers_in(context, "cap").worst_value() if self._history.measured > 1 else math.inf
+        return factor * worst if worst > 0 else math.inf
 
     @property
     def _has_gain(self) -> bool:
