@@ -112,7 +112,7 @@ class Replay:
         """
         if not self._is_fit_needed(answers):
             return 0
-        values = (number for number, (_, value, *_) in enumerate(answers, 1) if value is not None)
+        values = (number for number, answer in enumerate(answers, 1) if _is_value(answer))
         _, usable = next(values), next(values)
         whole = checked_contexts(self._optimizer.space, self._optimizer.context).whole
         return self._calibration.fitted_from(len(answers), usable, whole)
@@ -134,13 +134,21 @@ class Replay:
     def _is_fit_needed(self, answers: Sequence[Observation]) -> bool:
         """Return True if a fit is likely to choose the next question; it does not choose the first ones."""
         first = self._optimizer.calibration.first(self._optimizer.space)
-        return 2 * len(answers) >= first and sum(value is not None for _, value, *_ in answers) > 1
+        return 2 * len(answers) >= first and sum(map(_is_value, answers)) > 1
+
+
+def _is_value(answer: Observation) -> bool:
+    return answer[1] is not None and getattr(answer, "bound", None) is None
 
 
 def tell_all(optimizer: Optimizer, answers: Iterable[Observation]) -> None:
     """Tell an optimizer these answers."""
-    for params, value, *more in answers:
+    for answer in answers:
+        params, value, *more = answer[:5]
+        bound = getattr(answer, "bound", None)
         if value is None:
             optimizer.fail(params, *more[2:])
-        else:
+        elif bound is None:
             optimizer.tell(params, value, *more)
+        else:
+            optimizer.tell(params, None, *more, **{bound: value})

@@ -15,6 +15,8 @@ from noregret.optimizer.space.space import Space
 
 Goal = Literal["minimize", "maximize"]
 StopRule = Literal["model", "certificate"]
+Bound = Literal["at_least", "at_most"]
+"""Direction in which a value lies beyond a bound."""
 
 UNKNOWN = float("nan")
 """Stands for an unknown noise, and for the value of a failure."""
@@ -38,6 +40,16 @@ def checked_value(value: Any) -> float:
     if not finite(value):
         raise ValueError(f"value is {value}: pass a finite number, or fail(trial) if there is none")
     return float(value)
+
+
+def checked_bound(value: Any, at_least: Any, at_most: Any) -> tuple[Any, Bound | None]:
+    """The value, or a bound on it and its direction; ValueError unless exactly one of the three is given."""
+    bounds: dict[Bound, Any] = {"at_least": at_least, "at_most": at_most}
+    given = {name: its for name, its in bounds.items() if its is not None}
+    if len(given) + (value is not None) > 1:
+        named = [f"value={value!r}"] * (value is not None) + [f"{name}={its!r}" for name, its in given.items()]
+        raise ValueError(f"exactly one of value, at_least and at_most must be given, got {', '.join(named)}")
+    return next(((its, name) for name, its in given.items()), (value, None))
 
 
 def checked_noise(noise: Any) -> float:

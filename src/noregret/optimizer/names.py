@@ -7,10 +7,12 @@ from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.importance import Share
 from noregret.optimizer.checking import (
     LARGEST,
+    Bound,
     Constraint,
     Goal,
     StopRule,
     checked_baseline,
+    checked_bound,
     checked_confidence,
     checked_constraints,
     checked_noise,
@@ -44,6 +46,7 @@ __all__ = [
     "LEVEL",
     "LONGEST",
     "RECOMMEND",
+    "Bound",
     "Change",
     "Constraint",
     "Contexts",
@@ -72,6 +75,7 @@ __all__ = [
     "as_space",
     "change_in_words",
     "checked_baseline",
+    "checked_bound",
     "checked_confidence",
     "checked_constraints",
     "checked_contexts",

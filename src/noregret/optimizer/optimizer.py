@@ -23,6 +23,7 @@ from noregret.optimizer.checking import (
     Goal,
     StopRule,
     checked_baseline,
+    checked_bound,
     checked_confidence,
     checked_constraints,
     checked_goal,
@@ -42,6 +43,7 @@ from noregret.optimizer.questions.state import State, state_of
 from noregret.optimizer.saving import read, write
 from noregret.optimizer.show import Frames, Standing
 from noregret.optimizer.space.contexts import InContext, checked_contexts
+from noregret.optimizer.space.parameters import finite
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import as_space
 from noregret.optimizer.trials import Measurement, Observation, Trial, Trials
@@ -203,10 +205,13 @@ class Optimizer:
     def tell(
         self,
         trial: Trial | Any,
-        value: float,
+        value: float | None = None,
         noise: float | None = None,
         constraints: Any = None,
         context: Any = None,
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
     ) -> None:
         """The value of a trial, or of params measured in the past. ValueError, and nothing changed, if it is bad.
 
@@ -222,8 +227,12 @@ class Optimizer:
             The number of each constraint, ``{"memory": 480}``; None for one that was not measured.
         context : dict, optional
             The context that params were measured in, if there are contexts; a trial knows its own.
+        at_least, at_most : float, optional
+            In place of the value, a bound beyond which it lies: of a run that was cut short, for example. `best` never
+            recommends params of which only bounds are known. Constraints that were not measured may be left out.
         """
-        arrival = self._frames.arrival(value, noise, constraints)
+        value, bound = checked_bound(value, at_least, at_most)
+        arrival = self._frames.arrival(value, noise, constraints, bound)
         self._add(arrival._replace(where=self._resolved(trial, context, failing=False)))
 
     @synchronized
@@ -235,7 +244,8 @@ class Optimizer:
         frame : DataFrame, list of dicts, or dict of columns
             Columns are named like the parameters, ``context.NAME``, ``value``, and optionally ``noise`` and
             ``constraint.NAME``, as in `to_frame`, whose ``state`` counts too: "failed" is `fail`, and "running" says
-            nothing. What has no column or an empty cell was not measured.
+            nothing. What has no column or an empty cell was not measured. Where a column ``bound`` has "at_least" or
+            "at_most", the value is a bound.
         """
         for params, arrival in self._frames.arrivals(frame):
             self._add(arrival._replace(where=self._met(params, arrival.failed)))
@@ -282,7 +292,7 @@ class Optimizer:
 
     def _only_value(self) -> Arrival | None:
         """The first value of params that meet ``require``, None if there is none."""
-        values = (each for each in self._history.arrivals if not each.failed)
+        values = (each for each in self._history.arrivals if not each.failed and not each.bound)
         return next((each for each in values if self.space.violated(self._split(each.where).params) is None), None)
 
     @synchronized
@@ -326,6 +336,30 @@ class Optimizer:
             raise ValueError("gain() needs a value of the baseline and one more: tell them first")
         return self._answers_in(context, "gain").gain(self._contexts.checked(self.baseline, context))
 
+    @synchronized
+    def cap(self, factor: float = 2.0, context: Any = None) -> float:
+        """Value at which a run may be cut short, if its value grows while it runs as its time does.
+
+        It is ``factor`` times the largest value that a measurement of the best setting is likely to have: the least
+        upper end of an interval of a measured setting, with 2.5 standard deviations of the noise on top. So no setting
+        is cut that could be the best. Infinite while no interval is known: two or three values of one setting make it
+        known early. Report the run with ``tell(trial, at_least=...)``.
+
+        Parameters
+        ----------
+        factor : float
+            At least 1.
+        context : dict, optional
+            The context that it is about, if there are contexts.
+        """
+        if self.goal != "minimize":
+            raise ValueError("cap() needs values to be made small, such as times, and this optimizer maximizes")
+        if not finite(factor) or factor < 1:
+            raise ValueError(f"factor must be a number from 1, got {factor!r}")
+        self._contexts.within(context)
+        worst = self._answers_in(context, "cap").worst_value() if self._history.measured > 1 else math.inf
+        return factor * worst if worst > 0 else math.inf
+
     @property
     def _has_gain(self) -> bool:
         """True if the baseline has a value, in whatever context, and another one is known."""
@@ -364,7 +398,8 @@ class Optimizer:
         """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
 
         Columns are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. The state
-        is "done", "failed" or "running"; a trial is empty for params measured in the past.
+        is "done", "failed" or "running"; a trial is empty for params measured in the past. If some values are bounds,
+        a column ``bound`` has "at_least" or "at_most" there.
         """
         return self._frames.frame(self._history, self._trials)
 
@@ -410,9 +445,10 @@ class Optimizer:
         is_one = not self._contexts.contexts  # each context has another best
         best = self.best() if is_one and (values > 1 or self._only_value()) else None
         gain = self.gain() if self._has_gain and is_one else None
-        failed = len(self._history.arrivals) - values
+        bounds = self._history.bounds
+        failed = len(self._history.arrivals) - values - bounds
         names, half_life = self.space.names, self.half_life
-        return Standing(self.goal, names, self.constraints, values, failed, out, best, gain, half_life)
+        return Standing(self.goal, names, self.constraints, values, failed, out, best, gain, half_life, bounds)
 
     @property
     def plot(self) -> Plots:
@@ -441,7 +477,9 @@ class Optimizer:
         is_fitted = self._history.measured > 1
         trust = self._any_state().all_trust() if is_fitted else np.ones(len(self._history.arrivals))
         told = zip(self._frames.answers(self._history), np.minimum(trust, 1.0).tolist(), strict=True)
-        return [Measurement(its.params, its.value, t, its.context) for its, t in told if its.value is not None]
+        return [
+            Measurement(its.params, its.value, t, its.context, its.bound) for its, t in told if its.value is not None
+        ]
 
     @property
     @synchronized

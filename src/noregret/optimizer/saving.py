@@ -183,7 +183,9 @@ def _stored_point(contexts: Contexts, point: Mapping[str, Any]) -> Any:
 
 def _answer(arrival: Arrival, sign: float) -> dict[str, Any]:
     """Answer by field, with the value as it was given, and None for what is not known."""
-    parts = arrival._replace(value=sign * arrival.value)._asdict()
+    parts = arrival._replace(value=sign * arrival.value, bound=int(sign) * arrival.bound)._asdict()
+    if not arrival.bound:
+        del parts["bound"]
     return {name: [*map(_known, part)] if isinstance(part, tuple) else _known(part) for name, part in parts.items()}
 
 
@@ -191,7 +193,7 @@ def _stored_answer(record: Mapping[str, Any], sign: float) -> Arrival:
     parts: dict[str, Any] = {}
     for name, part in record.items():
         parts[name] = tuple(map(_number, part)) if isinstance(part, list) else _number(part)
-    return Arrival(**parts | {"value": sign * parts["value"]})
+    return Arrival(**parts | {"value": sign * parts["value"], "bound": int(sign) * parts.get("bound", 0)})
 
 
 def _known(number: Any) -> Any:

@@ -1,7 +1,8 @@
 """Show: observations as a table, and the state of an optimizer in one line or as HTML.
 
 The columns of a table are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. A
-cell is empty where there is nothing: the value of a failure, an unknown noise, a parameter that does not apply.
+cell is empty where there is nothing: the value of a failure, an unknown noise, a parameter that does not apply. If some
+values are only known to lie beyond a bound, there is a column ``bound``, and these have the bound in place of a value.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from noregret.extra import extra
 from noregret.formatting import digits_apart, number, shown
 from noregret.optimizer.answers.estimate import Estimate, Gain, chance_in_words
-from noregret.optimizer.checking import LARGEST, Constraints, checked_noise, checked_numbers, checked_value
+from noregret.optimizer.checking import LARGEST, Bound, Constraints, checked_noise, checked_numbers, checked_value
 from noregret.optimizer.model.history import FAILURE, NOWHERE, Arrival, History
 from noregret.optimizer.space.contexts import Contexts
 from noregret.optimizer.space.table import Table, is_missing
@@ -27,6 +28,11 @@ ABOUT = ("trial", "state", "value", "noise")
 
 PREFIX = "constraint."
 """Prefix of the column of a constraint."""
+
+BOUND = "bound"
+"""Column of a frame with bounds: "at_least" or "at_most" where the value is one, empty otherwise."""
+
+SIDES: dict[Bound, int] = {"at_least": 1, "at_most": -1}
 
 GIVEN = "context."
 """Prefix of the column of a context."""
@@ -44,6 +50,7 @@ class Row(NamedTuple):
     constraints: Mapping[str, Any] = {}
     trial: int | None = None
     context: Any = None
+    bound: Bound | None = None
 
 
 class Frames:
@@ -62,11 +69,17 @@ class Frames:
         self._contexts, self._space, self._constraints, self._sign = contexts, contexts.space, constraints, sign
         self._given = {GIVEN + name: name for name in contexts.contexts.names} if contexts.contexts else {}
 
-    def arrival(self, value: Any, noise: Any, constraints: Any) -> Arrival:
-        """An answer that has yet to be put where it belongs; ValueError if it is bad."""
+    def arrival(self, value: Any, noise: Any, constraints: Any, bound: Bound | None = None) -> Arrival:
+        """An answer that has yet to be put where it belongs; ValueError if it is bad.
+
+        A run that was cut short may have measured no constraint: with a ``bound`` none need be given.
+        """
         value, noise = checked_value(value), checked_noise(noise)
         signed = self._sign * min(max(value, -LARGEST), LARGEST)
-        return Arrival(NOWHERE, signed, noise, checked_numbers(self._constraints, constraints))
+        if bound is None:
+            return Arrival(NOWHERE, signed, noise, checked_numbers(self._constraints, constraints))
+        numbers = checked_numbers(self._constraints, dict.fromkeys(self._constraints) | dict(constraints or {}))
+        return Arrival(NOWHERE, signed, noise, numbers, bound=int(self._sign) * SIDES[bound])
 
     def arrivals(self, frame: Any) -> list[tuple[Any, Arrival]]:
         """The params of the whole space and the answer of each row measured or failed; ValueError if one is bad."""
@@ -74,7 +87,7 @@ class Frames:
 
     def frame(self, history: History, trials: Trials) -> Any:
         """All answers in order, and the trials that are out, as a DataFrame."""
-        pandas, columns = extra("pandas", "frames"), self._columns()
+        pandas, columns = extra("pandas", "frames"), self._columns(any(its.bound for its in history.arrivals))
         answers = zip(history.arrivals, trials.answers, strict=True)
         rows = [
             self._row(arrival, trial)._replace(**self._parted(history, arrival.where)) for arrival, trial in answers
@@ -93,18 +106,24 @@ class Frames:
                 value=row.value,
                 noise=_known(row.noise),
                 constraints={name: _known(row.constraints.get(name)) for name in self._constraints},
+                bound=row.bound,
                 **parted,
             )
             for row, parted in rows
         ]
 
-    def _columns(self) -> list[Any]:
+    def _columns(self, has_bounds: bool) -> list[Any]:
         """The columns that there may be, in order; ValueError if a parameter has the name of another column."""
         prefixes = (PREFIX, GIVEN) if self._given else (PREFIX,)
+        bounds = [BOUND] if has_bounds else []
+        if has_bounds and BOUND in self._space.names:
+            raise ValueError(
+                f"a frame with bounds has a column {BOUND!r} of its own: rename the parameter of that name"
+            )
         clash = [name for name in self._space.names if name in ABOUT or str(name).startswith(prefixes)]
         if clash:
             raise ValueError(f"a frame has a column {clash[0]!r} of its own: rename the parameter of that name")
-        return [*ABOUT, *self._space.names, *self._given, *(PREFIX + name for name in self._constraints)]
+        return [*ABOUT, *self._space.names, *self._given, *(PREFIX + name for name in self._constraints), *bounds]
 
     def _parted(self, history: History, number: int) -> dict[str, Any]:
         """The params and the context of a point, by these names."""
@@ -114,7 +133,7 @@ class Frames:
         """The params with their context, and the answer, of a row; ValueError, with its number, if it is bad."""
         try:
             is_failure = row.state == "failed"
-            arrival = FAILURE if is_failure else self.arrival(row.value, row.noise, row.constraints)
+            arrival = FAILURE if is_failure else self.arrival(row.value, row.noise, row.constraints, row.bound)
             return self._contexts.checked(row.params, row.context), arrival
         except ValueError as error:
             raise ValueError(f"row {number} of the frame: {error}") from None
@@ -124,11 +143,15 @@ class Frames:
         if arrival.failed:
             return Row(None, "failed", trial=trial)
         told = dict(zip(self._constraints, arrival.constraints, strict=True))
-        return Row(None, "done", self._sign * arrival.value, arrival.noise, told, trial)
+        bound: Bound | None = None
+        if arrival.bound:
+            bound = "at_least" if self._sign * arrival.bound > 0 else "at_most"
+        return Row(None, "done", self._sign * arrival.value, arrival.noise, told, trial, bound=bound)
 
     def _read(self, frame: Any) -> list[Row]:
         """The rows of a DataFrame, a list of dicts or a dict of columns."""
-        rows, columns = _rows(frame), self._columns()
+        rows = _rows(frame)
+        columns = self._columns(BOUND not in self._space.names)
         for name in dict.fromkeys(name for row in rows for name in row):
             if name not in columns:
                 raise ValueError(f"unknown column {name!r}: drop it, or rename it to one of {columns}")
@@ -143,7 +166,11 @@ class Frames:
             raise ValueError(f"row {number} has no value: drop it, or give it the state 'failed' in a column 'state'")
         told = {name: cells.get(PREFIX + name) for name in self._constraints}
         context = {name: cells[column] for column, name in self._given.items() if column in cells}
-        return Row(self._params(cells), state, cells.get("value"), cells.get("noise"), told, context=context or None)
+        bound = None if BOUND in self._space.names else cells.get(BOUND)
+        if bound is not None and bound not in SIDES:
+            raise ValueError(f"{BOUND} must be one of {list(SIDES)} or empty, got {bound!r} in row {number}")
+        said = cells.get("value"), cells.get("noise"), told
+        return Row(self._params(cells), state, *said, context=context or None, bound=bound)
 
     def _params(self, cells: Mapping[Any, Any]) -> Any:
         params = {name: cells[name] for name in self._space.names if name in cells}
@@ -154,9 +181,8 @@ class Frames:
         params = dict(row.params if isinstance(row.params, Mapping) else enumerate(row.params))
         constraints = {PREFIX + name: number for name, number in row.constraints.items()}
         given = {GIVEN + name: value for name, value in (row.context or {}).items()}
-        return (
-            dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True)) | params | given | constraints
-        )
+        about = dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True))
+        return about | params | given | constraints | ({BOUND: row.bound} if row.bound else {})
 
 
 def _known(number: float | None) -> float | None:
@@ -199,6 +225,7 @@ class Standing(NamedTuple):
     best: Estimate | None
     gain: Gain | None
     half_life: float
+    bounds: int = 0
 
     def __str__(self) -> str:
         best = "" if self.best is None else f"; best {_interval(self.best)} at {shown(self.best.params)}"
@@ -219,7 +246,8 @@ class Standing(NamedTuple):
         return f"{self.goal} over {', '.join(names)}" + (f" with {', '.join(bounds)}" if bounds else "")
 
     def _counts(self) -> str:
-        others = [f"{self.failures} failed"] * bool(self.failures) + [f"{self.out} out"] * bool(self.out)
+        others = [f"{self.bounds} bound" + "s" * (self.bounds != 1)] * bool(self.bounds)
+        others += [f"{self.failures} failed"] * bool(self.failures) + [f"{self.out} out"] * bool(self.out)
         return ", ".join([f"{self.values} value" + "s" * (self.values != 1), *others])
 
     def _remarks(self) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 from uuid import uuid4
 
+from noregret.optimizer.checking import Bound
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -27,13 +29,17 @@ class Trial:
 
 
 class Observation(NamedTuple):
-    """Answer for some params: the value, None for a failure; its noise and the constraints, None if not known."""
+    """Answer for some params: the value, None for a failure; its noise and the constraints, None if not known.
+
+    Where there is a ``bound``, the ``value`` is one: all that is known is that it is at least or at most that.
+    """
 
     params: Any
     value: float | None
     noise: float | None
     constraints: Mapping[str, float | None]
     context: Any = None
+    bound: Bound | None = None
 
 
 class _Measured(NamedTuple):
@@ -45,14 +51,16 @@ class _Measured(NamedTuple):
 class Measurement(_Measured):
     """One observed value, and how far it is trusted: 1 if it fits the others, about 0 if it is absurd.
 
-    It unpacks into params, value and trust. Its ``context`` is None if there are no contexts.
+    It unpacks into params, value and trust. Its ``context`` is None if there are no contexts. Its ``bound`` is
+    "at_least" or "at_most" if the value is only known to be beyond it, None otherwise.
     """
 
     context: Any
+    bound: Bound | None
 
-    def __new__(cls, params: Any, value: float, trust: float, context: Any = None) -> Self:
+    def __new__(cls, params: Any, value: float, trust: float, context: Any = None, bound: Bound | None = None) -> Self:
         measurement = super().__new__(cls, params, value, trust)
-        measurement.context = context
+        measurement.context, measurement.bound = context, bound
         return measurement
 
 

@@ -29,15 +29,21 @@ from pathlib import Path
 from statistics import median
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from noregret.tune.study.results import TIMES, MaxRss, NoResult, search_in_time
 from noregret.tune.study.study import Constraint, Study, StudyError
+
+if TYPE_CHECKING:
+    from noregret.optimizer import Bound
 
 KEPT = 1 << 18
 """The number of bytes kept of each output, its last ones."""
 FLOOD = 1 << 26
 """The number of bytes of output after which a run is ended."""
+
+TIMEOUT = "(timeout)"
+"""End of the reason why a run was ended whose time was up."""
 
 FEWEST = 5
 """The number of repeats from which their spread says enough about the noise of their median (decision 197)."""
@@ -122,6 +128,11 @@ class Run:
     max_rss: float | None = None
     """Peak memory of the largest of these processes, in bytes; None unless it was asked for."""
 
+    @property
+    def is_late(self) -> bool:
+        """True if we ended the run because its time was up."""
+        return self.ended.endswith(TIMEOUT)
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -137,12 +148,16 @@ class Outcome:
     """Further numbers of the same run, by the name of the constraint on each."""
     noise: float | None = None
     """Standard deviation of the value, None if unknown."""
+    bound: Bound | None = None
+    """Direction in which the value lies beyond ``value``, of a trial that was cut short; None if it is the value."""
 
 
-def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
+def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event, limit: float = math.inf) -> Outcome:
     """Run the command as often as the study's ``repeats`` says, after its warm-up; the value is the median.
 
-    A failed run is repeated as often as ``retries`` says, then the trial has failed.
+    A failed run is repeated as often as ``retries`` says, then the trial has failed. Measured runs are stopped after
+    ``limit`` seconds, for results that are wall times. If so many are that the median is not known, no further one is
+    started, and the value is a bound. Where there is a limit, time-outs are such stops too.
 
     Raises
     ------
@@ -154,20 +169,26 @@ def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event
     outcomes: list[Outcome] = []
     for number in range(-study.warmup, study.repeats):
         for _ in range(study.failure.retries + 1):
-            outcome = _measured_once(study, params, keeper, stop, is_warmup=number < 0)
+            outcome = _measured_once(study, params, keeper, stop, is_warmup=number < 0, limit=limit)
             if not outcome.failure:
                 break
         else:
             return outcome
         outcomes += [outcome] * (number >= 0)
-    if len(outcomes) == 1:
+        if 2 * sum(its.bound is not None for its in outcomes) > study.repeats:
+            break
+    if len(outcomes) == 1 and study.repeats == 1:
         return outcomes[0]
+    cut = sum(outcome.bound is not None for outcome in outcomes)
     values = [outcome.value for outcome in outcomes if outcome.value is not None]
+    ended = [outcome.constraints for outcome in outcomes if outcome.bound is None]
+    is_bound = 2 * cut >= study.repeats
     return Outcome(
-        median(values),
+        median([*values, *[max(values)] * (study.repeats - len(values))]),
         seconds=outcomes[-1].seconds,
-        constraints={name: median(outcome.constraints[name] for outcome in outcomes) for name in study.constraints},
-        noise=error_of_median(values),
+        constraints={name: median(its[name] for its in ended) for name in study.constraints} if ended else {},
+        noise=None if is_bound else error_of_median(values),
+        bound="at_least" if is_bound else None,
     )
 
 
@@ -192,24 +213,31 @@ def error_of_median(values: Sequence[float]) -> float | None:
 
 
 def _measured_once(
-    study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event, is_warmup: bool = False
+    study: Study,
+    params: Mapping[str, Any],
+    keeper: Keeper,
+    stop: Event,
+    is_warmup: bool = False,
+    limit: float = math.inf,
 ) -> Outcome:
     weighs = any(isinstance(result, MaxRss) for result in study.results)
     start = partial(
         run_command,
         folder=study.folder,
-        timeout=study.timeout,
         keeper=keeper,
         stop=stop,
         environment=study.environment(params),
     )
     if study.prepare:
-        run = start(study.preparation(params), part="prepare")
+        run = start(study.preparation(params), timeout=study.timeout, part="prepare")
         try:
             _check_ended_well(run, (0,))
         except NoResult as error:
             return Outcome(None, f"prepare: {error}", run.seconds, run.stderr[-2000:])
-    run = start(study.arguments(params), weighs=weighs)
+    most = study.timeout if is_warmup else min(study.timeout, limit)
+    run = start(study.arguments(params), timeout=most, weighs=weighs)
+    if run.is_late and limit < math.inf and not is_warmup:
+        return Outcome(most, "", run.seconds, bound="at_least")
     try:
         if is_warmup:
             _check_ended_well(run, study.failure.ok_exit_codes)
@@ -368,7 +396,7 @@ def _awaited(waiter: Waiter, deadline: float, timeout: float, flood: Event, stop
         elif flood.is_set():
             ended = f"printed more than {FLOOD >> 20} MiB"
         elif monotonic() >= deadline:
-            ended = f"still running after {timeout:g} s (timeout)"
+            ended = f"still running after {timeout:g} s {TIMEOUT}"
         if ended:
             waiter.kill()
             waiter.over.wait()

@@ -18,10 +18,14 @@ from noregret.optimizer.answers.estimate import Estimate, Gain
 from noregret.optimizer.answers.importance import Importance, Share, shares
 from noregret.optimizer.checking import Goal, StopRule, checked_confidence, checked_tolerance
 from noregret.optimizer.config import OptimizerConfig
+from noregret.optimizer.model.candidates import top
 from noregret.optimizer.model.constraints import RECOMMEND, recommended
 from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.space.contexts import Contexts, with_context
 from noregret.optimizer.space.space import Product
+
+PROMISING = 20
+"""Measured settings at the most whose intervals are looked at for the worst value of the best one."""
 
 FEWEST = 3
 """Values from which an interval is stated where their noise is unknown: two say too little about it."""
@@ -99,6 +103,26 @@ class Answers:
         close = scores >= scores[arm] - self.config.as_good * state.belief.std[arm]
         close &= state.log_feasible >= min(state.log_feasible[arm], math.log(RECOMMEND))
         return int(np.lexsort((scores, np.where(close, counts, -1)))[-1]) if counts[close].any() else arm
+
+    def worst_value(self) -> float:
+        """Value that a measurement of the best setting is hardly worse than, whichever setting that is.
+
+        The best setting is at least as good as any other, so this is the least of the upper ends of the intervals of
+        measured settings (minimising), each with `WIDTH` standard deviations of the noise on top. Settings that may
+        violate constraints do not count. Infinite without intervals.
+        """
+        state, models = self.state, self.state.models
+        measured = np.setdiff1d(state.belief.pulled, state.arms(state.history.only_bounded))
+        found = measured[state.in_context[measured] & (state.log_feasible[measured] >= math.log(RECOMMEND))]
+        arms = found[top(state.belief.mean[found], PROMISING)]
+        if not arms.size:
+            return -self.sign * math.inf
+        points = state.belief.arms[arms]
+        worse = 1 if self.goal == "maximize" else 2
+        ends = self.sign * np.array([each[worse] for each in self._ends(points)])
+        noise = np.sqrt(np.broadcast_to(models.noise_variance(points), len(points)))
+        numbers = models.scale.standard(ends[np.isfinite(ends)]) - WIDTH * noise[np.isfinite(ends)]
+        return self.sign * float(models.scale.original(numbers).max(initial=-math.inf))
 
     def predict(self, params: Sequence[Any]) -> list[Estimate]:
         """Estimates for each of these params of the whole space, at least one."""

@@ -133,10 +133,17 @@ class Pooled:
     freedom: int = 0
     is_noise_known: bool = False
     now: float = 0.0
+    bounded: Bools | None = None
+    """True for the rows that stand for bounds: their noise is not that of values. None if there are none."""
+
+    def only(self, kept: Ints) -> Pooled:
+        """Some of the rows, in this order."""
+        bounded = None if self.bounded is None else self.bounded[kept]
+        return replace(self, rows=self.rows.only(kept), bounded=bounded)
 
     def noise_alone(self) -> float:
         """Factor on the noise with which a constant f explains the observations best."""
-        _, values, noise, _ = self.rows
+        _, values, noise, _ = self.rows if self.bounded is None else self.rows.only(np.flatnonzero(~self.bounded))
         squares = float(((values - np.average(values, weights=1 / noise)) ** 2 / noise).sum()) + self.scatter
         return max(math.sqrt(squares / (len(values) + self.freedom)), 1.0)
 
@@ -172,7 +179,8 @@ def models(
     kernel = fit.scaled(ratio).kernel(groups)
     prior, made = prior_matrix(kernel, pooled.rows, fit.half_life), []
     for amplitude, noise in factors:
-        variances = np.maximum(noise**2 * pooled.rows.noise, (LEAST * amplitude * fit.size) ** 2)
+        factor = noise**2 if pooled.bounded is None else np.where(pooled.bounded, 1.0, noise**2)
+        variances = np.maximum(factor * pooled.rows.noise, (LEAST * amplitude * fit.size) ** 2)
         rows = pooled.rows._replace(noise=variances)
         process = condition(kernel, rows, fit.half_life, pooled.now, CENTRE**2, amplitude**2, prior)
         likelihood = process.log_density - 0.5 * pooled.scatter / noise**2 - pooled.freedom * math.log(noise)
@@ -223,8 +231,7 @@ class Certificate:
     @cached_property
     def _unrefuted(self) -> list[Tenable]:
         """The models of the best hypothesis that are not refuted."""
-        pooled = replace(self.pooled, rows=self.pooled.rows.only(self._telling()))
-        return unrefuted(self.calibrated, np.array(self.space.groups), pooled)
+        return unrefuted(self.calibrated, np.array(self.space.groups), self.pooled.only(self._telling()))
 
     @property
     def may_be_noise(self) -> bool:
@@ -477,7 +484,9 @@ def certificate(state: Snapshot, seed: np.random.SeedSequence) -> Certificate:
     is_other &= state.log_feasible >= math.log(IGNORE)
     rows = belief.rows._replace(values=belief.rows.values + centre)
     learnt, now = state.learnt, belief.full.now
-    pooled = Pooled(rows, learnt.scatter, learnt.freedom, history.is_noise_known, now)
+    only_bounded = history.only_bounded
+    bounded = np.isin(state.numbers[belief.row_arms], only_bounded) if only_bounded.size else None
+    pooled = Pooled(rows, learnt.scatter, learnt.freedom, history.is_noise_known, now, bounded)
     baseline = state.baseline_arm() if history.baseline_points else None
     anchors = np.flatnonzero(belief.row_arms == baseline) if baseline is not None else np.empty(0, dtype=np.intp)
     means, answers = belief.mean[belief.row_arms], len(history.arrivals)

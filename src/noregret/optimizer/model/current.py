@@ -137,7 +137,7 @@ class Snapshot:
             points = self.history.points[[arrivals[i].where for i in rest]]
             at = self.belief.predict(points)
             trust[rest] = [
-                self.models.arriving(arrivals[i].value, arrivals[i].noise, point, mean, std)[2]
+                self.models.arriving(arrivals[i].value, arrivals[i].noise, point, mean, std, arrivals[i].bound)[2]
                 for i, point, mean, std in zip(rest, points, *(column.tolist() for column in at), strict=True)
             ]
         return trust
@@ -370,7 +370,7 @@ class CurrentBelief:
         belief, constraints, models = drawn.belief, list(drawn.constraints), weighed.values.models
         arm, trust = int(np.flatnonzero(drawn.numbers == arrival.where)[0]), UNKNOWN
         if not arrival.failed:
-            belief, trust = told(belief, models, arm, arrival.value, arrival.noise)
+            belief, trust = told(belief, models, arm, arrival.value, arrival.noise, arrival.bound)
         for index, number in enumerate(arrival.constraints):
             posterior, learnt = constraints[index], weighed.constraints[index]
             if posterior is not None and learnt is not None and not math.isnan(number):
@@ -392,10 +392,12 @@ class CurrentBelief:
         return margins
 
 
-def told(posterior: Posterior, models: FittedModels, arm: int, value: float, noise: float) -> tuple[Posterior, float]:
-    """Posterior after one more value of an arm, and the trust in it."""
+def told(
+    posterior: Posterior, models: FittedModels, arm: int, value: float, noise: float, bound: int = 0
+) -> tuple[Posterior, float]:
+    """Posterior after one more value of an arm, or bound on it, and the trust in it."""
     at = float(posterior.mean[arm]), float(posterior.std[arm])
-    standard, std, trust = models.arriving(value, noise, posterior.arms[arm], *at)
+    standard, std, trust = models.arriving(value, noise, posterior.arms[arm], *at, bound)
     return posterior.told(arm, standard, std**2 / trust), trust
 
 

@@ -119,7 +119,7 @@ class DriftTest:
         assert evidence.when is not None
         known = np.flatnonzero(evidence.when < now)
         chosen = known[recent(known.size, self.newest, self.older)]
-        scale = config.scale(evidence.chosen(chosen))
+        scale = config.scale(evidence.chosen(chosen).exact)
         return scale, scale.standardised(evidence.aged(chosen, now, self.half_life))
 
 
@@ -182,11 +182,11 @@ class DriftMonitor:
         return replace(blank, expected=learn(found, found.scale.standardised(evidence.chosen(looked_at))))
 
     def _surprises(self, history: History, begin: int) -> Floats:
-        """Squared distance of each answer from ``begin`` on from its prediction, 0 for a failure."""
+        """Squared distance of each answer from ``begin`` on from its prediction, 0 for a failure and for a bound."""
         assert self.expected is not None
         models, arrivals = self.expected.models, history.arrivals[begin:]
         squares = np.zeros(len(arrivals))
-        good = [i for i, arrival in enumerate(arrivals) if not arrival.failed]
+        good = [i for i, arrival in enumerate(arrivals) if not arrival.failed and not arrival.bound]
         if good:
             points = history.points[[arrivals[i].where for i in good]]
             mean, std = self.expected.process.predict(points)

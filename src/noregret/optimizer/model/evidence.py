@@ -34,6 +34,9 @@ class Evidence:
         Where measurements that have ages came from: which of the points, when several could be of one.
     half_life : float, optional
         Age at which half of an observation is out of date, if it is known.
+    bounds : (n,) ints, optional
+        1 where the measurement is at least the value, -1 where it is at most the value, and 0 where it is the value;
+        None if all are values. See `censoring`.
     """
 
     points: Floats
@@ -46,6 +49,7 @@ class Evidence:
     ages: Floats | None = None
     origin: Ints | None = None
     half_life: float | None = None
+    bounds: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -74,7 +78,13 @@ class Evidence:
         """These measurements alone, all points being left as they are."""
         when = None if self.when is None else self.when[measurements]
         where, values, noise = self.where[measurements], self.values[measurements], self.noise[measurements]
-        return replace(self, where=where, values=values, noise=noise, when=when)
+        bounds = None if self.bounds is None else self.bounds[measurements]
+        return replace(self, where=where, values=values, noise=noise, when=when, bounds=bounds)
+
+    @property
+    def exact(self) -> Evidence:
+        """The measurements whose value is known, and the points that they are of."""
+        return self if self.bounds is None else replace(self.chosen(np.flatnonzero(self.bounds == 0)), bounds=None)
 
     def variance(self, default: float) -> Floats:
         """Noise variance of each measurement, (n,), ``default`` where it is unknown."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from array import array
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from itertools import repeat
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -24,6 +26,8 @@ class Arrival(NamedTuple):
     value: float
     noise: float
     constraints: tuple[float, ...] = ()
+    bound: int = 0
+    """1 if the value is at least ``value``, -1 if it is at most that, 0 if it is that."""
 
     @property
     def failed(self) -> bool:
@@ -43,16 +47,19 @@ class Arrivals(Sequence[Arrival]):
     def __init__(self) -> None:
         self._where, self._values, self._noise = array("q"), array("d"), array("d")
         self._constraints: list[tuple[float, ...]] = []
+        self._bounds: dict[int, int] = {}  # of the answers that are bounds
 
     def copy(self) -> Arrivals:
         """Return an independent copy."""
         twin = Arrivals()
         twin._where, twin._values, twin._noise = self._where[:], self._values[:], self._noise[:]
-        twin._constraints = self._constraints.copy()
+        twin._constraints, twin._bounds = self._constraints.copy(), self._bounds.copy()
         return twin
 
     def append(self, arrival: Arrival) -> None:
         """Add the next answer."""
+        if arrival.bound:
+            self._bounds[len(self)] = arrival.bound
         self._where.append(arrival.where)
         self._values.append(arrival.value)
         self._noise.append(arrival.noise)
@@ -61,6 +68,14 @@ class Arrivals(Sequence[Arrival]):
     def columns(self, stop: int) -> tuple[Ints, Floats, Floats]:
         """The points, values and noises of the first ``stop`` answers, each (stop,)."""
         return np.array(self._where[:stop]), np.array(self._values[:stop]), np.array(self._noise[:stop])
+
+    def bounds(self, stop: int) -> Ints | None:
+        """`Evidence.bounds` of the first ``stop`` answers, None if none of them is a bound."""
+        found = np.zeros(stop, dtype=np.intp)
+        for index, bound in self._bounds.items():
+            if index < stop:
+                found[index] = bound
+        return found if found.any() else None
 
     def __len__(self) -> int:
         return len(self._where)
@@ -73,8 +88,10 @@ class Arrivals(Sequence[Arrival]):
     def __getitem__(self, index: int | slice) -> Arrival | list[Arrival]:
         where, values, noise, constraints = self._where, self._values, self._noise, self._constraints
         if isinstance(index, slice):
-            return list(map(Arrival, where[index], values[index], noise[index], constraints[index]))
-        return Arrival(where[index], values[index], noise[index], constraints[index])
+            bounds = map(self._bounds.get, range(len(self))[index], repeat(0)) if self._bounds else repeat(0)
+            return list(map(Arrival, where[index], values[index], noise[index], constraints[index], bounds))
+        bound = self._bounds.get(range(len(self))[index], 0) if self._bounds else 0
+        return Arrival(where[index], values[index], noise[index], constraints[index], bound)
 
 
 class History:
@@ -87,6 +104,7 @@ class History:
         self.baseline = baseline  # the setting that others are compared with, without a context
         self.baseline_points: list[int] = []  # the points that have been met with this setting: one in each context
         self.measured = 0  # arrivals that have a value
+        self.bounds = 0  # arrivals that have a bound instead
         self.usable = 0  # arrivals up to the second of these
         self.is_noise_known = True  # True if the noise of all of these is known
         self._points = array("d")  # the coordinates of each, nan until they are encoded: many are cheaper together
@@ -95,6 +113,7 @@ class History:
         self._numbers: dict[Hashable, int] = {}
         self._counts: list[int] = []  # values of each point
         self._failures: set[int] = set()  # points that have failed
+        self._bounded: set[int] = set()  # points that have given a bound
         self._judged: tuple[int, Ints] = 0, np.empty(0, dtype=np.intp)  # hopeless points after this many answers
 
     def copy(self) -> History:
@@ -138,13 +157,19 @@ class History:
         return self._counts[number]
 
     def is_answered(self, number: int) -> bool:
-        """Return True if a point has given a value or failed."""
-        return self.answered(number) > 0 or number in self._failures
+        """Return True if a point has given a value or a bound, or failed."""
+        return self.answered(number) > 0 or number in self._failures or number in self._bounded
 
     @property
     def unproven(self) -> Ints:
-        """Points that have failed and never given a value."""
-        return np.array([number for number in sorted(self._failures) if not self.answered(number)], dtype=np.intp)
+        """Points that have failed or given bounds, and never a value."""
+        tried = sorted(self._failures | self._bounded) if self._bounded else sorted(self._failures)
+        return np.array([number for number in tried if not self.answered(number)], dtype=np.intp)
+
+    @property
+    def only_bounded(self) -> Ints:
+        """Points that have given bounds and never a value."""
+        return np.array([number for number in sorted(self._bounded) if not self.answered(number)], dtype=np.intp)
 
     @property
     def hopeless(self) -> Ints:
@@ -179,6 +204,9 @@ class History:
         self.arrivals.append(arrival)
         if arrival.failed:
             self._failures.add(arrival.where)
+        elif arrival.bound:
+            self._bounded.add(arrival.where)
+            self.bounds += 1
         else:
             self._counts[arrival.where] += 1
             self.measured += 1
@@ -194,12 +222,15 @@ class History:
         """
         where, values, noise = self.arrivals.columns(stop)
         good = ~np.isnan(values)
-        failed = self._hopeless(stop)
+        failed, bounds = self._hopeless(stop), self.arrivals.bounds(stop) if self._bounded else None
         when = np.concatenate([np.flatnonzero(good), np.full(failed.size, stop)])
         where = np.concatenate([where[good], failed])
         values = np.concatenate([values[good], np.full(failed.size, np.quantile(values[good], 0.1))])
         noise = np.concatenate([noise[good], np.full(failed.size, UNKNOWN)])
-        return self._evidence(where, values, noise, when)
+        found, numbers = self._evidence(where, values, noise, when)
+        if bounds is None:
+            return found, numbers
+        return replace(found, bounds=np.concatenate([bounds[good], np.zeros(failed.size, dtype=np.intp)])), numbers
 
     def numbers(self, index: int, sign: float, stop: int) -> Evidence:
         """Evidence of the first ``stop`` answers about a constraint, times this sign."""

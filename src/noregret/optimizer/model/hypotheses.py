@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from noregret.belief.posterior import Floats
+from noregret.optimizer.model import censoring
 from noregret.optimizer.model.candidates import Candidates
 from noregret.optimizer.model.evidence import Evidence, subset
 from noregret.optimizer.model.fit import FitMatern, is_mostly_discrete, log_likelihood
@@ -103,10 +104,12 @@ class FittedModels(NamedTuple):
         return self.fit.noise**2 * (self.noise.levels(points) if self.noise.varies else 1.0)
 
     def arriving(
-        self, value: float, noise: float, point: Floats, mean: float, std: float
+        self, value: float, noise: float, point: Floats, mean: float, std: float, bound: int = 0
     ) -> tuple[float, float, float]:
         """Standardised value less the prior mean of f, its noise and the trust in it, given the prediction."""
         standard, noise = self._standard(value, noise, point)
+        if bound:
+            return censoring.arriving(standard, bound, noise, self.noise, mean, std)
         return standard, noise, self.noise.arriving(standard - mean, std, noise)
 
     def distance(self, value: float, noise: float, point: Floats, mean: float, std: float) -> float:
@@ -205,12 +208,13 @@ class ModelConfig:
         slope at the best point counts as that at the second best: a ceiling may have been chosen close to the former.
         Closer ceilings are tried as long as they explain more.
         """
-        plain, part = self.scale(evidence), subset(evidence, self.most)
+        exact, part = evidence.exact, subset(evidence, self.most)
+        plain = self.scale(exact)
         part = replace(part, values=plain.limited(part.values))
-        slopes_at = np.minimum(part.values, part.second_best())
+        slopes_at = np.minimum(part.exact.values, part.exact.second_best())
         found = self.noises(plain, plain.standardised(part), plain.log_slope(slopes_at))
         even = next(each for each in found if not each.hypothesis.noise.varies)  # a logarithm is to make it so
-        for scale in self.logarithms(evidence, plain):
+        for scale in self.logarithms(exact, plain):
             standard, offset = scale.standardised(part), scale.log_slope(slopes_at) + self.log_nats
             tried = self.explain(replace(even.hypothesis, values=scale), standard, offset)
             if tried.nats <= found[0].nats:
@@ -228,7 +232,7 @@ class ModelConfig:
         tried = [self.explain(first, evidence, offset)]
         for noise in self.noise_models[1:]:
             last = tried[-1]
-            under_last = _nats(evidence, noise.trust(evidence, last.fit), noise, last.fit) + offset
+            under_last = _nats_under(evidence, noise, last.fit) + offset
             heavier = replace(first, noise=noise)
             if under_last < last.nats - self.hopeless:
                 tried.append(Explained(heavier, last.fit, under_last))
@@ -247,6 +251,8 @@ class ModelConfig:
         Trust and fit are improved in turn; from a ``start`` once is enough.
         """
         noise, is_rough = hypothesis.noise, hypothesis.is_rough
+        if evidence.bounds is not None:
+            return self._explain_bounds(hypothesis, evidence, offset)
         trust = noise.first(evidence) if start is None else noise.trust(evidence, start)
         fit = self.fit(evidence, trust, start, is_rough)
         for _ in range(self.alternations - 1 if noise.heavy and start is None else 0):
@@ -254,16 +260,29 @@ class ModelConfig:
             fit = self.fit(evidence, trust, fit, is_rough)
         return Explained(hypothesis, fit, _nats(evidence, trust, noise, fit) + offset)
 
+    def _explain_bounds(self, hypothesis: Hypothesis, evidence: Evidence, offset: float) -> Explained:
+        """The same with bounds among the observations: fitted without them at first, then with what stands for them.
+
+        Given the sites, the slope of the log evidence by the numbers of the kernel is that of Gaussian observations.
+        """
+        noise, is_rough = hypothesis.noise, hypothesis.is_rough
+        fit = self.fit(evidence.exact, noise.first(evidence.exact), None, is_rough)
+        for _ in range(self.alternations - 1):
+            found, trust, *_ = censoring.resolved(evidence, fit, noise)
+            fit = self.fit(found, trust, fit, is_rough)
+        return Explained(hypothesis, fit, _nats_under(evidence, noise, fit) + offset)
+
     def _local(self, best: Explained, evidence: Evidence, offset: float) -> list[Explained]:
         """The noise level that varies with the setting, if it explains more than this.
 
         It is fitted if it does so under the other's fit already, or under one with four times the lengthscales: a fit
         that knows one level of noise may have taken the rest of it for signal. There is none where f changes or some
-        noise is known, nor where many observations share a value: densities grow without bound there.
+        noise is known, nor where many observations share a value: densities grow without bound there. Nor is there one
+        where some observations are bounds, which say little about the noise.
         """
         noise = self.local_noise
         is_even = evidence.ages is None and np.isnan(evidence.noise).all() and not are_shared(evidence).any()
-        if noise is None or not is_even:
+        if noise is None or not is_even or evidence.bounds is not None:
             return []
         fits = best.fit, best.fit.scaled(4.0)
         scores = [_nats(evidence, noise.trust(evidence, fit), noise, fit) + offset for fit in fits]
@@ -279,6 +298,15 @@ class ModelConfig:
 def _nats(evidence: Evidence, trust: Floats, noise: NoiseModel, fit: Fit) -> float:
     """Log evidence: a lower bound on the log likelihood of standardised observations, plus the log prior of the fit."""
     return log_likelihood(evidence, trust, fit) - noise.cost(evidence, trust) - fit.neg_log_prior
+
+
+def _nats_under(evidence: Evidence, noise: NoiseModel, fit: Fit) -> float:
+    """Log evidence of a noise model under a fit."""
+    if evidence.bounds is None:
+        return _nats(evidence, noise.trust(evidence, fit), noise, fit)
+    found, trust, _, nats = censoring.resolved(evidence, fit, noise)
+    cost = noise.cost(evidence.exact, trust[evidence.bounds == 0])
+    return log_likelihood(found, trust, fit) + nats - cost - fit.neg_log_prior
 
 
 @lru_cache(maxsize=16)

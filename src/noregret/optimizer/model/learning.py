@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from noregret.belief.posterior import Floats, Ints
+from noregret.optimizer.model import censoring
 from noregret.optimizer.model.candidates import top
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.hypotheses import FittedModels
@@ -49,7 +50,12 @@ class Learnt:
 
 def learn(fitted: FittedModels, evidence: Evidence) -> Learnt:
     """Condition on standardised observations, each trusted as far as the others agree with it."""
+    told = evidence
+    if told.bounds is not None:
+        evidence, _, doubt, _ = censoring.resolved(told, fitted.fit, fitted.noise)
     models, trust = fitted.weighed(evidence)
+    if told.bounds is not None:
+        trust = np.where(told.bounds != 0, 1.0, trust)
     fit = models.fit
     precision = trust / evidence.variance(fit.noise**2)
     averages, total = evidence.pooled(precision)
@@ -58,7 +64,9 @@ def learn(fitted: FittedModels, evidence: Evidence) -> Learnt:
     rows = Rows(evidence.points, averages - fit.centre, 1 / total, times)
     process = condition(fit.kernel(evidence.groups), rows, fit.half_life, now=1.0)  # the next answer's time
     relative = trust * models.noise.levels(evidence.points)[evidence.where] if models.noise.varies else trust
-    return Learnt(models, process, relative, scatter, len(evidence) - len(evidence.points))
+    if told.bounds is not None:
+        relative = np.where(told.bounds != 0, doubt, relative)
+    return Learnt(models, process, relative, scatter, len(told.exact) - len(told.exact.points))
 
 
 def representative(fitted: FittedModels, evidence: Evidence, most: int) -> Ints:

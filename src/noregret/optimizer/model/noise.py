@@ -204,13 +204,14 @@ class LocalNoise:
 
     def learnt(self, evidence: Evidence, fit: Fit) -> LocalNoise:
         kernel, prior = fit.covariance(evidence), self._prior(evidence.points)
-        counts, variance = evidence.summed(np.ones(len(evidence))), fit.noise**2
+        own = np.isnan(evidence.noise).astype(float)  # others say nothing about the level
+        counts, variance, variances = evidence.summed(own), fit.noise**2, evidence.variance(fit.noise**2)
         lowest = 2 * math.log(min(self.least * max(fit.size, 1.0) / fit.noise, 1.0))
         g = weights = np.zeros(len(counts))
         for _ in range(self.iterations):
-            precision = np.exp(-np.maximum(g, lowest))[evidence.where] / variance
+            precision = np.exp(-np.maximum(g, lowest))[evidence.where] / variances
             mean, spread, _ = smoothed(kernel, evidence, precision, fit.centre)
-            squares = evidence.summed((evidence.values - mean[evidence.where]) ** 2) + counts * spread
+            squares = evidence.summed(own * (evidence.values - mean[evidence.where]) ** 2) + counts * spread
             g, weights = log_levels(prior, counts, squares / variance, g)
         return replace(self, fitted=LogLevel(evidence.points, weights, lowest))
 

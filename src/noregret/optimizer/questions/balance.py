@@ -181,6 +181,9 @@ class Realised:
         values = history.arrivals.columns(stop)[1]
         if not self.is_comparable or np.count_nonzero(values == values) < 2:
             return self
-        rewards = self.balancing.rewards(history.evidence(stop)[0])
+        evidence = history.evidence(stop)[0].exact
+        if len(evidence) < 2:
+            return self
+        rewards = self.balancing.rewards(evidence)
         sums = np.bincount(self.asked, rewards(values[self.begins :]), len(self.balance.sums)).astype(float)
         return replace(self, rewards=rewards, balance=replace(self.balance, sums=sums))

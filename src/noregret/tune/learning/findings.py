@@ -119,7 +119,10 @@ class Findings:
         self, study: Study, records: Sequence[Record], optimizer: Optimizer, stopped: str | None = None
     ) -> None:
         self.study, self.records, self.optimizer, self.stopped = study, records, optimizer, stopped
-        self.done = [_bounded(record) for record in records if record.state == "done"]
+        told = [_bounded(record) for record in records if record.state == "done"]
+        self.done = [record for record in told if record.bound is None]
+        self.cut = [record for record in told if record.bound is not None]
+        """Trials that were cut short, whose values are bounds."""
         self.failed = [record for record in records if record.state == "failed"]
         self.values = np.array([record.value for record in self.done], dtype=float)
         self.has_intervals = len(self.done) >= FEWEST
@@ -229,8 +232,8 @@ class Findings:
         Observations so old that the optimizer dropped them have weight 1.
         """
         known, new = arrived(self.records)
-        done = {record.number for record in self.done}
-        order = [number for number in (*known, *new) if number in done]
+        told = {record.number for record in (*self.done, *self.cut)}
+        order = [number for number in (*known, *new) if number in told]
         found = self.optimizer.measurements
         trust = [1.0] * (len(order) - len(found)) + [its.trust for its in found]
         return dict(zip(order, trust, strict=True))
@@ -365,7 +368,7 @@ class Findings:
 
     @cached_property
     def kinds(self) -> dict[int, str]:
-        """Kind of each observation, by trial: "odd", "broken", "chosen", "yours", or "dot" for the others."""
+        """Kind of each observation, by trial: "cut", "odd", "broken", "chosen", "yours", or "dot" for the others."""
         odd, found = {record.number for record in self.outliers}, dict[int, str]()
         best, yours = self.best and _key(self.best.params), self.study.baseline and _key(self.study.baseline)
         for record in self.done:
@@ -374,7 +377,7 @@ class Findings:
             kind = "chosen" if key == best and record.context == self.context else kind
             kind = "broken" if record.number in self.infeasible else kind
             found[record.number] = "odd" if record.number in odd else kind
-        return found
+        return found | {record.number: "cut" for record in self.cut}
 
     @cached_property
     def spans(self) -> dict[int, Span]:
@@ -482,6 +485,8 @@ def trial_json(record: Record) -> dict[str, Any]:
     }
     if record.constraints:
         described["constraints"] = dict(record.constraints)
+    if record.bound:
+        described["bound"] = record.bound
     return described
 
 

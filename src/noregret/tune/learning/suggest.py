@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from noregret.integrations.replay import Replay
 from noregret.optimizer import Choice, Float, Int, Optimizer, axis_of, unexplored_from
 from noregret.tune.learning.findings import Findings
+from noregret.tune.measuring import FEWEST
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.study.study import Study
 
@@ -18,6 +20,23 @@ AS_GOOD = 0.25
 moves the recommendation a little, and it is never itself measured."""
 LARGEST_SHARE = 0.2
 """Largest share of a budget that measures the recommendation; of 5 evaluations it is the last one."""
+
+
+FIRST, REPEATED = 2, 3
+"""With a ``cap``, the fastest of this many results is measured again until it has this many. The first results alone
+do not tell noise from signal, so no interval is narrow enough for a limit; of all runs these cost least."""
+
+
+def repeating(study: Study, optimizer: Optimizer, pending: Iterable[Any] = ()) -> Any:
+    """Params of the fastest of the first results if it is to be measured again for the sake of a limit, else None."""
+    values = [answer for answer in optimizer.answers if answer.value is not None and answer.bound is None]
+    if study.cap is None or study.repeats >= FEWEST or len(values) < FIRST:
+        return None
+    key = optimizer.space.key
+    times = Counter([*(key(answer.params) for answer in values), *map(key, pending)])
+    if max(times.values()) >= REPEATED:
+        return None
+    return min(values, key=lambda answer: answer.value or 0.0).params
 
 
 def confirming(optimizer: Optimizer, left: float, budget: float, confirm: int, pending: Iterable[Any] = ()) -> Any:
@@ -39,7 +58,8 @@ def confirming(optimizer: Optimizer, left: float, budget: float, confirm: int, p
         Evaluations that have begun. They count as made.
     """
     answers, key = optimizer.answers, optimizer.space.key
-    if left > min(2 * confirm, LARGEST_SHARE * budget) or not any(answer.value is not None for answer in answers):
+    is_known = any(answer.value is not None and answer.bound is None for answer in answers)
+    if left > min(2 * confirm, LARGEST_SHARE * budget) or not is_known:
         return None
     best = optimizer.best()
     made = [answer.params for answer in answers] + list(pending)
@@ -55,6 +75,8 @@ class Suggester:
         self.latest: Findings | None = None
         self._replay, self._begun = replay_of(study), monotonic()
         self._at_start: int | None = None
+        self.limit = math.inf
+        """Seconds after which a run that begins now is stopped; see ``cap`` of `Study`."""
 
     def __call__(self, records: Sequence[Record]) -> Suggestion | None:
         """Return the next suggestion, None if the stopping rule holds."""
@@ -66,6 +88,9 @@ class Suggester:
         made, left = sum(not record.imported for record in records), 0.0 if is_done else self._left(records)
         pending = [record.params for record in records if not record.finished]
         params = confirming(optimizer, left, made + left, self.study.confirm, pending)
+        if self.study.cap is not None:
+            self.limit = optimizer.cap(self.study.cap)
+            params = repeating(self.study, optimizer, pending) if params is None else params
         if params is None and is_done:
             return None
         return Suggestion(optimizer.ask().params if params is None else params, new)

@@ -240,11 +240,11 @@ function show(event, found) {  // title, then rows of name and value; below or a
 function lines(trial, axes = []) {
   const first = axes.map(axis => (axis.column || "").slice(1)).filter(name => name in trial.params);
   const names = [...new Set([...first, ...facts.order])].filter(name => name in trial.params), kind = facts.kinds[trial.number];
-  const rows = [[facts.label, isNaN(trial.value) ? trial.state : short(trial.value) + facts.unit]];
+  const rows = [[facts.label, isNaN(trial.value) ? trial.state : trial.side + short(trial.value) + facts.unit]];
   if (trial.seconds && facts.unit !== " s") rows.push(["took", `${short(Number(trial.seconds))} s`]);
   rows.push(...trial.context, ...names.slice(0, few).map(name => [name, brief(trial.params[name])]));
   if (names.length > few) rows.push(["", `and ${names.length - few} more`]);
-  const said = {odd: ", outlying", broken: ", breaks a constraint", chosen: ", best setting", yours: ", your settings"}[kind] || "";
+  const said = {cut: ", cut short", odd: ", outlying", broken: ", breaks a constraint", chosen: ", best setting", yours: ", your settings"}[kind] || "";
   return [`trial ${trial.number}${said}`, ...rows];
 }
 
@@ -321,8 +321,8 @@ function draw(chart, across, down) {  // the map of two parameters
   }
   marks.replaceChildren(...paths.map((d, i) => make("path", {class: `shade${i}`, d})));
   const best = [chart.x, chart.y].map(axis => share(axis, placed(axis, facts.maps.best[axis.label])));
-  for (const kind of ["dot", "broken", "yours", "chosen", "odd", "recommended"])
-    (kind === "broken" || kind === "recommended" ? ["ring", "core"] : ["point"]).forEach(part =>
+  for (const kind of ["cut", "dot", "broken", "yours", "chosen", "odd", "recommended"])
+    (["cut", "broken", "recommended"].includes(kind) ? ["ring", "core"] : ["point"]).forEach(part =>
       marks.append(make("path", {class: `${kind} ${part}`, d: kind === "recommended"
         ? `M${left + best[0] * width} ${top + (1 - best[1]) * height}h0` : ""})));
   chart.dots();

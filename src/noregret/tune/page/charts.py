@@ -23,7 +23,7 @@ TEXT_WIDTH = 6.6
 """The approximate width of a digit, in pixels of the page."""
 
 
-RINGS = {"failed": ("ring", "core"), "broken": ("ring", "core"), "recommended": ("ring", "core")}
+RINGS = dict.fromkeys(("failed", "broken", "recommended", "cut"), ("ring", "core"))
 """Kinds of dots that are drawn twice, the core over the ring."""
 FEW = 3
 """A log axis with fewer ticks than this at 1, 2 and 5 has evenly spaced ones."""

@@ -37,6 +37,7 @@ LEGEND = {
     "yours": "a measurement of your settings",
     "broken": "a measurement that breaks a constraint",
     "odd": "an outlying measurement",
+    "cut": "a run cut short: its value is beyond the mark",
     "failed": "a failed run",
     "beyond": "a measurement beyond the edge",
     "thread": "a measurement",
@@ -170,7 +171,7 @@ def _data(findings: Findings) -> str:
 
 def _origins(findings: Findings) -> list[list[float | None]]:
     """The column of the download for each column of the table of trials, and the bounds on it."""
-    study, header = findings.study, columns(findings.study)
+    study, header = findings.study, columns(findings.study, findings.records)
     seconds = ["seconds"] if findings.timed else []
     others = [*seconds, *context_columns(study), *map(parameter_column, study.names)]
     found: list[list[float | None]] = [[0], [2]]
@@ -283,7 +284,8 @@ def _history(findings: Findings) -> str:
     line = "best setting so far (judged with all data)"
     return (
         f'<section id="history"><h2>Every measurement</h2><figure>{picture}'
-        f"{_legend(findings, picture, line=line)}</figure>{_paragraphs(prose.thinned(findings))}</section>"
+        f"{_legend(findings, picture, line=line)}</figure>"
+        f"{_paragraphs([*prose.cut_short(findings), *prose.thinned(findings)])}</section>"
     )
 
 
@@ -504,7 +506,7 @@ def _columns(findings: Findings) -> list[str]:
 
 def _row(findings: Findings, record: Record) -> list[str]:
     """A trial in a table."""
-    result = record.state if record.value is None else words.number(record.value)
+    result = record.state if record.value is None else words.result(record)
     seconds = [words.number(record.seconds) if record.finished else ""] if findings.timed else []
     given = words.cells(record.context or {}, findings.study.context or ())
     params = _setting_cells(findings, record.params)

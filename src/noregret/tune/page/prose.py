@@ -21,6 +21,8 @@ def progress(findings: Findings) -> str:
     """Numbers of measurements made, failed and running."""
     rounds = findings.study.budget.rounds
     parts = [f"{_count(len(findings.done), 'measurement')}{f' of {rounds} planned' if rounds else ''}"]
+    if findings.cut:
+        parts.append(f"{len(findings.cut)} cut short")
     if findings.failed:
         parts.append(f"{_count(len(findings.failed), 'failed run')}")
     running = sum(record.state == "running" for record in findings.records)
@@ -160,6 +162,15 @@ def elsewhere(findings: Findings) -> Iterator[str]:
     if findings.context:
         there = words.params(findings.context)
         yield f"Estimates are for {there}; measurements are from all contexts, so they may lie far off."
+
+
+def cut_short(findings: Findings) -> Iterator[str]:
+    """Runs that were stopped."""
+    count, cap = len(findings.cut), findings.study.cap
+    if count:
+        were = "run was" if count == 1 else "runs were"
+        reason = f": slower than {'' if cap == 1 else f'{cap:g} times '}the best setting may be" if cap else ""
+        yield f"{count} {were} cut short{reason}. Of these only a bound is known, and the model counts it as one."
 
 
 def thinned(findings: Findings) -> Iterator[str]:

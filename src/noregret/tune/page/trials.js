@@ -26,18 +26,19 @@ async function load() {  // the trials, from the page's download; also those tha
   const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   link.href = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
   link.download = link.download.replace(/\.gz$/, "");
-  const [head, ...rows] = parsed(text), seconds = head.indexOf("seconds", 4);
+  const [head, ...rows] = parsed(text), seconds = head.indexOf("seconds", 4), bound = head.indexOf("bound", 4);
+  const side = row => ({at_least: "> ", at_most: "< "})[row[bound]] || "";  // as words.result
   const spans = Object.fromEntries((facts.spans || []).map(([number, ...span]) => [number, span]));
   trials = rows.map(row => ({
-    number: Number(row[0]), state: row[1], value: row[2] === "" ? NaN : Number(row[2]), seconds: row[seconds] || "",
+    number: Number(row[0]), state: row[1], value: row[2] === "" ? NaN : Number(row[2]), side: side(row), seconds: row[seconds] || "",
     params: Object.fromEntries(facts.names.map((name, i) => [name, row[4 + i] || facts.blank[name]])
       .filter(([, its]) => its !== undefined)),
     context: facts.context.map((name, i) => [name, brief(row[4 + facts.names.length + i])]), span: spans[row[0]],
   }));
-  list(rows);
+  list(rows, side);
 }
 
-function list(rows) {
+function list(rows, side) {
   const body = document.querySelector("#trials tbody"), there = new Set([...body.rows].map(row => row.cells[0].textContent));
   const missing = rows.slice(-most).filter(row => !there.has(row[0]));
   if (!missing.length) return;
@@ -48,7 +49,7 @@ function list(rows) {
       const cell = document.createElement("td"), value = row[column];
       const name = facts.names[column - 4];
       if (i === 0) cell.textContent = value;
-      else if (value !== "") cell.textContent = brief(value);
+      else if (value !== "") cell.textContent = (column === 2 ? side(row) : "") + brief(value);
       else if (column === 2) cell.textContent = row[1];
       else if (name in facts.blank) cell.textContent = facts.blank[name] || "(empty)";
       if (value !== "" && (Number(value) < (low ?? -Infinity) || Number(value) > (high ?? Infinity))) cell.textContent += " ✗";
@@ -64,7 +65,7 @@ function list(rows) {
 }
 
 const order = {column: -1, down: false}, sought = {text: ""};
-const number = text => text.trim() === "" ? NaN : Number(text.replace(/,| ✗/g, ""));
+const number = text => text.trim() === "" ? NaN : Number(text.replace(/,| ✗|[<>] /g, ""));
 
 function compared(one, other, sign) {
   const [a, b] = [number(one), number(other)];

@@ -11,6 +11,8 @@ from noregret.formatting import between as between
 from noregret.formatting import number as number
 from noregret.optimizer import Estimate
 from noregret.terminal import printable
+from noregret.tune.measuring import Outcome
+from noregret.tune.store.records import Record
 from noregret.tune.study.study import text
 
 
@@ -33,6 +35,26 @@ def percent(share: float) -> str:
     ('95%', '12%', '0.4%', '0%', '100%')
     """
     return f"{100 * share:.0f}%" if share >= 0.01 or share < 0.0005 else f"{100 * share:.1f}%"
+
+
+def result(told: Outcome | Record) -> str:
+    """The value of a trial, with the direction of a bound.
+
+    >>> result(Outcome(3.14159, bound="at_least")), result(Outcome(2.0))
+    ('> 3.142', '2')
+    """
+    side = {"at_least": "> ", "at_most": "< "}[told.bound] if told.bound else ""
+    return side + number(told.value or 0.0)
+
+
+def cut_short(seconds: float, cap: float | None) -> str:
+    """The outcome of a run that was stopped by the cap of its study.
+
+    >>> cut_short(3.14159, 2.0), cut_short(10.0, 1.5)
+    ('stopped after 3.142 s: slower than twice the best', 'stopped after 10 s: slower than 1.5 times the best')
+    """
+    times = "" if cap in (None, 1.0) else "twice " if cap == 2 else f"{cap:g} times "
+    return f"stopped after {number(seconds)} s: slower than {times}the best"
 
 
 def params(values: Mapping[str, Any], separator: str = ", ") -> str:

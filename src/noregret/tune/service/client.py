@@ -22,6 +22,7 @@ from noregret.optimizer import (
     Optimizer,
     StopRule,
     Trial,
+    checked_bound,
     checked_noise,
     checked_reading,
     checked_value,
@@ -144,18 +145,23 @@ class Connection:
     def tell(
         self,
         trial: Trial | Any,
-        value: float,
+        value: float | None = None,
         noise: float | None = None,
         constraints: Mapping[str, float | None] | None = None,
         context: Any = None,
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
     ) -> None:
         """Report the value of a trial, or of params measured in the past, in this context if there are contexts.
 
-        The same one twice counts once. On return it is on the server's disk.
+        In place of the value, ``at_least`` or ``at_most`` is a bound beyond which it lies. The same one twice counts
+        once. On return it is on the server's disk.
         """
+        number, bound = checked_bound(value, at_least, at_most)
         numbers = None if constraints is None else {name: _reading(name, its) for name, its in constraints.items()}
         deviation = None if noise is None else checked_noise(_number(noise))
-        body = {"value": checked_value(_number(value)), "noise": deviation, "constraints": numbers}
+        body = {bound or "value": checked_value(_number(number)), "noise": deviation, "constraints": numbers}
         if isinstance(trial, Trial):
             self._send("POST", self._path(f"/trials/{trial.id}/tell"), body)
         else:
@@ -183,7 +189,7 @@ class Connection:
             if its.value is None:
                 row |= {"failed": True}
             else:
-                row |= {"value": its.value, "noise": its.noise, "constraints": its.constraints or None}
+                row |= {its.bound or "value": its.value, "noise": its.noise, "constraints": its.constraints or None}
             text = json.dumps(row, sort_keys=True)
             counts[text] += 1
             rows.append(row if counts[text] == 1 else {**row, "key": f"{counts[text]}"})

@@ -27,6 +27,7 @@ from noregret.optimizer import (
     Int,
     as_space,
     checked_baseline,
+    checked_bound,
     checked_contexts,
     checked_drift,
     checked_when,
@@ -198,35 +199,48 @@ class AskForm(Form):
     client: Label | None = None
 
 
-class TellForm(Form):
-    """Observation of a trial."""
+class ValueForm(Form):
+    """A value, or a bound beyond which it lies, such as the time after which a run was stopped."""
 
-    value: float
+    value: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
     noise: Annotated[float, Field(gt=0)] | None = None
     constraints: dict[Label, float | None] | None = None
 
+    def number(self) -> tuple[float | None, Literal["at_least", "at_most"] | None]:
+        """The value or the bound, and the direction of the bound; ValueError if there are several."""
+        return checked_bound(self.value, self.at_least, self.at_most)
 
-class OutcomeForm(Form):
+
+class TellForm(ValueForm):
+    """Observation of a trial: its ``value``, or ``at_least`` or ``at_most`` if only a bound is known."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> TellForm:
+        if self.number()[0] is None:
+            raise ValueError("must have a value, or at_least or at_most")
+        return self
+
+
+class OutcomeForm(ValueForm):
     """Observation of a trial, by its ``id``, or of ``params`` that were measured in the past.
 
-    It has a ``value``, or ``failed`` is true. The same observation of the past twice counts once; a repeated
-    measurement with the same numbers counts if it has another ``key``, which is any text.
+    It has a ``value``, or ``at_least`` or ``at_most``, or ``failed`` is true. The same observation of the past twice
+    counts once; a repeated measurement with the same numbers counts if it has another ``key``, which is any text.
     """
 
     id: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     params: Params | None = None
     context: Params | None = None
     key: Label | None = None
-    value: float | None = None
     failed: bool = False
-    noise: Annotated[float, Field(gt=0)] | None = None
-    constraints: dict[Label, float | None] | None = None
 
     @model_validator(mode="after")
     def _is_one(self) -> OutcomeForm:
         if (self.id is None) == (self.params is None):
             raise ValueError("must have the id of a trial, or params that were measured in the past, and not both")
-        if (self.value is None) != self.failed:
+        if (self.number()[0] is None) != self.failed:
             raise ValueError('must have a value, or "failed": true, and not both')
         if self.failed and (self.noise is not None or self.constraints is not None):
             raise ValueError("noise and constraints are of a value: leave them out with failed")
@@ -259,11 +273,12 @@ class AskedForm(BaseModel):
 
 
 class TrialState(BaseModel):
-    """State of a trial."""
+    """State of a trial; with a ``bound``, the value is at least or at most ``value``."""
 
     id: int
     state: Literal["done", "failed"]
     value: float | None
+    bound: Literal["at_least", "at_most"] | None = None
 
 
 class TrialStates(BaseModel):
@@ -301,11 +316,15 @@ class StudiesForm(BaseModel):
 
 
 class RecordForm(TrialForm):
-    """A trial with its outcome: its state is ``running``, ``done`` or ``failed``."""
+    """A trial with its outcome: its state is ``running``, ``done`` or ``failed``.
+
+    With a ``bound``, the value is at least or at most ``value``.
+    """
 
     value: float | None
     state: Literal["running", "done", "failed"]
     context: dict[str, Any] | None
+    bound: Literal["at_least", "at_most"] | None = None
 
 
 class RecordsForm(BaseModel):

@@ -30,18 +30,18 @@ def exported(study: Study, records: Sequence[Record], form: Format) -> bytes:
     """All trials in one of the formats; times are those of the clocks where the commands ran."""
     rows = [row(study, record) for record in records]
     if form == "parquet":
-        return _parquet(study, rows)
+        return _parquet(study, columns(study, records), rows)
     if form == "json":
         return (json.dumps(rows, indent=1) + "\n").encode()
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns(study), lineterminator="\n")
+    writer = csv.DictWriter(text, columns(study, records), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue().encode()
 
 
-def columns(study: Study) -> list[str]:
-    """The names of the columns."""
+def columns(study: Study, records: Sequence[Record]) -> list[str]:
+    """The names of the columns; ``bound`` is one of them if some values are bounds."""
     parameters = [parameter_column(name) for name in study.names]
     constraints = [constraint_column(name) for name in study.constraints]
     return [
@@ -54,6 +54,7 @@ def columns(study: Study) -> list[str]:
         *constraints,
         "started",
         "seconds",
+        *(["bound"] if any(record.bound for record in records) else []),
     ]
 
 
@@ -76,13 +77,14 @@ def row(study: Study, record: Record) -> dict[str, Any]:
         **constraints,
         "started": record.started_text or None,
         "seconds": record.seconds if record.finished and not record.imported else None,
+        **({"bound": record.bound} if record.bound else {}),
     }
 
 
-def _parquet(study: Study, rows: list[dict[str, Any]]) -> bytes:
+def _parquet(study: Study, names: list[str], rows: list[dict[str, Any]]) -> bytes:
     frames = extra("pandas", "frames")
     extra("pyarrow", "frames")
-    frame = frames.DataFrame(rows, columns=columns(study))
+    frame = frames.DataFrame(rows, columns=names)
     for name in ("value", "noise", "seconds", *(constraint_column(name) for name in study.constraints)):
         frame[name] = frame[name].astype(float)
     frame["started"] = frames.to_datetime(frame["started"])

@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
-from noregret.optimizer import Choice, Float, Int, Observation
+from noregret.optimizer import Bound, Choice, Float, Int, Observation
 from noregret.tune.measuring import Outcome
 from noregret.tune.study.importing import ImportedRow
 from noregret.tune.study.study import Params
@@ -68,6 +68,8 @@ class Record:
     """Id in Optuna's tables."""
     holder: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Holder of the trial, see `noregret.tune.store.leases`."""
+    bound: Bound | None = None
+    """Direction in which the value lies beyond ``value``, of a trial that was cut short; None if it is the value."""
 
     @property
     def imported(self) -> bool:
@@ -88,12 +90,12 @@ class Record:
     def outcome(self) -> Outcome | None:
         """Outcome of the trial, None while it is pending."""
         said = self.value, self.failure, self.seconds, self.stderr, self.constraints, self.noise
-        return Outcome(*said) if self.finished else None
+        return Outcome(*said, bound=self.bound) if self.finished else None
 
     def answer(self, constraints: Iterable[str]) -> Observation:
         """Outcome as an optimizer with these constraints takes it."""
         numbers = {name: self.constraints.get(name) for name in constraints}
-        return Observation(self.params, self.value, self.noise, numbers, self.context)
+        return Observation(self.params, self.value, self.noise, numbers, self.context, bound=self.bound)
 
 
 def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
@@ -114,6 +116,7 @@ def fingerprint(row: ImportedRow) -> str:
     """Key of an imported row, equal for equal rows."""
     content = [row.params, row.value, row.noise, dict(row.constraints), row.origin]
     content += [] if row.context is None else [row.context]
+    content += [] if row.bound is None else [row.bound]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -125,6 +128,7 @@ def run_attribute(outcome: Outcome) -> dict[str, Any]:
         "stderr": outcome.stderr.replace("\0", ""),
     }
     run |= {"constraints": dict(outcome.constraints)} if outcome.constraints else {}
+    run |= {"bound": outcome.bound} if outcome.bound is not None else {}
     return run | ({"noise": outcome.noise} if outcome.noise is not None else {})
 
 

@@ -282,7 +282,7 @@ class Store:
     def _fingerprints(self, everything: Sequence[Record]) -> set[str]:
         """Fingerprints of all known observations, so that importing an export adds nothing."""
         here = {
-            fingerprint(ImportedRow(found.params, found.value, found.noise, found.constraints, its))
+            fingerprint(ImportedRow(found.params, found.value, found.noise, found.constraints, its, bound=found.bound))
             for found in self._usable(everything)
             for its in ("", origin(found.number, found.started_text))
             if found.value is not None

@@ -73,6 +73,13 @@ def seconds(value: Any) -> float:
     return float(value)
 
 
+def cap(value: Any) -> float:
+    """Return a factor on the time of the best setting, at least 1."""
+    if not number(value) >= 1:
+        raise ValueError(f"must be a number from 1, such as 2.0 for twice the time of the best setting, got {value!r}")
+    return float(value)
+
+
 def within(value: Any) -> float | str:
     """Return a tolerance: a number above 0, or a part of the best estimate like "2%"."""
     try:

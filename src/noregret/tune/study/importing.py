@@ -6,13 +6,13 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
-from noregret.optimizer import Choice, Float, Int, checked_noise
+from noregret.optimizer import Bound, Choice, Float, Int, checked_noise
 from noregret.tune.study.results import NoResult, usable
 from noregret.tune.study.study import Params, Study, StudyError, text
 
-OWN = ("trial", "state", "value", "noise", "started", "seconds")
+OWN = ("trial", "state", "value", "noise", "started", "seconds", "bound")
 """Columns of an export other than parameters."""
 
 
@@ -45,6 +45,8 @@ class ImportedRow:
     context: Params | None = None
     failure: str = ""
     """Reason of a failure."""
+    bound: Bound | None = None
+    """Direction in which the value lies beyond ``value``; None if it is the value."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,17 @@ def _row(study: Study, cells: Mapping[str, str]) -> ImportedRow:
         checked_noise(_number("noise", cells["noise"])) if cells.get("noise") else None,
         {name: _number(column, cells[column]) for name in study.constraints if (column := constraint_column(name))},
         origin(cells["trial"], cells.get("started", "")) if cells.get("trial") else "",
+        bound=_bound(cells.get("bound", "")),
     )
+
+
+def _bound(cell: str) -> Bound | None:
+    for bound in get_args(Bound):
+        if cell == bound:
+            return cast(Bound, bound)
+    if cell:
+        raise ValueError(f"bound must be 'at_least', 'at_most' or empty, got {cell!r}")
+    return None
 
 
 def origin(trial: object, started: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from noregret.optimizer import EXACT, Choice, Float, Int, axis_of
 from noregret.tune.study import checks
 from noregret.tune.study.parameters import parameter
-from noregret.tune.study.results import LastNumber, Result
+from noregret.tune.study.results import LastNumber, Result, WallTime
 from noregret.tune.study.study import (
     ALL_FLAGS,
     FOLDER,
@@ -40,6 +40,11 @@ LARGEST = 1 << 20
 """The largest study file, in characters."""
 LONG_KEY = re.compile(r"""(?<![\w"'-])(?:(?:[\w-]++|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}""")
 """A key of more than 100 parts with dots between them. The time that tomllib takes grows with their square."""
+
+CAP_NEEDS = (
+    'needs result = "wall-time" and goal = "minimize": of a run that is stopped, other results are not known, and that '
+    "it takes long says nothing about them. Leave it out, or measure the time"
+)
 
 _LAST_NUMBER: Result = LastNumber()
 
@@ -79,6 +84,7 @@ def _study(top: Section, storage: str) -> Study:
         env=top.get("env", checks.environment, {}),
         warmup=top.get("warmup", checks.whole(0, 1000), 0),
         repeats=top.get("repeats", checks.whole(1, 1000), 1),
+        cap=top.get("cap", checks.cap, None),
         result=top.get("result", checks.result, _LAST_NUMBER),
         storage=top.get("storage", checks.storage, storage),
         workers=top.get("workers", checks.whole(1, 256), 1),
@@ -96,6 +102,8 @@ def _study(top: Section, storage: str) -> Study:
         defaults=defaults,
         flags=flags,
     )
+    if study.cap and (study.goal != "minimize" or not isinstance(study.result, WallTime)):
+        top.note("cap", CAP_NEEDS)
     declared = _declared(top, study)
     baseline = top.section("baseline")
     if declared and declared.keys() == set(study.names):

@@ -145,6 +145,8 @@ class Study:
     """The number of runs of each trial that come before the measured ones."""
     repeats: int = 1
     """The number of measured runs of each trial; its value is their median."""
+    cap: float | None = None
+    """A run is stopped when it takes this many times as long as the best setting may; None to let all runs end."""
 
     @property
     def folder(self) -> Path:

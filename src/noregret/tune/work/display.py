@@ -96,6 +96,7 @@ class Lines:
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
         what = f"failed: {printable(outcome.failure)}" if outcome.value is None else words.number(outcome.value)
+        what = words.cut_short(outcome.value or 0.0, self.study.cap) if outcome.bound else what
         late = "" if counted else " [not counted: another worker has answered]"
         why = last_lines(outcome) if self._is_first_failure(trial, outcome) else []
         head = f"trial {trial.number}: {what}"
@@ -125,6 +126,8 @@ class Objects(Lines):
             found |= {"reason": outcome.failure, "stderr": outcome.stderr}
         if outcome.constraints:
             found["constraints"] = dict(outcome.constraints)
+        if outcome.bound:
+            found["bound"] = outcome.bound
         say(json.dumps(found))
 
 
@@ -263,6 +266,8 @@ class Live(Lines):
     def _answer(self, outcome: Outcome, trial: Record) -> tuple[Any, Any]:
         if outcome.value is None:
             return _text("failed", "red"), _text(cut(outcome.failure, REASON), "red")
+        if outcome.bound:
+            return words.result(outcome), _text("stopped: too slow", "dim")
         odd = self._findings is not None and self._findings.weights.get(trial.number, 1.0) < OUTLYING
         return words.number(outcome.value), _text("outlying" if odd else "", "yellow")
 

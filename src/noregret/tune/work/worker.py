@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
@@ -40,8 +41,10 @@ class View(Protocol):
         ...
 
 
-def work(study: Study, store: Store, suggest: Suggest, view: View, stop: Event) -> None:
-    """Work on a study until its budget is spent.
+def work(
+    study: Study, store: Store, suggest: Suggest, view: View, stop: Event, limit: Callable[[], float] = lambda: math.inf
+) -> None:
+    """Work on a study until its budget is spent; the ``limit`` is the seconds after which a run that begins is stopped.
 
     Raises
     ------
@@ -51,14 +54,23 @@ def work(study: Study, store: Store, suggest: Suggest, view: View, stop: Event) 
         On Ctrl-C or SIGTERM, after the running commands were ended and their trials given back.
     """
     with Keeper() as keeper:
-        Crew(study, store, suggest, view, keeper, stop).work()
+        Crew(study, store, suggest, view, keeper, stop, limit).work()
 
 
 class Crew:
     """The workers of one call: threads, since the commands are other processes."""
 
-    def __init__(self, study: Study, store: Store, suggest: Suggest, view: View, keeper: Keeper, stop: Event) -> None:
-        self.study, self.store, self.suggest = study, store, suggest
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        suggest: Suggest,
+        view: View,
+        keeper: Keeper,
+        stop: Event,
+        limit: Callable[[], float] = lambda: math.inf,
+    ) -> None:
+        self.study, self.store, self.suggest, self.limit = study, store, suggest, limit
         self.view, self.keeper, self.stop = view, keeper, stop
         self._deadline = monotonic() + (study.budget.seconds or float("inf"))
         self._running: dict[int, Event] = {}
@@ -119,7 +131,7 @@ class Crew:
         try:
             self.view.started(trial)
             LOG.debug("trial %d: %s", trial.number, self.study.shell_line(trial.params))
-            outcome = measure(self.study, trial.params, self.keeper, ending)
+            outcome = measure(self.study, trial.params, self.keeper, ending, self.limit())
             counted = self.store.tell(trial.number, outcome)
         except BaseException as error:
             with suppress(StudyError):

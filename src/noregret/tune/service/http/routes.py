@@ -14,7 +14,15 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 
-from noregret.optimizer import Estimate, FixedContext, StopRule, checked_confidence, checked_numbers, checked_tolerance
+from noregret.optimizer import (
+    Bound,
+    Estimate,
+    FixedContext,
+    StopRule,
+    checked_confidence,
+    checked_numbers,
+    checked_tolerance,
+)
 from noregret.tune.learning.findings import finite
 from noregret.tune.measuring import Outcome
 from noregret.tune.page.page import page
@@ -182,15 +190,23 @@ async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedFo
     return models.AskedForm(trials=[models.TrialForm(id=number, params=params) for number, params in trials])
 
 
-@router.post("/studies/{name}/trials/{id}/tell", tags=["trials"], responses={**NO_STUDY, **OTHER})
+@router.post(
+    "/studies/{name}/trials/{id}/tell",
+    tags=["trials"],
+    responses={**NO_STUDY, **OTHER},
+    response_model_exclude_unset=True,
+)
 async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
     """Store the observation of a trial. The same one twice counts once."""
-    numbers = _numbers(study, form.constraints, ("body", "constraints"))
-    await _told(study, id, Outcome(form.value, noise=form.noise, constraints=numbers))
-    return models.TrialState(id=id, state="done", value=form.value)
+    value, bound = form.number()
+    numbers = _numbers(study, form.constraints, ("body", "constraints"), bound is not None)
+    await _told(study, id, Outcome(value, noise=form.noise, constraints=numbers, bound=bound))
+    return models.TrialState(id=id, state="done", value=value, **_if_bound(bound))
 
 
-@router.post("/studies/{name}/tell", tags=["trials"], responses={**NO_STUDY, **OTHER})
+@router.post(
+    "/studies/{name}/tell", tags=["trials"], responses={**NO_STUDY, **OTHER}, response_model_exclude_unset=True
+)
 def tell_many(study: Live, form: models.OutcomesForm) -> models.TrialStates:
     """Store observations, all or none: of trials by their ids, and of params that were measured in the past.
 
@@ -208,8 +224,9 @@ def tell_many(study: Live, form: models.OutcomesForm) -> models.TrialStates:
         raise Contradiction(f"{said}: nothing was stored") from None
     return models.TrialStates(
         trials=[
-            models.TrialState(id=number, state="failed" if its.failed else "done", value=its.value)
+            models.TrialState(id=number, state="failed" if its.failed else "done", value=value, **_if_bound(bound))
             for number, its in zip(numbers, form.trials, strict=True)
+            for value, bound in [its.number()]
         ]
     )
 
@@ -217,21 +234,23 @@ def tell_many(study: Live, form: models.OutcomesForm) -> models.TrialStates:
 def _outcome(study: LiveStudy, form: models.OutcomeForm, place: tuple[str | int, ...]) -> TrialOutcome | ImportedRow:
     """An observation of a request as a study stores it; BadField if it is bad."""
     failure = FAILED if form.failed else ""
-    numbers = {} if form.failed else _numbers(study, form.constraints, (*place, "constraints"))
+    value, bound = form.number()
+    numbers = {} if form.failed else _numbers(study, form.constraints, (*place, "constraints"), bound is not None)
     if form.id is not None:
-        return TrialOutcome(form.id, Outcome(form.value, failure, noise=form.noise, constraints=numbers))
+        return TrialOutcome(form.id, Outcome(value, failure, noise=form.noise, constraints=numbers, bound=bound))
     context = _context(study, form.context, (*place, "context"))
     try:
         params = dict(study.study.settings.checked(form.params))
     except ValueError as error:
         raise BadField((*place, "params"), error) from None
-    return ImportedRow(params, form.value, form.noise, numbers, form.key or "", context, failure)
+    return ImportedRow(params, value, form.noise, numbers, form.key or "", context, failure, bound)
 
 
 def _numbers(
-    study: LiveStudy, told: Mapping[str, float | None] | None, place: tuple[str | int, ...]
+    study: LiveStudy, told: Mapping[str, float | None] | None, place: tuple[str | int, ...], is_bound: bool = False
 ) -> dict[str, float]:
-    """The numbers of constraints that were measured; BadField if one is bad or missing."""
+    """The numbers of constraints that were measured; BadField if one is bad or missing, but for those of a bound."""
+    told = dict.fromkeys(study.constraints) | dict(told or {}) if is_bound else told
     try:
         checked_numbers(study.constraints, told)
     except ValueError as error:
@@ -239,7 +258,12 @@ def _numbers(
     return {name: number for name, number in (told or {}).items() if number is not None}
 
 
-@router.post("/studies/{name}/trials/{id}/fail", tags=["trials"], responses={**NO_STUDY, **OTHER})
+@router.post(
+    "/studies/{name}/trials/{id}/fail",
+    tags=["trials"],
+    responses={**NO_STUDY, **OTHER},
+    response_model_exclude_unset=True,
+)
 async def fail(study: Live, id: Id, form: models.FailForm | None = None) -> models.TrialState:
     """Report that a trial failed. The body is an empty object, or nothing."""
     await _told(study, id, Outcome(None, FAILED))
@@ -255,7 +279,7 @@ async def _told(study: LiveStudy, id: int, outcome: Outcome) -> None:
         raise Contradiction(f"trial {id} {_in_words(stands)} already, which stays")
 
 
-@router.get("/studies/{name}/trials", tags=["trials"], responses=NO_STUDY)
+@router.get("/studies/{name}/trials", tags=["trials"], responses=NO_STUDY, response_model_exclude_unset=True)
 def trials(study: Live) -> models.RecordsForm:
     """Return all trials."""
     return models.RecordsForm(trials=[_record(record) for record in study.records()])
@@ -382,11 +406,19 @@ def _record(record: Record) -> models.RecordForm:
         value=record.value,
         state="running" if not record.finished else "failed" if record.value is None else "done",
         context=record.context,
+        **_if_bound(record.bound),
     )
 
 
+def _if_bound(bound: Bound | None) -> dict[str, Any]:
+    """The field of a bound; answers about values have none."""
+    return {} if bound is None else {"bound": bound}
+
+
 def _in_words(outcome: Outcome) -> str:
-    return f"has failed ({outcome.failure})" if outcome.value is None else f"has the value {outcome.value!r}"
+    if outcome.value is None:
+        return f"has failed ({outcome.failure})"
+    return f"has the {f'bound {outcome.bound}' if outcome.bound else 'value'} {outcome.value!r}"
 
 
 def _tolerance(within: str) -> float | str:
