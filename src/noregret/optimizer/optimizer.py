@@ -6,6 +6,7 @@ import copy
 import math
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import wraps
 from numbers import Integral
 from threading import RLock
@@ -25,12 +26,14 @@ from noregret.optimizer.checking import (
     checked_baseline,
     checked_confidence,
     checked_constraints,
+    checked_cost,
     checked_goal,
     checked_stop_rule,
     checked_tolerance,
 )
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.constraints import RECOMMEND, UNKNOWN_FEASIBLE
+from noregret.optimizer.model.costs import CurrentCosts, Prices, prices_of
 from noregret.optimizer.model.current import CurrentBelief, Snapshot
 from noregret.optimizer.model.drift import checked_drift
 from noregret.optimizer.model.history import FAILURE, Arrival, History
@@ -89,6 +92,9 @@ class Optimizer:
     require : list of str, optional
         ``["a <= b", "threads * batch <= 4096"]``: conditions on the parameters that every question and `best` meet.
         One holds where a parameter that it names does not apply. Past values of other settings are evidence only.
+    budget : float, optional
+        Cost that all trials may have together, in the units of ``tell(..., cost=)``. Questions weigh improvement by
+        cost, the less the more is spent, and what likely costs more than what is left is not asked.
     calibration : OptimizerConfig, optional
         How constants are got from the measurements; every step can be replaced.
 
@@ -119,6 +125,7 @@ class Optimizer:
         drift: Any = None,
         constraints: Any = None,
         require: Any = None,
+        budget: float | None = None,
         calibration: OptimizerConfig | None = None,
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
@@ -127,6 +134,7 @@ class Optimizer:
         self.require = tuple(require or ())
         self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
+        self.budget = None if budget is None else checked_cost(budget, "budget")
         self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
         self.context = None if context is None else dict(context)
         self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
@@ -137,6 +145,8 @@ class Optimizer:
         self._forgotten, self._sign = 0, 1.0 if goal == "maximize" else -1.0
         self._balance: Realised
         self._current: CurrentBelief
+        self._costs: CurrentCosts | None
+        self._spent = 0.0
         self._start()
         self._answers: tuple[int, int, Space, Answers] | None = None
         self._last: State | None = None  # what the last question saw
@@ -144,24 +154,33 @@ class Optimizer:
         self._trials, self._lock = Trials(), RLock()
 
     @overload
-    def ask(self, count: None = None, context: Any = None) -> Trial: ...
+    def ask(self, count: None = None, context: Any = None, *, left: float | None = None) -> Trial: ...
     @overload
-    def ask(self, count: int, context: Any = None) -> list[Trial]: ...
+    def ask(self, count: int, context: Any = None, *, left: float | None = None) -> list[Trial]: ...
 
     @synchronized
-    def ask(self, count: int | None = None, context: Any = None) -> Trial | list[Trial]:
+    def ask(self, count: int | None = None, context: Any = None, *, left: float | None = None) -> Trial | list[Trial]:
         """Next trial to measure, in this context if there are contexts; with a ``count``, a list of trials.
 
         Pending trials are treated as if they had returned their predicted value. A trial that stays pending while ten
         times as many others are answered as were pending with it counts as lost.
+
+        Parameters
+        ----------
+        count : int, optional
+        context : dict, optional
+        left : float, optional
+            Cost that is left to spend on one trial, such as the seconds to a deadline; by default, the ``budget`` less
+            the costs of all trials, those expected of pending ones included. If nothing fits, the cheapest is asked.
         """
+        left = None if left is None else checked_cost(left, "left")
         if count is None:
-            return self._sent(self._next_point(self._contexts.within(context)))
+            return self._sent(self._next_point(self._contexts.within(context), left))
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
             raise ValueError(f"count must be a whole number from 1, got {count!r}")
-        return [self.ask(context=context) for _ in range(count)]
+        return [self.ask(context=context, left=left) for _ in range(count)]
 
-    def _next_point(self, space: Space) -> int:
+    def _next_point(self, space: Space, left: float | None) -> int:
         """Number of the point to measure next."""
         pending = list(self._trials.pending().values())
         first = opening(Opening(self._history, space, self.calibration, self._seed, pending))
@@ -169,10 +188,26 @@ class Optimizer:
             return first
         self._balance = self._balance.after(self._history)
         state = self._last = state_of(self._state(space, pending), pending, self._balance, self._last)
+        if self._history.costed:
+            state = replace(state, prices=self._prices(state, left))
         rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(pending)))
         questions = (self.calibration.explore, *self.calibration.questions)
-        asked = next(found for question in questions if (found := question(state, rng)) is not None)
+        found = ((question, asked) for question in questions if (asked := question(state, rng)) is not None)
+        prices, last = state.prices, questions[-1]
+        asked = next(asked for question, asked in found if prices is None or question is last or prices.fits(asked))
         return self._point_of(state, asked)
+
+    def _prices(self, state: State, left: float | None) -> Prices | None:
+        """Predicted costs, and what is left to spend: as given, or of the budget; None if too few costs are known."""
+        self._costs = self._costs or CurrentCosts(self.calibration)
+        model = self._costs.model(self._history)
+        if model is None:
+            return None
+        if left is None and self.budget is not None:
+            pending = [self._history.point(number) for number in state.pending]
+            expected = float(np.exp(model.predict(np.array(pending))[0]).sum()) if pending else 0.0
+            left = max(self.budget - self._spent - expected, 0.0)
+        return prices_of(model, state.belief.arms, state.allowed, left, self.budget or self._spent + (left or 0.0))
 
     def _point_of(self, state: Snapshot, asked: int | Floats) -> int:
         """Number of the point that an arm is, or that has these coordinates."""
@@ -207,6 +242,7 @@ class Optimizer:
         noise: float | None = None,
         constraints: Any = None,
         context: Any = None,
+        cost: float | None = None,
     ) -> None:
         """The value of a trial, or of params measured in the past. ValueError, and nothing changed, if it is bad.
 
@@ -222,8 +258,11 @@ class Optimizer:
             The number of each constraint, ``{"memory": 480}``; None for one that was not measured.
         context : dict, optional
             The context that params were measured in, if there are contexts; a trial knows its own.
+        cost : float, optional
+            What the measurement has cost, above 0: seconds, or any other unit. Questions then weigh improvement by
+            the cost that is expected, see ``budget``. Costs of params measured in the past do not count as spent.
         """
-        arrival = self._frames.arrival(value, noise, constraints)
+        arrival = self._frames.arrival(value, noise, constraints, cost)
         self._add(arrival._replace(where=self._resolved(trial, context, failing=False)))
 
     @synchronized
@@ -233,7 +272,7 @@ class Optimizer:
         Parameters
         ----------
         frame : DataFrame, list of dicts, or dict of columns
-            Columns are named like the parameters, ``context.NAME``, ``value``, and optionally ``noise`` and
+            Columns are named like the parameters, ``context.NAME``, ``value``, and optionally ``noise``, ``cost`` and
             ``constraint.NAME``, as in `to_frame`, whose ``state`` counts too: "failed" is `fail`, and "running" says
             nothing. What has no column or an empty cell was not measured.
         """
@@ -241,14 +280,15 @@ class Optimizer:
             self._add(arrival._replace(where=self._met(params, arrival.failed)))
 
     @synchronized
-    def fail(self, trial: Trial | Any, context: Any = None) -> None:
-        """A trial, or params tried in the past, gave no value.
+    def fail(self, trial: Trial | Any, context: Any = None, cost: float | None = None) -> None:
+        """A trial, or params tried in the past, gave no value; it may have a cost as in `tell`.
 
         Params that likely never will, since they or their neighbours keep failing, are not asked for again.
         """
+        spent = checked_cost(cost)
         if isinstance(trial, Trial) and self._trials.has_failed(trial):
             return
-        self._add(FAILURE._replace(where=self._resolved(trial, context, failing=True)))
+        self._add(FAILURE._replace(where=self._resolved(trial, context, failing=True), cost=spent))
 
     @synchronized
     def best(self, context: Any = None, *, fewest_changes: bool | None = None) -> Estimate:
@@ -363,8 +403,8 @@ class Optimizer:
     def to_frame(self) -> Any:
         """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
 
-        Columns are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. The state
-        is "done", "failed" or "running"; a trial is empty for params measured in the past.
+        Columns are ``trial state value noise``, one per parameter, ``context.NAME``, ``constraint.NAME``, and ``cost``
+        if costs were told. The state is "done", "failed" or "running"; a trial is empty for params of the past.
         """
         return self._frames.frame(self._history, self._trials)
 
@@ -459,6 +499,7 @@ class Optimizer:
         twin = Optimizer.__new__(Optimizer)
         twin.__setstate__(self.__getstate__())
         twin._history, twin._current, twin._trials = self._history.copy(), copy.copy(self._current), self._trials.copy()
+        twin._costs = copy.copy(self._costs)
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
@@ -472,6 +513,8 @@ class Optimizer:
     def _add(self, arrival: Arrival) -> None:
         """Take in an answer; with drift, the older half is forgotten when there are twice `REMEMBERED`."""
         self._history.add(arrival)
+        if arrival.cost == arrival.cost and self._trials.answers[-1] is not None:
+            self._spent += arrival.cost
         if self.drift is None or len(self._history.arrivals) < 2 * REMEMBERED:
             return
         self._forgotten += REMEMBERED
@@ -486,6 +529,7 @@ class Optimizer:
         self._current = CurrentBelief(space, config, self._seed, constraints, self.drift)
         is_comparable = self.context is None and not constraints and self.drift is None
         self._balance = config.explore.start(space.count, config.first(space), is_comparable)
+        self._costs = None
 
     def _sent(self, number: int) -> Trial:
         """A new trial at this point."""

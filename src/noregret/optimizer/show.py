@@ -1,7 +1,8 @@
 """Show: observations as a table, and the state of an optimizer in one line or as HTML.
 
-The columns of a table are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. A
-cell is empty where there is nothing: the value of a failure, an unknown noise, a parameter that does not apply.
+The columns of a table are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``, and
+``cost`` if costs are known. A cell is empty where there is nothing: the value of a failure, an unknown noise, a
+parameter that does not apply.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ import numpy as np
 from noregret.extra import extra
 from noregret.formatting import digits_apart, number, shown
 from noregret.optimizer.answers.estimate import Estimate, Gain, chance_in_words
-from noregret.optimizer.checking import LARGEST, Constraints, checked_noise, checked_numbers, checked_value
+from noregret.optimizer.checking import (
+    LARGEST,
+    Constraints,
+    checked_cost,
+    checked_noise,
+    checked_numbers,
+    checked_value,
+)
 from noregret.optimizer.model.history import FAILURE, NOWHERE, Arrival, History
 from noregret.optimizer.space.contexts import Contexts
 from noregret.optimizer.space.table import Table, is_missing
@@ -31,6 +39,9 @@ PREFIX = "constraint."
 GIVEN = "context."
 """Prefix of the column of a context."""
 
+COST = "cost"
+"""The last column, if costs are known."""
+
 STATES = ("done", "failed", "running")
 
 
@@ -44,6 +55,7 @@ class Row(NamedTuple):
     constraints: Mapping[str, Any] = {}
     trial: int | None = None
     context: Any = None
+    cost: Any = None
 
 
 class Frames:
@@ -62,11 +74,11 @@ class Frames:
         self._contexts, self._space, self._constraints, self._sign = contexts, contexts.space, constraints, sign
         self._given = {GIVEN + name: name for name in contexts.contexts.names} if contexts.contexts else {}
 
-    def arrival(self, value: Any, noise: Any, constraints: Any) -> Arrival:
+    def arrival(self, value: Any, noise: Any, constraints: Any, cost: Any = None) -> Arrival:
         """An answer that has yet to be put where it belongs; ValueError if it is bad."""
         value, noise = checked_value(value), checked_noise(noise)
         signed = self._sign * min(max(value, -LARGEST), LARGEST)
-        return Arrival(NOWHERE, signed, noise, checked_numbers(self._constraints, constraints))
+        return Arrival(NOWHERE, signed, noise, checked_numbers(self._constraints, constraints), checked_cost(cost))
 
     def arrivals(self, frame: Any) -> list[tuple[Any, Arrival]]:
         """The params of the whole space and the answer of each row measured or failed; ValueError if one is bad."""
@@ -74,7 +86,7 @@ class Frames:
 
     def frame(self, history: History, trials: Trials) -> Any:
         """All answers in order, and the trials that are out, as a DataFrame."""
-        pandas, columns = extra("pandas", "frames"), self._columns()
+        pandas, columns = extra("pandas", "frames"), self._columns(has_costs=bool(history.costed))
         answers = zip(history.arrivals, trials.answers, strict=True)
         rows = [
             self._row(arrival, trial)._replace(**self._parted(history, arrival.where)) for arrival, trial in answers
@@ -82,7 +94,7 @@ class Frames:
         out = trials.running().items()
         rows += [Row(state="running", trial=id, **self._parted(history, number)) for id, number in out]
         frame = pandas.DataFrame([self._cells(row) for row in rows], columns=columns)
-        numbers = ["value", "noise", *(PREFIX + name for name in self._constraints)]
+        numbers = ["value", "noise", *(PREFIX + name for name in self._constraints), *[COST] * bool(history.costed)]
         return frame.astype({"trial": "Int64"} | dict.fromkeys(numbers, float))
 
     def answers(self, history: History) -> list[Observation]:
@@ -93,18 +105,20 @@ class Frames:
                 value=row.value,
                 noise=_known(row.noise),
                 constraints={name: _known(row.constraints.get(name)) for name in self._constraints},
+                cost=row.cost,
                 **parted,
             )
             for row, parted in rows
         ]
 
-    def _columns(self) -> list[Any]:
+    def _columns(self, has_costs: bool) -> list[Any]:
         """The columns that there may be, in order; ValueError if a parameter has the name of another column."""
-        prefixes = (PREFIX, GIVEN) if self._given else (PREFIX,)
-        clash = [name for name in self._space.names if name in ABOUT or str(name).startswith(prefixes)]
+        prefixes, own = (PREFIX, GIVEN) if self._given else (PREFIX,), (*ABOUT, *[COST] * has_costs)
+        clash = [name for name in self._space.names if name in own or str(name).startswith(prefixes)]
         if clash:
             raise ValueError(f"a frame has a column {clash[0]!r} of its own: rename the parameter of that name")
-        return [*ABOUT, *self._space.names, *self._given, *(PREFIX + name for name in self._constraints)]
+        constraints = [PREFIX + name for name in self._constraints]
+        return [*ABOUT, *self._space.names, *self._given, *constraints, *[COST] * has_costs]
 
     def _parted(self, history: History, number: int) -> dict[str, Any]:
         """The params and the context of a point, by these names."""
@@ -114,7 +128,10 @@ class Frames:
         """The params with their context, and the answer, of a row; ValueError, with its number, if it is bad."""
         try:
             is_failure = row.state == "failed"
-            arrival = FAILURE if is_failure else self.arrival(row.value, row.noise, row.constraints)
+            if is_failure:
+                arrival = FAILURE._replace(cost=checked_cost(row.cost))
+            else:
+                arrival = self.arrival(row.value, row.noise, row.constraints, row.cost)
             return self._contexts.checked(row.params, row.context), arrival
         except ValueError as error:
             raise ValueError(f"row {number} of the frame: {error}") from None
@@ -122,13 +139,14 @@ class Frames:
     def _row(self, arrival: Arrival, trial: int | None) -> Row:
         """The row of an answer, but for its params and their context."""
         if arrival.failed:
-            return Row(None, "failed", trial=trial)
+            return Row(None, "failed", trial=trial, cost=_known(arrival.cost))
         told = dict(zip(self._constraints, arrival.constraints, strict=True))
-        return Row(None, "done", self._sign * arrival.value, arrival.noise, told, trial)
+        value, cost = self._sign * arrival.value, _known(arrival.cost)
+        return Row(None, "done", value, arrival.noise, told, trial, cost=cost)
 
     def _read(self, frame: Any) -> list[Row]:
         """The rows of a DataFrame, a list of dicts or a dict of columns."""
-        rows, columns = _rows(frame), self._columns()
+        rows, columns = _rows(frame), self._columns(has_costs=COST not in self._space.names)
         for name in dict.fromkeys(name for row in rows for name in row):
             if name not in columns:
                 raise ValueError(f"unknown column {name!r}: drop it, or rename it to one of {columns}")
@@ -143,7 +161,10 @@ class Frames:
             raise ValueError(f"row {number} has no value: drop it, or give it the state 'failed' in a column 'state'")
         told = {name: cells.get(PREFIX + name) for name in self._constraints}
         context = {name: cells[column] for column, name in self._given.items() if column in cells}
-        return Row(self._params(cells), state, cells.get("value"), cells.get("noise"), told, context=context or None)
+        cost = None if COST in self._space.names else cells.get(COST)
+        return Row(
+            self._params(cells), state, cells.get("value"), cells.get("noise"), told, None, context or None, cost
+        )
 
     def _params(self, cells: Mapping[Any, Any]) -> Any:
         params = {name: cells[name] for name in self._space.names if name in cells}
@@ -154,9 +175,9 @@ class Frames:
         params = dict(row.params if isinstance(row.params, Mapping) else enumerate(row.params))
         constraints = {PREFIX + name: number for name, number in row.constraints.items()}
         given = {GIVEN + name: value for name, value in (row.context or {}).items()}
-        return (
-            dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True)) | params | given | constraints
-        )
+        about = dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True))
+        cost = {} if row.cost is None else {COST: row.cost}
+        return about | params | given | constraints | cost
 
 
 def _known(number: float | None) -> float | None:

@@ -27,13 +27,14 @@ class Trial:
 
 
 class Observation(NamedTuple):
-    """Answer for some params: the value, None for a failure; its noise and the constraints, None if not known."""
+    """Answer for some params: the value, None for a failure; noise, constraints and cost are None if not known."""
 
     params: Any
     value: float | None
     noise: float | None
     constraints: Mapping[str, float | None]
     context: Any = None
+    cost: float | None = None
 
 
 class _Measured(NamedTuple):

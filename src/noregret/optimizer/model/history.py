@@ -18,12 +18,13 @@ from noregret.optimizer.space.space import Space
 
 
 class Arrival(NamedTuple):
-    """One answer: the number of its point, its value (larger is better), its noise, and the numbers of constraints."""
+    """One answer: number of its point, value (larger is better), noise, numbers of constraints, and cost."""
 
     where: int
     value: float
     noise: float
     constraints: tuple[float, ...] = ()
+    cost: float = UNKNOWN
 
     @property
     def failed(self) -> bool:
@@ -38,17 +39,18 @@ FAILURE = Arrival(NOWHERE, UNKNOWN, UNKNOWN)
 
 
 class Arrivals(Sequence[Arrival]):
-    """Answers in order of arrival, kept as columns: a million of them take 32 MB."""
+    """Answers in order of arrival, kept as columns: a million of them take 40 MB."""
 
     def __init__(self) -> None:
         self._where, self._values, self._noise = array("q"), array("d"), array("d")
         self._constraints: list[tuple[float, ...]] = []
+        self._costs = array("d")
 
     def copy(self) -> Arrivals:
         """Return an independent copy."""
         twin = Arrivals()
         twin._where, twin._values, twin._noise = self._where[:], self._values[:], self._noise[:]
-        twin._constraints = self._constraints.copy()
+        twin._constraints, twin._costs = self._constraints.copy(), self._costs[:]
         return twin
 
     def append(self, arrival: Arrival) -> None:
@@ -57,10 +59,15 @@ class Arrivals(Sequence[Arrival]):
         self._values.append(arrival.value)
         self._noise.append(arrival.noise)
         self._constraints.append(arrival.constraints)
+        self._costs.append(arrival.cost)
 
     def columns(self, stop: int) -> tuple[Ints, Floats, Floats]:
         """The points, values and noises of the first ``stop`` answers, each (stop,)."""
         return np.array(self._where[:stop]), np.array(self._values[:stop]), np.array(self._noise[:stop])
+
+    def costs(self, stop: int) -> Floats:
+        """Cost of each of the first ``stop`` answers, nan where it is unknown, (stop,)."""
+        return np.array(self._costs[:stop])
 
     def __len__(self) -> int:
         return len(self._where)
@@ -73,8 +80,9 @@ class Arrivals(Sequence[Arrival]):
     def __getitem__(self, index: int | slice) -> Arrival | list[Arrival]:
         where, values, noise, constraints = self._where, self._values, self._noise, self._constraints
         if isinstance(index, slice):
-            return list(map(Arrival, where[index], values[index], noise[index], constraints[index]))
-        return Arrival(where[index], values[index], noise[index], constraints[index])
+            parts = where[index], values[index], noise[index], constraints[index], self._costs[index]
+            return list(map(Arrival, *parts))
+        return Arrival(where[index], values[index], noise[index], constraints[index], self._costs[index])
 
 
 class History:
@@ -89,6 +97,7 @@ class History:
         self.measured = 0  # arrivals that have a value
         self.usable = 0  # arrivals up to the second of these
         self.is_noise_known = True  # True if the noise of all of these is known
+        self.costed = 0  # arrivals that have a cost
         self._points = array("d")  # the coordinates of each, nan until they are encoded: many are cheaper together
         self._unencoded: list[int] = []  # the numbers of these
         self._blank = np.full(len(space.groups), UNKNOWN).tobytes()  # what stands for their coordinates
@@ -177,6 +186,7 @@ class History:
     def add(self, arrival: Arrival) -> None:
         """Take in a measurement or a failure."""
         self.arrivals.append(arrival)
+        self.costed += arrival.cost == arrival.cost
         if arrival.failed:
             self._failures.add(arrival.where)
         else:
@@ -207,6 +217,13 @@ class History:
         known = [each for each in told if each[2] == each[2]]
         when, where = (np.array([each[i] for each in known], dtype=np.intp) for i in range(2))
         return self._evidence(where, np.array([each[2] for each in known]), np.full(len(known), UNKNOWN), when)[0]
+
+    def log_costs(self, stop: int) -> Evidence:
+        """Evidence of the first ``stop`` answers about -ln cost; failures that have a cost count too."""
+        costs = self.arrivals.costs(stop)
+        when = np.flatnonzero(costs == costs)
+        where = self.arrivals.columns(stop)[0][when]
+        return self._evidence(where, -np.log(costs[when]), np.full(when.size, UNKNOWN), when)[0]
 
     def _evidence(self, where: Ints, values: Floats, noise: Floats, when: Ints) -> tuple[Evidence, Ints]:
         """Measurements of points with these numbers, and the number of each distinct point."""
