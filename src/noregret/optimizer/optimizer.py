@@ -33,7 +33,7 @@ from noregret.optimizer.checking import (
 )
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.constraints import RECOMMEND, UNKNOWN_FEASIBLE
-from noregret.optimizer.model.costs import CurrentCosts, Prices, prices_of
+from noregret.optimizer.model.costs import CostModel, CurrentCosts, Prices, prices_of
 from noregret.optimizer.model.current import CurrentBelief, Snapshot
 from noregret.optimizer.model.drift import checked_drift
 from noregret.optimizer.model.history import FAILURE, Arrival, History
@@ -188,8 +188,8 @@ class Optimizer:
             return first
         self._balance = self._balance.after(self._history)
         state = self._last = state_of(self._state(space, pending), pending, self._balance, self._last)
-        if self._history.costed:
-            state = replace(state, prices=self._prices(state, left))
+        if self._history.costed and (model := self._cost_model()) is not None:
+            state = replace(state, prices=self._prices(model, state, left))
         rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(pending)))
         questions = (self.calibration.explore, *self.calibration.questions)
         found = ((question, asked) for question in questions if (asked := question(state, rng)) is not None)
@@ -197,12 +197,13 @@ class Optimizer:
         asked = next(asked for question, asked in found if prices is None or question is last or prices.fits(asked))
         return self._point_of(state, asked)
 
-    def _prices(self, state: State, left: float | None) -> Prices | None:
-        """Predicted costs, and what is left to spend: as given, or of the budget; None if too few costs are known."""
+    def _cost_model(self) -> CostModel | None:
+        """Model of the costs; None if too few are known."""
         self._costs = self._costs or CurrentCosts(self.calibration)
-        model = self._costs.model(self._history)
-        if model is None:
-            return None
+        return self._costs.model(self._history)
+
+    def _prices(self, model: CostModel, state: State, left: float | None) -> Prices:
+        """Predicted costs, and what is left to spend: as given, or of the budget."""
         if left is None and self.budget is not None:
             pending = [self._history.point(number) for number in state.pending]
             expected = float(np.exp(model.predict(np.array(pending))[0]).sum()) if pending else 0.0
@@ -381,7 +382,12 @@ class Optimizer:
         """Estimate of each of these params: cheaper than one after another."""
         checked = [self._contexts.checked(each, context) for each in params]
         answers = self._answers_in(context, "predict")
-        return answers.predict(checked) if checked else []
+        found = answers.predict(checked) if checked else []
+        model = self._cost_model() if found and self._history.costed else None
+        if model is None:
+            return found
+        costs = np.exp(model.predict(self._history.space.encode(checked))[0]).tolist()
+        return [replace(estimate, cost=cost) for estimate, cost in zip(found, costs, strict=True)]
 
     @synchronized
     def importance(self, *, better_half: bool = False) -> dict[str, Share]:

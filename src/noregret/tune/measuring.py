@@ -137,6 +137,8 @@ class Outcome:
     """Further numbers of the same run, by the name of the constraint on each."""
     noise: float | None = None
     """Standard deviation of the value, None if unknown."""
+    cost: float | None = field(default=None, compare=False)
+    """Cost of the trial, None if it is not counted: seconds in a study whose budget is seconds."""
 
 
 def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:

@@ -4,8 +4,8 @@ ln cost gets a Gaussian process of the same kind as the values, robust to outlie
 is fitted when there are half as many answers again, so that it adds little to the CPU time of a question. Failures that
 have a cost count too: asking there costs as much.
 
-The score of a setting is ln(expected improvement) - kappa ln(expected cost), and kappa is the part of the budget that
-is left: improvement per cost first, and plain improvement at the end, so that an expensive best is still found.
+The score of a setting is ln(expected improvement) - kappa E[ln cost]. kappa is 1 at first and falls to 0 with the
+second half of the budget: improvement per cost, then plain improvement, so that an expensive best is still found.
 
 E. H. Lee, V. Perrone, C. Archambeau, M. Seeger. Cost-aware Bayesian optimization. arXiv:2003.10870, 2020 (EI-cool).
 """
@@ -31,8 +31,12 @@ LEAST = 4
 REFIT = 10, 1.5
 """When to repeat the fit of the costs: see `milestone`."""
 
+COOLED_FROM = 0.5
+"""Part of the budget that is left when the exponent of the cost begins to fall from 1 to 0. Lee et al. let it fall from
+the end of the initial design on."""
+
 NO_BUDGET = 0.5
-"""kappa if no budget is known: half way between improvement per cost and plain improvement."""
+"""The exponent if no budget is known: half way between improvement per cost and plain improvement."""
 
 DOUBT = 1.0
 """A setting fits into what is left if its predicted ln cost plus this many standard deviations does."""
@@ -82,9 +86,10 @@ class Prices:
     def weighed(self, scores: Floats, exponent: float | None) -> Floats:
         """Logarithmic scores less the exponent times ln cost, -inf for arms that do not fit into what is left.
 
-        Without an exponent it is the part of the budget that is left, or `NO_BUDGET`.
+        Without an exponent it is cooled as the budget is spent, or `NO_BUDGET`.
         """
-        exponent = (NO_BUDGET if self.share is None else self.share) if exponent is None else exponent
+        if exponent is None:
+            exponent = NO_BUDGET if self.share is None else min(1.0, self.share / COOLED_FROM)
         return np.where(self.affordable, scores - exponent * self.mean, -np.inf)
 
     def fits(self, asked: int | Floats) -> bool:

@@ -197,8 +197,8 @@ class Improve:
     exact: float = 0.02
     """Part of the size of f up to which there is next to no noise."""
     cost_exponent: float | None = None
-    """Improvement is divided by the cost to this power, under the default rule while f stays; None for the part of the
-    budget that is left, or 0.5 if no budget is known."""
+    """Improvement is divided by the cost to this power, under the default rule while f stays; None for 1 that falls
+    to 0 as the second half of the budget is spent, or 0.5 if no budget is known."""
     tie: float = 1e-9
     """Scores that differ by a smaller part are equal, so that rounding does not choose."""
 

@@ -175,7 +175,8 @@ class Ledger(TrialTable):
 
 def _past(record: Record) -> ImportedRow:
     """A trial as an observation of the past."""
-    return ImportedRow(record.params, record.value, record.noise, record.constraints, context=record.context)
+    said = record.params, record.value, record.noise, record.constraints
+    return ImportedRow(*said, context=record.context, cost=record.cost)
 
 
 class Known(NamedTuple):

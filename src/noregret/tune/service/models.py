@@ -199,11 +199,12 @@ class AskForm(Form):
 
 
 class TellForm(Form):
-    """Observation of a trial."""
+    """Observation of a trial. Questions weigh improvement by the ``cost`` that is expected, if costs are sent."""
 
     value: float
     noise: Annotated[float, Field(gt=0)] | None = None
     constraints: dict[Label, float | None] | None = None
+    cost: Annotated[float, Field(gt=0)] | None = None
 
 
 class OutcomeForm(Form):
@@ -221,6 +222,7 @@ class OutcomeForm(Form):
     failed: bool = False
     noise: Annotated[float, Field(gt=0)] | None = None
     constraints: dict[Label, float | None] | None = None
+    cost: Annotated[float, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
     def _is_one(self) -> OutcomeForm:
@@ -242,7 +244,9 @@ class OutcomesForm(Form):
 
 
 class FailForm(Form):
-    """An empty object."""
+    """Cost of a failed trial, if it is known."""
+
+    cost: Annotated[float, Field(gt=0)] | None = None
 
 
 class TrialForm(BaseModel):

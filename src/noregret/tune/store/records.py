@@ -68,6 +68,8 @@ class Record:
     """Id in Optuna's tables."""
     holder: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Holder of the trial, see `noregret.tune.store.leases`."""
+    cost: float | None = None
+    """Cost of the trial, None if it was not counted."""
 
     @property
     def imported(self) -> bool:
@@ -88,12 +90,13 @@ class Record:
     def outcome(self) -> Outcome | None:
         """Outcome of the trial, None while it is pending."""
         said = self.value, self.failure, self.seconds, self.stderr, self.constraints, self.noise
-        return Outcome(*said) if self.finished else None
+        return Outcome(*said, cost=self.cost) if self.finished else None
 
-    def answer(self, constraints: Iterable[str]) -> Observation:
-        """Outcome as an optimizer with these constraints takes it."""
+    def answer(self, constraints: Iterable[str], weighs_costs: bool = True) -> Observation:
+        """Outcome as an optimizer with these constraints takes it, with its cost unless that does not matter."""
         numbers = {name: self.constraints.get(name) for name in constraints}
-        return Observation(self.params, self.value, self.noise, numbers, self.context)
+        cost = self.cost if weighs_costs else None
+        return Observation(self.params, self.value, self.noise, numbers, self.context, cost=cost)
 
 
 def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
@@ -114,6 +117,7 @@ def fingerprint(row: ImportedRow) -> str:
     """Key of an imported row, equal for equal rows."""
     content = [row.params, row.value, row.noise, dict(row.constraints), row.origin]
     content += [] if row.context is None else [row.context]
+    content += [] if row.cost is None else [{"cost": row.cost}]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -125,6 +129,7 @@ def run_attribute(outcome: Outcome) -> dict[str, Any]:
         "stderr": outcome.stderr.replace("\0", ""),
     }
     run |= {"constraints": dict(outcome.constraints)} if outcome.constraints else {}
+    run |= {"cost": outcome.cost} if outcome.cost is not None else {}
     return run | ({"noise": outcome.noise} if outcome.noise is not None else {})
 
 

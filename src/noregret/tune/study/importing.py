@@ -45,6 +45,8 @@ class ImportedRow:
     context: Params | None = None
     failure: str = ""
     """Reason of a failure."""
+    cost: float | None = None
+    """Cost of the measurement, None if unknown."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
 from typing import Protocol
@@ -92,11 +93,12 @@ class Crew:
     def _worker(self, ended: Event) -> None:
         try:
             while not self.stop.is_set() and monotonic() < self._deadline:
+                begun = monotonic()
                 claim = self.store.claim(self.suggest)
                 if claim.over:
                     return
                 if claim.trial:
-                    self._run(claim.trial)
+                    self._run(claim.trial, begun)
                 else:
                     self.stop.wait(IDLE_SECONDS)
         except (Stopped, Interrupted):
@@ -112,7 +114,7 @@ class Crew:
         for ending in list(self._running.values()):
             ending.set()
 
-    def _run(self, trial: Record) -> None:
+    def _run(self, trial: Record, begun: float) -> None:
         ending = self._running[trial.number] = Event()
         if self.stop.is_set():
             ending.set()
@@ -120,6 +122,8 @@ class Crew:
             self.view.started(trial)
             LOG.debug("trial %d: %s", trial.number, self.study.shell_line(trial.params))
             outcome = measure(self.study, trial.params, self.keeper, ending)
+            if self.study.weighs_costs:
+                outcome = replace(outcome, cost=monotonic() - begun)  # what it took of the budget, suggestion included
             counted = self.store.tell(trial.number, outcome)
         except BaseException as error:
             with suppress(StudyError):

@@ -186,7 +186,7 @@ async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedFo
 async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
     """Store the observation of a trial. The same one twice counts once."""
     numbers = _numbers(study, form.constraints, ("body", "constraints"))
-    await _told(study, id, Outcome(form.value, noise=form.noise, constraints=numbers))
+    await _told(study, id, Outcome(form.value, noise=form.noise, constraints=numbers, cost=form.cost))
     return models.TrialState(id=id, state="done", value=form.value)
 
 
@@ -219,13 +219,14 @@ def _outcome(study: LiveStudy, form: models.OutcomeForm, place: tuple[str | int,
     failure = FAILED if form.failed else ""
     numbers = {} if form.failed else _numbers(study, form.constraints, (*place, "constraints"))
     if form.id is not None:
-        return TrialOutcome(form.id, Outcome(form.value, failure, noise=form.noise, constraints=numbers))
+        outcome = Outcome(form.value, failure, noise=form.noise, constraints=numbers, cost=form.cost)
+        return TrialOutcome(form.id, outcome)
     context = _context(study, form.context, (*place, "context"))
     try:
         params = dict(study.study.settings.checked(form.params))
     except ValueError as error:
         raise BadField((*place, "params"), error) from None
-    return ImportedRow(params, form.value, form.noise, numbers, form.key or "", context, failure)
+    return ImportedRow(params, form.value, form.noise, numbers, form.key or "", context, failure, form.cost)
 
 
 def _numbers(
@@ -241,8 +242,8 @@ def _numbers(
 
 @router.post("/studies/{name}/trials/{id}/fail", tags=["trials"], responses={**NO_STUDY, **OTHER})
 async def fail(study: Live, id: Id, form: models.FailForm | None = None) -> models.TrialState:
-    """Report that a trial failed. The body is an empty object, or nothing."""
-    await _told(study, id, Outcome(None, FAILED))
+    """Report that a trial failed. The body is an object with its cost if that is known, empty, or nothing."""
+    await _told(study, id, Outcome(None, FAILED, cost=form.cost if form else None))
     return models.TrialState(id=id, state="failed", value=None)
 
 
