@@ -121,7 +121,8 @@ def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
 def _record(number: int, answer: Observation) -> Record:
     constraints = {name: its for name, its in answer.constraints.items() if its is not None}
     outcome, context = _outcome(answer.value), answer.context
-    return Record(number, answer.params, *outcome, noise=answer.noise, constraints=constraints, context=context)
+    more = {"constraints": constraints, "context": context, "cost": answer.cost}
+    return Record(number, answer.params, *outcome, noise=answer.noise, **more)
 
 
 def _outcome(value: float | None) -> tuple[State, float | None, str]:
