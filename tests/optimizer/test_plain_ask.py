@@ -16,10 +16,11 @@ MOST_FILES = 25
 UNUSED = {
     "optimizer/model/censoring.py",
     "optimizer/model/constraints.py",
+    "optimizer/model/costs.py",
     "optimizer/model/drift.py",
     "optimizer/space/require.py",
 }
-"""Files about bounds, constraints, drift and conditions, which a plain problem does not have."""
+"""Files about bounds, constraints, costs, drift and conditions, which a plain problem does not have."""
 
 
 def entered(call):
@@ -40,14 +41,14 @@ def entered(call):
     return files
 
 
-def warm(answers=30, **options):
+def warm(answers=30, cost=None, **options):
     """An optimizer of four parameters after this number of answers."""
     opt, rng = Optimizer({name: Float(0, 1) for name in "abcd"}, rng=0, **options), np.random.default_rng(0)
     for _ in range(answers):
         trial = opt.ask()
         value = sum((x - 0.4) ** 2 for x in trial.params.values()) + 0.05 * rng.standard_normal()
         numbers = dict.fromkeys(options.get("constraints", ()), trial.params["a"])
-        opt.tell(trial, value, constraints=numbers or None)
+        opt.tell(trial, value, constraints=numbers or None, cost=cost)
     return opt
 
 
@@ -66,3 +67,4 @@ def test_constraints_and_drift_are_seen_where_they_are_used():
     assert "optimizer/model/constraints.py" in entered(warm(13, constraints={"c": ("<=", 0.5)}).ask)
     assert "optimizer/model/drift.py" in entered(warm(13, drift=20.0).ask)
     assert "optimizer/space/require.py" in entered(warm(13, require=["a <= b"]).ask)
+    assert "optimizer/model/costs.py" in entered(warm(13, cost=2.0).ask)

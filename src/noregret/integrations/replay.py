@@ -34,7 +34,7 @@ class Remembering(OptimizerConfig):
     """
 
     remembered: int = 1
-    """Number of fits that are kept: one of the values, and one of each constraint."""
+    """Number of fits that are kept: one of the values, one of each constraint, and one of the costs."""
     _kept: dict[bytes, FittedModels] = field(default_factory=dict, repr=False, compare=False)
 
     def calibrated(self, evidence: Evidence) -> FittedModels:
@@ -72,7 +72,7 @@ class Replay:
 
     def __init__(self, space: Any, goal: Goal, seed: int, *, as_good: float = 0.0, **options: Any) -> None:
         self._arguments, self._options = (space, goal, seed), options
-        remembered = 1 + len(options.get("constraints") or ())
+        remembered = 2 + len(options.get("constraints") or ())
         self._lock, self._calibration = Lock(), Remembering(as_good=as_good, remembered=remembered)
         self._begin()
 
@@ -147,8 +147,8 @@ def tell_all(optimizer: Optimizer, answers: Iterable[Observation]) -> None:
         params, value, *more = answer[:5]
         bound = getattr(answer, "bound", None)
         if value is None:
-            optimizer.fail(params, *more[2:])
+            optimizer.fail(params, *more[2:4])
         elif bound is None:
-            optimizer.tell(params, value, *more)
+            optimizer.tell(params, value, *more[:4])
         else:
-            optimizer.tell(params, None, *more, **{bound: value})
+            optimizer.tell(params, None, *more[:4], **{bound: value})

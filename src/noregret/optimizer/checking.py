@@ -64,6 +64,16 @@ def checked_noise(noise: Any) -> float:
     return float(noise)
 
 
+def checked_cost(cost: Any, name: str = "cost") -> float:
+    """A given cost or budget of cost, UNKNOWN for None; ValueError unless it is a finite number above 0."""
+    if cost is None:
+        return UNKNOWN
+    cost = _unwrapped(cost)
+    if isinstance(cost, bool) or not finite(cost) or cost <= 0:
+        raise ValueError(f"{name} must be a finite number above 0, got {cost!r}: leave it out if unknown")
+    return float(cost)
+
+
 def checked_tolerance(within: Any) -> Callable[[float], float]:
     """A tolerance given as a number, or as a part such as "2%" of the best estimate; from that estimate, the number."""
     is_part = isinstance(within, str) and within.strip().endswith("%")

@@ -6,6 +6,7 @@ import copy
 import math
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import wraps
 from numbers import Integral
 from threading import RLock
@@ -26,12 +27,14 @@ from noregret.optimizer.checking import (
     checked_bound,
     checked_confidence,
     checked_constraints,
+    checked_cost,
     checked_goal,
     checked_stop_rule,
     checked_tolerance,
 )
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.constraints import RECOMMEND, UNKNOWN_FEASIBLE
+from noregret.optimizer.model.costs import CostModel, CurrentCosts, Prices, prices_of
 from noregret.optimizer.model.current import CurrentBelief, Snapshot
 from noregret.optimizer.model.drift import checked_drift
 from noregret.optimizer.model.history import FAILURE, Arrival, History
@@ -91,6 +94,9 @@ class Optimizer:
     require : list of str, optional
         ``["a <= b", "threads * batch <= 4096"]``: conditions on the parameters that every question and `best` meet.
         One holds where a parameter that it names does not apply. Past values of other settings are evidence only.
+    budget : float, optional
+        Cost that all trials may have together, in the units of ``tell(..., cost=)``. Questions weigh improvement by
+        cost, the less the more is spent, and what likely costs more than what is left is not asked.
     calibration : OptimizerConfig, optional
         How constants are got from the measurements; every step can be replaced.
 
@@ -121,6 +127,7 @@ class Optimizer:
         drift: Any = None,
         constraints: Any = None,
         require: Any = None,
+        budget: float | None = None,
         calibration: OptimizerConfig | None = None,
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
@@ -129,6 +136,7 @@ class Optimizer:
         self.require = tuple(require or ())
         self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
+        self.budget = None if budget is None else checked_cost(budget, "budget")
         self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
         self.context = None if context is None else dict(context)
         self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
@@ -139,6 +147,8 @@ class Optimizer:
         self._forgotten, self._sign = 0, 1.0 if goal == "maximize" else -1.0
         self._balance: Realised
         self._current: CurrentBelief
+        self._costs: CurrentCosts | None
+        self._spent = 0.0
         self._start()
         self._answers: tuple[int, int, Space, Answers] | None = None
         self._last: State | None = None  # what the last question saw
@@ -146,24 +156,33 @@ class Optimizer:
         self._trials, self._lock = Trials(), RLock()
 
     @overload
-    def ask(self, count: None = None, context: Any = None) -> Trial: ...
+    def ask(self, count: None = None, context: Any = None, *, left: float | None = None) -> Trial: ...
     @overload
-    def ask(self, count: int, context: Any = None) -> list[Trial]: ...
+    def ask(self, count: int, context: Any = None, *, left: float | None = None) -> list[Trial]: ...
 
     @synchronized
-    def ask(self, count: int | None = None, context: Any = None) -> Trial | list[Trial]:
+    def ask(self, count: int | None = None, context: Any = None, *, left: float | None = None) -> Trial | list[Trial]:
         """Next trial to measure, in this context if there are contexts; with a ``count``, a list of trials.
 
         Pending trials are treated as if they had returned their predicted value. A trial that stays pending while ten
         times as many others are answered as were pending with it counts as lost.
+
+        Parameters
+        ----------
+        count : int, optional
+        context : dict, optional
+        left : float, optional
+            Cost that is left to spend on one trial, such as the seconds to a deadline; by default, the ``budget`` less
+            the costs of all trials, those expected of pending ones included. If nothing fits, the cheapest is asked.
         """
+        left = None if left is None else checked_cost(left, "left")
         if count is None:
-            return self._sent(self._next_point(self._contexts.within(context)))
+            return self._sent(self._next_point(self._contexts.within(context), left))
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
             raise ValueError(f"count must be a whole number from 1, got {count!r}")
-        return [self.ask(context=context) for _ in range(count)]
+        return [self.ask(context=context, left=left) for _ in range(count)]
 
-    def _next_point(self, space: Space) -> int:
+    def _next_point(self, space: Space, left: float | None) -> int:
         """Number of the point to measure next."""
         pending = list(self._trials.pending().values())
         first = opening(Opening(self._history, space, self.calibration, self._seed, pending))
@@ -171,10 +190,27 @@ class Optimizer:
             return first
         self._balance = self._balance.after(self._history)
         state = self._last = state_of(self._state(space, pending), pending, self._balance, self._last)
+        if self._history.costed and (model := self._cost_model()) is not None:
+            state = replace(state, prices=self._prices(model, state, left))
         rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(pending)))
         questions = (self.calibration.explore, *self.calibration.questions)
-        asked = next(found for question in questions if (found := question(state, rng)) is not None)
+        found = ((question, asked) for question in questions if (asked := question(state, rng)) is not None)
+        prices, last = state.prices, questions[-1]
+        asked = next(asked for question, asked in found if prices is None or question is last or prices.fits(asked))
         return self._point_of(state, asked)
+
+    def _cost_model(self) -> CostModel | None:
+        """Model of the costs; None if too few are known."""
+        self._costs = self._costs or CurrentCosts(self.calibration)
+        return self._costs.model(self._history)
+
+    def _prices(self, model: CostModel, state: State, left: float | None) -> Prices:
+        """Predicted costs, and what is left to spend: as given, or of the budget."""
+        if left is None and self.budget is not None:
+            pending = [self._history.point(number) for number in state.pending]
+            expected = float(np.exp(model.predict(np.array(pending))[0]).sum()) if pending else 0.0
+            left = max(self.budget - self._spent - expected, 0.0)
+        return prices_of(model, state.belief.arms, state.allowed, left, self.budget or self._spent + (left or 0.0))
 
     def _point_of(self, state: Snapshot, asked: int | Floats) -> int:
         """Number of the point that an arm is, or that has these coordinates."""
@@ -209,6 +245,7 @@ class Optimizer:
         noise: float | None = None,
         constraints: Any = None,
         context: Any = None,
+        cost: float | None = None,
         *,
         at_least: float | None = None,
         at_most: float | None = None,
@@ -230,9 +267,12 @@ class Optimizer:
         at_least, at_most : float, optional
             In place of the value, a bound beyond which it lies: of a run that was cut short, for example. `best` never
             recommends params of which only bounds are known. Constraints that were not measured may be left out.
+        cost : float, optional
+            What the measurement has cost, above 0: seconds, or any other unit. Questions then weigh improvement by
+            the cost that is expected, see ``budget``. Costs of params measured in the past do not count as spent.
         """
         value, bound = checked_bound(value, at_least, at_most)
-        arrival = self._frames.arrival(value, noise, constraints, bound)
+        arrival = self._frames.arrival(value, noise, constraints, bound, cost)
         self._add(arrival._replace(where=self._resolved(trial, context, failing=False)))
 
     @synchronized
@@ -242,7 +282,7 @@ class Optimizer:
         Parameters
         ----------
         frame : DataFrame, list of dicts, or dict of columns
-            Columns are named like the parameters, ``context.NAME``, ``value``, and optionally ``noise`` and
+            Columns are named like the parameters, ``context.NAME``, ``value``, and optionally ``noise``, ``cost`` and
             ``constraint.NAME``, as in `to_frame`, whose ``state`` counts too: "failed" is `fail`, and "running" says
             nothing. What has no column or an empty cell was not measured. Where a column ``bound`` has "at_least" or
             "at_most", the value is a bound.
@@ -251,14 +291,15 @@ class Optimizer:
             self._add(arrival._replace(where=self._met(params, arrival.failed)))
 
     @synchronized
-    def fail(self, trial: Trial | Any, context: Any = None) -> None:
-        """A trial, or params tried in the past, gave no value.
+    def fail(self, trial: Trial | Any, context: Any = None, cost: float | None = None) -> None:
+        """A trial, or params tried in the past, gave no value; it may have a cost as in `tell`.
 
         Params that likely never will, since they or their neighbours keep failing, are not asked for again.
         """
+        spent = checked_cost(cost)
         if isinstance(trial, Trial) and self._trials.has_failed(trial):
             return
-        self._add(FAILURE._replace(where=self._resolved(trial, context, failing=True)))
+        self._add(FAILURE._replace(where=self._resolved(trial, context, failing=True), cost=spent))
 
     @synchronized
     def best(self, context: Any = None, *, fewest_changes: bool | None = None) -> Estimate:
@@ -375,7 +416,12 @@ class Optimizer:
         """Estimate of each of these params: cheaper than one after another."""
         checked = [self._contexts.checked(each, context) for each in params]
         answers = self._answers_in(context, "predict")
-        return answers.predict(checked) if checked else []
+        found = answers.predict(checked) if checked else []
+        model = self._cost_model() if found and self._history.costed else None
+        if model is None:
+            return found
+        costs = np.exp(model.predict(self._history.space.encode(checked))[0]).tolist()
+        return [replace(estimate, cost=cost) for estimate, cost in zip(found, costs, strict=True)]
 
     @synchronized
     def importance(self, *, better_half: bool = False) -> dict[str, Share]:
@@ -399,7 +445,7 @@ class Optimizer:
 
         Columns are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. The state
         is "done", "failed" or "running"; a trial is empty for params measured in the past. If some values are bounds,
-        a column ``bound`` has "at_least" or "at_most" there.
+        a column ``bound`` has "at_least" or "at_most" there; if costs were told, there is a column ``cost``.
         """
         return self._frames.frame(self._history, self._trials)
 
@@ -497,6 +543,7 @@ class Optimizer:
         twin = Optimizer.__new__(Optimizer)
         twin.__setstate__(self.__getstate__())
         twin._history, twin._current, twin._trials = self._history.copy(), copy.copy(self._current), self._trials.copy()
+        twin._costs = copy.copy(self._costs)
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
@@ -510,6 +557,8 @@ class Optimizer:
     def _add(self, arrival: Arrival) -> None:
         """Take in an answer; with drift, the older half is forgotten when there are twice `REMEMBERED`."""
         self._history.add(arrival)
+        if arrival.cost == arrival.cost and self._trials.answers[-1] is not None:
+            self._spent += arrival.cost
         if self.drift is None or len(self._history.arrivals) < 2 * REMEMBERED:
             return
         self._forgotten += REMEMBERED
@@ -524,6 +573,7 @@ class Optimizer:
         self._current = CurrentBelief(space, config, self._seed, constraints, self.drift)
         is_comparable = self.context is None and not constraints and self.drift is None
         self._balance = config.explore.start(space.count, config.first(space), is_comparable)
+        self._costs = None
 
     def _sent(self, number: int) -> Trial:
         """A new trial at this point."""

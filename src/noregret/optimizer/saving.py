@@ -52,6 +52,7 @@ def write(path: str | os.PathLike[str], optimizer: Any) -> None:
         "calibration": _steps(optimizer.calibration),
         "seed": {"entropy": np.asarray(seed.entropy).tolist(), "spawn_key": list(map(int, seed.spawn_key))},
         "forgotten": optimizer._forgotten,
+        "spent": optimizer._spent,
         "points": _points(optimizer),
         "answers": [_answer(arrival, optimizer._sign) for arrival in optimizer._history.arrivals],
         "trials": optimizer._trials.record(),
@@ -99,7 +100,7 @@ def _restored(content: Mapping[str, Any], make: Callable[..., Any], calibration:
     optimizer._trials = Trials.restored(content["trials"])
     if len(history.params) != len(content["points"]) or len(optimizer._trials.answers) != len(history.arrivals):
         raise ValueError("its points and answers do not fit its trials")
-    optimizer._forgotten = content["forgotten"]
+    optimizer._forgotten, optimizer._spent = content["forgotten"], content.get("spent", 0.0)
     if optimizer._forgotten:
         optimizer._seed = child(optimizer._root_seed, 6, optimizer._forgotten)
     optimizer._start()

@@ -3,6 +3,7 @@
 The columns of a table are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. A
 cell is empty where there is nothing: the value of a failure, an unknown noise, a parameter that does not apply. If some
 values are only known to lie beyond a bound, there is a column ``bound``, and these have the bound in place of a value.
+If costs are known, there is a column ``cost``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ import numpy as np
 from noregret.extra import extra
 from noregret.formatting import digits_apart, number, shown
 from noregret.optimizer.answers.estimate import Estimate, Gain, chance_in_words
-from noregret.optimizer.checking import LARGEST, Bound, Constraints, checked_noise, checked_numbers, checked_value
+from noregret.optimizer.checking import (
+    LARGEST,
+    Bound,
+    Constraints,
+    checked_cost,
+    checked_noise,
+    checked_numbers,
+    checked_value,
+)
 from noregret.optimizer.model.history import FAILURE, NOWHERE, Arrival, History
 from noregret.optimizer.space.contexts import Contexts
 from noregret.optimizer.space.table import Table, is_missing
@@ -37,6 +46,9 @@ SIDES: dict[Bound, int] = {"at_least": 1, "at_most": -1}
 GIVEN = "context."
 """Prefix of the column of a context."""
 
+COST = "cost"
+"""The last column, if costs are known."""
+
 STATES = ("done", "failed", "running")
 
 
@@ -51,6 +63,7 @@ class Row(NamedTuple):
     trial: int | None = None
     context: Any = None
     bound: Bound | None = None
+    cost: Any = None
 
 
 class Frames:
@@ -69,17 +82,20 @@ class Frames:
         self._contexts, self._space, self._constraints, self._sign = contexts, contexts.space, constraints, sign
         self._given = {GIVEN + name: name for name in contexts.contexts.names} if contexts.contexts else {}
 
-    def arrival(self, value: Any, noise: Any, constraints: Any, bound: Bound | None = None) -> Arrival:
+    def arrival(
+        self, value: Any, noise: Any, constraints: Any, bound: Bound | None = None, cost: Any = None
+    ) -> Arrival:
         """An answer that has yet to be put where it belongs; ValueError if it is bad.
 
         A run that was cut short may have measured no constraint: with a ``bound`` none need be given.
         """
         value, noise = checked_value(value), checked_noise(noise)
         signed = self._sign * min(max(value, -LARGEST), LARGEST)
+        price = checked_cost(cost)
         if bound is None:
-            return Arrival(NOWHERE, signed, noise, checked_numbers(self._constraints, constraints))
+            return Arrival(NOWHERE, signed, noise, checked_numbers(self._constraints, constraints), cost=price)
         numbers = checked_numbers(self._constraints, dict.fromkeys(self._constraints) | dict(constraints or {}))
-        return Arrival(NOWHERE, signed, noise, numbers, bound=int(self._sign) * SIDES[bound])
+        return Arrival(NOWHERE, signed, noise, numbers, bound=int(self._sign) * SIDES[bound], cost=price)
 
     def arrivals(self, frame: Any) -> list[tuple[Any, Arrival]]:
         """The params of the whole space and the answer of each row measured or failed; ValueError if one is bad."""
@@ -87,7 +103,8 @@ class Frames:
 
     def frame(self, history: History, trials: Trials) -> Any:
         """All answers in order, and the trials that are out, as a DataFrame."""
-        pandas, columns = extra("pandas", "frames"), self._columns(any(its.bound for its in history.arrivals))
+        has_bounds, has_costs = any(its.bound for its in history.arrivals), bool(history.costed)
+        pandas, columns = extra("pandas", "frames"), self._columns(has_bounds, has_costs)
         answers = zip(history.arrivals, trials.answers, strict=True)
         rows = [
             self._row(arrival, trial)._replace(**self._parted(history, arrival.where)) for arrival, trial in answers
@@ -95,7 +112,7 @@ class Frames:
         out = trials.running().items()
         rows += [Row(state="running", trial=id, **self._parted(history, number)) for id, number in out]
         frame = pandas.DataFrame([self._cells(row) for row in rows], columns=columns)
-        numbers = ["value", "noise", *(PREFIX + name for name in self._constraints)]
+        numbers = ["value", "noise", *(PREFIX + name for name in self._constraints), *[COST] * bool(history.costed)]
         return frame.astype({"trial": "Int64"} | dict.fromkeys(numbers, float))
 
     def answers(self, history: History) -> list[Observation]:
@@ -107,23 +124,21 @@ class Frames:
                 noise=_known(row.noise),
                 constraints={name: _known(row.constraints.get(name)) for name in self._constraints},
                 bound=row.bound,
+                cost=row.cost,
                 **parted,
             )
             for row, parted in rows
         ]
 
-    def _columns(self, has_bounds: bool) -> list[Any]:
+    def _columns(self, has_bounds: bool, has_costs: bool) -> list[Any]:
         """The columns that there may be, in order; ValueError if a parameter has the name of another column."""
         prefixes = (PREFIX, GIVEN) if self._given else (PREFIX,)
-        bounds = [BOUND] if has_bounds else []
-        if has_bounds and BOUND in self._space.names:
-            raise ValueError(
-                f"a frame with bounds has a column {BOUND!r} of its own: rename the parameter of that name"
-            )
-        clash = [name for name in self._space.names if name in ABOUT or str(name).startswith(prefixes)]
+        more = [*[BOUND] * has_bounds, *[COST] * has_costs]
+        clash = [name for name in self._space.names if name in (*ABOUT, *more) or str(name).startswith(prefixes)]
         if clash:
             raise ValueError(f"a frame has a column {clash[0]!r} of its own: rename the parameter of that name")
-        return [*ABOUT, *self._space.names, *self._given, *(PREFIX + name for name in self._constraints), *bounds]
+        constraints = [PREFIX + name for name in self._constraints]
+        return [*ABOUT, *self._space.names, *self._given, *constraints, *more]
 
     def _parted(self, history: History, number: int) -> dict[str, Any]:
         """The params and the context of a point, by these names."""
@@ -133,7 +148,10 @@ class Frames:
         """The params with their context, and the answer, of a row; ValueError, with its number, if it is bad."""
         try:
             is_failure = row.state == "failed"
-            arrival = FAILURE if is_failure else self.arrival(row.value, row.noise, row.constraints, row.bound)
+            if is_failure:
+                arrival = FAILURE._replace(cost=checked_cost(row.cost))
+            else:
+                arrival = self.arrival(row.value, row.noise, row.constraints, row.bound, row.cost)
             return self._contexts.checked(row.params, row.context), arrival
         except ValueError as error:
             raise ValueError(f"row {number} of the frame: {error}") from None
@@ -141,17 +159,18 @@ class Frames:
     def _row(self, arrival: Arrival, trial: int | None) -> Row:
         """The row of an answer, but for its params and their context."""
         if arrival.failed:
-            return Row(None, "failed", trial=trial)
+            return Row(None, "failed", trial=trial, cost=_known(arrival.cost))
         told = dict(zip(self._constraints, arrival.constraints, strict=True))
         bound: Bound | None = None
         if arrival.bound:
             bound = "at_least" if self._sign * arrival.bound > 0 else "at_most"
-        return Row(None, "done", self._sign * arrival.value, arrival.noise, told, trial, bound=bound)
+        value, cost = self._sign * arrival.value, _known(arrival.cost)
+        return Row(None, "done", value, arrival.noise, told, trial, bound=bound, cost=cost)
 
     def _read(self, frame: Any) -> list[Row]:
         """The rows of a DataFrame, a list of dicts or a dict of columns."""
         rows = _rows(frame)
-        columns = self._columns(BOUND not in self._space.names)
+        columns = self._columns(BOUND not in self._space.names, COST not in self._space.names)
         for name in dict.fromkeys(name for row in rows for name in row):
             if name not in columns:
                 raise ValueError(f"unknown column {name!r}: drop it, or rename it to one of {columns}")
@@ -169,8 +188,9 @@ class Frames:
         bound = None if BOUND in self._space.names else cells.get(BOUND)
         if bound is not None and bound not in SIDES:
             raise ValueError(f"{BOUND} must be one of {list(SIDES)} or empty, got {bound!r} in row {number}")
+        cost = None if COST in self._space.names else cells.get(COST)
         said = cells.get("value"), cells.get("noise"), told
-        return Row(self._params(cells), state, *said, context=context or None, bound=bound)
+        return Row(self._params(cells), state, *said, context=context or None, bound=bound, cost=cost)
 
     def _params(self, cells: Mapping[Any, Any]) -> Any:
         params = {name: cells[name] for name in self._space.names if name in cells}
@@ -182,7 +202,8 @@ class Frames:
         constraints = {PREFIX + name: number for name, number in row.constraints.items()}
         given = {GIVEN + name: value for name, value in (row.context or {}).items()}
         about = dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True))
-        return about | params | given | constraints | ({BOUND: row.bound} if row.bound else {})
+        more = {name: cell for name, cell in ((BOUND, row.bound), (COST, row.cost)) if cell is not None}
+        return about | params | given | constraints | more
 
 
 def _known(number: float | None) -> float | None:

@@ -29,7 +29,7 @@ class Trial:
 
 
 class Observation(NamedTuple):
-    """Answer for some params: the value, None for a failure; its noise and the constraints, None if not known.
+    """Answer for some params: the value, None for a failure; noise, constraints and cost are None if not known.
 
     Where there is a ``bound``, the ``value`` is one: all that is known is that it is at least or at most that.
     """
@@ -40,6 +40,7 @@ class Observation(NamedTuple):
     constraints: Mapping[str, float | None]
     context: Any = None
     bound: Bound | None = None
+    cost: float | None = None
 
 
 class _Measured(NamedTuple):

@@ -155,7 +155,9 @@ def minimize(
     evaluations : int, optional
         Number of evaluations in all, failures included; with ``storage`` those of earlier calls too.
     seconds : float, optional
-        No evaluation but the first starts later than this. Those that are running are waited for.
+        No evaluation but the first starts later than this. Those that are running are waited for. Without
+        ``evaluations``, improvement is weighed by the time that an evaluation takes, and one that likely takes longer
+        than what is left is not started.
     workers : int, or concurrent.futures.Executor
         Evaluations at a time. A number means threads (1: f is called in this thread), which suits an f that waits or
         computes outside of Python. For an f that computes in Python pass ``ProcessPoolExecutor(4)``, or any other
@@ -235,6 +237,8 @@ class Outcome(NamedTuple):
     constraints: Mapping[str, float | None] | None
     error: Exception | None
     seconds: float
+    cost: float | None = None
+    """Seconds that it took of the budget, the choice of the setting included; None if evaluations are counted."""
 
 
 @dataclass
@@ -270,6 +274,11 @@ class Plan:
     def elapsed(self) -> float:
         """Seconds since the begin of the call."""
         return monotonic() - self.begun
+
+    @property
+    def weighs_costs(self) -> bool:
+        """True if questions weigh improvement by the time that it takes: seconds are all that the budget counts."""
+        return self.seconds is not None and self.evaluations is None
 
     def left(self, made: int, finished: int) -> float:
         """Evaluations that are left, given how many were begun in all and how many this call has finished.
@@ -310,6 +319,8 @@ class Plan:
         if self._is_done:
             self.stopped = "within"
             return None
+        if self.weighs_costs and self.seconds is not None:
+            return optimizer.ask(left=max(self.seconds - self.elapsed, 1e-3))
         return optimizer.ask()
 
     def _look(self, optimizer: Optimizer) -> None:
@@ -364,9 +375,9 @@ class Memory:
     def tell(self, trial: Trial, outcome: Outcome) -> None:
         self._finished += 1
         if outcome.value is None:
-            self.optimizer.fail(trial)
+            self.optimizer.fail(trial, cost=outcome.cost)
         else:
-            self.optimizer.tell(trial, outcome.value, constraints=outcome.constraints)
+            self.optimizer.tell(trial, outcome.value, constraints=outcome.constraints, cost=outcome.cost)
 
     def give_back(self, trial: Trial) -> None:
         pass
@@ -417,6 +428,7 @@ def _tuned(
     if callable(callbacks) or not all(map(callable, callbacks)):
         raise ValueError(f"callbacks must be a list of functions, got {callbacks!r}")
     options = {"baseline": problem.baseline, "constraints": problem.constraints}
+    options |= {"budget": plan.seconds} if plan.weighs_costs else {}
     config = OptimizerConfig(as_good=AS_GOOD if plan.confirm else 0.0)
     optimizer = Optimizer(problem.space, goal=problem.goal, rng=problem.rng, calibration=config, **options)
     with ExitStack() as open_until_end:
@@ -474,7 +486,8 @@ class Loop:
         self._f, self._source, self._plan = f, source, plan
         self._executor, self._workers, self._callbacks, self._bar = executor, workers, callbacks, bar
         self._is_table, self._constraints = isinstance(optimizer.space, Table), optimizer.constraints
-        self._running: dict[Future[Any], tuple[Trial, float]] = {}
+        self._running: dict[Future[Any], tuple[Trial, float, float]] = {}
+        """Trial of each call, when it was asked for and when the call began."""
         self._values = self._failures = 0
         self.error: Exception | None = None
         """Error of the last failure."""
@@ -484,8 +497,12 @@ class Loop:
         self._plan.begun = monotonic()
         try:
             while True:
-                while len(self._running) < self._workers and (trial := self._source.next()):
-                    self._begin(trial)
+                while len(self._running) < self._workers:
+                    asked = monotonic()
+                    trial = self._source.next()
+                    if trial is None:
+                        break
+                    self._begin(trial, asked)
                 if not self._running and self._source.is_over:
                     return self._plan.stopped
                 if not self._running:
@@ -495,11 +512,11 @@ class Loop:
                     if self._end(future):
                         return "callback"
         finally:
-            for future, (trial, _) in self._running.items():
+            for future, (trial, *_) in self._running.items():
                 future.cancel()
                 self._source.give_back(trial)
 
-    def _begin(self, trial: Trial) -> None:
+    def _begin(self, trial: Trial, asked: float) -> None:
         begun = monotonic()
         try:
             args, named = ((trial.params,), {}) if self._is_table else ((), trial.params)
@@ -507,12 +524,13 @@ class Loop:
         except BaseException:
             self._source.give_back(trial)
             raise
-        self._running[future] = trial, begun
+        self._running[future] = trial, asked, begun
 
     def _end(self, future: Future[Any]) -> bool:
         """Keep the outcome of a trial; True if a callback wants to stop."""
-        trial, begun = self._running[future]
-        outcome = self._outcome(future, monotonic() - begun)
+        trial, asked, begun = self._running[future]
+        outcome, now = self._outcome(future, monotonic() - begun), monotonic()
+        outcome = outcome._replace(cost=now - asked if self._plan.weighs_costs else None)
         self._source.tell(trial, outcome)
         del self._running[future]  # not before it is kept: what is running at the end is given back
         self._bar.show()

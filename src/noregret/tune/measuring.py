@@ -150,6 +150,8 @@ class Outcome:
     """Standard deviation of the value, None if unknown."""
     bound: Bound | None = None
     """Direction in which the value lies beyond ``value``, of a trial that was cut short; None if it is the value."""
+    cost: float | None = field(default=None, compare=False)
+    """Cost of the trial, None if it is not counted: seconds in a study whose budget is seconds."""
 
 
 def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event, limit: float = math.inf) -> Outcome:

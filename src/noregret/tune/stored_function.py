@@ -32,6 +32,7 @@ class Plan(Protocol):
     """When to ask, when to measure the recommendation, and when to stop."""
 
     evaluations: int | None
+    seconds: float | None
     stop: float | str | None
     confirm: int
     stopped: Any
@@ -108,7 +109,8 @@ class StoredFunction:
         self._running.discard(trial.id)
         constraints = {name: its for name, its in (outcome.constraints or {}).items() if its is not None}
         failure = "" if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
-        self._store.tell(trial.id, Outcome(outcome.value, failure, outcome.seconds, constraints=constraints))
+        told = Outcome(outcome.value, failure, outcome.seconds, constraints=constraints, cost=outcome.cost)
+        self._store.tell(trial.id, told)
         self._store.back_up()
         self._finished += 1
 
@@ -148,7 +150,7 @@ def _study(optimizer: Optimizer, storage: str, rng: Any, plan: Plan) -> Study:
         goal=optimizer.goal,
         storage=url,
         seed=int(rng or 0),
-        budget=Budget(rounds=plan.evaluations),
+        budget=Budget(rounds=plan.evaluations, seconds=plan.seconds),
         confirm=plan.confirm,
         stop=None if plan.stop is None else Stop(plan.stop),
         baseline=optimizer.baseline,

@@ -30,6 +30,8 @@ class Estimate:
         The probability that all constraints are met, 1 without any.
     is_likeliest : bool
         Whether it was recommended although it is not likely to meet all constraints, as nothing else is.
+    cost : float or None
+        Median of the predicted cost of one measurement, in `Optimizer.predict` if costs were told; None if unknown.
     """
 
     params: Any
@@ -43,6 +45,7 @@ class Estimate:
     _point: Floats | None = field(default=None, repr=False, compare=False)
     _is_best: bool = field(default=False, repr=False, compare=False)
     is_likeliest: bool = field(default=False, repr=False, compare=False)
+    cost: float | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         """As ``Estimate: 0.123 (0.061 to 0.167, at 95%) of {rate: 0.01235}``, with the digits that it supports."""

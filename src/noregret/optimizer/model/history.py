@@ -20,7 +20,7 @@ from noregret.optimizer.space.space import Space
 
 
 class Arrival(NamedTuple):
-    """One answer: the number of its point, its value (larger is better), its noise, and the numbers of constraints."""
+    """One answer: number of its point, value (larger is better), noise, numbers of constraints, and cost."""
 
     where: int
     value: float
@@ -28,6 +28,7 @@ class Arrival(NamedTuple):
     constraints: tuple[float, ...] = ()
     bound: int = 0
     """1 if the value is at least ``value``, -1 if it is at most that, 0 if it is that."""
+    cost: float = UNKNOWN
 
     @property
     def failed(self) -> bool:
@@ -42,18 +43,20 @@ FAILURE = Arrival(NOWHERE, UNKNOWN, UNKNOWN)
 
 
 class Arrivals(Sequence[Arrival]):
-    """Answers in order of arrival, kept as columns: a million of them take 32 MB."""
+    """Answers in order of arrival, kept as columns: a million of them take 40 MB."""
 
     def __init__(self) -> None:
         self._where, self._values, self._noise = array("q"), array("d"), array("d")
         self._constraints: list[tuple[float, ...]] = []
         self._bounds: dict[int, int] = {}  # of the answers that are bounds
+        self._costs = array("d")
 
     def copy(self) -> Arrivals:
         """Return an independent copy."""
         twin = Arrivals()
         twin._where, twin._values, twin._noise = self._where[:], self._values[:], self._noise[:]
         twin._constraints, twin._bounds = self._constraints.copy(), self._bounds.copy()
+        twin._costs = self._costs[:]
         return twin
 
     def append(self, arrival: Arrival) -> None:
@@ -64,6 +67,7 @@ class Arrivals(Sequence[Arrival]):
         self._values.append(arrival.value)
         self._noise.append(arrival.noise)
         self._constraints.append(arrival.constraints)
+        self._costs.append(arrival.cost)
 
     def columns(self, stop: int) -> tuple[Ints, Floats, Floats]:
         """The points, values and noises of the first ``stop`` answers, each (stop,)."""
@@ -77,6 +81,10 @@ class Arrivals(Sequence[Arrival]):
                 found[index] = bound
         return found if found.any() else None
 
+    def costs(self, stop: int) -> Floats:
+        """Cost of each of the first ``stop`` answers, nan where it is unknown, (stop,)."""
+        return np.array(self._costs[:stop])
+
     def __len__(self) -> int:
         return len(self._where)
 
@@ -89,9 +97,10 @@ class Arrivals(Sequence[Arrival]):
         where, values, noise, constraints = self._where, self._values, self._noise, self._constraints
         if isinstance(index, slice):
             bounds = map(self._bounds.get, range(len(self))[index], repeat(0)) if self._bounds else repeat(0)
-            return list(map(Arrival, where[index], values[index], noise[index], constraints[index], bounds))
+            parts = where[index], values[index], noise[index], constraints[index], bounds, self._costs[index]
+            return list(map(Arrival, *parts))
         bound = self._bounds.get(range(len(self))[index], 0) if self._bounds else 0
-        return Arrival(where[index], values[index], noise[index], constraints[index], bound)
+        return Arrival(where[index], values[index], noise[index], constraints[index], bound, self._costs[index])
 
 
 class History:
@@ -107,6 +116,7 @@ class History:
         self.bounds = 0  # arrivals that have a bound instead
         self.usable = 0  # arrivals up to the second of these
         self.is_noise_known = True  # True if the noise of all of these is known
+        self.costed = 0  # arrivals that have a cost
         self._points = array("d")  # the coordinates of each, nan until they are encoded: many are cheaper together
         self._unencoded: list[int] = []  # the numbers of these
         self._blank = np.full(len(space.groups), UNKNOWN).tobytes()  # what stands for their coordinates
@@ -202,6 +212,7 @@ class History:
     def add(self, arrival: Arrival) -> None:
         """Take in a measurement or a failure."""
         self.arrivals.append(arrival)
+        self.costed += arrival.cost == arrival.cost
         if arrival.failed:
             self._failures.add(arrival.where)
         elif arrival.bound:
@@ -238,6 +249,13 @@ class History:
         known = [each for each in told if each[2] == each[2]]
         when, where = (np.array([each[i] for each in known], dtype=np.intp) for i in range(2))
         return self._evidence(where, np.array([each[2] for each in known]), np.full(len(known), UNKNOWN), when)[0]
+
+    def log_costs(self, stop: int) -> Evidence:
+        """Evidence of the first ``stop`` answers about -ln cost; failures that have a cost count too."""
+        costs = self.arrivals.costs(stop)
+        when = np.flatnonzero(costs == costs)
+        where = self.arrivals.columns(stop)[0][when]
+        return self._evidence(where, -np.log(costs[when]), np.full(when.size, UNKNOWN), when)[0]
 
     def _evidence(self, where: Ints, values: Floats, noise: Floats, when: Ints) -> tuple[Evidence, Ints]:
         """Measurements of points with these numbers, and the number of each distinct point."""

@@ -183,6 +183,8 @@ class Improve:
     """The arm with the highest score of the rule, plus the log probability that it is feasible.
 
     While no measured arm is likely feasible, the one that most likely is. With little noise no pending arm is repeated.
+    If costs are known, scores of the default rule are weighed by them, and what does not fit into the rest of the
+    budget has none.
     """
 
     rule: Rule | None = None
@@ -194,11 +196,17 @@ class Improve:
     """Part of the size of f up to which there is little noise."""
     exact: float = 0.02
     """Part of the size of f up to which there is next to no noise."""
+    cost_exponent: float | None = None
+    """Improvement is divided by the cost to this power, under the default rule while f stays; None for 1 that falls
+    to 0 as the second half of the budget is spent, or 0.5 if no budget is known."""
     tie: float = 1e-9
     """Scores that differ by a smaller part are equal, so that rounding does not choose."""
 
     def __call__(self, state: State, rng: Rng) -> Asked | None:
         scores = np.where(state.allowed, self._scores(state, rng), -np.inf)
+        if state.prices is not None:
+            is_logarithm = self.rule is None and not state.is_moving
+            scores = state.prices.weighed(scores, self.cost_exponent if is_logarithm else 0.0)
         noise = state.models.fit.noise / state.models.fit.size
         if state.pending and noise <= self.little:
             others = np.where(np.isin(state.numbers, state.pending), -np.inf, scores)

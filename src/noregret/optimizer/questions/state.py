@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 from noregret.belief.posterior import Floats, Rng
+from noregret.optimizer.model.costs import Prices
 from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.model.posterior import Posterior
 from noregret.optimizer.questions.balance import Realised
@@ -24,6 +25,8 @@ class State(Snapshot):
     balance: Realised
     measured: Posterior
     """The posterior without the pending trials."""
+    prices: Prices | None = None
+    """Predicted costs of the arms, if costs are known."""
 
     @property
     def known(self) -> int:

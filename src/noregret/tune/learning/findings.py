@@ -40,6 +40,8 @@ MAPPED = 5
 """The number of parameters of which each two have a surface: ten surfaces take 0.4 CPU s with 500 observations."""
 FEW_CONTEXTS = 6
 """Largest number of contexts whose best setting is listed."""
+FEWEST_COSTS, VARIED = 10, 3.0
+"""Least number of costs, and ratio of their upper to their lower decile, from which on they are said to differ."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,20 @@ class Findings:
     def timed(self) -> bool:
         """True if the durations of runs are known."""
         return any(record.seconds for record in self.records)
+
+    @cached_property
+    def costs(self) -> dict[int, float]:
+        """Cost of each finished trial by its number, or else the seconds of its run; empty if they are not known."""
+        known = ((its.number, its.cost or its.seconds) for its in self.records if its.finished)
+        return {number: cost for number, cost in known if cost}
+
+    @cached_property
+    def usual_costs(self) -> tuple[float, float] | None:
+        """Costs that eight of ten trials lie between, if there are enough and these are `VARIED` apart."""
+        if len(self.costs) < FEWEST_COSTS:
+            return None
+        low, high = np.quantile(list(self.costs.values()), [0.1, 0.9]).tolist()
+        return (low, high) if high >= VARIED * low else None
 
     @property
     def label(self) -> str:

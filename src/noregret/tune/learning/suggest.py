@@ -93,7 +93,14 @@ class Suggester:
             params = repeating(self.study, optimizer, pending) if params is None else params
         if params is None and is_done:
             return None
-        return Suggestion(optimizer.ask().params if params is None else params, new)
+        return Suggestion(optimizer.ask(left=self._seconds_left).params if params is None else params, new)
+
+    @property
+    def _seconds_left(self) -> float | None:
+        """Seconds to the end of this call if they are what the budget counts, so that the next trial fits."""
+        if not self.study.weighs_costs or self.study.budget.seconds is None:
+            return None
+        return max(self.study.budget.seconds - (monotonic() - self._begun), 1e-3)
 
     def _left(self, records: Sequence[Record]) -> float:
         """Number of evaluations that the budget has left, of its rounds or, at the rate of this call, of its time."""
@@ -112,14 +119,20 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
     """Optimizer that knows the outcomes of these trials in this order, with the others pending."""
     by_number = {record.number: record for record in records}
     known = set(order)
-    answers = [by_number[number].answer(study.constraints) for number in order]
+    answers = [by_number[number].answer(study.constraints, study.weighs_costs) for number in order]
     pending = [record.params for record in records if record.number not in known]
     return (replay or replay_of(study))(answers, pending)
 
 
 def replay_of(study: Study) -> Replay:
     """Replay of the history of a study."""
-    options = {"baseline": study.baseline, "constraints": study.bounds, "context": study.context, "drift": study.drift}
+    options: dict[str, Any] = {
+        "baseline": study.baseline,
+        "constraints": study.bounds,
+        "context": study.context,
+        "drift": study.drift,
+    }
+    options |= {"budget": study.budget.seconds} if study.weighs_costs else {}
     as_good = AS_GOOD if study.confirm else 0.0
     return Replay(study.space, study.goal, study.seed, as_good=as_good, require=study.require, **options)
 

@@ -65,6 +65,7 @@ NAV = {
     "candidates": "Candidates",
     "noise": "Noise",
     "failures": "Failures",
+    "costs": "Costs",
     "timeline": "Timeline",
     "trials": "Trials",
 }
@@ -126,7 +127,7 @@ def content(findings: Findings, against: Findings | None = None) -> str:
             _repeats(findings),
             _outliers(findings),
         ]
-    sections += [_failures(findings), _timeline(findings), _trials(findings), _how(findings)]
+    sections += [_failures(findings), _costs(findings), _timeline(findings), _trials(findings), _how(findings)]
     inside = "".join(sections)
     present = [(its, name) for its, name in NAV.items() if f'id="{its}"' in inside]
     links = "".join(f'<a href="#{its}">{name}</a>' for its, name in present)
@@ -250,6 +251,19 @@ def _timeline(findings: Findings) -> str:
     return (
         f'<section id="timeline"><h2>Timeline</h2><p>{prose.timeline(findings)}</p><figure>{picture}'
         f"{_legend(findings, picture)}</figure></section>"
+    )
+
+
+def _costs(findings: Findings) -> str:
+    """The best so far by what was spent, if trials differ much in their cost or improvement is weighed by it."""
+    is_weighed = findings.study.weighs_costs and any(record.cost for record in findings.records)
+    if not findings.best_so_far or not findings.costs or not (is_weighed or findings.usual_costs):
+        return ""
+    picture = pictures.spent(findings)
+    line = "best setting so far (judged with all data)"
+    return (
+        f'<section id="costs"><h2>Costs</h2>{_paragraphs(prose.costs(findings, is_weighed))}<figure>{picture}'
+        f"{_legend(findings, picture, line=line)}</figure></section>"
     )
 
 

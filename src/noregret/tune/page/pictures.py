@@ -120,6 +120,26 @@ def _timeline(findings: Findings, width: int) -> Chart:
     return chart
 
 
+def spent(findings: Findings) -> str:
+    """The best so far by the cost of the trials up to then, for wide pages and for narrow ones."""
+    return _spent(findings, WIDE).svg("wide") + _spent(findings, NARROW).svg("narrow")
+
+
+def _spent(findings: Findings, width: int) -> Chart:
+    total, name, size = sum(findings.costs.values()), "cost", 1.0
+    if findings.timed:
+        name, size = next(((name, size) for name, size in UNITS.items() if total >= 2 * size), ("seconds", 1.0))
+    steps, costs = findings.best_so_far, sorted(findings.costs.items())
+    ends = [end for its in steps for end in (its.estimate.lower, its.estimate.upper) if math.isfinite(end)]
+    spending = Axis(0.0, total / size, f"{name} spent")
+    chart = Chart(spending, padded(ends, findings.label), width, HEIGHT, "Best so far by what was spent")
+    along = [sum(cost for number, cost in costs if number <= step.trial) / size for step in steps]
+    kept = [step.estimate for step in [*steps, steps[-1]]]
+    chart.step_band([*along, total / size], [its.lower for its in kept], [its.upper for its in kept])
+    chart.steps([*along, total / size], [its.estimate for its in kept])
+    return chart
+
+
 def against(findings: Findings, other: Findings) -> str:
     """The best so far of two studies, for wide pages and for narrow ones."""
     return _against(findings, other, WIDE).svg("wide") + _against(findings, other, NARROW).svg("narrow")

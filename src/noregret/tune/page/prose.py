@@ -149,6 +149,26 @@ def timeline(findings: Findings) -> str:
     return f"{_count(workers, 'worker')} in {words.duration(total)}, busy for {words.percent(busy)} of that time."
 
 
+def costs(findings: Findings, is_weighed: bool) -> Iterator[str]:
+    """Range of the costs of trials, and their part in the choice of trials."""
+
+    def shown(cost: float) -> str:
+        return words.duration(cost) if findings.timed else words.number(cost)
+
+    if findings.usual_costs is not None:
+        low, high = findings.usual_costs
+        yield f"Eight of ten trials cost between {shown(low)} and {shown(high)}."
+    if findings.best is not None and is_weighed:
+        cost = findings.optimizer.predict(findings.best.params, findings.context).cost
+        expected = "" if cost is None else f" One of the best setting costs about {shown(cost)}."
+        yield f"Improvement was weighed by the expected cost of a trial.{expected}"
+    elif findings.study.command:
+        yield (
+            "The budget counts evaluations, so costs did not matter. With [budget] seconds and no evaluations, "
+            "improvement is weighed by the time that a trial takes."
+        )
+
+
 def contexts(findings: Findings) -> str:
     """Selection of the listed contexts."""
     met, shown = len(findings.contexts), len(findings.recommended)

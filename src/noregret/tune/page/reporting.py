@@ -122,7 +122,7 @@ def _record(number: int, answer: Observation) -> Record:
     constraints = {name: its for name, its in answer.constraints.items() if its is not None}
     outcome, context = _outcome(answer.value), answer.context
     more: dict[str, Any] = {"noise": answer.noise, "constraints": constraints, "context": context}
-    return Record(number, answer.params, *outcome, **more, bound=answer.bound)
+    return Record(number, answer.params, *outcome, **more, bound=answer.bound, cost=answer.cost)
 
 
 def _outcome(value: float | None) -> tuple[State, float | None, str]:

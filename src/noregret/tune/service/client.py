@@ -23,6 +23,7 @@ from noregret.optimizer import (
     StopRule,
     Trial,
     checked_bound,
+    checked_cost,
     checked_noise,
     checked_reading,
     checked_value,
@@ -149,6 +150,7 @@ class Connection:
         noise: float | None = None,
         constraints: Mapping[str, float | None] | None = None,
         context: Any = None,
+        cost: float | None = None,
         *,
         at_least: float | None = None,
         at_most: float | None = None,
@@ -162,6 +164,7 @@ class Connection:
         numbers = None if constraints is None else {name: _reading(name, its) for name, its in constraints.items()}
         deviation = None if noise is None else checked_noise(_number(noise))
         body = {bound or "value": checked_value(_number(number)), "noise": deviation, "constraints": numbers}
+        body |= _cost(cost)
         if isinstance(trial, Trial):
             self._send("POST", self._path(f"/trials/{trial.id}/tell"), body)
         else:
@@ -186,6 +189,7 @@ class Connection:
         rows: list[dict[str, Any]] = []
         for its in checking.answers:
             row = {"params": its.params, "context": its.context}
+            row |= _cost(its.cost)
             if its.value is None:
                 row |= {"failed": True}
             else:
@@ -196,12 +200,12 @@ class Connection:
         for some in _portions(rows):
             self._send_past(some)
 
-    def fail(self, trial: Trial | Any, context: Any = None) -> None:
+    def fail(self, trial: Trial | Any, context: Any = None, cost: float | None = None) -> None:
         """Report that a trial failed, or params tried in the past, in this context if there are contexts."""
         if isinstance(trial, Trial):
-            self._send("POST", self._path(f"/trials/{trial.id}/fail"))
+            self._send("POST", self._path(f"/trials/{trial.id}/fail"), _cost(cost) or None)
         else:
-            self._send_past([{"params": _params(trial), "context": context, "failed": True}])
+            self._send_past([{"params": _params(trial), "context": context, "failed": True, **_cost(cost)}])
 
     def best(self, context: Any = None) -> Estimate:
         """The params with the best bound, in this context if there are contexts: not the luckiest measurement."""
@@ -290,6 +294,10 @@ def _query(context: Any, **values: Any) -> str:
 def _number(value: Any) -> Any:
     """Value as a float; an int stays, so that one too large for a float is refused like any other bad number."""
     return value if value is None or isinstance(value, int) else float(value)
+
+
+def _cost(cost: Any) -> dict[str, float]:
+    return {} if cost is None else {"cost": checked_cost(_number(cost))}
 
 
 def _reading(name: str, value: Any) -> float | None:

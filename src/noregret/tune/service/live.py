@@ -176,7 +176,7 @@ class Ledger(TrialTable):
 def _past(record: Record) -> ImportedRow:
     """A trial as an observation of the past."""
     said = record.params, record.value, record.noise, record.constraints
-    return ImportedRow(*said, context=record.context, bound=record.bound)
+    return ImportedRow(*said, context=record.context, bound=record.bound, cost=record.cost)
 
 
 class Known(NamedTuple):

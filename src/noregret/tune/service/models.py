@@ -200,13 +200,17 @@ class AskForm(Form):
 
 
 class ValueForm(Form):
-    """A value, or a bound beyond which it lies, such as the time after which a run was stopped."""
+    """A value, or a bound beyond which it lies, such as the time after which a run was stopped.
+
+    Questions weigh improvement by the ``cost`` that is expected, if costs are sent.
+    """
 
     value: float | None = None
     at_least: float | None = None
     at_most: float | None = None
     noise: Annotated[float, Field(gt=0)] | None = None
     constraints: dict[Label, float | None] | None = None
+    cost: Annotated[float, Field(gt=0)] | None = None
 
     def number(self) -> tuple[float | None, Literal["at_least", "at_most"] | None]:
         """The value or the bound, and the direction of the bound; ValueError if there are several."""
@@ -256,7 +260,9 @@ class OutcomesForm(Form):
 
 
 class FailForm(Form):
-    """An empty object."""
+    """Cost of a failed trial, if it is known."""
+
+    cost: Annotated[float, Field(gt=0)] | None = None
 
 
 class TrialForm(BaseModel):

@@ -70,6 +70,8 @@ class Record:
     """Holder of the trial, see `noregret.tune.store.leases`."""
     bound: Bound | None = None
     """Direction in which the value lies beyond ``value``, of a trial that was cut short; None if it is the value."""
+    cost: float | None = None
+    """Cost of the trial, None if it was not counted."""
 
     @property
     def imported(self) -> bool:
@@ -90,12 +92,13 @@ class Record:
     def outcome(self) -> Outcome | None:
         """Outcome of the trial, None while it is pending."""
         said = self.value, self.failure, self.seconds, self.stderr, self.constraints, self.noise
-        return Outcome(*said, bound=self.bound) if self.finished else None
+        return Outcome(*said, bound=self.bound, cost=self.cost) if self.finished else None
 
-    def answer(self, constraints: Iterable[str]) -> Observation:
-        """Outcome as an optimizer with these constraints takes it."""
+    def answer(self, constraints: Iterable[str], weighs_costs: bool = True) -> Observation:
+        """Outcome as an optimizer with these constraints takes it, with its cost unless that does not matter."""
         numbers = {name: self.constraints.get(name) for name in constraints}
-        return Observation(self.params, self.value, self.noise, numbers, self.context, bound=self.bound)
+        more: dict[str, Any] = {"bound": self.bound, "cost": self.cost if weighs_costs else None}
+        return Observation(self.params, self.value, self.noise, numbers, self.context, **more)
 
 
 def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
@@ -117,6 +120,7 @@ def fingerprint(row: ImportedRow) -> str:
     content = [row.params, row.value, row.noise, dict(row.constraints), row.origin]
     content += [] if row.context is None else [row.context]
     content += [] if row.bound is None else [row.bound]
+    content += [] if row.cost is None else [{"cost": row.cost}]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -129,6 +133,7 @@ def run_attribute(outcome: Outcome) -> dict[str, Any]:
     }
     run |= {"constraints": dict(outcome.constraints)} if outcome.constraints else {}
     run |= {"bound": outcome.bound} if outcome.bound is not None else {}
+    run |= {"cost": outcome.cost} if outcome.cost is not None else {}
     return run | ({"noise": outcome.noise} if outcome.noise is not None else {})
 
 

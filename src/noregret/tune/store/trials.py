@@ -191,7 +191,8 @@ def add_imported(
         trial = connection.execute(IMPORTED_TRIAL[state], {"study": study, "number": number, "now": now}).scalar()
         its_params = _params(row.params, distributions)
         its_values = [] if row.value is None else [row.value]
-        run = run_attribute(Outcome(row.value, row.failure, constraints=row.constraints, bound=row.bound))
+        more: dict[str, Any] = {"constraints": row.constraints, "bound": row.bound, "cost": row.cost}
+        run = run_attribute(Outcome(row.value, row.failure, **more))
         its_attributes: dict[str, Any] = {TOLD: [], IMPORTED: {"row": mark, "noise": row.noise}, RUN: run}
         its_attributes |= {} if row.context is None else {CONTEXT: row.context}
         listed = [[found["name"], found["value"], found["form"]] for found in its_params]
@@ -327,6 +328,7 @@ def _record(trial: Any, params: Params, attributes: dict[str, Any], value: float
         id=id,
         holder=attributes.get(HOLDER, {}),
         bound=run.get("bound"),
+        cost=run.get("cost"),
     )
 
 

@@ -47,6 +47,8 @@ class ImportedRow:
     """Reason of a failure."""
     bound: Bound | None = None
     """Direction in which the value lies beyond ``value``; None if it is the value."""
+    cost: float | None = None
+    """Cost of the measurement, None if unknown."""
 
 
 @dataclass(frozen=True)

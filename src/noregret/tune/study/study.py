@@ -133,6 +133,12 @@ class Study:
     """Half-life of observations in evaluations; "auto" to estimate it; None for no drift."""
     require: tuple[str, ...] = ()
     """Conditions on the parameters that every trial meets, such as ``threads * batch <= 4096``."""
+
+    @property
+    def weighs_costs(self) -> bool:
+        """True if questions weigh improvement by cost: evaluations are not what the budget counts."""
+        return self.budget.rounds is None
+
     defaults: Params = field(default_factory=dict)
     """The values that parameters had before they were tuned."""
     flags: Mapping[str, FlagWords] = field(default_factory=dict)

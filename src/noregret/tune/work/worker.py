@@ -7,6 +7,7 @@ import math
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
 from typing import Protocol
@@ -104,11 +105,12 @@ class Crew:
     def _worker(self, ended: Event) -> None:
         try:
             while not self.stop.is_set() and monotonic() < self._deadline:
+                begun = monotonic()
                 claim = self.store.claim(self.suggest)
                 if claim.over:
                     return
                 if claim.trial:
-                    self._run(claim.trial)
+                    self._run(claim.trial, begun)
                 else:
                     self.stop.wait(IDLE_SECONDS)
         except (Stopped, Interrupted):
@@ -124,7 +126,7 @@ class Crew:
         for ending in list(self._running.values()):
             ending.set()
 
-    def _run(self, trial: Record) -> None:
+    def _run(self, trial: Record, begun: float) -> None:
         ending = self._running[trial.number] = Event()
         if self.stop.is_set():
             ending.set()
@@ -132,6 +134,8 @@ class Crew:
             self.view.started(trial)
             LOG.debug("trial %d: %s", trial.number, self.study.shell_line(trial.params))
             outcome = measure(self.study, trial.params, self.keeper, ending, self.limit())
+            if self.study.weighs_costs:
+                outcome = replace(outcome, cost=monotonic() - begun)  # what it took of the budget, suggestion included
             counted = self.store.tell(trial.number, outcome)
         except BaseException as error:
             with suppress(StudyError):

@@ -200,7 +200,7 @@ async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
     """Store the observation of a trial. The same one twice counts once."""
     value, bound = form.number()
     numbers = _numbers(study, form.constraints, ("body", "constraints"), bound is not None)
-    await _told(study, id, Outcome(value, noise=form.noise, constraints=numbers, bound=bound))
+    await _told(study, id, Outcome(value, noise=form.noise, constraints=numbers, bound=bound, cost=form.cost))
     return models.TrialState(id=id, state="done", value=value, **_if_bound(bound))
 
 
@@ -237,13 +237,14 @@ def _outcome(study: LiveStudy, form: models.OutcomeForm, place: tuple[str | int,
     value, bound = form.number()
     numbers = {} if form.failed else _numbers(study, form.constraints, (*place, "constraints"), bound is not None)
     if form.id is not None:
-        return TrialOutcome(form.id, Outcome(value, failure, noise=form.noise, constraints=numbers, bound=bound))
+        said: dict[str, Any] = {"noise": form.noise, "constraints": numbers, "bound": bound, "cost": form.cost}
+        return TrialOutcome(form.id, Outcome(value, failure, **said))
     context = _context(study, form.context, (*place, "context"))
     try:
         params = dict(study.study.settings.checked(form.params))
     except ValueError as error:
         raise BadField((*place, "params"), error) from None
-    return ImportedRow(params, value, form.noise, numbers, form.key or "", context, failure, bound)
+    return ImportedRow(params, value, form.noise, numbers, form.key or "", context, failure, bound, form.cost)
 
 
 def _numbers(
@@ -265,8 +266,8 @@ def _numbers(
     response_model_exclude_unset=True,
 )
 async def fail(study: Live, id: Id, form: models.FailForm | None = None) -> models.TrialState:
-    """Report that a trial failed. The body is an empty object, or nothing."""
-    await _told(study, id, Outcome(None, FAILED))
+    """Report that a trial failed. The body is an object with its cost if that is known, empty, or nothing."""
+    await _told(study, id, Outcome(None, FAILED, cost=form.cost if form else None))
     return models.TrialState(id=id, state="failed", value=None)
 
 
