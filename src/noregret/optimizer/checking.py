@@ -168,6 +168,22 @@ def checked_reading(name: str, number: Any) -> float:
         ) from None
 
 
+def checked_safe(safe: Any, constraints: Constraints, baseline: Any, drift: Any) -> float | None:
+    """The probability of safe questions; ValueError unless there is something to be safe about, and a safe start."""
+    if safe is None:
+        return None
+    number = _number(safe, but=str)
+    if not 0.5 <= number < 1:
+        raise ValueError(f"safe must be a probability from 0.5 to below 1, like 0.99, got {safe!r}")
+    if not constraints:
+        raise ValueError("safe needs constraints that every question must meet: Optimizer(..., constraints={...})")
+    if baseline is None:
+        raise ValueError("safe needs a setting that meets the constraints to start from: Optimizer(..., baseline=params)")
+    if drift is not None:
+        raise ValueError("safe needs constraints that do not change: leave out drift, or safe")
+    return number
+
+
 def checked_baseline(space: Space, baseline: Any) -> Any:
     """The baseline as params of the space; ValueError if it is none."""
     try:

@@ -26,6 +26,7 @@ from noregret.optimizer.checking import (
     checked_confidence,
     checked_constraints,
     checked_goal,
+    checked_safe,
     checked_stop_rule,
     checked_tolerance,
 )
@@ -37,6 +38,7 @@ from noregret.optimizer.model.history import FAILURE, Arrival, History
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.plots import Plots
 from noregret.optimizer.questions.balance import Realised
+from noregret.optimizer.questions.grow import Grow
 from noregret.optimizer.questions.questions import Opening, opening
 from noregret.optimizer.questions.state import State, state_of
 from noregret.optimizer.saving import read, write
@@ -89,6 +91,9 @@ class Optimizer:
     require : list of str, optional
         ``["a <= b", "threads * batch <= 4096"]``: conditions on the parameters that every question and `best` meet.
         One holds where a parameter that it names does not apply. Past values of other settings are evidence only.
+    safe : float, optional
+        ``0.99``: every question meets all constraints with this probability. The first ones are the baseline, which
+        must meet them, and its neighbours. See the page on the Optimizer for what this rests on.
     calibration : OptimizerConfig, optional
         How constants are got from the measurements; every step can be replaced.
 
@@ -119,6 +124,7 @@ class Optimizer:
         drift: Any = None,
         constraints: Any = None,
         require: Any = None,
+        safe: float | None = None,
         calibration: OptimizerConfig | None = None,
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
@@ -127,6 +133,7 @@ class Optimizer:
         self.require = tuple(require or ())
         self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
+        self.safe = checked_safe(safe, self.constraints, baseline, self.drift)
         self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
         self.context = None if context is None else dict(context)
         self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
@@ -164,15 +171,17 @@ class Optimizer:
     def _next_point(self, space: Space) -> int:
         """Number of the point to measure next."""
         pending = list(self._trials.pending().values())
-        first = opening(Opening(self._history, space, self.calibration, self._seed, pending))
+        first = opening(Opening(self._history, space, self.calibration, self._seed, pending, self.safe is not None))
         if first is not None:
             return first
         self._balance = self._balance.after(self._history)
         state = self._last = state_of(self._state(space, pending), pending, self._balance, self._last)
         rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(pending)))
         questions = (self.calibration.explore, *self.calibration.questions)
-        asked = next(found for question in questions if (found := question(state, rng)) is not None)
-        return self._point_of(state, asked)
+        if self.safe is not None:
+            questions = (Grow(self.calibration.first(space)), *questions)
+        found = (question(state, rng) for question in questions)
+        return self._point_of(state, next(asked for asked in found if asked is not None and state.permits(asked)))
 
     def _point_of(self, state: Snapshot, asked: int | Floats) -> int:
         """Number of the point that an arm is, or that has these coordinates."""
@@ -483,7 +492,7 @@ class Optimizer:
     def _start(self) -> None:
         """Begin with this history: everything else is computed from it and the seed."""
         space, config, constraints = self._history.space, self.calibration, self.constraints.values()
-        self._current = CurrentBelief(space, config, self._seed, constraints, self.drift)
+        self._current = CurrentBelief(space, config, self._seed, constraints, self.drift, self.safe)
         is_comparable = self.context is None and not constraints and self.drift is None
         self._balance = config.explore.start(space.count, config.first(space), is_comparable)
 
