@@ -178,7 +178,7 @@ def checked_safe(safe: Any, constraints: Constraints, baseline: Any, drift: Any)
     if not constraints:
         raise ValueError("safe needs constraints that every question must meet: Optimizer(..., constraints={...})")
     if baseline is None:
-        raise ValueError("safe needs a setting that meets the constraints to start from: Optimizer(..., baseline=params)")
+        raise ValueError("safe needs a setting to start from that meets the constraints: Optimizer(..., baseline=...)")
     if drift is not None:
         raise ValueError("safe needs constraints that do not change: leave out drift, or safe")
     return number

@@ -43,7 +43,7 @@ from noregret.optimizer.questions.questions import Opening, opening
 from noregret.optimizer.questions.state import State, state_of
 from noregret.optimizer.saving import read, write
 from noregret.optimizer.show import Frames, Standing
-from noregret.optimizer.space.contexts import InContext, checked_contexts
+from noregret.optimizer.space.contexts import InContext, checked_contexts, with_context
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import as_space
 from noregret.optimizer.trials import Measurement, Observation, Trial, Trials
@@ -181,7 +181,10 @@ class Optimizer:
         if self.safe is not None:
             questions = (Grow(self.calibration.first(space)), *questions)
         found = (question(state, rng) for question in questions)
-        return self._point_of(state, next(asked for asked in found if asked is not None and state.permits(asked)))
+        asked = next((each for each in found if each is not None and state.permits(each)), None)
+        if asked is None:  # nothing else is safe
+            return self._history.intern(with_context(self.baseline, space))
+        return self._point_of(state, asked)
 
     def _point_of(self, state: Snapshot, asked: int | Floats) -> int:
         """Number of the point that an arm is, or that has these coordinates."""

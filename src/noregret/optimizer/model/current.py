@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from noregret.optimizer.model.history import Arrival, History
 from noregret.optimizer.model.hypotheses import FittedModels, ModelConfig, milestone
 from noregret.optimizer.model.learning import Learnt, learn, representative
 from noregret.optimizer.model.posterior import Posterior
-from noregret.optimizer.model.safety import Safety
+from noregret.optimizer.model.safety import Safety, safety
 from noregret.optimizer.model.transforms import Logarithms, RobustScale
 from noregret.optimizer.space.contexts import ContextSpace, FixedContext, with_context
 from noregret.optimizer.space.space import Bools, Space
@@ -91,10 +91,11 @@ class Snapshot:
         hopeful = hopeful if hopeful.any() else self.in_context
         if self.safety is None:
             return hopeful
-        slack, baseline = np.full(hopeful.shape, -math.inf), self.baseline_arm()
-        slack[hopeful] = self.safety.slack(self.belief.arms[hopeful])
-        slack[slack.argmax() if baseline is None else baseline] = math.inf
-        return np.asarray(slack >= 0)
+        safe, baseline = hopeful.copy(), self.baseline_arm()
+        safe[hopeful] = self.safety.holds(self.belief.arms[hopeful])
+        if baseline is not None:
+            safe[baseline] = True
+        return safe
 
     def permits(self, asked: int | Floats) -> bool:
         """Return True if an arm, or the point with these coordinates, may be asked for."""
@@ -219,7 +220,7 @@ class CurrentBelief:
         safe: float | None = None,
     ) -> None:
         self._space, self._config, self._seed, self._constraints = space, config, seed, tuple(constraints)
-        self._safety = None if safe is None else Safety(safe, self._constraints, config)
+        self._safe, self._safety = safe, cast(Safety | None, None)
         self._test = DriftTest(drift if isinstance(drift, float) else None)
         self._monitor = None if drift is None else DriftMonitor(self._test)
         self._still: tuple[int, FittedModels] | None = None
@@ -235,8 +236,9 @@ class CurrentBelief:
     def snapshot(self, history: History, space: Space, needed: Iterable[int] = ()) -> Snapshot:
         """State after all answers, at least two of which have a value, with the ``needed`` points among the arms."""
         fitted, needed = self.fitted(history), tuple(needed)
-        if self._safety is not None:
-            self._safety = self._safety.after(history, partial(self._fit_constraints, history, is_moving=False))
+        if self._safe is not None and (self._safety is None or self._safety.answers != len(history.arrivals)):
+            fits = self._fit_constraints(history, fitted.at, fitted.models.is_moving)
+            self._safety = safety(history, self._constraints, self._safe, fits)
         weighed, drawn = self._weighed, self._drawn
         if weighed is None or weighed.stop != fitted.weigh or weighed.fitted is not fitted.models:
             weighed, drawn = self._weigh(history, fitted), None
@@ -311,7 +313,7 @@ class CurrentBelief:
         """Models of each constraint, fitted where those of the values were; a constraint has no logarithm."""
         if self._constraint_fits is None or self._constraint_fits[:2] != (stop, is_moving):
             config = replace(self._config, logarithms=Logarithms(gaps=()))
-            if self._safety is not None:  # the bound must not be where numbers count as less bad than they are
+            if self._safe is not None:  # the bound must not be where numbers count as less bad than they are
                 config = replace(config, scale=RobustScale(bend=math.inf))
             found: list[FittedModels | None] = []
             for index, constraint in enumerate(self._constraints):
@@ -332,9 +334,9 @@ class CurrentBelief:
         measured = process.rows.points[np.sort(np.unique(weighed.row_numbers, return_index=True)[1])]
         draw = self._config.candidates_within if isinstance(space, FixedContext) else self._config.candidates
         penalty = partial(log_feasible_at, self._margins(weighed, [its and its.process for its in weighed.constraints]))
-        safety = self._safety
-        if safety is not None:
-            drawn = draw(space, process, measured, lengthscales, rng, lambda at: penalty(at) + safety.penalty(at))
+        safe = self._safety
+        if safe is not None:
+            drawn = draw(space, process, measured, lengthscales, rng, lambda at: penalty(at) + safe.penalty(at))
         else:
             drawn = draw(space, process, measured, lengthscales, rng, penalty if weighed.constraints else None)
         points = history.points

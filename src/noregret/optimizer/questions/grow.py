@@ -8,7 +8,7 @@ import numpy as np
 
 from noregret.belief.posterior import Floats, Rng
 from noregret.optimizer.model.candidates import top
-from noregret.optimizer.model.safety import Guard
+from noregret.optimizer.model.tenable import Tenable
 from noregret.optimizer.questions.questions import Improve
 from noregret.optimizer.questions.state import Asked, State
 
@@ -39,26 +39,21 @@ class Grow:
         if state.allowed[target]:
             return None
         arms, goal = np.flatnonzero(state.allowed), state.belief.arms[[target]]
-        guard = min((guard for guard in safety.guards if guard), key=lambda each: float(each.slack(goal)[0]))
-        told = news(guard, state.belief.arms[arms], goal)
+        _, model = min((guard.at(goal) for guard in safety.guards if guard), key=lambda bound: bound[0])
+        told = news(model, state.belief.arms[arms], goal)
         near = state.belief.arms[arms[top(told, self.starts)]]
         parts = np.linspace(0, 1, self.steps + 2)[1:-1, None, None]
         between = state.space.snap((near + parts * (goal - near)).reshape(-1, goal.shape[1]))
         between = between[safety.holds(between)]
         if len(between):
-            more = news(guard, between, goal)
+            more = news(model, between, goal)
             if more.max() > told.max():
                 return np.asarray(between[np.argmax(more)])
         return int(arms[np.argmax(told)])
 
 
-def news(guard: Guard, points: Floats, goal: Floats) -> Floats:
-    """Part of the variance of a constraint at the (1, d) goal that a reading at each of (n, d) points takes off, (n,).
-
-    Under the model by which the goal is least safe.
-    """
-    bounds = [float((mean - guard.width * std)[0]) for mean, std in (m.process.predict(goal) for m in guard.tenable)]
-    model = guard.tenable[int(np.argmin(bounds))]
+def news(model: Tenable, points: Floats, goal: Floats) -> Floats:
+    """Variance of a constraint at the (1, d) goal that a reading at each of (n, d) points takes off, (n,)."""
     process = model.process
     lifted, at_goal = process.lifted(points), process.lifted(goal)
     shared = process.prior_covariance(points, goal)[:, 0] - lifted.T @ at_goal[:, 0]
