@@ -29,6 +29,7 @@ from noregret.optimizer.checking import (
     checked_safe,
     checked_stop_rule,
     checked_tolerance,
+    safe_risks,
 )
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.constraints import RECOMMEND, UNKNOWN_FEASIBLE
@@ -91,9 +92,9 @@ class Optimizer:
     require : list of str, optional
         ``["a <= b", "threads * batch <= 4096"]``: conditions on the parameters that every question and `best` meet.
         One holds where a parameter that it names does not apply. Past values of other settings are evidence only.
-    safe : float, optional
-        ``0.99``: every question meets all constraints with this probability. The first ones are the baseline, which
-        must meet them, and its neighbours. See the page on the Optimizer for what this rests on.
+    safe : float, or dict of floats, optional
+        ``0.99``: questions meet all constraints with this probability; ``{"memory": 0.99}``: they meet these. The first
+        ones are the baseline, which must meet them, and its neighbours. `docs/guarantees` says what this rests on.
     calibration : OptimizerConfig, optional
         How constants are got from the measurements; every step can be replaced.
 
@@ -124,7 +125,7 @@ class Optimizer:
         drift: Any = None,
         constraints: Any = None,
         require: Any = None,
-        safe: float | None = None,
+        safe: Any = None,
         calibration: OptimizerConfig | None = None,
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
@@ -495,7 +496,8 @@ class Optimizer:
     def _start(self) -> None:
         """Begin with this history: everything else is computed from it and the seed."""
         space, config, constraints = self._history.space, self.calibration, self.constraints.values()
-        self._current = CurrentBelief(space, config, self._seed, constraints, self.drift, self.safe)
+        risks = safe_risks(self.safe, self.constraints) if self.safe is not None else None
+        self._current = CurrentBelief(space, config, self._seed, constraints, self.drift, risks)
         is_comparable = self.context is None and not constraints and self.drift is None
         self._balance = config.explore.start(space.count, config.first(space), is_comparable)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, cast
@@ -217,10 +217,10 @@ class CurrentBelief:
         seed: np.random.SeedSequence,
         constraints: Iterable[Constraint] = (),
         drift: Drift = None,
-        safe: float | None = None,
+        risks: Sequence[float | None] | None = None,
     ) -> None:
         self._space, self._config, self._seed, self._constraints = space, config, seed, tuple(constraints)
-        self._safe, self._safety = safe, cast(Safety | None, None)
+        self._risks, self._safety = risks, cast(Safety | None, None)
         self._test = DriftTest(drift if isinstance(drift, float) else None)
         self._monitor = None if drift is None else DriftMonitor(self._test)
         self._still: tuple[int, FittedModels] | None = None
@@ -236,9 +236,9 @@ class CurrentBelief:
     def snapshot(self, history: History, space: Space, needed: Iterable[int] = ()) -> Snapshot:
         """State after all answers, at least two of which have a value, with the ``needed`` points among the arms."""
         fitted, needed = self.fitted(history), tuple(needed)
-        if self._safe is not None and (self._safety is None or self._safety.answers != len(history.arrivals)):
+        if self._risks is not None and (self._safety is None or self._safety.answers != len(history.arrivals)):
             fits = self._fit_constraints(history, fitted.at, fitted.models.is_moving)
-            self._safety = safety(history, self._constraints, self._safe, fits)
+            self._safety = safety(history, self._constraints, self._risks, fits)
         weighed, drawn = self._weighed, self._drawn
         if weighed is None or weighed.stop != fitted.weigh or weighed.fitted is not fitted.models:
             weighed, drawn = self._weigh(history, fitted), None
@@ -313,7 +313,7 @@ class CurrentBelief:
         """Models of each constraint, fitted where those of the values were; a constraint has no logarithm."""
         if self._constraint_fits is None or self._constraint_fits[:2] != (stop, is_moving):
             config = replace(self._config, logarithms=Logarithms(gaps=()))
-            if self._safe is not None:  # the bound must not be where numbers count as less bad than they are
+            if self._risks is not None:  # the bound must not be where numbers count as less bad than they are
                 config = replace(config, scale=RobustScale(bend=math.inf))
             found: list[FittedModels | None] = []
             for index, constraint in enumerate(self._constraints):

@@ -98,15 +98,21 @@ class Safety:
 
 
 def safety(
-    history: History, constraints: Sequence[Constraint], safe: float, fits: Sequence[FittedModels | None]
+    history: History,
+    constraints: Sequence[Constraint],
+    risks: Sequence[float | None],
+    fits: Sequence[FittedModels | None],
 ) -> Safety:
-    """Safety after all answers, given the last fit of each constraint."""
-    risk = (1 - safe) / len(constraints)
-    guards = [
-        fitted and guard(history, history.numbers(index, its.sign, len(history.arrivals)), its.least, risk, fitted)
-        for index, (its, fitted) in enumerate(zip(constraints, fits, strict=True))
-    ]
-    return Safety(tuple(guards), len(history.arrivals))
+    """Safety after all answers, given the last fit of each constraint and the risk of breaking it.
+
+    None for the risk of a constraint that questions need not meet, and for the fit of one with fewer than two readings.
+    """
+    guards, answers = [], len(history.arrivals)
+    for index, (its, risk, fitted) in enumerate(zip(constraints, risks, fits, strict=True)):
+        if risk is not None:
+            readings = history.numbers(index, its.sign, answers)
+            guards.append(None if fitted is None else guard(history, readings, its.least, risk, fitted))
+    return Safety(tuple(guards), answers)
 
 
 def guard(history: History, readings: Evidence, least: float, risk: float, fitted: FittedModels) -> Guard:

@@ -95,6 +95,7 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
 def replay_of(study: Study) -> Replay:
     """Replay of the history of a study."""
     options = {"baseline": study.baseline, "constraints": study.bounds, "context": study.context, "drift": study.drift}
+    options |= {"safe": study.safe}
     as_good = AS_GOOD if study.confirm else 0.0
     return Replay(study.space, study.goal, study.seed, as_good=as_good, require=study.require, **options)
 

@@ -27,8 +27,10 @@ from noregret.optimizer import (
     Int,
     as_space,
     checked_baseline,
+    checked_constraints,
     checked_contexts,
     checked_drift,
+    checked_safe,
     checked_when,
 )
 from noregret.tune.study.parameters import parameter
@@ -126,9 +128,11 @@ class StudyForm(Form):
     require: Annotated[list[Label], Field(max_length=MANY)] = []
     baseline: Params | None = None
     drift: Annotated[HalfLife | Literal["auto"] | None, BeforeValidator(checked_drift)] = None
+    safe: Annotated[float, Field(ge=0.5, lt=1)] | None = None
 
     def study(self, storage: str) -> ServiceStudy:
         """The study, in the storage with this URL."""
+        safe = None if self.safe is None else 1 - (1 - self.safe) / len(self.constraints)
         return ServiceStudy(
             path=Path(self.name),
             command=(),
@@ -138,15 +142,23 @@ class StudyForm(Form):
             storage=storage,
             budget=Budget(),
             baseline=self.baseline,
-            constraints={name: Constraint(LastNumber(), its.max, its.min) for name, its in self.constraints.items()},
+            constraints={
+                name: Constraint(LastNumber(), its.max, its.min, safe) for name, its in self.constraints.items()
+            },
             require=tuple(self.require),
             description=self.model_dump(
-                mode="json", exclude={name for name in ("drift", "require") if not getattr(self, name)}
+                mode="json", exclude={name for name in ("drift", "require", "safe") if not getattr(self, name)}
             ),
             context=None if self.context is None else _parameters(self.context),
             drift=self.drift,
             confirm=0,
         )
+
+    @model_validator(mode="after")
+    def _can_be_safe(self) -> StudyForm:
+        bounds = checked_constraints(dict.fromkeys(self.constraints, ("<=", 0.0)))
+        checked_safe(self.safe, bounds, self.baseline, self.drift)
+        return self
 
     @field_validator("space", "context")
     @classmethod
@@ -179,7 +191,7 @@ class ServiceStudy(Study):
     """A study whose trials are measured by clients: like one of a file, but without a command."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
-    """The request that created it; without drift or require there are no such keys, as in older studies."""
+    """The request that created it; without drift, require or safe there are no such keys, as in older studies."""
 
     @cached_property
     def contexts(self) -> Contexts:
