@@ -154,12 +154,6 @@ class StudyForm(Form):
             confirm=0,
         )
 
-    @model_validator(mode="after")
-    def _can_be_safe(self) -> StudyForm:
-        bounds = checked_constraints(dict.fromkeys(self.constraints, ("<=", 0.0)))
-        checked_safe(self.safe, bounds, self.baseline, self.drift)
-        return self
-
     @field_validator("space", "context")
     @classmethod
     def _is_space(cls, space: SpaceForm | None) -> SpaceForm | None:
@@ -180,6 +174,14 @@ class StudyForm(Form):
         if baseline is None or "space" not in info.data or "require" not in info.data:
             return baseline
         return dict(checked_baseline(as_space(_parameters(info.data["space"]), info.data["require"]), baseline))
+
+    @field_validator("safe")
+    @classmethod
+    def _can_be_safe(cls, safe: float | None, info: ValidationInfo) -> float | None:
+        if safe is not None and info.data.keys() >= {"constraints", "baseline", "drift"}:
+            bounds = checked_constraints(dict.fromkeys(info.data["constraints"], ("<=", 0.0)))
+            checked_safe(safe, bounds, info.data["baseline"], info.data["drift"])
+        return safe
 
 
 def _parameters(space: dict[str, Any]) -> dict[str, Float | Int | Choice]:
