@@ -13,14 +13,18 @@ from noregret import Float, Optimizer
 MOST_FILES = 25
 """Files of the package that a warm ``ask`` of a plain problem may enter. Lower it when a change makes them fewer."""
 
+SAFE = {"optimizer/model/safety.py", "optimizer/questions/grow.py"}
+"""Files about safe questions, which constraints alone do not need."""
+
 UNUSED = {
     "optimizer/model/censoring.py",
     "optimizer/model/constraints.py",
     "optimizer/model/costs.py",
     "optimizer/model/drift.py",
     "optimizer/space/require.py",
+    *SAFE,
 }
-"""Files about bounds, constraints, costs, drift and conditions, which a plain problem does not have."""
+"""Files about bounds, constraints, costs, drift, conditions and safe questions, which a plain problem does not have."""
 
 
 def entered(call):
@@ -64,7 +68,11 @@ def test_a_plain_question_enters_few_files_and_none_of_unused_mechanisms():
 @pytest.mark.slow
 def test_constraints_and_drift_are_seen_where_they_are_used():
     """Otherwise the test above could not fail."""
-    assert "optimizer/model/constraints.py" in entered(warm(13, constraints={"c": ("<=", 0.5)}).ask)
+    limited = {"constraints": {"c": ("<=", 0.5)}}
+    entered_files = set(entered(warm(13, **limited).ask))
+    assert "optimizer/model/constraints.py" in entered_files
+    assert not SAFE & entered_files
+    assert set(entered(warm(6, **limited, baseline=dict.fromkeys("abcd", 0.2), safe=0.9).ask)) >= SAFE
     assert "optimizer/model/drift.py" in entered(warm(13, drift=20.0).ask)
     assert "optimizer/space/require.py" in entered(warm(13, require=["a <= b"]).ask)
     assert "optimizer/model/costs.py" in entered(warm(13, cost=2.0).ask)

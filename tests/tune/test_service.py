@@ -230,6 +230,15 @@ def test_trials_meet_the_conditions_of_a_study(client):
     assert all(trial["params"]["x"] + trial["params"]["y"] <= 0.5 for trial in asked)
 
 
+def test_safe_trials_start_from_the_baseline(client):
+    body = {"name": next(NAMES), "space": X, "constraints": {"m": {"max": 1}}, "baseline": {"x": 0.25}, "safe": 0.9}
+    assert [client.post("/studies", json=body).status_code for _ in range(2)] == [201, 200]
+    assert client.post("/studies", json={**body, "safe": 0.95}).status_code == 409
+    study = f"/studies/{body['name']}"
+    assert [trial["params"] for trial in ask(client, study, count=3)] == [{"x": 0.25}] * 3
+    assert client.get(study).json()["safe"] == 0.9
+
+
 def test_a_study_that_was_made_before_there_was_drift_is_the_same(tmp_path):
     form = StudyForm(name="old", space={"x": FloatForm(type="float", low=0, high=1)})
     with closing(Studies(Storage("sqlite:///s.db", tmp_path), lease=1000.0)) as studies:
@@ -284,6 +293,9 @@ def test_paths_cannot_lead_anywhere(client, path):
         ({"drift": "fast"}, ["drift"]),
         ({"drift": 0.5}, ["drift"]),
         ({"drift": True}, ["drift"]),
+        ({"safe": 0.9}, ["safe"]),
+        ({"safe": 0.9, "constraints": {"m": {"max": 1}}}, ["safe"]),
+        ({"safe": 1, "constraints": {"m": {"max": 1}}, "baseline": {"x": 0}}, ["safe"]),
         ({"constraints": {"m": {}}}, ["constraints", "m"]),
         ({"constraints": {"m": {"max": 1, "min": 0}}}, ["constraints", "m"]),
         ({"command": ["rm"]}, ["command"]),

@@ -7,6 +7,7 @@ import pytest
 
 from noregret.cli import main
 from noregret.optimizer import Choice, Float, Int
+from noregret.tune.learning.suggest import replay_of
 from noregret.tune.study.reading import line_of, load
 from noregret.tune.study.results import JsonField, LastNumber, NoResult, Pattern, WallTime, usable
 from noregret.tune.study.study import Budget, Failure, StudyError
@@ -591,6 +592,51 @@ def test_init_writes_a_file_that_can_be_read_and_spares_what_is_there(tmp_path, 
     assert "exists already" in capsys.readouterr().err
     assert Path("new.toml").read_text() == "mine"
     assert main(["init", "no/folder.toml"]) == 2
+
+
+SAFE = """
+[baseline]
+rate = 0.5
+size = 8
+mode = "fast"
+
+[constraints.errors]
+result = "wall-time"
+max = 0.01
+safe = 0.99
+
+[constraints.memory]
+result = "max-rss"
+max = 512
+"""
+
+
+def test_safe_constraints_of_a_study_file_are_read(tmp_path):
+    study = load(written(tmp_path, GOOD + SAFE))
+    assert study.safe == {"errors": 0.99}
+    assert study.confirm == 0, "what is recommended may be less safe than a trial"
+    assert load(written(tmp_path, "confirm = 2\n" + GOOD + SAFE)).confirm == 2
+    plain = load(written(tmp_path, GOOD + SAFE.replace("safe = 0.99", "")))
+    assert (plain.safe, plain.confirm) == (None, 3)
+    assert plain.identity() == study.identity(), "earlier observations say the same"
+    assert replay_of(study)([]).ask().params == study.baseline
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "safe = 0.99",
+            "safe = 2",
+            r"\[constraints.errors\] safe: must be a probability from 0.5 to below 1, .* got 2",
+        ),
+        (SAFE[: SAFE.index("[constraints")], "", r"safe needs a \[baseline\] that meets the constraints"),
+        ("goal =", "drift = 'auto'\ngoal =", r"my.toml:1: drift: constraints with safe must not change"),
+    ],
+)
+def test_bad_safe_constraints_of_a_study_file_are_refused(tmp_path, old, new, message):
+    with pytest.raises(StudyError, match=message):
+        load(written(tmp_path, (GOOD + SAFE).replace(old, new, 1)))
 
 
 TIED = (

@@ -190,6 +190,43 @@ def checked_reading(name: str, number: Any) -> float:
         ) from None
 
 
+Safe = float | dict[str, float]
+"""Probability that a question meets all constraints, or that of each constraint that questions must meet."""
+
+
+def checked_safe(safe: Any, constraints: Constraints, baseline: Any, drift: Any) -> Safe | None:
+    """Probabilities of safe questions; ValueError unless there is something to be safe about, and a safe start."""
+    if safe is None:
+        return None
+    if not constraints:
+        raise ValueError("safe needs constraints that questions must meet: Optimizer(..., constraints={...})")
+    unknown = [name for name in safe if name not in constraints] if isinstance(safe, Mapping) else []
+    if unknown or (isinstance(safe, Mapping) and not safe):
+        raise ValueError(f"safe must name some of the constraints {list(constraints)}, got {unknown or safe!r}")
+    if baseline is None:
+        raise ValueError("safe needs a setting to start from that meets the constraints: Optimizer(..., baseline=...)")
+    if drift is not None:
+        raise ValueError("safe needs constraints that do not change: leave out drift, or safe")
+    if isinstance(safe, Mapping):
+        return {name: checked_safe_level(each) for name, each in safe.items()}
+    return checked_safe_level(safe)
+
+
+def checked_safe_level(safe: Any) -> float:
+    """The probability of safe questions as a float; ValueError if it is none."""
+    number = _number(safe, but=str)
+    if not 0.5 <= number < 1:
+        raise ValueError(f"safe must be a probability from 0.5 to below 1, like 0.99, got {safe!r}")
+    return number
+
+
+def safe_risks(safe: Safe | None, constraints: Constraints) -> list[float | None]:
+    """Probability with which a question may break each constraint; None for those that it need not meet."""
+    if isinstance(safe, dict):
+        return [1 - safe[name] if name in safe else None for name in constraints]
+    return [None if safe is None else (1 - safe) / len(constraints) for _ in constraints]
+
+
 def checked_baseline(space: Space, baseline: Any) -> Any:
     """The baseline as params of the space; ValueError if it is none."""
     try:

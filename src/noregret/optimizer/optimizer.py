@@ -29,8 +29,10 @@ from noregret.optimizer.checking import (
     checked_constraints,
     checked_cost,
     checked_goal,
+    checked_safe,
     checked_stop_rule,
     checked_tolerance,
+    safe_risks,
 )
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.constraints import RECOMMEND, UNKNOWN_FEASIBLE
@@ -41,11 +43,12 @@ from noregret.optimizer.model.history import FAILURE, Arrival, History
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.plots import Plots
 from noregret.optimizer.questions.balance import Realised
+from noregret.optimizer.questions.grow import Grow
 from noregret.optimizer.questions.questions import Opening, opening
 from noregret.optimizer.questions.state import State, state_of
 from noregret.optimizer.saving import read, write
 from noregret.optimizer.show import Frames, Standing
-from noregret.optimizer.space.contexts import InContext, checked_contexts
+from noregret.optimizer.space.contexts import InContext, checked_contexts, with_context
 from noregret.optimizer.space.parameters import finite
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import as_space
@@ -97,6 +100,9 @@ class Optimizer:
     budget : float, optional
         Cost that all trials may have together, in the units of ``tell(..., cost=)``. Questions weigh improvement by
         cost, the less the more is spent, and what likely costs more than what is left is not asked.
+    safe : float, or dict of floats, optional
+        ``0.99``: questions meet all constraints with this probability; ``{"memory": 0.99}``: they meet these. The first
+        ones are the baseline, which must meet them, and its neighbours. `docs/guarantees` says what this rests on.
     calibration : OptimizerConfig, optional
         How constants are got from the measurements; every step can be replaced.
 
@@ -128,6 +134,7 @@ class Optimizer:
         constraints: Any = None,
         require: Any = None,
         budget: float | None = None,
+        safe: Any = None,
         calibration: OptimizerConfig | None = None,
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
@@ -137,6 +144,7 @@ class Optimizer:
         self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
         self.budget = None if budget is None else checked_cost(budget, "budget")
+        self.safe = checked_safe(safe, self.constraints, baseline, self.drift)
         self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
         self.context = None if context is None else dict(context)
         self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
@@ -185,7 +193,7 @@ class Optimizer:
     def _next_point(self, space: Space, left: float | None) -> int:
         """Number of the point to measure next."""
         pending = list(self._trials.pending().values())
-        first = opening(Opening(self._history, space, self.calibration, self._seed, pending))
+        first = opening(Opening(self._history, space, self.calibration, self._seed, pending, self.safe is not None))
         if first is not None:
             return first
         self._balance = self._balance.after(self._history)
@@ -194,10 +202,14 @@ class Optimizer:
             state = replace(state, prices=self._prices(model, state, left))
         rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(pending)))
         questions = (self.calibration.explore, *self.calibration.questions)
-        found = ((question, asked) for question in questions if (asked := question(state, rng)) is not None)
-        prices, last = state.prices, questions[-1]
-        asked = next(asked for question, asked in found if prices is None or question is last or prices.fits(asked))
-        return self._point_of(state, asked)
+        if self.safe is not None:
+            questions = (Grow(self.calibration.first(space)), *questions)
+        for question in questions:
+            asked = question(state, rng)
+            fits = state.prices is None or question is questions[-1] or asked is None or state.prices.fits(asked)
+            if asked is not None and fits and state.permits(asked):
+                return self._point_of(state, asked)
+        return self._history.intern(with_context(self.baseline, space))  # nothing else is safe
 
     def _cost_model(self) -> CostModel | None:
         """Model of the costs; None if too few are known."""
@@ -570,7 +582,8 @@ class Optimizer:
     def _start(self) -> None:
         """Begin with this history: everything else is computed from it and the seed."""
         space, config, constraints = self._history.space, self.calibration, self.constraints.values()
-        self._current = CurrentBelief(space, config, self._seed, constraints, self.drift)
+        risks = safe_risks(self.safe, self.constraints) if self.safe is not None else None
+        self._current = CurrentBelief(space, config, self._seed, constraints, self.drift, risks)
         is_comparable = self.context is None and not constraints and self.drift is None
         self._balance = config.explore.start(space.count, config.first(space), is_comparable)
         self._costs = None

@@ -16,10 +16,9 @@ kind.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import product
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -32,9 +31,8 @@ from noregret.optimizer.model.constraints import IGNORE
 from noregret.optimizer.model.current import Snapshot
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.hypotheses import Explained, FittedModels
-from noregret.optimizer.model.kernel import CENTRE
 from noregret.optimizer.model.learning import learn, representative, spread, with_best
-from noregret.optimizer.model.posterior import Conditioned, Rows, condition, prior_matrix
+from noregret.optimizer.model.tenable import REFUTED, Pooled, Tenable, models, unrefuted, widest
 from noregret.optimizer.space.space import Bools, Space
 
 LEVEL = 0.95
@@ -86,106 +84,6 @@ ANGLES = 65
 
 SIZES = tuple(int(32 * 1.5**step) for step in range(15))
 """Numbers of draws after which a test may be decided: 32, 48, 72, ... 9341."""
-
-
-RATIOS = (1.0, 0.5, 0.25, 0.125)
-"""Factors on the fitted lengthscales."""
-
-AMPLITUDES = (1.0, 2.0)
-"""Factors on the fitted amplitude, tried with each lengthscale and the fitted noise."""
-
-NOISES = (1.0, 1.4, 2.0, 4.0, 8.0)
-"""Factors on the fitted noise, tried with the fitted lengthscales and amplitude, and on that of noise alone."""
-
-REFUTED = 6.0
-"""Nats by which a model's log likelihood is below the best one if it is refuted."""
-
-LEAST = 1e-5
-"""The noise of a point is at least this part of the amplitude, so that rounding does no harm."""
-
-
-@dataclass(frozen=True, eq=False)
-class Tenable:
-    """A model that the observations do not refute, and the process given the observations under it.
-
-    ``fitted`` turns its numbers into values. ``likelihood`` is the log density of all observations, up to a constant
-    that all models share.
-    """
-
-    fitted: FittedModels
-    ratio: float
-    amplitude: float
-    noise: float
-    process: Conditioned
-    likelihood: float
-
-
-@dataclass(frozen=True, eq=False)
-class Pooled:
-    """Rows of observations, and the scatter within points that have several.
-
-    ``scatter`` is the sum over all observations of (value - average)^2 / noise variance, and has ``freedom`` degrees of
-    freedom. The noise variances are estimates, unless ``is_noise_known``.
-    """
-
-    rows: Rows
-    scatter: float = 0.0
-    freedom: int = 0
-    is_noise_known: bool = False
-    now: float = 0.0
-    bounded: Bools | None = None
-    """True for the rows that stand for bounds: their noise is not that of values. None if there are none."""
-
-    def only(self, kept: Ints) -> Pooled:
-        """Some of the rows, in this order."""
-        bounded = None if self.bounded is None else self.bounded[kept]
-        return replace(self, rows=self.rows.only(kept), bounded=bounded)
-
-    def noise_alone(self) -> float:
-        """Factor on the noise with which a constant f explains the observations best."""
-        _, values, noise, _ = self.rows if self.bounded is None else self.rows.only(np.flatnonzero(~self.bounded))
-        squares = float(((values - np.average(values, weights=1 / noise)) ** 2 / noise).sum()) + self.scatter
-        return max(math.sqrt(squares / (len(values) + self.freedom)), 1.0)
-
-
-def unrefuted(fitted: FittedModels, groups: Ints, pooled: Pooled) -> list[Tenable]:
-    """Models that the observations do not refute; the fitted one too if they refute all that differ from noise.
-
-    The half-life is not doubted.
-    """
-    rougher = [each for ratio in RATIOS for each in models(fitted, groups, pooled, ratio, product(AMPLITUDES, [1.0]))]
-    if pooled.is_noise_known:
-        noisier = models(fitted, groups, pooled, 1.0, [(0.0, 1.0)])
-    else:
-        alone = pooled.noise_alone()
-        factors = [(1.0, noise) for noise in NOISES[1:]] + [(0.0, alone * noise) for noise in NOISES]
-        noisier = models(fitted, groups, pooled, 1.0, factors)
-    least = max(each.likelihood for each in rougher + noisier) - REFUTED
-    return ([each for each in rougher if each.likelihood >= least] or rougher[:1]) + [
-        each for each in noisier if each.likelihood >= least
-    ]
-
-
-def widest(found: Iterable[Tenable]) -> list[Tenable]:
-    """Of models with the same lengthscales and noise that with the largest amplitude: it leaves most open."""
-    return list({(each.ratio, each.noise, each.amplitude > 0): each for each in found}.values())
-
-
-def models(
-    fitted: FittedModels, groups: Ints, pooled: Pooled, ratio: float, factors: Iterable[tuple[float, float]]
-) -> list[Tenable]:
-    """The fit with one factor on its lengthscales, and with each pair of factors on its amplitude and noise."""
-    fit = fitted.fit
-    kernel = fit.scaled(ratio).kernel(groups)
-    prior, made = prior_matrix(kernel, pooled.rows, fit.half_life), []
-    for amplitude, noise in factors:
-        factor = noise**2 if pooled.bounded is None else np.where(pooled.bounded, 1.0, noise**2)
-        variances = np.maximum(factor * pooled.rows.noise, (LEAST * amplitude * fit.size) ** 2)
-        rows = pooled.rows._replace(noise=variances)
-        process = condition(kernel, rows, fit.half_life, pooled.now, CENTRE**2, amplitude**2, prior)
-        likelihood = process.log_density - 0.5 * pooled.scatter / noise**2 - pooled.freedom * math.log(noise)
-        made.append(Tenable(fitted, ratio, amplitude, noise, process, likelihood))
-    return made
 
 
 @dataclass(frozen=True, eq=False)

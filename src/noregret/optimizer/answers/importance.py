@@ -28,8 +28,9 @@ import numpy as np
 
 from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.posterior import Floats, Rng
-from noregret.optimizer.answers.certificate import LEVEL, Certificate, Tenable
+from noregret.optimizer.answers.certificate import LEVEL, Certificate
 from noregret.optimizer.model.sobol import sobol
+from noregret.optimizer.model.tenable import Tenable
 from noregret.optimizer.space.space import Space
 
 PLACES = 256

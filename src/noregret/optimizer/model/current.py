@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from noregret.optimizer.model.history import Arrival, History
 from noregret.optimizer.model.hypotheses import FittedModels, ModelConfig, milestone
 from noregret.optimizer.model.learning import Learnt, learn, representative
 from noregret.optimizer.model.posterior import Posterior
-from noregret.optimizer.model.transforms import Logarithms
+from noregret.optimizer.model.safety import Safety, safety
+from noregret.optimizer.model.transforms import Logarithms, RobustScale
 from noregret.optimizer.space.contexts import ContextSpace, FixedContext, with_context
 from noregret.optimizer.space.space import Bools, Space
 
@@ -60,6 +61,8 @@ class Snapshot:
         Posterior after the answers up to the last milestone.
     trust : (n,) floats
         In each answer, nan for failures and what is left out.
+    safety : Safety or None
+        Of questions that must meet the constraints.
     """
 
     history: History
@@ -70,6 +73,7 @@ class Snapshot:
     margins: Margins
     learnt: Learnt
     trust: Floats
+    safety: Safety | None = None
 
     @cached_property
     def in_context(self) -> Bools:
@@ -78,10 +82,26 @@ class Snapshot:
 
     @cached_property
     def allowed(self) -> Bools:
-        """True for the arms in the context that are not hopeless; for all in the context if all are hopeless."""
+        """True for the arms in the context that are not hopeless; for all in the context if all are hopeless.
+
+        With ``safe``, of these the safe ones and the baseline.
+        """
         hopeless = self.history.hopeless
         hopeful = self.in_context & ~np.isin(self.numbers, hopeless) if hopeless.size else self.in_context
-        return hopeful if hopeful.any() else self.in_context
+        hopeful = hopeful if hopeful.any() else self.in_context
+        if self.safety is None:
+            return hopeful
+        safe, baseline = hopeful.copy(), self.baseline_arm()
+        safe[hopeful] = self.safety.holds(self.belief.arms[hopeful])
+        if baseline is not None:
+            safe[baseline] = True
+        return safe
+
+    def permits(self, asked: int | Floats) -> bool:
+        """Return True if an arm, or the point with these coordinates, may be asked for."""
+        if self.safety is None:
+            return True
+        return bool(self.allowed[asked] if isinstance(asked, int) else self.safety.holds(asked[None])[0])
 
     @cached_property
     def log_feasible(self) -> Floats:
@@ -197,8 +217,10 @@ class CurrentBelief:
         seed: np.random.SeedSequence,
         constraints: Iterable[Constraint] = (),
         drift: Drift = None,
+        risks: Sequence[float | None] | None = None,
     ) -> None:
         self._space, self._config, self._seed, self._constraints = space, config, seed, tuple(constraints)
+        self._risks, self._safety = risks, cast(Safety | None, None)
         self._test = DriftTest(drift if isinstance(drift, float) else None)
         self._monitor = None if drift is None else DriftMonitor(self._test)
         self._still: tuple[int, FittedModels] | None = None
@@ -214,6 +236,9 @@ class CurrentBelief:
     def snapshot(self, history: History, space: Space, needed: Iterable[int] = ()) -> Snapshot:
         """State after all answers, at least two of which have a value, with the ``needed`` points among the arms."""
         fitted, needed = self.fitted(history), tuple(needed)
+        if self._risks is not None and (self._safety is None or self._safety.answers != len(history.arrivals)):
+            fits = self._fit_constraints(history, fitted.at, fitted.models.is_moving)
+            self._safety = safety(history, self._constraints, self._risks, fits)
         weighed, drawn = self._weighed, self._drawn
         if weighed is None or weighed.stop != fitted.weigh or weighed.fitted is not fitted.models:
             weighed, drawn = self._weigh(history, fitted), None
@@ -225,7 +250,9 @@ class CurrentBelief:
         self._weighed, self._drawn = weighed, drawn
         learnt, margins = weighed.values, self._margins(weighed, drawn.constraints)
         trust = np.concatenate([drawn.first_trust, drawn.later_trust])
-        return Snapshot(history, space, learnt.models, drawn.belief, drawn.numbers, margins, learnt, trust)
+        return Snapshot(
+            history, space, learnt.models, drawn.belief, drawn.numbers, margins, learnt, trust, self._safety
+        )
 
     def fitted(self, history: History) -> Fitted:
         """Fit to the answers up to the last milestone, or since f was last found to change."""
@@ -276,17 +303,18 @@ class CurrentBelief:
 
     def _learn_constraint(self, history: History, fitted: Fitted, index: int) -> Learnt | None:
         """Posterior of a constraint after the answers up to the milestone; None if fewer than two have its number."""
-        models = self._fit_constraints(history, fitted)[index]
+        models = self._fit_constraints(history, fitted.at, fitted.models.is_moving)[index]
         if models is None:
             return None
         evidence = history.numbers(index, self._constraints[index].sign, fitted.weigh)
         return learn(models, self._kept(models, evidence, fitted.weigh, np.zeros(len(evidence.points), dtype=bool))[0])
 
-    def _fit_constraints(self, history: History, fitted: Fitted) -> list[FittedModels | None]:
+    def _fit_constraints(self, history: History, stop: int, is_moving: bool) -> list[FittedModels | None]:
         """Models of each constraint, fitted where those of the values were; a constraint has no logarithm."""
-        stop, is_moving = fitted.at, fitted.models.is_moving
         if self._constraint_fits is None or self._constraint_fits[:2] != (stop, is_moving):
             config = replace(self._config, logarithms=Logarithms(gaps=()))
+            if self._risks is not None:  # the bound must not be where numbers count as less bad than they are
+                config = replace(config, scale=RobustScale(bend=math.inf))
             found: list[FittedModels | None] = []
             for index, constraint in enumerate(self._constraints):
                 evidence = history.numbers(index, constraint.sign, stop)
@@ -306,7 +334,11 @@ class CurrentBelief:
         measured = process.rows.points[np.sort(np.unique(weighed.row_numbers, return_index=True)[1])]
         draw = self._config.candidates_within if isinstance(space, FixedContext) else self._config.candidates
         penalty = partial(log_feasible_at, self._margins(weighed, [its and its.process for its in weighed.constraints]))
-        drawn = draw(space, process, measured, lengthscales, rng, penalty if weighed.constraints else None)
+        safe = self._safety
+        if safe is not None:
+            drawn = draw(space, process, measured, lengthscales, rng, lambda at: penalty(at) + safe.penalty(at))
+        else:
+            drawn = draw(space, process, measured, lengthscales, rng, penalty if weighed.constraints else None)
         points = history.points
         left_out = weighed.left_out.difference(needed, (each.where for each in history.arrivals[weighed.stop :]))
         shown = np.array([number for number in range(len(points)) if number not in left_out], dtype=np.intp)

@@ -17,6 +17,7 @@ from noregret.optimizer.model.candidates import top
 from noregret.optimizer.model.evidence import Evidence
 from noregret.optimizer.model.hypotheses import FittedModels
 from noregret.optimizer.model.posterior import Conditioned, Rows, condition
+from noregret.optimizer.space.space import Bools
 
 CONSIDERED = 10_000
 """Points at the most from which the representative ones are chosen, so that the first question after a long history
@@ -48,14 +49,19 @@ class Learnt:
     freedom: int
 
 
-def learn(fitted: FittedModels, evidence: Evidence) -> Learnt:
-    """Condition on standardised observations, each trusted as far as the others agree with it."""
+def learn(fitted: FittedModels, evidence: Evidence, certain: Bools | None = None) -> Learnt:
+    """Condition on standardised observations, each trusted as far as the others agree with it.
+
+    Those that are ``certain``, (n,), are not taken for outliers.
+    """
     told = evidence
     if told.bounds is not None:
         evidence, _, doubt, _ = censoring.resolved(told, fitted.fit, fitted.noise)
     models, trust = fitted.weighed(evidence)
     if told.bounds is not None:
         trust = np.where(told.bounds != 0, 1.0, trust)
+    if certain is not None and not models.noise.varies:
+        trust = np.where(certain, np.maximum(trust, 1.0), trust)
     fit = models.fit
     precision = trust / evidence.variance(fit.noise**2)
     averages, total = evidence.pooled(precision)

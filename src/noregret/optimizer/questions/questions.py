@@ -19,6 +19,7 @@ from noregret.optimizer.model.candidates import spread_out
 from noregret.optimizer.model.constraints import SEARCH, recommended, search_scores
 from noregret.optimizer.model.history import History
 from noregret.optimizer.model.hypotheses import ModelConfig
+from noregret.optimizer.model.safety import REPEATS
 from noregret.optimizer.questions.state import Asked, State
 from noregret.optimizer.space.contexts import with_context
 from noregret.optimizer.space.space import Space
@@ -32,6 +33,8 @@ class Opening(NamedTuple):
     config: ModelConfig
     seed: np.random.SeedSequence
     pending: Sequence[int]
+    is_safe: bool = False
+    """True if the design is the baseline alone."""
 
     @property
     def known(self) -> int:
@@ -42,6 +45,10 @@ class Opening(NamedTuple):
 def opening(state: Opening) -> int | None:
     """Point that is asked for before the model is: the baseline, then the design; None if they are done."""
     history = state.history
+    if state.is_safe:
+        asked = sum(history.answered(number) + state.pending.count(number) for number in history.baseline_points)
+        is_enough = asked >= REPEATS and history.measured > 1
+        return None if is_enough else history.intern(with_context(history.baseline, state.space))
     if history.baseline is not None and not any(
         number in state.pending or history.is_answered(number) for number in history.baseline_points
     ):

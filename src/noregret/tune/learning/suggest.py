@@ -131,6 +131,7 @@ def replay_of(study: Study) -> Replay:
         "constraints": study.bounds,
         "context": study.context,
         "drift": study.drift,
+        "safe": study.safe,
     }
     options |= {"budget": study.budget.seconds} if study.weighs_costs else {}
     as_good = AS_GOOD if study.confirm else 0.0

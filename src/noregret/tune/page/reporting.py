@@ -133,7 +133,7 @@ def _outcome(value: float | None) -> tuple[State, float | None, str]:
 def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Observation]) -> Optimizer:
     """Optimizer of the same kind on these rows that knows these answers."""
     baseline = None if optimizer.baseline is None else _by_column(optimizer.baseline)
-    options: dict[str, Any] = {"constraints": optimizer.constraints, "drift": optimizer.drift}
+    options: dict[str, Any] = {"constraints": optimizer.constraints, "drift": optimizer.drift, "safe": optimizer.safe}
     twin = Optimizer(rows, goal=optimizer.goal, rng=0, baseline=baseline, context=optimizer.context, **options)
     tell_all(twin, answers)
     return twin

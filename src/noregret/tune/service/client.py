@@ -79,7 +79,7 @@ def connect(url: str, study: str, token: str | None = None, *, space: Any = None
     space : dict, optional
         As for `Optimizer`: the study is created if it does not exist, and must be the same if it does.
     options
-        ``goal``, ``baseline``, ``constraints``, ``context`` and ``drift`` of a new study.
+        ``goal``, ``baseline``, ``constraints``, ``context``, ``drift`` and ``safe`` of a new study.
     """
     connection = Connection(url, study, token)
     if space is not None:
@@ -113,6 +113,7 @@ class Connection:
         constraints: Mapping[str, tuple[str, float]] | None = None,
         context: Mapping[str, Float | Int | Choice] | None = None,
         drift: Any = None,
+        safe: float | None = None,
     ) -> None:
         """Create the study if it does not exist; ValueError if another one of its name does."""
         sides = {"<=": "max", ">=": "min"}
@@ -125,6 +126,7 @@ class Connection:
             "constraints": {name: {sides[side]: bound} for name, (side, bound) in (constraints or {}).items()},
         }
         body |= {} if drift is None else {"drift": drift}  # older servers refuse the field
+        body |= {} if safe is None else {"safe": safe}
         self._send("POST", "/studies", body)
 
     @overload

@@ -28,8 +28,10 @@ from noregret.optimizer import (
     as_space,
     checked_baseline,
     checked_bound,
+    checked_constraints,
     checked_contexts,
     checked_drift,
+    checked_safe,
     checked_when,
 )
 from noregret.tune.study.parameters import parameter
@@ -127,9 +129,11 @@ class StudyForm(Form):
     require: Annotated[list[Label], Field(max_length=MANY)] = []
     baseline: Params | None = None
     drift: Annotated[HalfLife | Literal["auto"] | None, BeforeValidator(checked_drift)] = None
+    safe: Annotated[float, Field(ge=0.5, lt=1)] | None = None
 
     def study(self, storage: str) -> ServiceStudy:
         """The study, in the storage with this URL."""
+        safe = None if self.safe is None else 1 - (1 - self.safe) / len(self.constraints)
         return ServiceStudy(
             path=Path(self.name),
             command=(),
@@ -139,10 +143,12 @@ class StudyForm(Form):
             storage=storage,
             budget=Budget(),
             baseline=self.baseline,
-            constraints={name: Constraint(LastNumber(), its.max, its.min) for name, its in self.constraints.items()},
+            constraints={
+                name: Constraint(LastNumber(), its.max, its.min, safe) for name, its in self.constraints.items()
+            },
             require=tuple(self.require),
             description=self.model_dump(
-                mode="json", exclude={name for name in ("drift", "require") if not getattr(self, name)}
+                mode="json", exclude={name for name in ("drift", "require", "safe") if not getattr(self, name)}
             ),
             context=None if self.context is None else _parameters(self.context),
             drift=self.drift,
@@ -170,6 +176,14 @@ class StudyForm(Form):
             return baseline
         return dict(checked_baseline(as_space(_parameters(info.data["space"]), info.data["require"]), baseline))
 
+    @field_validator("safe")
+    @classmethod
+    def _can_be_safe(cls, safe: float | None, info: ValidationInfo) -> float | None:
+        if safe is not None and info.data.keys() >= {"constraints", "baseline", "drift"}:
+            bounds = checked_constraints(dict.fromkeys(info.data["constraints"], ("<=", 0.0)))
+            checked_safe(safe, bounds, info.data["baseline"], info.data["drift"])
+        return safe
+
 
 def _parameters(space: dict[str, Any]) -> dict[str, Float | Int | Choice]:
     return {name: form.parameter() for name, form in space.items()}
@@ -180,7 +194,7 @@ class ServiceStudy(Study):
     """A study whose trials are measured by clients: like one of a file, but without a command."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
-    """The request that created it; without drift or require there are no such keys, as in older studies."""
+    """The request that created it; without drift, require or safe there are no such keys, as in older studies."""
 
     @cached_property
     def contexts(self) -> Contexts:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from noregret.optimizer import Drift, checked_confidence, checked_drift, checked_tolerance
+from noregret.optimizer import Drift, checked_confidence, checked_drift, checked_safe_level, checked_tolerance
 from noregret.tune.study.results import JsonField, LastNumber, MaxRss, Pattern, Result, UserTime, WallTime
 from noregret.tune.study.study import Command, FlagWords, text, without_password
 
@@ -95,6 +95,14 @@ def confidence(value: Any) -> float:
         return checked_confidence(value)
     except ValueError as error:
         raise ValueError(str(error).removeprefix("confidence ")) from None
+
+
+def safe(value: Any) -> float:
+    """Return a probability from 0.5 to below 1."""
+    try:
+        return checked_safe_level(value)
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix("safe ")) from None
 
 
 def whole(least: int, most: int) -> Callable[[Any], int]:

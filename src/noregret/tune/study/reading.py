@@ -110,6 +110,8 @@ def _study(top: Section, storage: str) -> Study:
         with suppress(Refused):
             _check_conditions(study, top)
             study = replace(study, baseline=_baseline(study, baseline))
+    if study.safe:
+        study = _safe(study, top)
     if declared and study.command:
         _check_placeholders(study, declared, top)
     top.nothing_else()
@@ -227,11 +229,21 @@ def _constraint(name: str, section: Section) -> Constraint:
         section.get("result", checks.result),
         max=section.get("max", checks.number, None),
         min=section.get("min", checks.number, None),
+        safe=section.get("safe", checks.safe, None),
     )
     section.nothing_else()
     if (constraint.max is None) == (constraint.min is None):
         section.refuse("", "must have either max or min: for both, write two constraints with the same result")
     return constraint
+
+
+def _safe(study: Study, top: Section) -> Study:
+    """Study with safe trials: what is recommended is safe less surely, and is not measured unasked."""
+    if "baseline" not in top.content:
+        top.note("constraints", "safe needs a [baseline] that meets the constraints: trials start from it")
+    if study.drift is not None:
+        top.note("drift", "constraints with safe must not change: leave out drift, or safe")
+    return study if "confirm" in top.content else replace(study, confirm=0)
 
 
 def _baseline(study: Study, section: Section) -> Params | None:

@@ -68,6 +68,8 @@ class Constraint:
     result: Result
     max: float | None = None
     min: float | None = None
+    safe: float | None = None
+    """Probability with which every trial meets it; None for one that trials need not meet."""
 
     @property
     def bound(self) -> tuple[str, float]:
@@ -168,6 +170,11 @@ class Study:
     def bounds(self) -> dict[str, tuple[str, float]]:
         """The constraints as an Optimizer takes them."""
         return {name: constraint.bound for name, constraint in self.constraints.items()}
+
+    @property
+    def safe(self) -> dict[str, float] | None:
+        """Probability with which every trial meets each of some constraints; None if it need not meet any."""
+        return {name: its.safe for name, its in self.constraints.items() if its.safe is not None} or None
 
     @cached_property
     def settings(self) -> Space:

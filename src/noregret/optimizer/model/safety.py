@@ -1,0 +1,165 @@
+"""Safety: the settings that meet all constraints with a stated probability, grown from a baseline that meets them.
+
+A setting is safe if for each constraint
+
+    mean - width * std  >=  the least number that meets it
+
+under every model of the constraint that the readings do not refute: the fit, rougher and noisier ones, the fits of
+other noise models, and a cautious one. The cautious model supposes that the constraint can change by as much as the
+baseline is away from the bound within a lengthscale of `LENGTHSCALE`. It is never refuted: readings near the baseline
+do not show what lies farther away. A reading that breaks the bound is never taken for an outlier.
+
+The width is that of a Gaussian at the stated probability, times a multiplier, which is adaptive conformal. An account
+of each constraint starts at 0. For each answer the probability that its setting truly breaks the constraint, given all
+readings, is added, and the stated risk is subtracted; the account stays between 0 and `MOST_DUE`. The multiplier is
+2^account. So while the account is below its limit, the violations that the readings show are at most risk * n + the
+account, whatever the function is.
+
+The safe set is that of SafeOpt: Y. Sui, A. Gotovos, J. Burdick, A. Krause. Safe exploration for optimization with
+Gaussian processes. ICML 2015. The account follows A. Gibbs, E. Candes. Adaptive conformal inference under distribution
+shift. NeurIPS 2021; and Y. Zhang, S. Park, O. Simeone. Bayesian optimization with formal safety guarantees via online
+conformal prediction. IEEE J. Sel. Top. Signal Process. 2024. Heuristic: the probabilities are those of a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from noregret.belief.posterior import Floats, Ints
+from noregret.optimizer.checking import Constraint
+from noregret.optimizer.model.evidence import Evidence
+from noregret.optimizer.model.history import History
+from noregret.optimizer.model.hypotheses import FittedModels
+from noregret.optimizer.model.kernel import Fit
+from noregret.optimizer.model.learning import learn, representative
+from noregret.optimizer.model.tenable import RATIOS, REFUTED, Pooled, Tenable, models, unrefuted, widest
+from noregret.optimizer.space.space import Bools
+
+REPEATS = 3
+"""Readings of the baseline before any other setting is asked for: they show the noise."""
+
+LENGTHSCALE = 0.3
+"""Longest lengthscale of the cautious model, times d^(1/4) for d parameters: the median of the fit's prior."""
+
+MOST = 300
+"""Points that a model is made of at most, since its cost grows with their cube."""
+
+MOST_DUE = 3.0
+"""Largest account, in violations: the width is at most 2^3 times that of a Gaussian, so little but repeats is safe."""
+
+UNSAFE = -1e3
+"""Term on the predictions of unsafe settings where candidates are drawn, so that they are drawn around safe ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """Models of one constraint, in standardised units, and the least number that meets it."""
+
+    tenable: tuple[Tenable, ...]
+    least: float
+    width: float
+
+    def at(self, point: Floats) -> tuple[float, Tenable]:
+        """Lower bound at a (1, d) point less the least number that meets the constraint, and its model."""
+        predicted = [model.process.predict(point) for model in self.tenable]
+        bounds = [float((mean - self.width * std)[0]) - self.least for mean, std in predicted]
+        return min(bounds), self.tenable[int(np.argmin(bounds))]
+
+    def broken(self, points: Floats) -> Floats:
+        """Probability that the constraint is broken, by the cautious model, at (n, d) points, (n,)."""
+        mean, std = self.tenable[-1].process.predict(points)
+        return np.asarray(ndtr((self.least - mean) / np.maximum(std, 1e-12)))
+
+
+@dataclass(frozen=True, eq=False)
+class Safety:
+    """Safe settings after a number of answers, by the guard of each constraint; None while it has too few readings."""
+
+    guards: tuple[Guard | None, ...]
+    answers: int
+
+    def holds(self, points: Floats) -> Bools:
+        """Mask of the safe ones of (n, d) points, (n,); none is while a constraint is unknown."""
+        safe = np.full(len(points), None not in self.guards)
+        for its, model in ((guard, model) for guard in self.guards if guard for model in reversed(guard.tenable)):
+            left = np.flatnonzero(safe)  # most are ruled out by the cautious models, which come first
+            if left.size:
+                mean, std = model.process.predict(points[left])
+                safe[left] = mean - its.width * std >= its.least
+        return safe
+
+    def penalty(self, points: Floats) -> Floats:
+        """`UNSAFE` where (n, d) points are not safe, 0 elsewhere, (n,)."""
+        return np.where(self.holds(points), 0.0, UNSAFE)
+
+
+def safety(
+    history: History,
+    constraints: Sequence[Constraint],
+    risks: Sequence[float | None],
+    fits: Sequence[FittedModels | None],
+) -> Safety:
+    """Safety after all answers, given the last fit of each constraint and the risk of breaking it.
+
+    None for the risk of a constraint that questions need not meet, and for the fit of one with fewer than two readings.
+    """
+    guards, answers = [], len(history.arrivals)
+    for index, (its, risk, fitted) in enumerate(zip(constraints, risks, fits, strict=True)):
+        if risk is not None:
+            readings = history.numbers(index, its.sign, answers)
+            guards.append(None if fitted is None else guard(history, readings, its.least, risk, fitted))
+    return Safety(tuple(guards), answers)
+
+
+def guard(history: History, readings: Evidence, least: float, risk: float, fitted: FittedModels) -> Guard:
+    """Guard of a constraint that is broken with this risk."""
+    baselines, groups = history.points[history.baseline_points], np.array(history.space.groups)
+    bound = float(fitted.scale.standard(np.array(least)))
+    made = Guard(tuple(tenable(fitted, readings, groups, baselines, bound)), bound, 0.0)
+    is_baseline = (readings.points[:, None] == baselines).all(axis=2).any(axis=1)
+    broken = np.where(is_baseline, 0.0, made.broken(readings.points))[readings.where]  # it is known to be safe
+    due = 0.0
+    for chance in broken.tolist():
+        due = min(max(due + chance - risk, 0.0), MOST_DUE)
+    return replace(made, width=2.0**due * -float(ndtri(risk)))
+
+
+def tenable(fitted: FittedModels, readings: Evidence, groups: Ints, baselines: Floats, least: float) -> list[Tenable]:
+    """Models of a constraint under all of which a safe setting must meet it."""
+    best, *others = fitted.explained
+    rivals = [FittedModels((each,)) for each in others if each.nats > best.nats - REFUTED]
+    own, pooled = _pooled(fitted, readings, least)
+    found = [model for model in widest(unrefuted(own, groups, pooled)) if model.amplitude > 0]
+    for rival in rivals:
+        its, its_pooled = _pooled(rival, readings, least)
+        found += models(its, groups, its_pooled, 1.0, [(1.0, 1.0)])
+    at_baseline = (readings.points[:, None] == baselines).all(axis=2).any(axis=1)
+    known = fitted.scale.standard(readings.values[at_baseline[readings.where]])
+    gap = float(np.median(known)) - least if known.size else 0.0
+    explained = own.explained[0]
+    cautious = FittedModels((explained._replace(fit=_cautious(explained.fit, gap)),))
+    smoother = [models(cautious, groups, pooled, ratio, [(1.0, 1.0)])[0] for ratio in RATIOS]
+    least_likely = max(model.likelihood for model in smoother) - REFUTED
+    return [*found, next(model for model in smoother if model.likelihood >= least_likely)]
+
+
+def _pooled(fitted: FittedModels, readings: Evidence, least: float) -> tuple[FittedModels, Pooled]:
+    """Models that weigh these readings, and the standardised averages of each point."""
+    evidence = fitted.scale.standardised(readings)
+    kept = evidence.only(representative(fitted, evidence, MOST))
+    learnt = learn(fitted, kept, kept.values < least)
+    rows = learnt.process.rows
+    centred = rows._replace(values=rows.values + learnt.models.fit.centre)
+    return learnt.models, Pooled(centred, learnt.scatter, learnt.freedom)
+
+
+def _cautious(fit: Fit, gap: float) -> Fit:
+    """The fit with lengthscales of at most `LENGTHSCALE`, and a size of f of at least the ``gap``."""
+    longest = LENGTHSCALE * len(fit.lengthscales) ** 0.25
+    lengthscales = tuple(min(each, longest) for each in fit.lengthscales)
+    factor = max(gap / fit.size, 1.0)
+    return replace(fit.scaled(1.0, factor), lengthscales=lengthscales, is_rough=False)
