@@ -21,7 +21,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -137,12 +137,26 @@ class Outcome:
     """Further numbers of the same run, by the name of the constraint on each."""
     noise: float | None = None
     """Standard deviation of the value, None if unknown."""
+    runs: tuple[float, ...] = ()
+    """The result of each run, if their number was decided by the results and there are several."""
 
 
-def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
+def measure(
+    study: Study,
+    params: Mapping[str, Any],
+    keeper: Keeper,
+    stop: Event,
+    is_enough: Callable[[Sequence[float]], bool] | None = None,
+) -> Outcome:
     """Run the command as often as the study's ``repeats`` says, after its warm-up; the value is the median.
 
     A failed run is repeated as often as ``retries`` says, then the trial has failed.
+
+    Parameters
+    ----------
+    study, params, keeper, stop
+    is_enough : callable, optional
+        Decides from the results so far if ``repeats`` is a range; without it there are as many runs as allowed.
 
     Raises
     ------
@@ -152,22 +166,28 @@ def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event
         If ``stop`` was set before the end.
     """
     outcomes: list[Outcome] = []
-    for number in range(-study.warmup, study.repeats):
+    values: list[float] = []
+    fewest, most = study.runs
+    for number in range(-study.warmup, most):
         for _ in range(study.failure.retries + 1):
             outcome = _measured_once(study, params, keeper, stop, is_warmup=number < 0)
             if not outcome.failure:
                 break
         else:
             return outcome
-        outcomes += [outcome] * (number >= 0)
+        if outcome.value is not None:
+            outcomes.append(outcome)
+            values.append(outcome.value)
+            if fewest <= len(values) < most and is_enough is not None and is_enough(values):
+                break
     if len(outcomes) == 1:
         return outcomes[0]
-    values = [outcome.value for outcome in outcomes if outcome.value is not None]
     return Outcome(
         median(values),
         seconds=outcomes[-1].seconds,
         constraints={name: median(outcome.constraints[name] for outcome in outcomes) for name in study.constraints},
         noise=error_of_median(values),
+        runs=tuple(values) if fewest < most else (),
     )
 
 

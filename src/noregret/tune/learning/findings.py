@@ -226,14 +226,18 @@ class Findings:
     def weights(self) -> dict[int, float]:
         """Weight of each observation, by trial: 1 if it fits the others, about 0 for an outlier.
 
+        Of a trial with several observations it is the largest.
         Observations so old that the optimizer dropped them have weight 1.
         """
         known, new = arrived(self.records)
-        done = {record.number for record in self.done}
-        order = [number for number in (*known, *new) if number in done]
-        found = self.optimizer.measurements
-        trust = [1.0] * (len(order) - len(found)) + [its.trust for its in found]
-        return dict(zip(order, trust, strict=True))
+        runs = {record.number: len(record.runs) or 1 for record in self.done}
+        order = [number for number in (*known, *new) for _ in range(runs.get(number, 0))]
+        measured = self.optimizer.measurements
+        trust = [1.0] * (len(order) - len(measured)) + [its.trust for its in measured]
+        found: dict[int, float] = {}
+        for number, its in zip(order, trust, strict=True):
+            found[number] = max(found.get(number, 0.0), its)
+        return found
 
     @cached_property
     def outliers(self) -> list[Record]:
@@ -482,6 +486,8 @@ def trial_json(record: Record) -> dict[str, Any]:
     }
     if record.constraints:
         described["constraints"] = dict(record.constraints)
+    if record.runs:
+        described["runs"] = list(record.runs)
     return described
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from noregret.integrations.replay import Replay
 from noregret.optimizer import Choice, Float, Int, Optimizer, axis_of, unexplored_from
 from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.repeats import target_of
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.study.study import Study
 
@@ -70,6 +71,11 @@ class Suggester:
             return None
         return Suggestion(optimizer.ask().params if params is None else params, new)
 
+    def is_enough(self, values: Sequence[float]) -> bool:
+        """Return True if a trial with these runs needs no other, by what was known when the last one was suggested."""
+        target = target_of(self.latest.optimizer) if self.latest else None
+        return target is None or target.is_out_of_reach(values)
+
     def _left(self, records: Sequence[Record]) -> float:
         """Number of evaluations that the budget has left, of its rounds or, at the rate of this call, of its time."""
         budget, finished = self.study.budget, sum(record.finished for record in records)
@@ -87,7 +93,7 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
     """Optimizer that knows the outcomes of these trials in this order, with the others pending."""
     by_number = {record.number: record for record in records}
     known = set(order)
-    answers = [by_number[number].answer(study.constraints) for number in order]
+    answers = [answer for number in order for answer in by_number[number].answers(study.constraints)]
     pending = [record.params for record in records if record.number not in known]
     return (replay or replay_of(study))(answers, pending)
 

@@ -68,6 +68,8 @@ class Record:
     """Id in Optuna's tables."""
     holder: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Holder of the trial, see `noregret.tune.store.leases`."""
+    runs: tuple[float, ...] = ()
+    """The result of each run, see `Outcome`."""
 
     @property
     def imported(self) -> bool:
@@ -88,12 +90,22 @@ class Record:
     def outcome(self) -> Outcome | None:
         """Outcome of the trial, None while it is pending."""
         said = self.value, self.failure, self.seconds, self.stderr, self.constraints, self.noise
-        return Outcome(*said) if self.finished else None
+        return Outcome(*said, runs=self.runs) if self.finished else None
 
-    def answer(self, constraints: Iterable[str]) -> Observation:
-        """Outcome as an optimizer with these constraints takes it."""
+    def answers(self, constraints: Iterable[str]) -> list[Observation]:
+        """Outcome as an optimizer with these constraints takes it: each run, where their number was decided by them.
+
+        The numbers of the constraints are medians, so they come with the first run alone.
+        """
         numbers = {name: self.constraints.get(name) for name in constraints}
-        return Observation(self.params, self.value, self.noise, numbers, self.context)
+        if not self.runs:
+            return [Observation(self.params, self.value, self.noise, numbers, self.context)]
+        first, *others = self.runs
+        unknown = dict.fromkeys(numbers)
+        return [
+            Observation(self.params, first, None, numbers, self.context),
+            *(Observation(self.params, value, None, unknown, self.context) for value in others),
+        ]
 
 
 def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
@@ -125,6 +137,7 @@ def run_attribute(outcome: Outcome) -> dict[str, Any]:
         "stderr": outcome.stderr.replace("\0", ""),
     }
     run |= {"constraints": dict(outcome.constraints)} if outcome.constraints else {}
+    run |= {"runs": list(outcome.runs)} if outcome.runs else {}
     return run | ({"noise": outcome.noise} if outcome.noise is not None else {})
 
 

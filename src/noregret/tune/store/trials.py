@@ -326,6 +326,7 @@ def _record(trial: Any, params: Params, attributes: dict[str, Any], value: float
         mark=elsewhere["row"] if elsewhere else "",
         id=id,
         holder=attributes.get(HOLDER, {}),
+        runs=tuple(run.get("runs", ())),
     )
 
 

@@ -101,6 +101,16 @@ def whole(least: int, most: int) -> Callable[[Any], int]:
     return check
 
 
+def repeats(value: Any) -> int | tuple[int, int]:
+    """Return a number of runs, or the fewest and the most of them."""
+    number = whole(1, 1000)
+    if not isinstance(value, list):
+        return number(value)
+    if len(value) != 2 or number(value[0]) >= number(value[1]):
+        raise ValueError(f"must be a number of runs, or the fewest and the most such as [1, 10], got {value!r}")
+    return value[0], value[1]
+
+
 def one_of(*options: Any) -> Callable[[Any], Any]:
     """Return a check for a value that is one of ``options``."""
 

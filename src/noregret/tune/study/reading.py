@@ -42,6 +42,7 @@ LONG_KEY = re.compile(r"""(?<![\w"'-])(?:(?:[\w-]++|"(?:\\.|[^"\\\n])*+"|'[^'\n]
 """A key of more than 100 parts with dots between them. The time that tomllib takes grows with their square."""
 
 _LAST_NUMBER: Result = LastNumber()
+_ONCE: int | tuple[int, int] = 1
 
 
 T = TypeVar("T")
@@ -78,7 +79,7 @@ def _study(top: Section, storage: str) -> Study:
         prepare=top.get("prepare", checks.command, ()),
         env=top.get("env", checks.environment, {}),
         warmup=top.get("warmup", checks.whole(0, 1000), 0),
-        repeats=top.get("repeats", checks.whole(1, 1000), 1),
+        repeats=top.get("repeats", checks.repeats, _ONCE),
         result=top.get("result", checks.result, _LAST_NUMBER),
         storage=top.get("storage", checks.storage, storage),
         workers=top.get("workers", checks.whole(1, 256), 1),

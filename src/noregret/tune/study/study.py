@@ -143,8 +143,8 @@ class Study:
     """Environment variables of both commands, with placeholders."""
     warmup: int = 0
     """The number of runs of each trial that come before the measured ones."""
-    repeats: int = 1
-    """The number of measured runs of each trial; its value is their median."""
+    repeats: int | tuple[int, int] = 1
+    """The number of measured runs of each trial, whose value is their median; or the fewest and the most of them."""
 
     @property
     def folder(self) -> Path:
@@ -155,6 +155,11 @@ class Study:
     def names(self) -> list[str]:
         """The names of the parameters."""
         return list(self.space) if isinstance(self.space, Mapping) else list(self.space[0])
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """The fewest and the most measured runs of a trial."""
+        return (self.repeats, self.repeats) if isinstance(self.repeats, int) else self.repeats
 
     @property
     def bounds(self) -> dict[str, tuple[str, float]]:

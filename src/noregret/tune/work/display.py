@@ -96,6 +96,7 @@ class Lines:
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
         what = f"failed: {printable(outcome.failure)}" if outcome.value is None else words.number(outcome.value)
+        what += f", {how}" if (how := how_measured(outcome)) else ""
         late = "" if counted else " [not counted: another worker has answered]"
         why = last_lines(outcome) if self._is_first_failure(trial, outcome) else []
         head = f"trial {trial.number}: {what}"
@@ -125,7 +126,14 @@ class Objects(Lines):
             found |= {"reason": outcome.failure, "stderr": outcome.stderr}
         if outcome.constraints:
             found["constraints"] = dict(outcome.constraints)
+        if outcome.runs:
+            found["runs"] = list(outcome.runs)
         say(json.dumps(found))
+
+
+def how_measured(outcome: Outcome) -> str:
+    """What is special about the measurement of a value, in a few words; empty if nothing is."""
+    return f"median of {len(outcome.runs)} runs" if outcome.runs else ""
 
 
 def last_lines(outcome: Outcome) -> list[str]:
@@ -264,7 +272,9 @@ class Live(Lines):
         if outcome.value is None:
             return _text("failed", "red"), _text(cut(outcome.failure, REASON), "red")
         odd = self._findings is not None and self._findings.weights.get(trial.number, 1.0) < OUTLYING
-        return words.number(outcome.value), _text("outlying" if odd else "", "yellow")
+        return words.number(outcome.value), _text(
+            "outlying" if odd else how_measured(outcome), "yellow" if odd else "dim"
+        )
 
 
 def _text(shown: str, style: str = "") -> Any:

@@ -10,10 +10,11 @@ from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
 from typing import Protocol
 
+from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring import Keeper, Outcome, Stopped, measure
 from noregret.tune.store.databases.connections import Interrupted
 from noregret.tune.store.records import Record
-from noregret.tune.store.store import Store, Suggest
+from noregret.tune.store.store import Store
 from noregret.tune.study.study import Study, StudyError
 
 LOG = logging.getLogger("noregret")
@@ -40,7 +41,7 @@ class View(Protocol):
         ...
 
 
-def work(study: Study, store: Store, suggest: Suggest, view: View, stop: Event) -> None:
+def work(study: Study, store: Store, suggest: Suggester, view: View, stop: Event) -> None:
     """Work on a study until its budget is spent.
 
     Raises
@@ -57,7 +58,7 @@ def work(study: Study, store: Store, suggest: Suggest, view: View, stop: Event) 
 class Crew:
     """The workers of one call: threads, since the commands are other processes."""
 
-    def __init__(self, study: Study, store: Store, suggest: Suggest, view: View, keeper: Keeper, stop: Event) -> None:
+    def __init__(self, study: Study, store: Store, suggest: Suggester, view: View, keeper: Keeper, stop: Event) -> None:
         self.study, self.store, self.suggest = study, store, suggest
         self.view, self.keeper, self.stop = view, keeper, stop
         self._deadline = monotonic() + (study.budget.seconds or float("inf"))
@@ -119,7 +120,7 @@ class Crew:
         try:
             self.view.started(trial)
             LOG.debug("trial %d: %s", trial.number, self.study.shell_line(trial.params))
-            outcome = measure(self.study, trial.params, self.keeper, ending)
+            outcome = measure(self.study, trial.params, self.keeper, ending, self.suggest.is_enough)
             counted = self.store.tell(trial.number, outcome)
         except BaseException as error:
             with suppress(StudyError):
