@@ -10,7 +10,16 @@ from collections.abc import Callable
 from typing import Any
 
 from noregret.optimizer import Drift, checked_confidence, checked_drift, checked_tolerance
-from noregret.tune.study.results import JsonField, LastNumber, MaxRss, Pattern, Result, UserTime, WallTime
+from noregret.tune.study.results import (
+    JsonField,
+    JsonSteps,
+    LastNumber,
+    MaxRss,
+    Pattern,
+    Result,
+    UserTime,
+    WallTime,
+)
 from noregret.tune.study.study import Command, FlagWords, text, without_password
 
 
@@ -250,6 +259,8 @@ def result(value: Any) -> Result:
         return plain[value]
     if isinstance(value, dict) and list(value) == ["json"]:
         return JsonField(words(value["json"]))
+    if isinstance(value, dict) and value.keys() == {"json", "step"}:
+        return JsonSteps(words(value["json"]), words(value["step"]))
     if isinstance(value, dict) and list(value) == ["regex"]:
         return Pattern(regex(value["regex"]))
     named = ", ".join(map(repr, plain))
