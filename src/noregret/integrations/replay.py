@@ -114,7 +114,8 @@ class Replay:
             return 0
         values = (number for number, (_, value, *_) in enumerate(answers, 1) if value is not None)
         _, usable = next(values), next(values)
-        whole = checked_contexts(self._optimizer.space, self._optimizer.context).whole
+        optimizer = self._optimizer
+        whole = checked_contexts(optimizer.space, optimizer.context, optimizer.fidelity).whole
         return self._calibration.fitted_from(len(answers), usable, whole)
 
     def _begin(self) -> None:
@@ -140,7 +141,8 @@ class Replay:
 def tell_all(optimizer: Optimizer, answers: Iterable[Observation]) -> None:
     """Tell an optimizer these answers."""
     for params, value, *more in answers:
+        noise, constraints, context, fidelity = (*more, None, None, None, None)[:4]
         if value is None:
-            optimizer.fail(params, *more[2:])
+            optimizer.fail(params, context)
         else:
-            optimizer.tell(params, value, *more)
+            optimizer.tell(params, value, noise, constraints, context, fidelity=fidelity)

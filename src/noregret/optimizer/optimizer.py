@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from numbers import Integral
 from threading import RLock
@@ -41,10 +41,10 @@ from noregret.optimizer.questions.questions import Opening, opening
 from noregret.optimizer.questions.state import State, state_of
 from noregret.optimizer.saving import read, write
 from noregret.optimizer.show import Frames, Standing
-from noregret.optimizer.space.contexts import InContext, checked_contexts
+from noregret.optimizer.space.contexts import FixedContext, Setting, checked_contexts
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import as_space
-from noregret.optimizer.trials import Measurement, Observation, Trial, Trials
+from noregret.optimizer.trials import Measurement, Observation, Run, Trial, Trials
 
 REMEMBERED = 1000
 """With drift, the number of last answers that are kept at least; fewer than twice as many are."""
@@ -89,6 +89,9 @@ class Optimizer:
     require : list of str, optional
         ``["a <= b", "threads * batch <= 4096"]``: conditions on the parameters that every question and `best` meet.
         One holds where a parameter that it names does not apply. Past values of other settings are evidence only.
+    fidelity : dict, optional
+        ``{"epochs": Int(1, 81, log=True)}``: one number that says how well and at what cost to measure. A trial says at
+        which fidelity; a measurement costs in proportion to it. Everything else is about the highest. See `report`.
     calibration : OptimizerConfig, optional
         How constants are got from the measurements; every step can be replaced.
 
@@ -119,6 +122,7 @@ class Optimizer:
         drift: Any = None,
         constraints: Any = None,
         require: Any = None,
+        fidelity: Any = None,
         calibration: OptimizerConfig | None = None,
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
@@ -127,12 +131,16 @@ class Optimizer:
         self.require = tuple(require or ())
         self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
-        self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
-        self.context = None if context is None else dict(context)
+        self._contexts, seed = checked_contexts(self.space, context, fidelity), seed_sequence(rng)
+        self.context, self.fidelity = (None if its is None else dict(its) for its in (context, fidelity))
+        if fidelity is not None and drift is not None:
+            raise ValueError(
+                f"an optimizer has a fidelity or drift, not both, got drift={drift!r}: drop one of the two"
+            )
         self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
         self._history = History(self._contexts.whole, self.baseline)
         if baseline is not None and context is None:
-            self._history.intern(self.baseline)
+            self._history.intern(self._contexts.checked(self.baseline, None))
         self._root_seed = self._seed = seed
         self._forgotten, self._sign = 0, 1.0 if goal == "maximize" else -1.0
         self._balance: Realised
@@ -164,7 +172,10 @@ class Optimizer:
     def _next_point(self, space: Space) -> int:
         """Number of the point to measure next."""
         pending = list(self._trials.pending().values())
-        first = opening(Opening(self._history, space, self.calibration, self._seed, pending))
+        start = Opening(self._history, space, self.calibration, self._seed, pending)
+        first = opening(start)
+        if first is not None and self.fidelity is not None:
+            return self._at(first, self.calibration.looks.at_first(self._contexts, start, first))
         if first is not None:
             return first
         self._balance = self._balance.after(self._history)
@@ -172,7 +183,14 @@ class Optimizer:
         rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(pending)))
         questions = (self.calibration.explore, *self.calibration.questions)
         asked = next(found for question in questions if (found := question(state, rng)) is not None)
-        return self._point_of(state, asked)
+        number = self._point_of(state, asked)
+        return (
+            number if self.fidelity is None else self._at(number, self.calibration.looks(self._contexts, state, number))
+        )
+
+    def _at(self, number: int, fidelity: Mapping[str, Any]) -> int:
+        """Number of the point with the params of this one, at this fidelity."""
+        return self._history.intern(self._contexts.at_fidelity(self._history.params[number], fidelity))
 
     def _point_of(self, state: Snapshot, asked: int | Floats) -> int:
         """Number of the point that an arm is, or that has these coordinates."""
@@ -195,9 +213,9 @@ class Optimizer:
         return self._answers[3]
 
     @synchronized
-    def expect(self, params: Any, context: Any = None) -> Trial:
+    def expect(self, params: Any, context: Any = None, *, fidelity: Any = None) -> Trial:
         """A trial with params of your own: a first guess, or what another process has begun to measure."""
-        return self._sent(self._history.intern(self._contexts.checked(params, context)))
+        return self._sent(self._history.intern(self._contexts.checked(params, context, fidelity)))
 
     @synchronized
     def tell(
@@ -207,6 +225,8 @@ class Optimizer:
         noise: float | None = None,
         constraints: Any = None,
         context: Any = None,
+        *,
+        fidelity: Any = None,
     ) -> None:
         """The value of a trial, or of params measured in the past. ValueError, and nothing changed, if it is bad.
 
@@ -222,9 +242,66 @@ class Optimizer:
             The number of each constraint, ``{"memory": 480}``; None for one that was not measured.
         context : dict, optional
             The context that params were measured in, if there are contexts; a trial knows its own.
+        fidelity : dict, optional
+            The fidelity that it was measured at, ``{"epochs": 9}``. By default that of the trial, or the one of its
+            last report if `should_stop` was true; for params the highest.
         """
         arrival = self._frames.arrival(value, noise, constraints)
-        self._add(arrival._replace(where=self._resolved(trial, context, failing=False)))
+        if self.fidelity is not None and isinstance(trial, Trial):
+            where, run = self._reached(trial, self._contexts.checked_fidelity(fidelity))
+            self._resolved(trial, context, failing=False)
+            self._add(arrival._replace(where=where, run=run))
+            return
+        self._add(arrival._replace(where=self._resolved(trial, context, failing=False, fidelity=fidelity)))
+
+    def _reached(self, trial: Trial, fidelity: Any) -> tuple[int, int]:
+        """Point that the value of a trial is about, and its run, -1 if it has not reported."""
+        number, run = self._trials.number(trial), self._trials.runs.get(trial.id)
+        reached = fidelity or (run.reached if run is not None and run.is_stopped else trial.fidelity)
+        return self._at(number, reached), -1 if run is None else trial.id
+
+    @synchronized
+    def report(self, trial: Trial, fidelity: Any, value: float) -> None:
+        """An intermediate value of a trial that is still running: ``opt.report(trial, {"epochs": 9}, value)``.
+
+        Reports come with rising fidelities; others are ignored. Few of them are kept: the first one at or above each of
+        five fidelities, evenly spaced on the parameter's own scale. The values of one run share its noise, so only the
+        last of them is evidence. A trial ends with `tell`, stopped or not.
+        """
+        if self.fidelity is None:
+            raise ValueError("report() needs a fidelity: make Optimizer(..., fidelity={...})")
+        levels, arrival = self._contexts.fidelity, self._frames.arrival(value, None, dict.fromkeys(self.constraints))
+        assert levels is not None
+        reached, number = levels.checked(fidelity), self._trials.number(trial)
+        run = self._trials.runs.get(trial.id) or Run({levels.name: -math.inf}, 0)
+        if reached[levels.name] <= run.reached[levels.name]:
+            return
+        rung = levels.rung(reached)
+        self._trials.runs[trial.id] = run._replace(reached=reached, kept=rung)
+        if rung > run.kept:
+            self._trials.answers.append(trial.id)
+            self._add(arrival._replace(where=self._at(number, reached), run=trial.id))
+
+    @synchronized
+    def should_stop(self, trial: Trial) -> bool:
+        """Return True if a running trial is unlikely to be better, at the highest fidelity, than what is recommended.
+
+        Judged from its reports so far and all other values. Stop it then, and `tell` its last value. False before the
+        first fit. It stays true once it was.
+        """
+        if self.fidelity is None:
+            raise ValueError("should_stop() needs a fidelity: make Optimizer(..., fidelity={...})")
+        number, run = self._trials.number(trial), self._trials.runs.get(trial.id)
+        if run is None or run.is_stopped or run.judged == run.kept:
+            return run is not None and run.is_stopped
+        history, space = self._history, self._contexts.within(trial.context)
+        is_stopped = False
+        if history.measured >= max(2, self.calibration.first(history.space)):
+            assert isinstance(space, FixedContext)
+            top = self._at(number, space.context)
+            is_stopped = self.calibration.looks.should_stop(self._state(space, [top]), top)
+        self._trials.runs[trial.id] = run._replace(judged=run.kept, is_stopped=is_stopped)
+        return is_stopped
 
     @synchronized
     def tell_many(self, frame: Any) -> None:
@@ -242,13 +319,16 @@ class Optimizer:
 
     @synchronized
     def fail(self, trial: Trial | Any, context: Any = None) -> None:
-        """A trial, or params tried in the past, gave no value.
+        """A trial, or params tried in the past, gave no value, at whatever fidelity.
 
         Params that likely never will, since they or their neighbours keep failing, are not asked for again.
         """
         if isinstance(trial, Trial) and self._trials.has_failed(trial):
             return
-        self._add(FAILURE._replace(where=self._resolved(trial, context, failing=True)))
+        where = self._resolved(trial, context, failing=True)
+        if self._contexts.fidelity is not None:
+            where = self._at(where, self._contexts.fidelity.highest)
+        self._add(FAILURE._replace(where=where))
 
     @synchronized
     def best(self, context: Any = None, *, fewest_changes: bool | None = None) -> Estimate:
@@ -352,7 +432,7 @@ class Optimizer:
         parameters act together.
         """
         if not isinstance(self._history.space, Product):
-            came = "a table of candidates" if self.context is None else "contexts"
+            came = "contexts" if self.context else "a fidelity" if self.fidelity else "a table of candidates"
             raise ValueError(
                 f"importance() needs a space of Float, Int and Choice without contexts, got {came}: give the space as "
                 "a dict of these, and no context"
@@ -363,8 +443,9 @@ class Optimizer:
     def to_frame(self) -> Any:
         """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
 
-        Columns are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. The state
-        is "done", "failed" or "running"; a trial is empty for params measured in the past.
+        Columns are ``trial state value noise``, one per parameter, ``context.NAME``, ``fidelity.NAME`` and
+        ``constraint.NAME``. The state is "done", "failed" or "running"; a trial is empty for params measured in the
+        past, and each report of a trial that was kept has a row of its own.
         """
         return self._frames.frame(self._history, self._trials)
 
@@ -374,7 +455,7 @@ class Optimizer:
         """Trials without an answer, oldest first: after `load`, those to measure again or to `fail`."""
         running = self._trials.running().items()
         parts = ((id, self._split(number)) for id, number in running)
-        return [Trial(id, its.params, self._trials.token(id), its.context) for id, its in parts]
+        return [Trial(id, its.params, self._trials.token(id), its.context, its.fidelity) for id, its in parts]
 
     @synchronized
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -484,21 +565,21 @@ class Optimizer:
         """Begin with this history: everything else is computed from it and the seed."""
         space, config, constraints = self._history.space, self.calibration, self.constraints.values()
         self._current = CurrentBelief(space, config, self._seed, constraints, self.drift)
-        is_comparable = self.context is None and not constraints and self.drift is None
+        is_comparable = self.context is None and not constraints and self.drift is None and self.fidelity is None
         self._balance = config.explore.start(space.count, config.first(space), is_comparable)
 
     def _sent(self, number: int) -> Trial:
         """A new trial at this point."""
         return self._trials.send(number, *self._split(number))
 
-    def _split(self, number: int) -> InContext:
-        """The params of a point and their context, as copies that may be changed."""
+    def _split(self, number: int) -> Setting:
+        """The params of a point, their context and fidelity, as copies that may be changed."""
         return self._contexts.without_context(self._history.params[number])
 
-    def _resolved(self, trial: Trial | Any, context: Any, failing: bool) -> int:
+    def _resolved(self, trial: Trial | Any, context: Any, failing: bool, fidelity: Any = None) -> int:
         """The point that an answer is about; the trial it answers is out no more."""
         if not isinstance(trial, Trial):
-            return self._met(self._contexts.checked(trial, context), failing)
+            return self._met(self._contexts.checked(trial, context, fidelity), failing)
         if context is not None:
             raise ValueError(f"a trial knows its context, got {context!r}: leave it out")
         number = self._trials.number(trial)

@@ -1,7 +1,8 @@
 """Show: observations as a table, and the state of an optimizer in one line or as HTML.
 
-The columns of a table are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. A
-cell is empty where there is nothing: the value of a failure, an unknown noise, a parameter that does not apply.
+The columns of a table are ``trial state value noise``, one per parameter, ``context.NAME``, ``fidelity.NAME`` and
+``constraint.NAME``. A cell is empty where there is nothing: the value of a failure, an unknown noise, a parameter that
+does not apply.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ PREFIX = "constraint."
 GIVEN = "context."
 """Prefix of the column of a context."""
 
+LEVEL = "fidelity."
+"""Prefix of the column of a fidelity."""
+
 STATES = ("done", "failed", "running")
 
 
@@ -44,6 +48,7 @@ class Row(NamedTuple):
     constraints: Mapping[str, Any] = {}
     trial: int | None = None
     context: Any = None
+    fidelity: Any = None
 
 
 class Frames:
@@ -61,6 +66,7 @@ class Frames:
     def __init__(self, contexts: Contexts, constraints: Constraints, sign: float) -> None:
         self._contexts, self._space, self._constraints, self._sign = contexts, contexts.space, constraints, sign
         self._given = {GIVEN + name: name for name in contexts.contexts.names} if contexts.contexts else {}
+        self._level = {LEVEL + contexts.fidelity.name: contexts.fidelity.name} if contexts.fidelity else {}
 
     def arrival(self, value: Any, noise: Any, constraints: Any) -> Arrival:
         """An answer that has yet to be put where it belongs; ValueError if it is bad."""
@@ -100,14 +106,14 @@ class Frames:
 
     def _columns(self) -> list[Any]:
         """The columns that there may be, in order; ValueError if a parameter has the name of another column."""
-        prefixes = (PREFIX, GIVEN) if self._given else (PREFIX,)
+        prefixes = (PREFIX, *[GIVEN] * bool(self._given), *[LEVEL] * bool(self._level))
         clash = [name for name in self._space.names if name in ABOUT or str(name).startswith(prefixes)]
         if clash:
             raise ValueError(f"a frame has a column {clash[0]!r} of its own: rename the parameter of that name")
-        return [*ABOUT, *self._space.names, *self._given, *(PREFIX + name for name in self._constraints)]
+        return [*ABOUT, *self._space.names, *self._given, *self._level, *(PREFIX + name for name in self._constraints)]
 
     def _parted(self, history: History, number: int) -> dict[str, Any]:
-        """The params and the context of a point, by these names."""
+        """The params, the context and the fidelity of a point, by these names."""
         return self._contexts.without_context(history.params[number])._asdict()
 
     def _checked(self, number: int, row: Row) -> tuple[Any, Arrival]:
@@ -115,7 +121,7 @@ class Frames:
         try:
             is_failure = row.state == "failed"
             arrival = FAILURE if is_failure else self.arrival(row.value, row.noise, row.constraints)
-            return self._contexts.checked(row.params, row.context), arrival
+            return self._contexts.checked(row.params, row.context, row.fidelity), arrival
         except ValueError as error:
             raise ValueError(f"row {number} of the frame: {error}") from None
 
@@ -143,7 +149,9 @@ class Frames:
             raise ValueError(f"row {number} has no value: drop it, or give it the state 'failed' in a column 'state'")
         told = {name: cells.get(PREFIX + name) for name in self._constraints}
         context = {name: cells[column] for column, name in self._given.items() if column in cells}
-        return Row(self._params(cells), state, cells.get("value"), cells.get("noise"), told, context=context or None)
+        fidelity = {name: cells[column] for column, name in self._level.items() if column in cells}
+        value, noise = cells.get("value"), cells.get("noise")
+        return Row(self._params(cells), state, value, noise, told, context=context or None, fidelity=fidelity or None)
 
     def _params(self, cells: Mapping[Any, Any]) -> Any:
         params = {name: cells[name] for name in self._space.names if name in cells}
@@ -154,6 +162,7 @@ class Frames:
         params = dict(row.params if isinstance(row.params, Mapping) else enumerate(row.params))
         constraints = {PREFIX + name: number for name, number in row.constraints.items()}
         given = {GIVEN + name: value for name, value in (row.context or {}).items()}
+        given |= {LEVEL + name: value for name, value in (row.fidelity or {}).items()}
         return (
             dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True)) | params | given | constraints
         )

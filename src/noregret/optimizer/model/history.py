@@ -24,6 +24,8 @@ class Arrival(NamedTuple):
     value: float
     noise: float
     constraints: tuple[float, ...] = ()
+    run: int = -1
+    """Trial of which this is one of several values, at several fidelities; -1 for a value that stands alone."""
 
     @property
     def failed(self) -> bool:
@@ -38,17 +40,18 @@ FAILURE = Arrival(NOWHERE, UNKNOWN, UNKNOWN)
 
 
 class Arrivals(Sequence[Arrival]):
-    """Answers in order of arrival, kept as columns: a million of them take 32 MB."""
+    """Answers in order of arrival, kept as columns: a million of them take 40 MB."""
 
     def __init__(self) -> None:
         self._where, self._values, self._noise = array("q"), array("d"), array("d")
         self._constraints: list[tuple[float, ...]] = []
+        self._runs = array("q")
 
     def copy(self) -> Arrivals:
         """Return an independent copy."""
         twin = Arrivals()
         twin._where, twin._values, twin._noise = self._where[:], self._values[:], self._noise[:]
-        twin._constraints = self._constraints.copy()
+        twin._constraints, twin._runs = self._constraints.copy(), self._runs[:]
         return twin
 
     def append(self, arrival: Arrival) -> None:
@@ -57,6 +60,7 @@ class Arrivals(Sequence[Arrival]):
         self._values.append(arrival.value)
         self._noise.append(arrival.noise)
         self._constraints.append(arrival.constraints)
+        self._runs.append(arrival.run)
 
     def columns(self, stop: int) -> tuple[Ints, Floats, Floats]:
         """The points, values and noises of the first ``stop`` answers, each (stop,)."""
@@ -71,10 +75,23 @@ class Arrivals(Sequence[Arrival]):
     def __getitem__(self, index: slice) -> list[Arrival]: ...
 
     def __getitem__(self, index: int | slice) -> Arrival | list[Arrival]:
-        where, values, noise, constraints = self._where, self._values, self._noise, self._constraints
+        where, values, noise, constraints, runs = (
+            self._where,
+            self._values,
+            self._noise,
+            self._constraints,
+            self._runs,
+        )
         if isinstance(index, slice):
-            return list(map(Arrival, where[index], values[index], noise[index], constraints[index]))
-        return Arrival(where[index], values[index], noise[index], constraints[index])
+            return list(map(Arrival, where[index], values[index], noise[index], constraints[index], runs[index]))
+        return Arrival(where[index], values[index], noise[index], constraints[index], runs[index])
+
+    def superseded(self, stop: int) -> Ints:
+        """Those of the first ``stop`` answers that a later one of the same run replaces: a run counts once."""
+        runs = np.array(self._runs[:stop])[::-1]
+        several = np.flatnonzero(runs >= 0)
+        _, last = np.unique(runs[several], return_index=True)
+        return stop - 1 - np.delete(several, last)
 
 
 class History:
@@ -88,6 +105,8 @@ class History:
         self.baseline_points: list[int] = []  # the points that have been met with this setting: one in each context
         self.measured = 0  # arrivals that have a value
         self.usable = 0  # arrivals up to the second of these
+        self.runs: set[int] = set()  # trials that have reported intermediate values
+        self.replaced = 0  # values that a later one of the same run replaces
         self.is_noise_known = True  # True if the noise of all of these is known
         self._points = array("d")  # the coordinates of each, nan until they are encoded: many are cheaper together
         self._unencoded: list[int] = []  # the numbers of these
@@ -177,6 +196,9 @@ class History:
     def add(self, arrival: Arrival) -> None:
         """Take in a measurement or a failure."""
         self.arrivals.append(arrival)
+        if arrival.run >= 0:
+            self.replaced += arrival.run in self.runs
+            self.runs.add(arrival.run)
         if arrival.failed:
             self._failures.add(arrival.where)
         else:
@@ -194,6 +216,8 @@ class History:
         """
         where, values, noise = self.arrivals.columns(stop)
         good = ~np.isnan(values)
+        if self.runs:
+            good[self.arrivals.superseded(stop)] = False
         failed = self._hopeless(stop)
         when = np.concatenate([np.flatnonzero(good), np.full(failed.size, stop)])
         where = np.concatenate([where[good], failed])
