@@ -33,6 +33,7 @@ from noregret.optimizer.questions.explore import Explore
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
 from noregret.optimizer.show import GIVEN, change_in_words
 from noregret.optimizer.space.contexts import Contexts, FixedContext, checked_contexts
+from noregret.optimizer.space.fidelity import Fidelity, checked_fidelity
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import Table, as_space
 from noregret.optimizer.trials import Measurement, Observation, Trial
@@ -51,6 +52,7 @@ __all__ = [
     "Estimate",
     "Evidence",
     "Explore",
+    "Fidelity",
     "FittedModels",
     "FixedContext",
     "Gain",
@@ -76,6 +78,7 @@ __all__ = [
     "checked_constraints",
     "checked_contexts",
     "checked_drift",
+    "checked_fidelity",
     "checked_noise",
     "checked_numbers",
     "checked_reading",

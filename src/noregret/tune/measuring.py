@@ -29,9 +29,10 @@ from pathlib import Path
 from statistics import median
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import IO, Any, Self
+from typing import IO, Any, Protocol, Self
 
-from noregret.tune.study.results import TIMES, MaxRss, NoResult, search_in_time
+from noregret.tune.progress import Progress
+from noregret.tune.study.results import TIMES, MaxRss, NoResult, Report, search_in_time
 from noregret.tune.study.study import Constraint, Study, StudyError
 
 KEPT = 1 << 18
@@ -41,6 +42,8 @@ FLOOD = 1 << 26
 
 FEWEST = 5
 """The number of repeats from which their spread says enough about the noise of their median (decision 197)."""
+EARLY = "ended early, as its intermediate results said enough"
+"""Reason why a run with a fidelity was ended."""
 BUSY_LOAD, BUSY_SHARE = 1.5, 0.5
 """Load average from which a machine counts as busy, in processes and per core. One process is this study's own,
 if it was run in the last minute; with half of the cores busy, caches and memory are shared with others."""
@@ -139,6 +142,26 @@ class Outcome:
     """Standard deviation of the value, None if unknown."""
     runs: tuple[float, ...] = ()
     """The result of each run, if their number was decided by the results and there are several."""
+    fidelity: Mapping[str, Any] | None = None
+    """The fidelity that the value was measured at, None if there is no value or the study has no fidelity."""
+    reports: tuple[Report, ...] = field(default=(), compare=False)
+    """Intermediate results of the run: few of them, and the last."""
+    is_stopped: bool = False
+    """True if the run was stopped before it had reached the fidelity that was asked."""
+
+
+class Judge(Protocol):
+    """Decides, by what is known about other settings, whether a trial is worth more time."""
+
+    def is_enough(self, values: Sequence[float]) -> bool:
+        """Return True if a trial with these runs needs no other."""
+        ...
+
+    def is_hopeless(
+        self, params: Mapping[str, Any], fidelity: Mapping[str, Any] | None, reports: Sequence[Report]
+    ) -> bool:
+        """Return True if the run of a trial at this fidelity, with these intermediate results, is to be stopped."""
+        ...
 
 
 def measure(
@@ -146,7 +169,8 @@ def measure(
     params: Mapping[str, Any],
     keeper: Keeper,
     stop: Event,
-    is_enough: Callable[[Sequence[float]], bool] | None = None,
+    judge: Judge | None = None,
+    fidelity: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Run the command as often as the study's ``repeats`` says, after its warm-up; the value is the median.
 
@@ -155,8 +179,11 @@ def measure(
     Parameters
     ----------
     study, params, keeper, stop
-    is_enough : callable, optional
-        Decides from the results so far if ``repeats`` is a range; without it there are as many runs as allowed.
+    judge : Judge, optional
+        Decides how often the command runs if ``repeats`` is a range, as often as allowed without it; and which runs
+        are stopped, if the study has a fidelity and intermediate results.
+    fidelity : mapping, optional
+        The fidelity to measure at; the highest by default, if the study has one.
 
     Raises
     ------
@@ -170,7 +197,7 @@ def measure(
     fewest, most = study.runs
     for number in range(-study.warmup, most):
         for _ in range(study.failure.retries + 1):
-            outcome = _measured_once(study, params, keeper, stop, is_warmup=number < 0)
+            outcome = _measured_once(study, params, keeper, stop, judge, fidelity, is_warmup=number < 0)
             if not outcome.failure:
                 break
         else:
@@ -178,7 +205,7 @@ def measure(
         if outcome.value is not None:
             outcomes.append(outcome)
             values.append(outcome.value)
-            if fewest <= len(values) < most and is_enough is not None and is_enough(values):
+            if fewest <= len(values) < most and judge is not None and judge.is_enough(values):
                 break
     if len(outcomes) == 1:
         return outcomes[0]
@@ -188,6 +215,7 @@ def measure(
         constraints={name: median(outcome.constraints[name] for outcome in outcomes) for name in study.constraints},
         noise=error_of_median(values),
         runs=tuple(values) if fewest < most else (),
+        fidelity=outcomes[0].fidelity,
     )
 
 
@@ -212,8 +240,22 @@ def error_of_median(values: Sequence[float]) -> float | None:
 
 
 def _measured_once(
-    study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event, is_warmup: bool = False
+    study: Study,
+    params: Mapping[str, Any],
+    keeper: Keeper,
+    stop: Event,
+    judge: Judge | None,
+    fidelity: Mapping[str, Any] | None,
+    is_warmup: bool,
 ) -> Outcome:
+    progress, asked = None, None
+    if study.levels is not None:
+        asked = fidelity or study.levels.highest
+        if study.steps and not is_warmup:
+            is_told = study.levels.name in study.used
+            is_hopeless = partial(judge.is_hopeless, params, asked) if judge else lambda reports: False
+            progress = Progress(study.levels, study.steps, asked, is_told, is_hopeless)
+        params = {**params, **asked}
     weighs = any(isinstance(result, MaxRss) for result in study.results)
     start = partial(
         run_command,
@@ -229,14 +271,26 @@ def _measured_once(
             _check_ended_well(run, (0,))
         except NoResult as error:
             return Outcome(None, f"prepare: {error}", run.seconds, run.stderr[-2000:])
-    run = start(study.arguments(params), weighs=weighs)
+    run = start(study.arguments(params), weighs=weighs, progress=progress)
+    if progress is not None and run.ended == EARLY:
+        assert progress.last is not None
+        return Outcome(
+            progress.last.value,
+            seconds=run.seconds,
+            fidelity=progress.reached,
+            reports=progress.reports,
+            is_stopped=progress.is_stopped,
+        )
     try:
         if is_warmup:
             _check_ended_well(run, study.failure.ok_exit_codes)
             return Outcome(None, "", run.seconds)
         value = _value(study, run)
         limited = {name: _limited(name, constraint, run) for name, constraint in study.constraints.items()}
-        return Outcome(value, "", run.seconds, constraints=limited)
+        if progress is not None:
+            progress.read(run.stdout)
+        reports = progress.reports if progress is not None else ()
+        return Outcome(value, "", run.seconds, constraints=limited, fidelity=asked, reports=reports)
     except NoResult as error:
         return Outcome(None, str(error), run.seconds, run.stderr[-2000:])
 
@@ -307,10 +361,12 @@ def run_command(
     *,
     weighs: bool = False,
     part: str = "command",
+    progress: Progress | None = None,
 ) -> Run:
     """Run a command to its end, or to ours, and leave nothing of it behind.
 
-    Its peak memory is known if ``weighs``. Errors call it by its ``part`` in the study.
+    Its peak memory is known if ``weighs``. Errors call it by its ``part`` in the study. If there is a ``progress``, it
+    reads the output and may end the run.
     """
     start = monotonic()
     reader, writer = os.pipe() if weighs else (-1, -1)
@@ -328,7 +384,11 @@ def run_command(
     flood = Event()
     outputs = [Tail(process.stdout, flood), Tail(process.stderr, flood)]
     waiter = Waiter(process, keeper)
-    ended = _awaited(waiter, start + timeout, timeout, flood, stop)
+
+    def is_over() -> bool:
+        return progress is not None and progress.is_over(monotonic() - start, outputs[0].lines)
+
+    ended = _awaited(waiter, start + timeout, timeout, flood, stop, is_over)
     stdout, stderr = (tail.text() for tail in outputs)
     usage = _weighed(reader) if weighs else {}
     if stop.is_set() and ended:
@@ -379,7 +439,9 @@ class Waiter:
             os.killpg(self.process.pid, signal.SIGKILL)
 
 
-def _awaited(waiter: Waiter, deadline: float, timeout: float, flood: Event, stop: Event) -> str:
+def _awaited(
+    waiter: Waiter, deadline: float, timeout: float, flood: Event, stop: Event, is_over: Callable[[], bool]
+) -> str:
     """Wait for the end of a run; return the reason why we ended it, empty if it ended by itself."""
     ended = ""
     while not waiter.over.wait(min(0.05, max(deadline - monotonic(), 0.001))):
@@ -389,6 +451,8 @@ def _awaited(waiter: Waiter, deadline: float, timeout: float, flood: Event, stop
             ended = f"printed more than {FLOOD >> 20} MiB"
         elif monotonic() >= deadline:
             ended = f"still running after {timeout:g} s (timeout)"
+        elif is_over():
+            ended = EARLY
         if ended:
             waiter.kill()
             waiter.over.wait()
@@ -402,17 +466,26 @@ class Tail:
     def __init__(self, stream: IO[bytes] | None, flood: Event) -> None:
         assert stream
         self._stream, self._flood = stream, flood
-        self._kept, self._total = b"", 0
+        self._kept, self._total, self._lock = b"", 0, Lock()
         self._thread = Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
         with self._stream:
             while chunk := os.read(self._stream.fileno(), 1 << 16):
-                self._kept = (self._kept + chunk)[-KEPT:]
-                self._total += len(chunk)
+                with self._lock:
+                    self._kept = (self._kept + chunk)[-KEPT:]
+                    self._total += len(chunk)
                 if self._total > FLOOD:
                     self._flood.set()
+
+    def lines(self, start: int) -> tuple[str, int]:
+        """Complete lines after the first ``start`` bytes, as far as they are kept, and the bytes up to their end."""
+        with self._lock:
+            kept, total = self._kept, self._total
+        first = max(start - (total - len(kept)), 0)
+        end = kept.rfind(b"\n") + 1
+        return ORDERS.sub("", kept[first:end].decode(errors="replace")), total - len(kept) + max(first, end)
 
     def text(self) -> str:
         """The end of the output; a process that left the group can hold the output open, and is not waited for."""

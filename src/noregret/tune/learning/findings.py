@@ -488,6 +488,8 @@ def trial_json(record: Record) -> dict[str, Any]:
         described["constraints"] = dict(record.constraints)
     if record.runs:
         described["runs"] = list(record.runs)
+    if record.fidelity is not None:
+        described |= {"fidelity": dict(record.fidelity), "stopped": record.is_stopped}
     return described
 
 

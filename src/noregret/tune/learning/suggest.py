@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from time import monotonic
 from typing import Any
 
@@ -12,6 +13,7 @@ from noregret.optimizer import Choice, Float, Int, Optimizer, axis_of, unexplore
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.repeats import target_of
 from noregret.tune.store.records import Record, Suggestion, arrived
+from noregret.tune.study.results import Report
 from noregret.tune.study.study import Study
 
 AS_GOOD = 0.25
@@ -43,7 +45,8 @@ def confirming(optimizer: Optimizer, left: float, budget: float, confirm: int, p
     if left > min(2 * confirm, LARGEST_SHARE * budget) or not any(answer.value is not None for answer in answers):
         return None
     best = optimizer.best()
-    made = [answer.params for answer in answers] + list(pending)
+    highest = optimizer.fidelity and {name: its.high for name, its in optimizer.fidelity.items()}
+    made = [answer.params for answer in answers if answer.fidelity == highest] + list(pending)
     is_known = sum(key(params) == key(best.params) for params in made) >= confirm
     return None if is_known or best.is_likeliest else best.params
 
@@ -69,7 +72,24 @@ class Suggester:
         params = confirming(optimizer, left, made + left, self.study.confirm, pending)
         if params is None and is_done:
             return None
-        return Suggestion(optimizer.ask().params if params is None else params, new)
+        if params is not None:
+            return Suggestion(params, new, fidelity=self._highest)
+        trial = optimizer.ask()
+        is_at_start = sum(record.finished for record in records) < optimizer.calibration.first(optimizer.space)
+        is_lower = is_at_start or self.study.steps is None  # a run with intermediate results can be stopped at any time
+        return Suggestion(trial.params, new, fidelity=trial.fidelity if is_lower else self._highest)
+
+    @property
+    def _highest(self) -> dict[str, Any] | None:
+        return self.study.levels.highest if self.study.levels else None
+
+    def is_hopeless(
+        self, params: Mapping[str, Any], fidelity: Mapping[str, Any] | None, reports: Sequence[Report]
+    ) -> bool:
+        """Return True if a running trial with these intermediate results is to be stopped, see `is_enough`."""
+        if self.latest is None:
+            return False
+        return is_hopeless(copy(self.latest.optimizer), params, fidelity, reports)
 
     def is_enough(self, values: Sequence[float]) -> bool:
         """Return True if a trial with these runs needs no other, by what was known when the last one was suggested."""
@@ -89,18 +109,34 @@ class Suggester:
         return max(left, 1.0)
 
 
+def is_hopeless(
+    optimizer: Optimizer, params: Any, fidelity: Mapping[str, Any] | None, reports: Iterable[tuple[Any, float]]
+) -> bool:
+    """`Optimizer.should_stop` of a trial with these reports, as steps and values; the optimizer is changed."""
+    key = optimizer.space.key
+    pending = (trial for trial in optimizer.pending if key(trial.params) == key(params) and trial.fidelity == fidelity)
+    trial = next(pending, None) or optimizer.expect(params, fidelity=fidelity)
+    for step, value in reports:
+        optimizer.report(trial, dict.fromkeys(optimizer.fidelity or (), step), value)
+    return optimizer.should_stop(trial)
+
+
 def informed(study: Study, records: Sequence[Record], order: Sequence[int], replay: Replay | None = None) -> Optimizer:
     """Optimizer that knows the outcomes of these trials in this order, with the others pending."""
     by_number = {record.number: record for record in records}
     known = set(order)
     answers = [answer for number in order for answer in by_number[number].answers(study.constraints)]
-    pending = [record.params for record in records if record.number not in known]
-    return (replay or replay_of(study))(answers, pending)
+    optimizer = (replay or replay_of(study))(answers)
+    for record in records:
+        if record.number not in known:
+            optimizer.expect(record.params, fidelity=record.fidelity)
+    return optimizer
 
 
 def replay_of(study: Study) -> Replay:
     """Replay of the history of a study."""
     options = {"baseline": study.baseline, "constraints": study.bounds, "context": study.context, "drift": study.drift}
+    options |= {"fidelity": study.fidelity} if study.fidelity else {}
     as_good = AS_GOOD if study.confirm else 0.0
     return Replay(study.space, study.goal, study.seed, as_good=as_good, require=study.require, **options)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from noregret.optimizer import Choice, Float, Int, Observation
 from noregret.tune.measuring import Outcome
 from noregret.tune.study.importing import ImportedRow
+from noregret.tune.study.results import Report
 from noregret.tune.study.study import Params
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 TOLD, RUN, IMPORTED = "noregret:told", "noregret:run", "noregret:import"
 """Attributes of a trial: the results that were new when it was suggested, details of its run, its imported row."""
-CONTEXT = "noregret:context"
-"""Attribute of a trial that holds its context."""
+CONTEXT, FIDELITY = "noregret:context", "noregret:fidelity"
+"""Attributes of a trial that hold its context, and the fidelity to measure it at."""
 
 State = Literal["waiting", "running", "done", "failed", "pruned"]
 STATES: dict[str, State] = {
@@ -36,11 +37,12 @@ STATES: dict[str, State] = {
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Params to try next, in this context, and the trials whose results were new when they were chosen."""
+    """Params to try next, in a context, at a fidelity, and the trials whose results were new when they were chosen."""
 
     params: Params
     told: Sequence[int]
     context: Params | None = None
+    fidelity: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,12 @@ class Record:
     """Holder of the trial, see `noregret.tune.store.leases`."""
     runs: tuple[float, ...] = ()
     """The result of each run, see `Outcome`."""
+    fidelity: Mapping[str, Any] | None = None
+    """Fidelity of the value, or the one that was asked if there is no value yet; None if the study has none."""
+    reports: tuple[Report, ...] = ()
+    """Intermediate results of the run, see `Outcome`."""
+    is_stopped: bool = False
+    """True if the run was stopped early."""
 
     @property
     def imported(self) -> bool:
@@ -90,7 +98,10 @@ class Record:
     def outcome(self) -> Outcome | None:
         """Outcome of the trial, None while it is pending."""
         said = self.value, self.failure, self.seconds, self.stderr, self.constraints, self.noise
-        return Outcome(*said, runs=self.runs) if self.finished else None
+        if not self.finished:
+            return None
+        reached = None if self.value is None else self.fidelity
+        return Outcome(*said, runs=self.runs, fidelity=reached, reports=self.reports, is_stopped=self.is_stopped)
 
     def answers(self, constraints: Iterable[str]) -> list[Observation]:
         """Outcome as an optimizer with these constraints takes it: each run, where their number was decided by them.
@@ -99,7 +110,7 @@ class Record:
         """
         numbers = {name: self.constraints.get(name) for name in constraints}
         if not self.runs:
-            return [Observation(self.params, self.value, self.noise, numbers, self.context)]
+            return [Observation(self.params, self.value, self.noise, numbers, self.context, self.fidelity)]
         first, *others = self.runs
         unknown = dict.fromkeys(numbers)
         return [
@@ -126,6 +137,7 @@ def fingerprint(row: ImportedRow) -> str:
     """Key of an imported row, equal for equal rows."""
     content = [row.params, row.value, row.noise, dict(row.constraints), row.origin]
     content += [] if row.context is None else [row.context]
+    content += [] if row.fidelity is None else [dict(row.fidelity)]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -138,6 +150,9 @@ def run_attribute(outcome: Outcome) -> dict[str, Any]:
     }
     run |= {"constraints": dict(outcome.constraints)} if outcome.constraints else {}
     run |= {"runs": list(outcome.runs)} if outcome.runs else {}
+    run |= {"fidelity": dict(outcome.fidelity)} if outcome.fidelity is not None else {}
+    run |= {"reports": [list(report) for report in outcome.reports]} if outcome.reports else {}
+    run |= {"stopped": True} if outcome.is_stopped else {}
     return run | ({"noise": outcome.noise} if outcome.noise is not None else {})
 
 

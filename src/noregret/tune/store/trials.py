@@ -35,9 +35,20 @@ from noregret.optimizer import identity
 from noregret.tune.measuring import Outcome
 from noregret.tune.store.checksums import SUM, digest, seal
 from noregret.tune.store.leases import HOLDER
-from noregret.tune.store.records import CONTEXT, IMPORTED, RUN, STATES, TOLD, Record, Suggestion, run_attribute
+from noregret.tune.store.records import (
+    CONTEXT,
+    FIDELITY,
+    IMPORTED,
+    RUN,
+    STATES,
+    TOLD,
+    Record,
+    Suggestion,
+    run_attribute,
+)
 from noregret.tune.store.storage import Storage
 from noregret.tune.study.importing import ImportedRow
+from noregret.tune.study.results import Report
 from noregret.tune.study.study import Params, StudyError
 
 T = TypeVar("T")
@@ -135,6 +146,7 @@ def add(
     connection.execute(PARAM, params)
     attributes = {TOLD: list(suggestion.told), HOLDER: holder}
     attributes |= {} if suggestion.context is None else {CONTEXT: suggestion.context}
+    attributes |= {} if suggestion.fidelity is None else {FIDELITY: dict(suggestion.fidelity)}
     connection.execute(ATTRIBUTE, [_attribute(trial, key, value) for key, value in attributes.items()])
     return trial
 
@@ -191,7 +203,7 @@ def add_imported(
         trial = connection.execute(IMPORTED_TRIAL[state], {"study": study, "number": number, "now": now}).scalar()
         its_params = _params(row.params, distributions)
         its_values = [] if row.value is None else [row.value]
-        run = run_attribute(Outcome(row.value, row.failure, constraints=row.constraints))
+        run = run_attribute(Outcome(row.value, row.failure, constraints=row.constraints, fidelity=row.fidelity))
         its_attributes: dict[str, Any] = {TOLD: [], IMPORTED: {"row": mark, "noise": row.noise}, RUN: run}
         its_attributes |= {} if row.context is None else {CONTEXT: row.context}
         listed = [[found["name"], found["value"], found["form"]] for found in its_params]
@@ -327,6 +339,9 @@ def _record(trial: Any, params: Params, attributes: dict[str, Any], value: float
         id=id,
         holder=attributes.get(HOLDER, {}),
         runs=tuple(run.get("runs", ())),
+        fidelity=run.get("fidelity", attributes.get(FIDELITY)),
+        reports=tuple(Report(*report) for report in run.get("reports", ())),
+        is_stopped=run.get("stopped", False),
     )
 
 

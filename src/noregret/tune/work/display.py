@@ -96,7 +96,7 @@ class Lines:
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
         what = f"failed: {printable(outcome.failure)}" if outcome.value is None else words.number(outcome.value)
-        what += f", {how}" if (how := how_measured(outcome)) else ""
+        what += f", {how}" if (how := how_measured(self.study, outcome)) else ""
         late = "" if counted else " [not counted: another worker has answered]"
         why = last_lines(outcome) if self._is_first_failure(trial, outcome) else []
         head = f"trial {trial.number}: {what}"
@@ -128,12 +128,18 @@ class Objects(Lines):
             found["constraints"] = dict(outcome.constraints)
         if outcome.runs:
             found["runs"] = list(outcome.runs)
+        if outcome.fidelity is not None:
+            found |= {"fidelity": dict(outcome.fidelity), "stopped": outcome.is_stopped}
         say(json.dumps(found))
 
 
-def how_measured(outcome: Outcome) -> str:
+def how_measured(study: Study, outcome: Outcome) -> str:
     """What is special about the measurement of a value, in a few words; empty if nothing is."""
-    return f"median of {len(outcome.runs)} runs" if outcome.runs else ""
+    if outcome.runs:
+        return f"median of {len(outcome.runs)} runs"
+    if study.levels is None or outcome.fidelity in (None, study.levels.highest):
+        return ""
+    return f"{'stopped early ' * outcome.is_stopped}at {words.params(outcome.fidelity or {})}"
 
 
 def last_lines(outcome: Outcome) -> list[str]:
@@ -273,7 +279,7 @@ class Live(Lines):
             return _text("failed", "red"), _text(cut(outcome.failure, REASON), "red")
         odd = self._findings is not None and self._findings.weights.get(trial.number, 1.0) < OUTLYING
         return words.number(outcome.value), _text(
-            "outlying" if odd else how_measured(outcome), "yellow" if odd else "dim"
+            "outlying" if odd else how_measured(self.study, outcome), "yellow" if odd else "dim"
         )
 
 

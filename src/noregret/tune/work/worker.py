@@ -120,7 +120,7 @@ class Crew:
         try:
             self.view.started(trial)
             LOG.debug("trial %d: %s", trial.number, self.study.shell_line(trial.params))
-            outcome = measure(self.study, trial.params, self.keeper, ending, self.suggest.is_enough)
+            outcome = measure(self.study, trial.params, self.keeper, ending, self.suggest, trial.fidelity)
             counted = self.store.tell(trial.number, outcome)
         except BaseException as error:
             with suppress(StudyError):
