@@ -257,7 +257,8 @@ class Findings:
         """Tails of the noise by repeated observations, None if they are too few or without noise."""
         grouped: dict[tuple[str, ...], list[float]] = {}
         for record in self.done:
-            grouped.setdefault((*_key(record.params), *_key(record.context or {})), []).append(record.value or 0.0)
+            where = *_key(record.params), *_key(record.context or {}), *_key(dict(record.fidelity or {}))
+            grouped.setdefault(where, []).append(record.value or 0.0)
         repeated = [np.array(values) for values in grouped.values() if len(values) > 1]
         try:
             return diagnose(repeated)
@@ -330,9 +331,16 @@ class Findings:
 
     @cached_property
     def importance(self) -> dict[str, Share]:
-        """Importance of each parameter, largest first; empty for a table, with contexts, and without intervals."""
-        named = isinstance(self.study.space, Mapping) and self.has_intervals and not self.study.context
-        return self.optimizer.importance() if named else {}
+        """Importance of each parameter, largest first; empty for a table, without intervals, and where it is unknown.
+
+        It is with contexts and with a fidelity.
+        """
+        named = isinstance(self.study.space, Mapping) and self.has_intervals
+        return self.optimizer.importance() if named and not self._is_importance_unknown else {}
+
+    @property
+    def _is_importance_unknown(self) -> bool:
+        return bool(self.study.context or self.study.fidelity)
 
     @cached_property
     def importance_among_better(self) -> dict[str, Share]:
@@ -342,7 +350,8 @@ class Findings:
     @cached_property
     def effects(self) -> list[Effect]:
         """Effect of each parameter of the best setting, the most important first; empty for a table."""
-        in_order = self.study.names if self.study.context and isinstance(self.study.space, Mapping) else self.importance
+        is_named = isinstance(self.study.space, Mapping)
+        in_order = self.study.names if self._is_importance_unknown and is_named else self.importance
         found = [self._effect(name) for name in in_order if self.best and name in self.best.params]
         return [effect for effect in found if len(effect.values) > 1]
 
@@ -368,8 +377,14 @@ class Findings:
         return found
 
     @cached_property
+    def early(self) -> set[int]:
+        """Numbers of the trials whose value is of a lower fidelity than the one that conclusions are about."""
+        highest = self.study.levels.highest if self.study.levels else None
+        return {record.number for record in self.done if record.fidelity != highest}
+
+    @cached_property
     def kinds(self) -> dict[int, str]:
-        """Kind of each observation, by trial: "odd", "broken", "chosen", "yours", or "dot" for the others."""
+        """Kind of each observation, by trial: "odd", "early", "broken", "chosen", "yours", or "dot" for the others."""
         odd, found = {record.number for record in self.outliers}, dict[int, str]()
         best, yours = self.best and _key(self.best.params), self.study.baseline and _key(self.study.baseline)
         for record in self.done:
@@ -377,6 +392,7 @@ class Findings:
             kind = "yours" if key == yours else "dot"
             kind = "chosen" if key == best and record.context == self.context else kind
             kind = "broken" if record.number in self.infeasible else kind
+            kind = "early" if record.number in self.early else kind
             found[record.number] = "odd" if record.number in odd else kind
         return found
 

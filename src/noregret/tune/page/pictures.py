@@ -243,7 +243,7 @@ def parameter_axis(findings: Findings, name: str) -> Axis:
 
 def _kinds(findings: Findings, records: Iterable[Record] | None = None) -> dict[str, list[Record]]:
     """Measurements by kind of mark; all if none are given."""
-    kinds: dict[str, list[Record]] = {"dot": [], "broken": [], "yours": [], "chosen": [], "odd": []}
+    kinds: dict[str, list[Record]] = {"early": [], "dot": [], "broken": [], "yours": [], "chosen": [], "odd": []}
     for record in findings.done if records is None else records:
         kinds[findings.kinds[record.number]].append(record)
     return kinds

@@ -391,7 +391,7 @@ def _check_placeholders(study: Study, declared: Mapping[str, bool], top: Section
     texts = {"command": study.command, "prepare": study.prepare, "env": tuple(study.env.values())}
     for key, command in texts.items():
         for name in dict.fromkeys(names_in(word for group in groups(command) for word in group)):
-            known = name in declared or name in (study.fidelity or ())
+            known = name in declared or name == top.section("fidelity").content.get("parameter")
             if not known and "-" not in name and not (name == ALL_FLAGS and flags):
                 advice = f"parameters are {', '.join(declared)}; write {{{{{name}}}}} for the text itself"
                 top.note(key, f"{{{name}}} is the placeholder of no parameter: {advice}")
