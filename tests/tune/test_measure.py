@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread, Timer
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -137,7 +138,8 @@ def test_the_value_of_repeats_is_their_median_with_its_error(keeper, tmp_path, r
 def test_a_range_of_repeats_ends_when_the_results_are_enough(keeper, tmp_path):
     def found(is_enough):
         (tmp_path / "runs").unlink(missing_ok=True)
-        return measure(study(tmp_path, *COUNTED, repeats=(2, 5)), {"x": 0.5}, keeper, Event(), is_enough)
+        judge = is_enough and SimpleNamespace(is_enough=is_enough)
+        return measure(study(tmp_path, *COUNTED, repeats=(2, 5)), {"x": 0.5}, keeper, Event(), judge)
 
     assert found(lambda values: True).runs == (5.0, 1.0)
     assert found(lambda values: values[-1] == 9).runs == (5.0, 1.0, 2.0, 9.0)

@@ -146,3 +146,15 @@ def tell_all(optimizer: Optimizer, answers: Iterable[Observation]) -> None:
             optimizer.fail(params, context)
         else:
             optimizer.tell(params, value, noise, constraints, context, fidelity=fidelity)
+
+
+def is_hopeless(
+    optimizer: Optimizer, params: Any, fidelity: Mapping[str, Any] | None, reports: Iterable[tuple[Any, float]]
+) -> bool:
+    """`Optimizer.should_stop` of a trial with these reports, as steps and values; the optimizer is changed."""
+    key = optimizer.space.key
+    pending = (trial for trial in optimizer.pending if key(trial.params) == key(params) and trial.fidelity == fidelity)
+    trial = next(pending, None) or optimizer.expect(params, fidelity=fidelity)
+    for step, value in reports:
+        optimizer.report(trial, dict.fromkeys(optimizer.fidelity or (), step), value)
+    return optimizer.should_stop(trial)

@@ -8,7 +8,7 @@ from copy import copy
 from time import monotonic
 from typing import Any
 
-from noregret.integrations.replay import Replay
+from noregret.integrations.replay import Replay, is_hopeless
 from noregret.optimizer import Choice, Float, Int, Optimizer, axis_of, unexplored_from
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.repeats import target_of
@@ -107,18 +107,6 @@ class Suggester:
             spent = monotonic() - self._begun
             left = min(left, (budget.seconds - spent) * (finished - self._at_start) / spent)
         return max(left, 1.0)
-
-
-def is_hopeless(
-    optimizer: Optimizer, params: Any, fidelity: Mapping[str, Any] | None, reports: Iterable[tuple[Any, float]]
-) -> bool:
-    """`Optimizer.should_stop` of a trial with these reports, as steps and values; the optimizer is changed."""
-    key = optimizer.space.key
-    pending = (trial for trial in optimizer.pending if key(trial.params) == key(params) and trial.fidelity == fidelity)
-    trial = next(pending, None) or optimizer.expect(params, fidelity=fidelity)
-    for step, value in reports:
-        optimizer.report(trial, dict.fromkeys(optimizer.fidelity or (), step), value)
-    return optimizer.should_stop(trial)
 
 
 def informed(study: Study, records: Sequence[Record], order: Sequence[int], replay: Replay | None = None) -> Optimizer:
