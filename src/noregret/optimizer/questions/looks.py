@@ -39,6 +39,9 @@ class CheapLooks:
     caution: float = 2.0
     """What is recommended has the largest mean - caution * std, as `Optimizer.best` does."""
 
+    tops: bool = True
+    power: float = 1.0
+
     def at_first(self, contexts: Contexts, state: Opening, number: int) -> Mapping[str, Any]:
         """Fidelity of a question of the initial design: each rung in turn, and the highest for the baseline."""
         assert contexts.fidelity is not None
@@ -51,7 +54,7 @@ class CheapLooks:
     def __call__(self, contexts: Contexts, state: State, number: int) -> Mapping[str, Any]:
         """Fidelity at which to measure the setting of a point."""
         assert contexts.fidelity is not None
-        if state.history.runs:
+        if state.history.runs and self.tops:
             return contexts.fidelity.highest
         rungs, params, belief = contexts.fidelity.rungs, state.history.params[number], state.belief
         points = state.history.space.encode([contexts.at_fidelity(params, rung) for rung in rungs])
@@ -61,7 +64,7 @@ class CheapLooks:
         others = np.setdiff1d(state.incumbents, state.arms([number]))
         gap = -abs(float(mean[-1] - belief.mean[others].max())) if others.size else 0.0
         costs = np.array([contexts.fidelity.cost(rung) for rung in rungs])
-        scores = log_expected_improvement(np.full(len(rungs), gap), np.maximum(change, 1e-300)) - np.log(costs)
+        scores = log_expected_improvement(np.full(len(rungs), gap), np.maximum(change, 1e-300)) - self.power * np.log(costs)
         return rungs[int(np.argmax(scores))]
 
     def should_stop(self, state: Snapshot, number: int) -> bool:

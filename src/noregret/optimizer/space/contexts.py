@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret.belief.posterior import Floats
-from noregret.optimizer.space.fidelity import Fidelity, checked_fidelity
+from noregret.optimizer.space.fidelity import Fidelity, LevelledOff, checked_fidelity
 from noregret.optimizer.space.space import Bools, Product, Space, named
 
 
@@ -159,7 +159,7 @@ class Contexts:
         """Contexts, and fidelity."""
         if self.fidelity is None:
             return self.contexts
-        return Product({**(self.contexts.parameters if self.contexts else {}), **self.fidelity.product.parameters})
+        return LevelledOff({**(self.contexts.parameters if self.contexts else {}), **self.fidelity.product.parameters})
 
     def within(self, context: Any, fidelity: Any = None) -> Space:
         """Part of it that a question in this context is about; ValueError if the context is missing or bad.

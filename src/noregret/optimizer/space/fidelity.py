@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from noregret.belief.posterior import Floats
 from noregret.optimizer.space.parameters import Float, Int
 from noregret.optimizer.space.space import Product
 
 RUNGS = 5
 """Fidelities, evenly spaced on the parameter's own scale, at which questions are asked and reports are kept: a run
 adds at most this many points to the model. In steps of three they span a factor of 81, as successive halving does."""
+
+
+SPAN = 0.5
+WARP = 3.0
+"""Steepness of the fidelity's coordinate: a step at the lowest fidelity is exp(WARP) times as long as at the highest."""
+
+
+@dataclass(frozen=True)
+class LevelledOff(Product):
+    """Contexts, the last of which is a fidelity: its coordinate u becomes (1 - exp(-c u)) / (1 - exp(-c)), c = `WARP`.
+
+    Curves level off, so equal steps matter less and less towards the highest fidelity; with this coordinate a
+    stationary kernel says so.
+    """
+
+    def encode(self, params: Sequence[Any]) -> Floats:
+        return _bent(super().encode(params))
+
+    def decode(self, points: Floats) -> list[dict[str, Any]]:
+        return super().decode(_straight(points))
+
+    def snap(self, points: Floats) -> Floats:
+        return _bent(super().snap(_straight(points)))
+
+    def everything(self) -> Floats:
+        return _bent(super().everything())
+
+
+def _bent(points: Floats) -> Floats:
+    return np.hstack([points[:, :-1], SPAN * np.expm1(-WARP * points[:, -1:]) / np.expm1(-WARP)])
+
+
+def _straight(points: Floats) -> Floats:
+    return np.hstack([points[:, :-1], -np.log1p(np.minimum(points[:, -1:] / SPAN, 1.0) * np.expm1(-WARP)) / WARP])
 
 
 @dataclass(frozen=True)
