@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread, Timer
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -132,6 +133,18 @@ def test_the_value_of_repeats_is_their_median_with_its_error(keeper, tmp_path, r
     assert (found.value, found.constraints) == (value, {"c": value})
     assert (found.noise is None) == (repeats < 5)
     assert found.failure == ""
+
+
+def test_a_range_of_repeats_ends_when_the_results_are_enough(keeper, tmp_path):
+    def found(is_enough):
+        (tmp_path / "runs").unlink(missing_ok=True)
+        judge = is_enough and SimpleNamespace(is_enough=is_enough)
+        return measure(study(tmp_path, *COUNTED, repeats=(2, 5)), {"x": 0.5}, keeper, Event(), judge)
+
+    assert found(lambda values: True).runs == (5.0, 1.0)
+    assert found(lambda values: values[-1] == 9).runs == (5.0, 1.0, 2.0, 9.0)
+    all_runs = found(None)
+    assert (all_runs.runs, all_runs.value) == ((5.0, 1.0, 2.0, 9.0, 1000.0), 5.0)
 
 
 def test_the_error_of_a_median_covers_it_and_grows_with_outliers():

@@ -10,6 +10,7 @@ from threading import Event, Thread
 import pytest
 
 from noregret.optimizer import Float
+from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring import Keeper, Outcome
 from noregret.tune.store import leases, trials
 from noregret.tune.store.leases import LeaseMonitor
@@ -225,7 +226,7 @@ def test_a_worker_that_lost_its_trial_ends_the_command(anywhere):
     study = replace(anywhere, command=("sleep", "601.75"), lease=1, budget=Budget(rounds=1))
     view, stop = Silent(), Event()
     with Store(study, stop=stop) as store, Keeper() as keeper:
-        worker = Thread(target=Crew(study, store, suggest, view, keeper, stop).work)
+        worker = Thread(target=Crew(study, store, Suggester(study), view, keeper, stop).work)
         worker.start()
         wait_for(lambda: running_with("sleep\x00601.75"))
         for other in taken_over(0, study):

@@ -381,6 +381,11 @@ def test_flags_that_a_baseline_does_not_name_add_no_words(tmp_path):
         ("[budget]", "env = {N = '{n}'}\n[budget]", r"my.toml:2: env: \{n\} is the placeholder of no parameter"),
         ("[budget]", "prepare = 'make {n}'\n[budget]", r"my.toml:2: prepare: \{n\} is the placeholder of no"),
         ("[budget]", "repeats = 0\n[budget]", r"my.toml:2: repeats: must be a whole number from 1 to 1000"),
+        (
+            "[budget]",
+            "repeats = [3, 2]\n[budget]",
+            r"my.toml:2: repeats: must be a number of runs, or the fewest and the",
+        ),
         ("[budget]", "warmup = -1\n[budget]", r"my.toml:2: warmup: must be a whole number from 0 to 1000"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Optuna: noregret as a sampler.
+"""Optuna: noregret as a sampler and as a pruner.
 
 >>> import optuna
 >>> from noregret.integrations.optuna import NoRegretSampler
@@ -10,17 +10,20 @@ True
 
 Measurements may be noisy, with outliers: no option is needed for that. Optuna's own ``best_params`` are those of the
 luckiest measurement; `NoRegretSampler.best` recommends by all of them.
+
+`NoRegretPruner` stops trials that are unlikely to become the best, with this sampler or any other.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution
+from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.study import Study, StudyDirection
@@ -29,9 +32,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
 from noregret.integrations.distributions import Parameter
-from noregret.integrations.replay import Replay
+from noregret.integrations.replay import Replay, is_hopeless
 from noregret.integrations.structure import Column, Columns, Structure, params_of, too_many
-from noregret.optimizer import MOST_OPTIONS, Estimate, Goal, Observation, Optimizer, axis_of
+from noregret.optimizer import MOST_OPTIONS, Estimate, Fidelity, Goal, Int, Observation, Optimizer, axis_of
 
 RECENT = 100
 """Number of last trials among which a pending one is expected to finish; older pending ones are taken for lost."""
@@ -42,7 +45,8 @@ class NoRegretSampler(BaseSampler):
 
     Suggestions are a function of the study's trials and the seed. It keeps no state between trials, so it works the
     same with ``study.optimize``, with ask and tell, with ``n_jobs``, with several processes on one storage, and
-    after a restart. Running trials count as pending, failed ones as bad.
+    after a restart. Running trials count as pending, failed ones as bad. Pruned ones count with their last report, as a
+    value of its step: what they would have reached is estimated from the trials that went on.
 
     The objective may suggest parameters in some trials only: the condition is inferred from the trials (see
     `noregret.integrations.structure`), if it is a choice or a whole number. Parameters without a clear
@@ -63,7 +67,7 @@ class NoRegretSampler(BaseSampler):
         self._given_seed, self._constraints_func = seed, constraints_func
         self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
         self._random = RandomSampler(seed=seed)
-        self._structure = Structure()
+        self._structure, self._steps = Structure(), Steps()
         self._learner: _Learner | None = None
         self._warned: set[str] = set()  # parameters
 
@@ -144,25 +148,128 @@ class NoRegretSampler(BaseSampler):
 
     def _informed(self, study: Study, columns: Columns, but: int | None = None) -> Optimizer:
         """The optimizer that knows all of a study's trials, except one."""
-        goal: Goal = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
+        goal = _goal(study)
         trials = [trial for trial in study.get_trials(deepcopy=False) if trial.number != but]
         constraints = tuple(dict.fromkeys(name for trial in trials for name in constraints_of(trial)))
-        about = columns, goal, constraints
+        levels = self._steps(trials)
+        about = columns, goal, constraints, levels if self._steps.are_needed else None
         if self._learner is None or self._learner.about != about:
-            self._learner = _Learner(columns, goal, self._seed, constraints)
+            self._learner = _Learner(*about, self._seed)
         return self._learner(trials)
+
+
+class NoRegretPruner(BasePruner):
+    """Pruner that stops a trial if it is unlikely to become better than the best known setting.
+
+    A model of the value as a function of parameters and step is fitted to all trials: their last reports, and the
+    values of those that were completed. A trial is pruned if, by its reports so far, the probability that it would be
+    better at the last step than the recommended setting is small. The noise is estimated, and a single bad report
+    among noisy ones prunes nothing. Nothing is pruned before there are enough trials to fit the model.
+
+    It keeps no state of its own, and works with `NoRegretSampler` and with any other sampler. The last step is the
+    largest one of the trials so far. Report at every step if you like: a trial is judged at most five times, at steps
+    that are evenly spaced on a logarithmic scale.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from noregret.integrations.optuna import NoRegretPruner, NoRegretSampler
+    >>> study = optuna.create_study(sampler=NoRegretSampler(seed=0), pruner=NoRegretPruner())
+    """
+
+    def __init__(self) -> None:
+        self._structure, self._steps = Structure(), Steps()
+        self._learner: _Learner | None = None
+        self._judged: dict[int, tuple[int, bool]] = {}
+        """Number of rungs that each running trial had reached when it was judged, and the verdict."""
+
+    def __repr__(self) -> str:
+        return "NoRegretPruner()"
+
+    def prune(self, study: Study, trial: FrozenTrial) -> bool:
+        trials = [its for its in study.get_trials(deepcopy=False) if its.number != trial.number]
+        levels, reports = self._steps(trials), _reports(trial)
+        if levels is None or not reports or levels.reached(reports[-1][0]) == levels.fidelity.highest:
+            return False
+        rung, known = levels.fidelity.rung(levels.reached(reports[-1][0])), self._judged.get(trial.number)
+        if known is None or known[0] < rung:
+            known = self._judged[trial.number] = rung, self._is_hopeless(study, trial, trials, levels)
+        return known[1]
+
+    def _is_hopeless(self, study: Study, trial: FrozenTrial, trials: Sequence[FrozenTrial], levels: Levels) -> bool:
+        columns = self._structure(trials)
+        columns = _free(columns) or columns
+        params = params_of(columns, trial)
+        if not columns or params is None:
+            return False
+        about = columns, _goal(study), (), levels
+        if self._learner is None or self._learner.about != about:
+            self._learner = _Learner(*about, seed=0)
+        reports = [(levels.reached(step)[STEP], value) for step, value in _reports(trial)]
+        return is_hopeless(self._learner(trials), params, levels.fidelity.highest, reports)
+
+
+STEP = "step"
+"""Name of the fidelity of trials with reports."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Steps of reports as a fidelity: the first one is 1, and the cost of a trial is the number of its steps."""
+
+    first: int
+    last: int
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """The fidelity of an optimizer."""
+        return Fidelity(STEP, Int(1, self.last - self.first + 1, log=True))
+
+    def reached(self, step: int) -> dict[str, int]:
+        """Fidelity of a report."""
+        return {STEP: min(max(step, self.first), self.last) - self.first + 1}
+
+
+class Steps:
+    """First and last step of the reports of a study's finished trials; each trial is read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[int, tuple[int, int] | None] = {}
+        """First and last step of each finished trial, None without reports."""
+        self.are_needed = False
+        """True if a pruned trial has a report."""
+
+    def __call__(self, trials: Sequence[FrozenTrial]) -> Levels | None:
+        """The levels, None if there are fewer than two steps."""
+        for trial in trials:
+            if trial.state in (TrialState.COMPLETE, TrialState.PRUNED) and trial.number not in self._read:
+                steps = [step for step, _ in _reports(trial)]
+                self._read[trial.number] = (steps[0], steps[-1]) if steps else None
+                self.are_needed |= bool(steps) and trial.state == TrialState.PRUNED
+        ends = [each for each in list(self._read.values()) if each]
+        first, last = min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
+        return Levels(first, last) if first < last else None
+
+
+def _reports(trial: FrozenTrial) -> list[tuple[int, float]]:
+    """Reports of a trial by step, without those that are no usable numbers."""
+    return sorted((step, value) for step, value in trial.intermediate_values.items() if abs(value) <= HUGE)
 
 
 class _Learner:
     """Tells an optimizer the trials of a study that have these columns, and caches the finished ones."""
 
-    def __init__(self, columns: Columns, goal: Goal, seed: int, constraints: tuple[str, ...]) -> None:
-        self.columns, self.about, self._constraints = columns, (columns, goal, constraints), constraints
+    def __init__(
+        self, columns: Columns, goal: Goal, constraints: tuple[str, ...], levels: Levels | None, seed: int
+    ) -> None:
+        self.columns, self.about, self._constraints = columns, (columns, goal, constraints, levels), constraints
+        self._levels = levels
+        fidelity: dict[str, Any] = {} if levels is None else {"fidelity": levels.fidelity.product.parameters}
         space, bounds = (
             {label: columns[label].parameter for label in sorted(columns)},
             dict.fromkeys(constraints, ("<=", 0.0)),
         )
-        self._replay = Replay(space, goal, seed, constraints=bounds)
+        self._replay = Replay(space, goal, seed, constraints=bounds, **fidelity)
         self._finished: dict[int, tuple[FrozenTrial, list[Observation]]] = {}
 
     def __call__(self, trials: Sequence[FrozenTrial]) -> Optimizer:
@@ -181,9 +288,16 @@ class _Learner:
         known, answer = self._finished.get(trial.number, (None, []))
         if known is not trial:
             params = self._params(trial)
-            answer = [] if params is None else [Observation(params, _value(trial), None, self._told(trial))]
+            told, level = self._told(trial), self._level(trial)
+            answer = [] if params is None else [Observation(params, _value(trial), None, told, fidelity=level)]
             self._finished[trial.number] = trial, answer
         return answer
+
+    def _level(self, trial: FrozenTrial) -> dict[str, int] | None:
+        """Fidelity of a trial's value: that of its last report if it was pruned."""
+        if self._levels is None or trial.state != TrialState.PRUNED or not trial.intermediate_values:
+            return None
+        return self._levels.reached(max(trial.intermediate_values))
 
     @property
     def known(self) -> int:
@@ -220,6 +334,10 @@ def _is_learnt(name: str, distribution: BaseDistribution, columns: Columns, tria
 def _check_one_goal(study: Study) -> None:
     if len(study.directions) != 1:
         raise ValueError(f"NoRegretSampler is for studies with one objective, got {len(study.directions)}")
+
+
+def _goal(study: Study) -> Goal:
+    return "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
 
 
 def _asking(study: Study, trial: FrozenTrial) -> int:

@@ -114,7 +114,8 @@ class Replay:
             return 0
         values = (number for number, answer in enumerate(answers, 1) if _is_value(answer))
         _, usable = next(values), next(values)
-        whole = checked_contexts(self._optimizer.space, self._optimizer.context).whole
+        optimizer = self._optimizer
+        whole = checked_contexts(optimizer.space, optimizer.context, optimizer.fidelity).whole
         return self._calibration.fitted_from(len(answers), usable, whole)
 
     def _begin(self) -> None:
@@ -144,11 +145,29 @@ def _is_value(answer: Observation) -> bool:
 def tell_all(optimizer: Optimizer, answers: Iterable[Observation]) -> None:
     """Tell an optimizer these answers."""
     for answer in answers:
-        params, value, *more = answer[:5]
-        bound = getattr(answer, "bound", None)
+        params, value, noise, constraints, context = answer[:5]
+        bound, fidelity = getattr(answer, "bound", None), getattr(answer, "fidelity", None)
         if value is None:
-            optimizer.fail(params, *more[2:4])
-        elif bound is None:
-            optimizer.tell(params, value, *more[:4])
+            optimizer.fail(params, context, getattr(answer, "cost", None))
         else:
-            optimizer.tell(params, None, *more[:4], **{bound: value})
+            told = {"value" if bound is None else bound: value, "fidelity": fidelity}
+            optimizer.tell(
+                params,
+                noise=noise,
+                constraints=constraints,
+                context=context,
+                cost=getattr(answer, "cost", None),
+                **told,
+            )
+
+
+def is_hopeless(
+    optimizer: Optimizer, params: Any, fidelity: Mapping[str, Any] | None, reports: Iterable[tuple[Any, float]]
+) -> bool:
+    """`Optimizer.should_stop` of a trial with these reports, as steps and values; the optimizer is changed."""
+    key = optimizer.space.key
+    pending = (trial for trial in optimizer.pending if key(trial.params) == key(params) and trial.fidelity == fidelity)
+    trial = next(pending, None) or optimizer.expect(params, fidelity=fidelity)
+    for step, value in reports:
+        optimizer.report(trial, dict.fromkeys(optimizer.fidelity or (), step), value)
+    return optimizer.should_stop(trial)

@@ -10,6 +10,7 @@ from typing import Any
 from noregret.belief.posterior import convert_numbers
 from noregret.optimizer.model.hypotheses import ModelConfig
 from noregret.optimizer.questions.explore import Explore
+from noregret.optimizer.questions.looks import CheapLooks
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
 from noregret.optimizer.questions.state import Question
 
@@ -45,6 +46,8 @@ class OptimizerConfig(ModelConfig):
         measured most often.
     interval : Posterior -> float
         The interval of an `Estimate` is mean +- interval * std.
+    looks : CheapLooks
+        Fidelity of each question, and when a run is stopped, where there is a fidelity.
     """
 
     explore: Explore = field(default_factory=Explore)
@@ -52,6 +55,7 @@ class OptimizerConfig(ModelConfig):
     caution: float = 2.0
     as_good: float = 0.0
     interval: Callable[[Any], float] = field(default_factory=SimultaneousWidth)
+    looks: CheapLooks = field(default_factory=CheapLooks)
 
     def __post_init__(self) -> None:
         convert_numbers(self, "interval")

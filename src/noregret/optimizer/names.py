@@ -38,6 +38,7 @@ from noregret.optimizer.questions.explore import Explore
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
 from noregret.optimizer.show import GIVEN, change_in_words
 from noregret.optimizer.space.contexts import Contexts, FixedContext, checked_contexts
+from noregret.optimizer.space.fidelity import Fidelity, checked_fidelity
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import Table, as_space
 from noregret.optimizer.trials import Measurement, Observation, Trial
@@ -57,6 +58,7 @@ __all__ = [
     "Estimate",
     "Evidence",
     "Explore",
+    "Fidelity",
     "FittedModels",
     "FixedContext",
     "Gain",
@@ -84,6 +86,7 @@ __all__ = [
     "checked_contexts",
     "checked_cost",
     "checked_drift",
+    "checked_fidelity",
     "checked_noise",
     "checked_numbers",
     "checked_reading",

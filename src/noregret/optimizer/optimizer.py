@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
 from numbers import Integral
@@ -48,11 +48,11 @@ from noregret.optimizer.questions.questions import Opening, opening
 from noregret.optimizer.questions.state import State, state_of
 from noregret.optimizer.saving import read, write
 from noregret.optimizer.show import Frames, Standing
-from noregret.optimizer.space.contexts import InContext, checked_contexts, with_context
+from noregret.optimizer.space.contexts import FixedContext, Setting, checked_contexts, with_context
 from noregret.optimizer.space.parameters import finite
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import as_space
-from noregret.optimizer.trials import Measurement, Observation, Trial, Trials
+from noregret.optimizer.trials import Measurement, Observation, Run, Trial, Trials
 
 REMEMBERED = 1000
 """With drift, the number of last answers that are kept at least; fewer than twice as many are."""
@@ -103,6 +103,9 @@ class Optimizer:
     safe : float, or dict of floats, optional
         ``0.99``: questions meet all constraints with this probability; ``{"memory": 0.99}``: they meet these. The first
         ones are the baseline, which must meet them, and its neighbours. `docs/guarantees` says what this rests on.
+    fidelity : dict, optional
+        ``{"epochs": Int(1, 81, log=True)}``: one number that says how well and at what cost to measure. A trial says at
+        which fidelity; a measurement costs in proportion to it. Everything else is about the highest. See `report`.
     calibration : OptimizerConfig, optional
         How constants are got from the measurements; every step can be replaced.
 
@@ -135,6 +138,7 @@ class Optimizer:
         require: Any = None,
         budget: float | None = None,
         safe: Any = None,
+        fidelity: Any = None,
         calibration: OptimizerConfig | None = None,
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
@@ -145,12 +149,16 @@ class Optimizer:
         self.drift = checked_drift(drift)
         self.budget = None if budget is None else checked_cost(budget, "budget")
         self.safe = checked_safe(safe, self.constraints, baseline, self.drift)
-        self._contexts, seed = checked_contexts(self.space, context), seed_sequence(rng)
-        self.context = None if context is None else dict(context)
+        self._contexts, seed = checked_contexts(self.space, context, fidelity), seed_sequence(rng)
+        self.context, self.fidelity = (None if its is None else dict(its) for its in (context, fidelity))
+        if fidelity is not None and drift is not None:
+            raise ValueError(
+                f"an optimizer has a fidelity or drift, not both, got drift={drift!r}: drop one of the two"
+            )
         self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
         self._history = History(self._contexts.whole, self.baseline)
         if baseline is not None and context is None:
-            self._history.intern(self.baseline)
+            self._history.intern(self._contexts.checked(self.baseline, None))
         self._root_seed = self._seed = seed
         self._forgotten, self._sign = 0, 1.0 if goal == "maximize" else -1.0
         self._balance: Realised
@@ -193,7 +201,10 @@ class Optimizer:
     def _next_point(self, space: Space, left: float | None) -> int:
         """Number of the point to measure next."""
         pending = list(self._trials.pending().values())
-        first = opening(Opening(self._history, space, self.calibration, self._seed, pending, self.safe is not None))
+        start = Opening(self._history, space, self.calibration, self._seed, pending, self.safe is not None)
+        first = opening(start)
+        if first is not None and self.fidelity is not None:
+            return self._at(first, self.calibration.looks.at_first(self._contexts, start, first))
         if first is not None:
             return first
         self._balance = self._balance.after(self._history)
@@ -208,8 +219,17 @@ class Optimizer:
             asked = question(state, rng)
             fits = state.prices is None or question is questions[-1] or asked is None or state.prices.fits(asked)
             if asked is not None and fits and state.permits(asked):
-                return self._point_of(state, asked)
-        return self._history.intern(with_context(self.baseline, space))  # nothing else is safe
+                break
+        else:  # nothing else is safe
+            return self._history.intern(with_context(self.baseline, space))
+        number = self._point_of(state, asked)
+        if self.fidelity is None:
+            return number
+        return self._at(number, self.calibration.looks(self._contexts, state, number))
+
+    def _at(self, number: int, fidelity: Mapping[str, Any]) -> int:
+        """Number of the point with the params of this one, at this fidelity."""
+        return self._history.intern(self._contexts.at_fidelity(self._history.params[number], fidelity))
 
     def _cost_model(self) -> CostModel | None:
         """Model of the costs; None if too few are known."""
@@ -245,9 +265,9 @@ class Optimizer:
         return self._answers[3]
 
     @synchronized
-    def expect(self, params: Any, context: Any = None) -> Trial:
+    def expect(self, params: Any, context: Any = None, *, fidelity: Any = None) -> Trial:
         """A trial with params of your own: a first guess, or what another process has begun to measure."""
-        return self._sent(self._history.intern(self._contexts.checked(params, context)))
+        return self._sent(self._history.intern(self._contexts.checked(params, context, fidelity)))
 
     @synchronized
     def tell(
@@ -261,6 +281,7 @@ class Optimizer:
         *,
         at_least: float | None = None,
         at_most: float | None = None,
+        fidelity: Any = None,
     ) -> None:
         """The value of a trial, or of params measured in the past. ValueError, and nothing changed, if it is bad.
 
@@ -282,10 +303,67 @@ class Optimizer:
         cost : float, optional
             What the measurement has cost, above 0: seconds, or any other unit. Questions then weigh improvement by
             the cost that is expected, see ``budget``. Costs of params measured in the past do not count as spent.
+        fidelity : dict, optional
+            The fidelity that it was measured at, ``{"epochs": 9}``. By default that of the trial, or the one of its
+            last report if `should_stop` was true; for params the highest.
         """
         value, bound = checked_bound(value, at_least, at_most)
         arrival = self._frames.arrival(value, noise, constraints, bound, cost)
-        self._add(arrival._replace(where=self._resolved(trial, context, failing=False)))
+        if self.fidelity is not None and isinstance(trial, Trial):
+            where, run = self._reached(trial, self._contexts.checked_fidelity(fidelity))
+            self._resolved(trial, context, failing=False)
+            self._add(arrival._replace(where=where, run=run))
+            return
+        self._add(arrival._replace(where=self._resolved(trial, context, failing=False, fidelity=fidelity)))
+
+    def _reached(self, trial: Trial, fidelity: Any) -> tuple[int, int]:
+        """Point that the value of a trial is about, and its run, -1 if it has not reported."""
+        number, run = self._trials.number(trial), self._trials.runs.get(trial.id)
+        reached = fidelity or (run.reached if run is not None and run.is_stopped else trial.fidelity)
+        return self._at(number, reached), -1 if run is None else trial.id
+
+    @synchronized
+    def report(self, trial: Trial, fidelity: Any, value: float) -> None:
+        """An intermediate value of a trial that is still running: ``opt.report(trial, {"epochs": 9}, value)``.
+
+        Reports come with rising fidelities; others are ignored. Few of them are kept: the first one at or above each of
+        five fidelities, evenly spaced on the parameter's own scale. The values of one run share its noise, so only the
+        last of them is evidence. A trial ends with `tell`, stopped or not.
+        """
+        if self.fidelity is None:
+            raise ValueError("report() needs a fidelity: make Optimizer(..., fidelity={...})")
+        levels, arrival = self._contexts.fidelity, self._frames.arrival(value, None, dict.fromkeys(self.constraints))
+        assert levels is not None
+        reached, number = levels.checked(fidelity), self._trials.number(trial)
+        run = self._trials.runs.get(trial.id) or Run({levels.name: -math.inf}, 0)
+        if reached[levels.name] <= run.reached[levels.name]:
+            return
+        rung = levels.rung(reached)
+        self._trials.runs[trial.id] = run._replace(reached=reached, kept=rung)
+        if rung > run.kept:
+            self._trials.answers.append(trial.id)
+            self._add(arrival._replace(where=self._at(number, reached), run=trial.id))
+
+    @synchronized
+    def should_stop(self, trial: Trial) -> bool:
+        """Return True if a running trial is unlikely to be better, at the highest fidelity, than what is recommended.
+
+        Judged from its reports so far and all other values. Stop it then, and `tell` its last value. False before the
+        first fit. It stays true once it was.
+        """
+        if self.fidelity is None:
+            raise ValueError("should_stop() needs a fidelity: make Optimizer(..., fidelity={...})")
+        number, run = self._trials.number(trial), self._trials.runs.get(trial.id)
+        if run is None or run.is_stopped or run.judged == run.kept:
+            return run is not None and run.is_stopped
+        history, space = self._history, self._contexts.within(trial.context)
+        is_stopped = False
+        if history.measured >= max(2, self.calibration.first(history.space)):
+            assert isinstance(space, FixedContext)
+            top = self._at(number, space.context)
+            is_stopped = self.calibration.looks.should_stop(self._state(space, [top]), top)
+        self._trials.runs[trial.id] = run._replace(judged=run.kept, is_stopped=is_stopped)
+        return is_stopped
 
     @synchronized
     def tell_many(self, frame: Any) -> None:
@@ -304,14 +382,17 @@ class Optimizer:
 
     @synchronized
     def fail(self, trial: Trial | Any, context: Any = None, cost: float | None = None) -> None:
-        """A trial, or params tried in the past, gave no value; it may have a cost as in `tell`.
+        """A trial, or params tried in the past, gave no value, at whatever fidelity; it may have a cost as in `tell`.
 
         Params that likely never will, since they or their neighbours keep failing, are not asked for again.
         """
         spent = checked_cost(cost)
         if isinstance(trial, Trial) and self._trials.has_failed(trial):
             return
-        self._add(FAILURE._replace(where=self._resolved(trial, context, failing=True), cost=spent))
+        where = self._resolved(trial, context, failing=True)
+        if self._contexts.fidelity is not None:
+            where = self._at(where, self._contexts.fidelity.highest)
+        self._add(FAILURE._replace(where=where, cost=spent))
 
     @synchronized
     def best(self, context: Any = None, *, fewest_changes: bool | None = None) -> Estimate:
@@ -444,7 +525,7 @@ class Optimizer:
         parameters act together.
         """
         if not isinstance(self._history.space, Product):
-            came = "a table of candidates" if self.context is None else "contexts"
+            came = "contexts" if self.context else "a fidelity" if self.fidelity else "a table of candidates"
             raise ValueError(
                 f"importance() needs a space of Float, Int and Choice without contexts, got {came}: give the space as "
                 "a dict of these, and no context"
@@ -455,9 +536,10 @@ class Optimizer:
     def to_frame(self) -> Any:
         """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
 
-        Columns are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. The state
-        is "done", "failed" or "running"; a trial is empty for params measured in the past. If some values are bounds,
-        a column ``bound`` has "at_least" or "at_most" there; if costs were told, there is a column ``cost``.
+        Columns are ``trial state value noise``, one per parameter, ``context.NAME``, ``fidelity.NAME`` and
+        ``constraint.NAME``. The state is "done", "failed" or "running"; a trial is empty for params measured in the
+        past, and each report of a trial that was kept has a row of its own. If some values are bounds, a column
+        ``bound`` has "at_least" or "at_most" there; if costs were told, there is a column ``cost``.
         """
         return self._frames.frame(self._history, self._trials)
 
@@ -467,7 +549,7 @@ class Optimizer:
         """Trials without an answer, oldest first: after `load`, those to measure again or to `fail`."""
         running = self._trials.running().items()
         parts = ((id, self._split(number)) for id, number in running)
-        return [Trial(id, its.params, self._trials.token(id), its.context) for id, its in parts]
+        return [Trial(id, its.params, self._trials.token(id), its.context, its.fidelity) for id, its in parts]
 
     @synchronized
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -584,7 +666,7 @@ class Optimizer:
         space, config, constraints = self._history.space, self.calibration, self.constraints.values()
         risks = safe_risks(self.safe, self.constraints) if self.safe is not None else None
         self._current = CurrentBelief(space, config, self._seed, constraints, self.drift, risks)
-        is_comparable = self.context is None and not constraints and self.drift is None
+        is_comparable = self.context is None and not constraints and self.drift is None and self.fidelity is None
         self._balance = config.explore.start(space.count, config.first(space), is_comparable)
         self._costs = None
 
@@ -592,14 +674,14 @@ class Optimizer:
         """A new trial at this point."""
         return self._trials.send(number, *self._split(number))
 
-    def _split(self, number: int) -> InContext:
-        """The params of a point and their context, as copies that may be changed."""
+    def _split(self, number: int) -> Setting:
+        """The params of a point, their context and fidelity, as copies that may be changed."""
         return self._contexts.without_context(self._history.params[number])
 
-    def _resolved(self, trial: Trial | Any, context: Any, failing: bool) -> int:
+    def _resolved(self, trial: Trial | Any, context: Any, failing: bool, fidelity: Any = None) -> int:
         """The point that an answer is about; the trial it answers is out no more."""
         if not isinstance(trial, Trial):
-            return self._met(self._contexts.checked(trial, context), failing)
+            return self._met(self._contexts.checked(trial, context, fidelity), failing)
         if context is not None:
             raise ValueError(f"a trial knows its context, got {context!r}: leave it out")
         number = self._trials.number(trial)

@@ -262,10 +262,11 @@ class Plots:
 
     @property
     def _seen(self) -> list[_Seen]:
-        """Observations with a value, numbered from 1."""
-        places = [i + 1 for i, its in enumerate(self._optimizer.answers) if its.value is not None]
-        found = zip(places, self._optimizer.measurements, strict=True)
-        return [_Seen(place, its.params, its.value, its.trust) for place, its in found]
+        """Observations with a value, at the highest fidelity if there is one, numbered from 1."""
+        answers = [(i + 1, its.fidelity) for i, its in enumerate(self._optimizer.answers) if its.value is not None]
+        found = zip(answers, self._optimizer.measurements, strict=True)
+        highest = {name: its.high for name, its in (self._optimizer.fidelity or {}).items()} or None
+        return [_Seen(place, its.params, its.value, its.trust) for (place, at), its in found if at == highest]
 
     def _best_so_far(self, best: Estimate, context: Any) -> list[tuple[float, Estimate]]:
         """Place and estimate of the best setting measured so far, whenever it changed; the last is the recommended one.

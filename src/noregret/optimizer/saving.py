@@ -22,7 +22,7 @@ from noregret.files import write_atomically
 from noregret.optimizer.checking import Constraint
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.history import Arrival
-from noregret.optimizer.space.contexts import Contexts, InContext
+from noregret.optimizer.space.contexts import Contexts
 from noregret.optimizer.space.parameters import Choice, Float, Int
 from noregret.optimizer.space.space import Product, Space
 from noregret.optimizer.space.table import Table
@@ -167,9 +167,10 @@ def _points(optimizer: Any) -> list[dict[str, Any]]:
     history, found = optimizer._history, []
     encoded = history.space.encode(history.params) if history.params else history.points
     for params, at, usual in zip(history.params, history.points, encoded, strict=True):
-        chosen, context = optimizer._contexts.without_context(params)
+        chosen, context, fidelity = optimizer._contexts.without_context(params)
         point = {"params": _params(optimizer.space, chosen)}
         point |= {} if context is None else {"context": _plain(context)}
+        point |= {} if fidelity is None else {"fidelity": _plain(fidelity)}
         found.append(point if (at == usual).all() else point | {"at": at.tolist()})
     return found
 
@@ -177,9 +178,7 @@ def _points(optimizer: Any) -> list[dict[str, Any]]:
 def _stored_point(contexts: Contexts, point: Mapping[str, Any]) -> Any:
     """Params of the whole space."""
     params = _stored_params(contexts.space, point["params"])
-    if contexts.contexts is None:
-        return params
-    return InContext(params, contexts.contexts.checked(_value(point["context"])))
+    return contexts.checked(params, _value(point.get("context")), _value(point.get("fidelity")))
 
 
 def _answer(arrival: Arrival, sign: float) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Show: observations as a table, and the state of an optimizer in one line or as HTML.
 
-The columns of a table are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. A
-cell is empty where there is nothing: the value of a failure, an unknown noise, a parameter that does not apply. If some
-values are only known to lie beyond a bound, there is a column ``bound``, and these have the bound in place of a value.
-If costs are known, there is a column ``cost``.
+The columns of a table are ``trial state value noise``, one per parameter, ``context.NAME``, ``fidelity.NAME`` and
+``constraint.NAME``. A cell is empty where there is nothing: the value of a failure, an unknown noise, a parameter that
+does not apply. If some values are only known to lie beyond a bound, there is a column ``bound``, and these have the
+bound in place of a value. If costs are known, there is a column ``cost``.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ GIVEN = "context."
 COST = "cost"
 """The last column, if costs are known."""
 
+LEVEL = "fidelity."
+"""Prefix of the column of a fidelity."""
+
 STATES = ("done", "failed", "running")
 
 
@@ -64,6 +67,7 @@ class Row(NamedTuple):
     context: Any = None
     bound: Bound | None = None
     cost: Any = None
+    fidelity: Any = None
 
 
 class Frames:
@@ -81,6 +85,7 @@ class Frames:
     def __init__(self, contexts: Contexts, constraints: Constraints, sign: float) -> None:
         self._contexts, self._space, self._constraints, self._sign = contexts, contexts.space, constraints, sign
         self._given = {GIVEN + name: name for name in contexts.contexts.names} if contexts.contexts else {}
+        self._level = {LEVEL + contexts.fidelity.name: contexts.fidelity.name} if contexts.fidelity else {}
 
     def arrival(
         self, value: Any, noise: Any, constraints: Any, bound: Bound | None = None, cost: Any = None
@@ -132,16 +137,16 @@ class Frames:
 
     def _columns(self, has_bounds: bool, has_costs: bool) -> list[Any]:
         """The columns that there may be, in order; ValueError if a parameter has the name of another column."""
-        prefixes = (PREFIX, GIVEN) if self._given else (PREFIX,)
+        prefixes = (PREFIX, *[GIVEN] * bool(self._given), *[LEVEL] * bool(self._level))
         more = [*[BOUND] * has_bounds, *[COST] * has_costs]
         clash = [name for name in self._space.names if name in (*ABOUT, *more) or str(name).startswith(prefixes)]
         if clash:
             raise ValueError(f"a frame has a column {clash[0]!r} of its own: rename the parameter of that name")
         constraints = [PREFIX + name for name in self._constraints]
-        return [*ABOUT, *self._space.names, *self._given, *constraints, *more]
+        return [*ABOUT, *self._space.names, *self._given, *self._level, *constraints, *more]
 
     def _parted(self, history: History, number: int) -> dict[str, Any]:
-        """The params and the context of a point, by these names."""
+        """The params, the context and the fidelity of a point, by these names."""
         return self._contexts.without_context(history.params[number])._asdict()
 
     def _checked(self, number: int, row: Row) -> tuple[Any, Arrival]:
@@ -152,7 +157,7 @@ class Frames:
                 arrival = FAILURE._replace(cost=checked_cost(row.cost))
             else:
                 arrival = self.arrival(row.value, row.noise, row.constraints, row.bound, row.cost)
-            return self._contexts.checked(row.params, row.context), arrival
+            return self._contexts.checked(row.params, row.context, row.fidelity), arrival
         except ValueError as error:
             raise ValueError(f"row {number} of the frame: {error}") from None
 
@@ -189,8 +194,10 @@ class Frames:
         if bound is not None and bound not in SIDES:
             raise ValueError(f"{BOUND} must be one of {list(SIDES)} or empty, got {bound!r} in row {number}")
         cost = None if COST in self._space.names else cells.get(COST)
+        fidelity = {name: cells[column] for column, name in self._level.items() if column in cells}
         said = cells.get("value"), cells.get("noise"), told
-        return Row(self._params(cells), state, *said, context=context or None, bound=bound, cost=cost)
+        more: dict[str, Any] = {"context": context or None, "bound": bound, "cost": cost, "fidelity": fidelity or None}
+        return Row(self._params(cells), state, *said, **more)
 
     def _params(self, cells: Mapping[Any, Any]) -> Any:
         params = {name: cells[name] for name in self._space.names if name in cells}
@@ -201,6 +208,7 @@ class Frames:
         params = dict(row.params if isinstance(row.params, Mapping) else enumerate(row.params))
         constraints = {PREFIX + name: number for name, number in row.constraints.items()}
         given = {GIVEN + name: value for name, value in (row.context or {}).items()}
+        given |= {LEVEL + name: value for name, value in (row.fidelity or {}).items()}
         about = dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True))
         more = {name: cell for name, cell in ((BOUND, row.bound), (COST, row.cost)) if cell is not None}
         return about | params | given | constraints | more

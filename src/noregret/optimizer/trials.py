@@ -13,7 +13,7 @@ from noregret.optimizer.checking import Bound
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One thing to measure, in a context if there are contexts.
+    """One thing to measure, in a context if there are contexts, at a fidelity if there is one.
 
     Its ``token`` tells the trials of different optimizers apart, wherever a trial has been.
     """
@@ -22,10 +22,12 @@ class Trial:
     params: Any
     token: str = ""
     context: Any = None
+    fidelity: Any = None
 
     def __repr__(self) -> str:
         context = "" if self.context is None else f", context={self.context!r}"
-        return f"Trial(id={self.id}, params={self.params!r}{context})"
+        fidelity = "" if self.fidelity is None else f", fidelity={self.fidelity!r}"
+        return f"Trial(id={self.id}, params={self.params!r}{context}{fidelity})"
 
 
 class Observation(NamedTuple):
@@ -41,6 +43,7 @@ class Observation(NamedTuple):
     context: Any = None
     bound: Bound | None = None
     cost: float | None = None
+    fidelity: Any = None
 
 
 class _Measured(NamedTuple):
@@ -73,6 +76,18 @@ class _Sent(NamedTuple):
     lost_at: int
 
 
+class Run(NamedTuple):
+    """State of a trial that reports intermediate values."""
+
+    reached: dict[str, Any]
+    """Highest fidelity that was reported."""
+    kept: int
+    """Rungs reached by the report that was kept last."""
+    judged: int = 0
+    """Rungs reached when it was last judged whether to stop."""
+    is_stopped: bool = False
+
+
 class Trials:
     """All trials that were given away, by their id.
 
@@ -88,6 +103,7 @@ class Trials:
         self._failed: set[int] = set()
         self._unanswered: dict[int, None] = {}  # trials without an answer, oldest first
         self.answers: list[int | None] = []  # the trial of each answer, None for params of the past
+        self.runs: dict[int, Run] = {}  # trials without an answer that have reported
 
     def __len__(self) -> int:
         return self._next
@@ -97,6 +113,7 @@ class Trials:
         twin = copy.copy(self)
         twin._sent, twin._told, twin._failed = dict(self._sent), set(self._told), set(self._failed)
         twin.answers, twin._unanswered = list(self.answers), dict(self._unanswered)
+        twin.runs = dict(self.runs)
         return twin
 
     def record(self) -> dict[str, Any]:
@@ -108,6 +125,7 @@ class Trials:
             "failed": sorted(self._failed),
             "unanswered": list(self._unanswered),
             "answers": self.answers,
+            "runs": [[id, *its] for id, its in self.runs.items()],
         }
 
     @classmethod
@@ -118,11 +136,12 @@ class Trials:
         trials._sent = {id: _Sent(*its) for id, *its in record["sent"]}
         trials._told, trials._failed = set(record["told"]), set(record["failed"])
         trials._unanswered = dict.fromkeys(record["unanswered"])
+        trials.runs = {id: Run(*its) for id, *its in record.get("runs", ())}
         return trials
 
-    def send(self, number: int, params: Any, context: Any) -> Trial:
+    def send(self, number: int, params: Any, context: Any, fidelity: Any = None) -> Trial:
         """A new trial at the point with this number."""
-        trial, with_it = Trial(self._next, params, uuid4().hex, context), len(self.pending()) + 1
+        trial, with_it = Trial(self._next, params, uuid4().hex, context, fidelity), len(self.pending()) + 1
         self._sent[trial.id] = _Sent(number, trial.token, len(self.answers) + self.PATIENCE * with_it)
         self._unanswered[trial.id], self._next = None, self._next + 1
         return trial
@@ -167,6 +186,7 @@ class Trials:
         if id is not None:
             (self._failed if failing else self._told).add(id)
             self._unanswered.pop(id, None)
+            self.runs.pop(id, None)
 
     def running(self) -> dict[int, int]:
         """Points of the trials without an answer, by their id."""

@@ -21,7 +21,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,9 +29,10 @@ from pathlib import Path
 from statistics import median
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
-from noregret.tune.study.results import TIMES, MaxRss, NoResult, search_in_time
+from noregret.tune.progress import Progress
+from noregret.tune.study.results import TIMES, MaxRss, NoResult, Report, search_in_time
 from noregret.tune.study.study import Constraint, Study, StudyError
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ TIMEOUT = "(timeout)"
 
 FEWEST = 5
 """The number of repeats from which their spread says enough about the noise of their median (decision 197)."""
+EARLY = "ended early, as its intermediate results said enough"
+"""Reason why a run with a fidelity was ended."""
 BUSY_LOAD, BUSY_SHARE = 1.5, 0.5
 """Load average from which a machine counts as busy, in processes and per core. One process is this study's own,
 if it was run in the last minute; with half of the cores busy, caches and memory are shared with others."""
@@ -152,14 +155,55 @@ class Outcome:
     """Direction in which the value lies beyond ``value``, of a trial that was cut short; None if it is the value."""
     cost: float | None = field(default=None, compare=False)
     """Cost of the trial, None if it is not counted: seconds in a study whose budget is seconds."""
+    runs: tuple[float, ...] = ()
+    """The result of each run, if their number was decided by the results and there are several."""
+    fidelity: Mapping[str, Any] | None = None
+    """The fidelity that the value was measured at, None if there is no value or the study has no fidelity."""
+    reports: tuple[Report, ...] = field(default=(), compare=False)
+    """Intermediate results of the run: few of them, and the last."""
+    is_stopped: bool = False
+    """True if the run was stopped before it had reached the fidelity that was asked."""
 
 
-def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event, limit: float = math.inf) -> Outcome:
+class Judge(Protocol):
+    """Decides, by what is known about other settings, whether a trial is worth more time."""
+
+    limit: float
+    """Seconds after which a run that begins now is stopped, for results that are wall times."""
+
+    def is_enough(self, values: Sequence[float]) -> bool:
+        """Return True if a trial with these runs needs no other."""
+        ...
+
+    def is_hopeless(
+        self, params: Mapping[str, Any], fidelity: Mapping[str, Any] | None, reports: Sequence[Report]
+    ) -> bool:
+        """Return True if the run of a trial at this fidelity, with these intermediate results, is to be stopped."""
+        ...
+
+
+def measure(
+    study: Study,
+    params: Mapping[str, Any],
+    keeper: Keeper,
+    stop: Event,
+    judge: Judge | None = None,
+    fidelity: Mapping[str, Any] | None = None,
+) -> Outcome:
     """Run the command as often as the study's ``repeats`` says, after its warm-up; the value is the median.
 
-    A failed run is repeated as often as ``retries`` says, then the trial has failed. Measured runs are stopped after
-    ``limit`` seconds, for results that are wall times. If so many are that the median is not known, no further one is
-    started, and the value is a bound. Where there is a limit, time-outs are such stops too.
+    A failed run is repeated as often as ``retries`` says, then the trial has failed. If so many runs are stopped at
+    the judge's limit that the median is not known, no further one is started, and the value is a bound. Where there is
+    a limit, time-outs are such stops too.
+
+    Parameters
+    ----------
+    study, params, keeper, stop
+    judge : Judge, optional
+        Decides how often the command runs if ``repeats`` is a range, as often as allowed without it; and which runs
+        are stopped, if the study has a fidelity and intermediate results.
+    fidelity : mapping, optional
+        The fidelity to measure at; the highest by default, if the study has one.
 
     Raises
     ------
@@ -169,28 +213,35 @@ def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event
         If ``stop`` was set before the end.
     """
     outcomes: list[Outcome] = []
-    for number in range(-study.warmup, study.repeats):
+    values: list[float] = []
+    (fewest, most), cut = study.runs, 0
+    for number in range(-study.warmup, most):
         for _ in range(study.failure.retries + 1):
-            outcome = _measured_once(study, params, keeper, stop, is_warmup=number < 0, limit=limit)
+            outcome = _measured_once(study, params, keeper, stop, judge, fidelity, is_warmup=number < 0)
             if not outcome.failure:
                 break
         else:
             return outcome
-        outcomes += [outcome] * (number >= 0)
-        if 2 * sum(its.bound is not None for its in outcomes) > study.repeats:
-            break
-    if len(outcomes) == 1 and study.repeats == 1:
+        if number >= 0 and outcome.value is not None:
+            outcomes.append(outcome)
+            values.append(outcome.value)
+            cut += outcome.bound is not None
+            is_enough = fewest <= len(values) < most and judge is not None and judge.is_enough(values)
+            if 2 * cut > most or is_enough:
+                break
+    planned = most if 2 * cut > most else len(values)
+    if planned == 1:
         return outcomes[0]
-    cut = sum(outcome.bound is not None for outcome in outcomes)
-    values = [outcome.value for outcome in outcomes if outcome.value is not None]
     ended = [outcome.constraints for outcome in outcomes if outcome.bound is None]
-    is_bound = 2 * cut >= study.repeats
+    is_bound = 2 * cut >= planned
     return Outcome(
-        median([*values, *[max(values)] * (study.repeats - len(values))]),
+        median([*values, *[max(values)] * (planned - len(values))]),
         seconds=outcomes[-1].seconds,
         constraints={name: median(its[name] for its in ended) for name in study.constraints} if ended else {},
         noise=None if is_bound else error_of_median(values),
         bound="at_least" if is_bound else None,
+        runs=tuple(values) if fewest < most and not cut else (),
+        fidelity=outcomes[0].fidelity,
     )
 
 
@@ -219,9 +270,18 @@ def _measured_once(
     params: Mapping[str, Any],
     keeper: Keeper,
     stop: Event,
-    is_warmup: bool = False,
-    limit: float = math.inf,
+    judge: Judge | None,
+    fidelity: Mapping[str, Any] | None,
+    is_warmup: bool,
 ) -> Outcome:
+    progress, asked = None, None
+    if study.levels is not None:
+        asked = fidelity or study.levels.highest
+        if study.steps and not is_warmup:
+            is_told = study.levels.name in study.used
+            is_hopeless = partial(judge.is_hopeless, params, asked) if judge else lambda reports: False
+            progress = Progress(study.levels, study.steps, asked, is_told, is_hopeless)
+        params = {**params, **asked}
     weighs = any(isinstance(result, MaxRss) for result in study.results)
     start = partial(
         run_command,
@@ -236,17 +296,30 @@ def _measured_once(
             _check_ended_well(run, (0,))
         except NoResult as error:
             return Outcome(None, f"prepare: {error}", run.seconds, run.stderr[-2000:])
-    most = study.timeout if is_warmup else min(study.timeout, limit)
-    run = start(study.arguments(params), timeout=most, weighs=weighs)
-    if run.is_late and limit < math.inf and not is_warmup:
+    limit = math.inf if judge is None or is_warmup else judge.limit
+    most = min(study.timeout, limit)
+    run = start(study.arguments(params), timeout=most, weighs=weighs, progress=progress)
+    if run.is_late and limit < math.inf:
         return Outcome(most, "", run.seconds, bound="at_least")
+    if progress is not None and run.ended == EARLY:
+        assert progress.last is not None
+        return Outcome(
+            progress.last.value,
+            seconds=run.seconds,
+            fidelity=progress.reached,
+            reports=progress.reports,
+            is_stopped=progress.is_stopped,
+        )
     try:
         if is_warmup:
             _check_ended_well(run, study.failure.ok_exit_codes)
             return Outcome(None, "", run.seconds)
         value = _value(study, run)
         limited = {name: _limited(name, constraint, run) for name, constraint in study.constraints.items()}
-        return Outcome(value, "", run.seconds, constraints=limited)
+        if progress is not None:
+            progress.read(run.stdout)
+        reports = progress.reports if progress is not None else ()
+        return Outcome(value, "", run.seconds, constraints=limited, fidelity=asked, reports=reports)
     except NoResult as error:
         return Outcome(None, str(error), run.seconds, run.stderr[-2000:])
 
@@ -317,10 +390,12 @@ def run_command(
     *,
     weighs: bool = False,
     part: str = "command",
+    progress: Progress | None = None,
 ) -> Run:
     """Run a command to its end, or to ours, and leave nothing of it behind.
 
-    Its peak memory is known if ``weighs``. Errors call it by its ``part`` in the study.
+    Its peak memory is known if ``weighs``. Errors call it by its ``part`` in the study. If there is a ``progress``, it
+    reads the output and may end the run.
     """
     start = monotonic()
     reader, writer = os.pipe() if weighs else (-1, -1)
@@ -338,7 +413,11 @@ def run_command(
     flood = Event()
     outputs = [Tail(process.stdout, flood), Tail(process.stderr, flood)]
     waiter = Waiter(process, keeper)
-    ended = _awaited(waiter, start + timeout, timeout, flood, stop)
+
+    def is_over() -> bool:
+        return progress is not None and progress.is_over(monotonic() - start, outputs[0].lines)
+
+    ended = _awaited(waiter, start + timeout, timeout, flood, stop, is_over)
     stdout, stderr = (tail.text() for tail in outputs)
     usage = _weighed(reader) if weighs else {}
     if stop.is_set() and ended:
@@ -389,7 +468,9 @@ class Waiter:
             os.killpg(self.process.pid, signal.SIGKILL)
 
 
-def _awaited(waiter: Waiter, deadline: float, timeout: float, flood: Event, stop: Event) -> str:
+def _awaited(
+    waiter: Waiter, deadline: float, timeout: float, flood: Event, stop: Event, is_over: Callable[[], bool]
+) -> str:
     """Wait for the end of a run; return the reason why we ended it, empty if it ended by itself."""
     ended = ""
     while not waiter.over.wait(min(0.05, max(deadline - monotonic(), 0.001))):
@@ -399,6 +480,8 @@ def _awaited(waiter: Waiter, deadline: float, timeout: float, flood: Event, stop
             ended = f"printed more than {FLOOD >> 20} MiB"
         elif monotonic() >= deadline:
             ended = f"still running after {timeout:g} s {TIMEOUT}"
+        elif is_over():
+            ended = EARLY
         if ended:
             waiter.kill()
             waiter.over.wait()
@@ -412,17 +495,26 @@ class Tail:
     def __init__(self, stream: IO[bytes] | None, flood: Event) -> None:
         assert stream
         self._stream, self._flood = stream, flood
-        self._kept, self._total = b"", 0
+        self._kept, self._total, self._lock = b"", 0, Lock()
         self._thread = Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
         with self._stream:
             while chunk := os.read(self._stream.fileno(), 1 << 16):
-                self._kept = (self._kept + chunk)[-KEPT:]
-                self._total += len(chunk)
+                with self._lock:
+                    self._kept = (self._kept + chunk)[-KEPT:]
+                    self._total += len(chunk)
                 if self._total > FLOOD:
                     self._flood.set()
+
+    def lines(self, start: int) -> tuple[str, int]:
+        """Complete lines after the first ``start`` bytes, as far as they are kept, and the bytes up to their end."""
+        with self._lock:
+            kept, total = self._kept, self._total
+        first = max(start - (total - len(kept)), 0)
+        end = kept.rfind(b"\n") + 1
+        return ORDERS.sub("", kept[first:end].decode(errors="replace")), total - len(kept) + max(first, end)
 
     def text(self) -> str:
         """The end of the output; a process that left the group can hold the output open, and is not waited for."""

@@ -267,6 +267,8 @@ class CurrentBelief:
                 since = self._monitor.tested_at
                 return Fitted(since, found, answers - (answers - since) % refresh_interval(found.fit.half_life))
         weigh = max(at, milestone(answers, first, *config.refresh, config.longest))
+        if history.runs:  # a report takes the place of an earlier one, which may be part of the posterior
+            weigh = answers
         return Fitted(at, self._if_still(history, at), weigh)
 
     def _if_still(self, history: History, stop: int) -> FittedModels:

@@ -29,6 +29,8 @@ class Arrival(NamedTuple):
     bound: int = 0
     """1 if the value is at least ``value``, -1 if it is at most that, 0 if it is that."""
     cost: float = UNKNOWN
+    run: int = -1
+    """Trial of which this is one of several values, at several fidelities; -1 for a value that stands alone."""
 
     @property
     def failed(self) -> bool:
@@ -50,13 +52,14 @@ class Arrivals(Sequence[Arrival]):
         self._constraints: list[tuple[float, ...]] = []
         self._bounds: dict[int, int] = {}  # of the answers that are bounds
         self._costs = array("d")
+        self._runs = array("q")
 
     def copy(self) -> Arrivals:
         """Return an independent copy."""
         twin = Arrivals()
         twin._where, twin._values, twin._noise = self._where[:], self._values[:], self._noise[:]
         twin._constraints, twin._bounds = self._constraints.copy(), self._bounds.copy()
-        twin._costs = self._costs[:]
+        twin._costs, twin._runs = self._costs[:], self._runs[:]
         return twin
 
     def append(self, arrival: Arrival) -> None:
@@ -68,6 +71,7 @@ class Arrivals(Sequence[Arrival]):
         self._noise.append(arrival.noise)
         self._constraints.append(arrival.constraints)
         self._costs.append(arrival.cost)
+        self._runs.append(arrival.run)
 
     def columns(self, stop: int) -> tuple[Ints, Floats, Floats]:
         """The points, values and noises of the first ``stop`` answers, each (stop,)."""
@@ -94,13 +98,21 @@ class Arrivals(Sequence[Arrival]):
     def __getitem__(self, index: slice) -> list[Arrival]: ...
 
     def __getitem__(self, index: int | slice) -> Arrival | list[Arrival]:
-        where, values, noise, constraints = self._where, self._values, self._noise, self._constraints
+        columns = self._where, self._values, self._noise, self._constraints
         if isinstance(index, slice):
             bounds = map(self._bounds.get, range(len(self))[index], repeat(0)) if self._bounds else repeat(0)
-            parts = where[index], values[index], noise[index], constraints[index], bounds, self._costs[index]
-            return list(map(Arrival, *parts))
+            several = (column[index] for column in columns)
+            return list(map(Arrival, *several, bounds, self._costs[index], self._runs[index]))
         bound = self._bounds.get(range(len(self))[index], 0) if self._bounds else 0
-        return Arrival(where[index], values[index], noise[index], constraints[index], bound, self._costs[index])
+        where, value, noise, constraints = (column[index] for column in columns)
+        return Arrival(where, value, noise, constraints, bound, self._costs[index], self._runs[index])
+
+    def superseded(self, stop: int) -> Ints:
+        """Those of the first ``stop`` answers that a later one of the same run replaces: a run counts once."""
+        runs = np.array(self._runs[:stop])[::-1]
+        several = np.flatnonzero(runs >= 0)
+        _, last = np.unique(runs[several], return_index=True)
+        return stop - 1 - np.delete(several, last)
 
 
 class History:
@@ -115,6 +127,8 @@ class History:
         self.measured = 0  # arrivals that have a value
         self.bounds = 0  # arrivals that have a bound instead
         self.usable = 0  # arrivals up to the second of these
+        self.runs: set[int] = set()  # trials that have reported intermediate values
+        self.replaced = 0  # values that a later one of the same run replaces
         self.is_noise_known = True  # True if the noise of all of these is known
         self.costed = 0  # arrivals that have a cost
         self._points = array("d")  # the coordinates of each, nan until they are encoded: many are cheaper together
@@ -213,6 +227,9 @@ class History:
         """Take in a measurement or a failure."""
         self.arrivals.append(arrival)
         self.costed += arrival.cost == arrival.cost
+        if arrival.run >= 0:
+            self.replaced += arrival.run in self.runs
+            self.runs.add(arrival.run)
         if arrival.failed:
             self._failures.add(arrival.where)
         elif arrival.bound:
@@ -233,6 +250,8 @@ class History:
         """
         where, values, noise = self.arrivals.columns(stop)
         good = ~np.isnan(values)
+        if self.runs:
+            good[self.arrivals.superseded(stop)] = False
         failed, bounds = self._hopeless(stop), self.arrivals.bounds(stop) if self._bounded else None
         when = np.concatenate([np.flatnonzero(good), np.full(failed.size, stop)])
         where = np.concatenate([where[good], failed])

@@ -38,8 +38,8 @@ class Opening(NamedTuple):
 
     @property
     def known(self) -> int:
-        """Number of answers and pending trials."""
-        return len(self.history.arrivals) + len(self.pending)
+        """Number of answers and pending trials; the values of one run count once."""
+        return len(self.history.arrivals) - self.history.replaced + len(self.pending)
 
 
 def opening(state: Opening) -> int | None:

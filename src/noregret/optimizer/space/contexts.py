@@ -14,14 +14,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noregret.belief.posterior import Floats
+from noregret.optimizer.space.fidelity import Fidelity, LevelledOff, checked_fidelity
 from noregret.optimizer.space.space import Bools, Product, Space, named
 
 
 class InContext(NamedTuple):
-    """Params, and the context they are for."""
+    """Params, and the context they are for, which the fidelity is part of."""
 
     params: Any
     context: Any
+
+
+class Setting(NamedTuple):
+    """Params, context and fidelity as a user sees them, None where there are none."""
+
+    params: Any
+    context: Any = None
+    fidelity: Any = None
 
 
 @dataclass(frozen=True)
@@ -126,45 +135,80 @@ class FixedContext(ContextSpace):
 class Contexts:
     """Params and contexts as a user gives them, and the one space that both are part of.
 
+    A fidelity is a further context, which the optimizer chooses itself; everything is about the highest.
+
     Parameters
     ----------
     space : Space
     contexts : Product or None
         None where there is no context: then the space is that of the params alone.
+    fidelity : Fidelity, optional
     """
 
     space: Space
     contexts: Product | None
+    fidelity: Fidelity | None = None
 
     @cached_property
     def whole(self) -> Space:
         """Space that the model is about."""
-        return self.space if self.contexts is None else ContextSpace(self.space, self.contexts)
+        return self.space if self._given is None else ContextSpace(self.space, self._given)
 
-    def within(self, context: Any) -> Space:
-        """Part of it that a question in this context is about; ValueError if the context is missing or bad."""
-        if self.contexts is None:
-            if context is not None:
-                raise ValueError(
-                    f"there must be no context, as the optimizer was made without one, got {context!r}: leave it out, "
-                    "or make Optimizer(..., context={...})"
-                )
-            return self.space
-        if context is None:
+    @cached_property
+    def _given(self) -> Product | None:
+        """Contexts, and fidelity."""
+        if self.fidelity is None:
+            return self.contexts
+        return LevelledOff({**(self.contexts.parameters if self.contexts else {}), **self.fidelity.product.parameters})
+
+    def within(self, context: Any, fidelity: Any = None) -> Space:
+        """Part of it that a question in this context is about; ValueError if the context is missing or bad.
+
+        At the highest fidelity, or at this checked one, if there is a fidelity.
+        """
+        if self.contexts is None and context is not None:
+            raise ValueError(
+                f"there must be no context, as the optimizer was made without one, got {context!r}: leave it out, "
+                "or make Optimizer(..., context={...})"
+            )
+        if self.contexts is not None and context is None:
             raise ValueError(f"context must have a value for each of {self.contexts.names}, got none: pass context=")
-        return FixedContext(self.space, self.contexts, self.contexts.checked(context, "context"))
+        if self._given is None:
+            return self.space
+        context = {} if self.contexts is None else self.contexts.checked(context, "context")
+        if self.fidelity is not None:
+            context |= self.fidelity.highest if fidelity is None else fidelity
+        return FixedContext(self.space, self._given, context)
 
-    def checked(self, params: Any, context: Any) -> Any:
-        """Params of the whole space; ValueError if params or context are bad."""
-        part = self.within(context)
+    def checked(self, params: Any, context: Any, fidelity: Any = None) -> Any:
+        """Params of the whole space; ValueError if params, context or fidelity are bad."""
+        part = self.within(context, self.checked_fidelity(fidelity))
         checked = self.space.checked(params)
         return InContext(checked, part.context) if isinstance(part, FixedContext) else checked
 
-    def without_context(self, params: Any) -> InContext:
-        """The params that a user sees and their context, None without one, as copies that may be changed."""
+    def checked_fidelity(self, fidelity: Any) -> Any:
+        """A fidelity, None if it is not given; ValueError if it is bad, or there is none."""
+        if fidelity is None:
+            return None
+        if self.fidelity is None:
+            raise ValueError(
+                f"there must be no fidelity, as the optimizer was made without one, got {fidelity!r}: leave it out, or "
+                "make Optimizer(..., fidelity={...})"
+            )
+        return self.fidelity.checked(fidelity)
+
+    def at_fidelity(self, params: Any, fidelity: Mapping[str, Any]) -> InContext:
+        """Params of the whole space, at this checked fidelity instead of theirs."""
+        return InContext(params.params, params.context | fidelity)
+
+    def without_context(self, params: Any) -> Setting:
+        """The params that a user sees, their context and fidelity, as copies that may be changed."""
         if not isinstance(params, InContext):
-            return InContext(self.space.checked(params), None)
-        return InContext(self.space.checked(params.params), dict(params.context))
+            return Setting(self.space.checked(params))
+        context, fidelity = dict(params.context), None
+        if self.fidelity is not None:
+            fidelity = {self.fidelity.name: context.pop(self.fidelity.name)}
+        return Setting(self.space.checked(params.params), None if self.contexts is None else context, fidelity)
 
 
 def with_context(params: Any, space: Space) -> Any:
@@ -179,13 +223,16 @@ def is_setting(space: Space, params: Any, setting: Any) -> bool:
     return space.key(params) == space.key(setting)
 
 
-def checked_contexts(space: Space, context: Any) -> Contexts:
+def checked_contexts(space: Space, context: Any, fidelity: Any = None) -> Contexts:
     """Contexts of an optimizer; ValueError if they make no sense."""
-    if context is None:
-        return Contexts(space, None)
-    if not isinstance(context, Mapping) or not context:
-        raise ValueError(f"context must be a dict of Float, Int and Choice with at least one entry, got {context!r}")
-    try:
-        return Contexts(space, named(context))
-    except ValueError as error:
-        raise ValueError(f"context must be a dict of Float, Int and Choice: {error}") from None
+    given = None
+    if context is not None:
+        if not isinstance(context, Mapping) or not context:
+            raise ValueError(
+                f"context must be a dict of Float, Int and Choice with at least one entry, got {context!r}"
+            )
+        try:
+            given = named(context)
+        except ValueError as error:
+            raise ValueError(f"context must be a dict of Float, Int and Choice: {error}") from None
+    return Contexts(space, given, checked_fidelity(fidelity, [*space.names, *(context or ())]))

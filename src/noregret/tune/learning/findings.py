@@ -245,14 +245,18 @@ class Findings:
     def weights(self) -> dict[int, float]:
         """Weight of each observation, by trial: 1 if it fits the others, about 0 for an outlier.
 
+        Of a trial with several observations it is the largest.
         Observations so old that the optimizer dropped them have weight 1.
         """
         known, new = arrived(self.records)
-        told = {record.number for record in (*self.done, *self.cut)}
-        order = [number for number in (*known, *new) if number in told]
-        found = self.optimizer.measurements
-        trust = [1.0] * (len(order) - len(found)) + [its.trust for its in found]
-        return dict(zip(order, trust, strict=True))
+        runs = {record.number: len(record.runs) or 1 for record in (*self.done, *self.cut)}
+        order = [number for number in (*known, *new) for _ in range(runs.get(number, 0))]
+        measured = self.optimizer.measurements
+        trust = [1.0] * (len(order) - len(measured)) + [its.trust for its in measured]
+        found: dict[int, float] = {}
+        for number, its in zip(order, trust, strict=True):
+            found[number] = max(found.get(number, 0.0), its)
+        return found
 
     @cached_property
     def outliers(self) -> list[Record]:
@@ -272,7 +276,8 @@ class Findings:
         """Tails of the noise by repeated observations, None if they are too few or without noise."""
         grouped: dict[tuple[str, ...], list[float]] = {}
         for record in self.done:
-            grouped.setdefault((*_key(record.params), *_key(record.context or {})), []).append(record.value or 0.0)
+            where = *_key(record.params), *_key(record.context or {}), *_key(dict(record.fidelity or {}))
+            grouped.setdefault(where, []).append(record.value or 0.0)
         repeated = [np.array(values) for values in grouped.values() if len(values) > 1]
         try:
             return diagnose(repeated)
@@ -345,9 +350,16 @@ class Findings:
 
     @cached_property
     def importance(self) -> dict[str, Share]:
-        """Importance of each parameter, largest first; empty for a table, with contexts, and without intervals."""
-        named = isinstance(self.study.space, Mapping) and self.has_intervals and not self.study.context
-        return self.optimizer.importance() if named else {}
+        """Importance of each parameter, largest first; empty for a table, without intervals, and where it is unknown.
+
+        It is with contexts and with a fidelity.
+        """
+        named = isinstance(self.study.space, Mapping) and self.has_intervals
+        return self.optimizer.importance() if named and not self._is_importance_unknown else {}
+
+    @property
+    def _is_importance_unknown(self) -> bool:
+        return bool(self.study.context or self.study.fidelity)
 
     @cached_property
     def importance_among_better(self) -> dict[str, Share]:
@@ -357,7 +369,8 @@ class Findings:
     @cached_property
     def effects(self) -> list[Effect]:
         """Effect of each parameter of the best setting, the most important first; empty for a table."""
-        in_order = self.study.names if self.study.context and isinstance(self.study.space, Mapping) else self.importance
+        is_named = isinstance(self.study.space, Mapping)
+        in_order = self.study.names if self._is_importance_unknown and is_named else self.importance
         found = [self._effect(name) for name in in_order if self.best and name in self.best.params]
         return [effect for effect in found if len(effect.values) > 1]
 
@@ -383,8 +396,14 @@ class Findings:
         return found
 
     @cached_property
+    def early(self) -> set[int]:
+        """Numbers of the trials whose value is of a lower fidelity than the one that conclusions are about."""
+        highest = self.study.levels.highest if self.study.levels else None
+        return {record.number for record in self.done if record.fidelity != highest}
+
+    @cached_property
     def kinds(self) -> dict[int, str]:
-        """Kind of each observation, by trial: "cut", "odd", "broken", "chosen", "yours", or "dot" for the others."""
+        """Kind of each observation, by trial: "cut", "odd", "early", "broken", "chosen", "yours", or "dot"."""
         odd, found = {record.number for record in self.outliers}, dict[int, str]()
         best, yours = self.best and _key(self.best.params), self.study.baseline and _key(self.study.baseline)
         for record in self.done:
@@ -392,6 +411,7 @@ class Findings:
             kind = "yours" if key == yours else "dot"
             kind = "chosen" if key == best and record.context == self.context else kind
             kind = "broken" if record.number in self.infeasible else kind
+            kind = "early" if record.number in self.early else kind
             found[record.number] = "odd" if record.number in odd else kind
         return found | {record.number: "cut" for record in self.cut}
 
@@ -503,6 +523,10 @@ def trial_json(record: Record) -> dict[str, Any]:
         described["constraints"] = dict(record.constraints)
     if record.bound:
         described["bound"] = record.bound
+    if record.runs:
+        described["runs"] = list(record.runs)
+    if record.fidelity is not None:
+        described |= {"fidelity": dict(record.fidelity), "stopped": record.is_stopped}
     return described
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from time import monotonic
 from typing import Any
 
-from noregret.integrations.replay import Replay
+from noregret.integrations.replay import Replay, is_hopeless
 from noregret.optimizer import Choice, Float, Int, Optimizer, axis_of, unexplored_from
 from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.repeats import target_of
 from noregret.tune.measuring import FEWEST
 from noregret.tune.store.records import Record, Suggestion, arrived
+from noregret.tune.study.results import Report
 from noregret.tune.study.study import Study
 
 AS_GOOD = 0.25
@@ -30,7 +33,7 @@ do not tell noise from signal, so no interval is narrow enough for a limit; of a
 def repeating(study: Study, optimizer: Optimizer, pending: Iterable[Any] = ()) -> Any:
     """Params of the fastest of the first results if it is to be measured again for the sake of a limit, else None."""
     values = [answer for answer in optimizer.answers if answer.value is not None and answer.bound is None]
-    if study.cap is None or study.repeats >= FEWEST or len(values) < FIRST:
+    if study.cap is None or study.runs[0] >= FEWEST or len(values) < FIRST:
         return None
     key = optimizer.space.key
     times = Counter([*(key(answer.params) for answer in values), *map(key, pending)])
@@ -62,7 +65,8 @@ def confirming(optimizer: Optimizer, left: float, budget: float, confirm: int, p
     if left > min(2 * confirm, LARGEST_SHARE * budget) or not is_known:
         return None
     best = optimizer.best()
-    made = [answer.params for answer in answers] + list(pending)
+    highest = optimizer.fidelity and {name: its.high for name, its in optimizer.fidelity.items()}
+    made = [answer.params for answer in answers if answer.fidelity == highest] + list(pending)
     is_known = sum(key(params) == key(best.params) for params in made) >= confirm
     return None if is_known or best.is_likeliest else best.params
 
@@ -93,7 +97,12 @@ class Suggester:
             params = repeating(self.study, optimizer, pending) if params is None else params
         if params is None and is_done:
             return None
-        return Suggestion(optimizer.ask(left=self._seconds_left).params if params is None else params, new)
+        if params is not None:
+            return Suggestion(params, new, fidelity=self._highest)
+        trial = optimizer.ask(left=self._seconds_left)
+        is_at_start = sum(record.finished for record in records) < optimizer.calibration.first(optimizer.space)
+        is_lower = is_at_start or self.study.steps is None  # a run with intermediate results can be stopped at any time
+        return Suggestion(trial.params, new, fidelity=trial.fidelity if is_lower else self._highest)
 
     @property
     def _seconds_left(self) -> float | None:
@@ -101,6 +110,23 @@ class Suggester:
         if not self.study.weighs_costs or self.study.budget.seconds is None:
             return None
         return max(self.study.budget.seconds - (monotonic() - self._begun), 1e-3)
+
+    @property
+    def _highest(self) -> dict[str, Any] | None:
+        return self.study.levels.highest if self.study.levels else None
+
+    def is_hopeless(
+        self, params: Mapping[str, Any], fidelity: Mapping[str, Any] | None, reports: Sequence[Report]
+    ) -> bool:
+        """Return True if a running trial with these intermediate results is to be stopped, see `is_enough`."""
+        if self.latest is None:
+            return False
+        return is_hopeless(copy(self.latest.optimizer), params, fidelity, reports)
+
+    def is_enough(self, values: Sequence[float]) -> bool:
+        """Return True if a trial with these runs needs no other, by what was known when the last one was suggested."""
+        target = target_of(self.latest.optimizer) if self.latest else None
+        return target is None or target.is_out_of_reach(values)
 
     def _left(self, records: Sequence[Record]) -> float:
         """Number of evaluations that the budget has left, of its rounds or, at the rate of this call, of its time."""
@@ -119,9 +145,12 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
     """Optimizer that knows the outcomes of these trials in this order, with the others pending."""
     by_number = {record.number: record for record in records}
     known = set(order)
-    answers = [by_number[number].answer(study.constraints, study.weighs_costs) for number in order]
-    pending = [record.params for record in records if record.number not in known]
-    return (replay or replay_of(study))(answers, pending)
+    asked = (by_number[number].answers(study.constraints, study.weighs_costs) for number in order)
+    optimizer = (replay or replay_of(study))([answer for answers in asked for answer in answers])
+    for record in records:
+        if record.number not in known:
+            optimizer.expect(record.params, fidelity=record.fidelity)
+    return optimizer
 
 
 def replay_of(study: Study) -> Replay:
@@ -134,6 +163,7 @@ def replay_of(study: Study) -> Replay:
         "safe": study.safe,
     }
     options |= {"budget": study.budget.seconds} if study.weighs_costs else {}
+    options |= {"fidelity": study.fidelity} if study.fidelity else {}
     as_good = AS_GOOD if study.confirm else 0.0
     return Replay(study.space, study.goal, study.seed, as_good=as_good, require=study.require, **options)
 

@@ -244,7 +244,7 @@ function lines(trial, axes = []) {
   if (trial.seconds && facts.unit !== " s") rows.push(["took", `${short(Number(trial.seconds))} s`]);
   rows.push(...trial.context, ...names.slice(0, few).map(name => [name, brief(trial.params[name])]));
   if (names.length > few) rows.push(["", `and ${names.length - few} more`]);
-  const said = {cut: ", cut short", odd: ", outlying", broken: ", breaks a constraint", chosen: ", best setting", yours: ", your settings"}[kind] || "";
+  const said = {cut: ", cut short", odd: ", outlying", early: ", at a lower fidelity", broken: ", breaks a constraint", chosen: ", best setting", yours: ", your settings"}[kind] || "";
   return [`trial ${trial.number}${said}`, ...rows];
 }
 
@@ -321,7 +321,7 @@ function draw(chart, across, down) {  // the map of two parameters
   }
   marks.replaceChildren(...paths.map((d, i) => make("path", {class: `shade${i}`, d})));
   const best = [chart.x, chart.y].map(axis => share(axis, placed(axis, facts.maps.best[axis.label])));
-  for (const kind of ["cut", "dot", "broken", "yours", "chosen", "odd", "recommended"])
+  for (const kind of ["early", "cut", "dot", "broken", "yours", "chosen", "odd", "recommended"])
     (["cut", "broken", "recommended"].includes(kind) ? ["ring", "core"] : ["point"]).forEach(part =>
       marks.append(make("path", {class: `${kind} ${part}`, d: kind === "recommended"
         ? `M${left + best[0] * width} ${top + (1 - best[1]) * height}h0` : ""})));

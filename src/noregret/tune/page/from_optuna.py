@@ -31,7 +31,7 @@ def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str
     found = [(trial, params) for trial in trials if (params := _params(columns, trial)) is not None]
     records = [_record(trial, optimizer.space.checked(params)) for trial, params in found]
     _warn(trials, columns, len(records))
-    tell_all(optimizer, (record.answer(optimizer.constraints) for record in records if record.finished))
+    tell_all(optimizer, (its for record in records if record.finished for its in record.answers(optimizer.constraints)))
     return space, optimizer, records, study.study_name
 
 

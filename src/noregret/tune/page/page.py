@@ -22,7 +22,7 @@ from noregret.tune.learning.findings import Findings, Point
 from noregret.tune.page import pictures, prose, words
 from noregret.tune.store.exporting import columns, context_columns, exported
 from noregret.tune.store.records import Record
-from noregret.tune.study.importing import constraint_column, parameter_column
+from noregret.tune.study.importing import constraint_column, fidelity_columns, parameter_column
 from noregret.tune.study.study import Params, groups, text, without_password
 
 MOST_EFFECTS = 24
@@ -36,6 +36,7 @@ LEGEND = {
     "chosen": "a measurement of the best setting",
     "yours": "a measurement of your settings",
     "broken": "a measurement that breaks a constraint",
+    "early": "a measurement at a lower fidelity",
     "odd": "an outlying measurement",
     "cut": "a run cut short: its value is beyond the mark",
     "failed": "a failed run",
@@ -174,7 +175,7 @@ def _origins(findings: Findings) -> list[list[float | None]]:
     """The column of the download for each column of the table of trials, and the bounds on it."""
     study, header = findings.study, columns(findings.study, findings.records)
     seconds = ["seconds"] if findings.timed else []
-    others = [*seconds, *context_columns(study), *map(parameter_column, study.names)]
+    others = [*seconds, *context_columns(study), *fidelity_columns(study), *map(parameter_column, study.names)]
     found: list[list[float | None]] = [[0], [2]]
     found += [[header.index(constraint_column(name)), its.min, its.max] for name, its in study.constraints.items()]
     return found + [[header.index(name)] for name in others]
@@ -514,7 +515,7 @@ def _about_list(findings: Findings, shown: int) -> str:
 def _columns(findings: Findings) -> list[str]:
     """The header of a table of trials."""
     seconds = ["seconds"] if findings.timed else []
-    given = context_columns(findings.study)
+    given = [*context_columns(findings.study), *(findings.study.fidelity or ())]
     return ["trial", findings.label, *findings.study.constraints, *seconds, *given, *findings.study.names]
 
 
@@ -523,6 +524,7 @@ def _row(findings: Findings, record: Record) -> list[str]:
     result = record.state if record.value is None else words.result(record)
     seconds = [words.number(record.seconds) if record.finished else ""] if findings.timed else []
     given = words.cells(record.context or {}, findings.study.context or ())
+    given += words.cells(record.fidelity or {}, findings.study.fidelity or ())
     params = _setting_cells(findings, record.params)
     return [str(record.number), result, *_constraint_cells(findings, record), *seconds, *given, *params]
 

@@ -263,7 +263,7 @@ def parameter_axis(findings: Findings, name: str) -> Axis:
 
 def _kinds(findings: Findings, records: Iterable[Record] | None = None) -> dict[str, list[Record]]:
     """Measurements by kind of mark; all if none are given."""
-    kinds: dict[str, list[Record]] = {"cut": [], "dot": [], "broken": [], "yours": [], "chosen": [], "odd": []}
+    kinds: dict[str, list[Record]] = {kind: [] for kind in ("early", "cut", "dot", "broken", "yours", "chosen", "odd")}
     for record in (*findings.done, *findings.cut) if records is None else records:
         kinds[findings.kinds[record.number]].append(record)
     return kinds

@@ -25,6 +25,10 @@ def progress(findings: Findings) -> str:
         parts.append(f"{len(findings.cut)} cut short")
     if findings.failed:
         parts.append(f"{_count(len(findings.failed), 'failed run')}")
+    if findings.early:
+        stopped = sum(record.is_stopped for record in findings.done)
+        at = f"{len(findings.early)} at lower {' '.join(findings.study.fidelity or ())}"
+        parts.append(f"{at} ({stopped} stopped early)" if stopped else at)
     running = sum(record.state == "running" for record in findings.records)
     if running:
         parts.append(f"{running} running")

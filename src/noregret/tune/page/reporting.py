@@ -106,7 +106,8 @@ def _findings(subject: Any, name: str) -> Findings:
 
 def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
     """Findings of an optimizer; one whose columns have no text names is rebuilt with such names."""
-    space, answers = optimizer.space, optimizer.answers
+    space, highest = optimizer.space, {name: its.high for name, its in (optimizer.fidelity or {}).items()} or None
+    answers = [answer for answer in optimizer.answers if answer.fidelity == highest]
     if isinstance(space, Product):
         named: Any = dict(space.parameters)
     else:

@@ -155,7 +155,7 @@ class Ledger(TrialTable):
 
     def answers(self, numbers: Iterable[int]) -> list[Observation]:
         """The answers of these trials."""
-        return [self.records[number].answer(self._constraints) for number in numbers]
+        return [answer for number in numbers for answer in self.records[number].answers(self._constraints)]
 
     def unknown(self, known: Iterable[int]) -> list[Record]:
         """Trials that are pending for a suggestion that knows of these fresh ones, by number."""

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from noregret.extra import extra
 from noregret.optimizer import GIVEN
 from noregret.tune.store.records import Record
-from noregret.tune.study.importing import constraint_column, parameter_column
+from noregret.tune.study.importing import constraint_column, fidelity_columns, parameter_column
 from noregret.tune.study.study import Study, StudyError
 
 Format = Literal["csv", "json", "parquet"]
@@ -51,6 +51,7 @@ def columns(study: Study, records: Sequence[Record]) -> list[str]:
         "noise",
         *parameters,
         *context_columns(study),
+        *fidelity_columns(study),
         *constraints,
         "started",
         "seconds",
@@ -69,11 +70,12 @@ def row(study: Study, record: Record) -> dict[str, Any]:
     constraints = {constraint_column(name): record.constraints.get(name) for name in study.constraints}
     return {
         "trial": record.number,
-        "state": record.state,
+        "state": "stopped" if record.is_stopped else record.state,
         "value": record.value,
         "noise": record.noise,
         **params,
         **{GIVEN + name: (record.context or {}).get(name) for name in study.context or ()},
+        **dict(zip(fidelity_columns(study), (record.fidelity or {}).values(), strict=False)),
         **constraints,
         "started": record.started_text or None,
         "seconds": record.seconds if record.finished and not record.imported else None,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from noregret.optimizer import Bound, Choice, Float, Int, Observation
 from noregret.tune.measuring import Outcome
 from noregret.tune.study.importing import ImportedRow
+from noregret.tune.study.results import Report
 from noregret.tune.study.study import Params
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 TOLD, RUN, IMPORTED = "noregret:told", "noregret:run", "noregret:import"
 """Attributes of a trial: the results that were new when it was suggested, details of its run, its imported row."""
-CONTEXT = "noregret:context"
-"""Attribute of a trial that holds its context."""
+CONTEXT, FIDELITY = "noregret:context", "noregret:fidelity"
+"""Attributes of a trial that hold its context, and the fidelity to measure it at."""
 
 State = Literal["waiting", "running", "done", "failed", "pruned"]
 STATES: dict[str, State] = {
@@ -36,11 +37,12 @@ STATES: dict[str, State] = {
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Params to try next, in this context, and the trials whose results were new when they were chosen."""
+    """Params to try next, in a context, at a fidelity, and the trials whose results were new when they were chosen."""
 
     params: Params
     told: Sequence[int]
     context: Params | None = None
+    fidelity: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,14 @@ class Record:
     """Direction in which the value lies beyond ``value``, of a trial that was cut short; None if it is the value."""
     cost: float | None = None
     """Cost of the trial, None if it was not counted."""
+    runs: tuple[float, ...] = ()
+    """The result of each run, see `Outcome`."""
+    fidelity: Mapping[str, Any] | None = None
+    """Fidelity of the value, or the one that was asked if there is no value yet; None if the study has none."""
+    reports: tuple[Report, ...] = ()
+    """Intermediate results of the run, see `Outcome`."""
+    is_stopped: bool = False
+    """True if the run was stopped early."""
 
     @property
     def imported(self) -> bool:
@@ -92,13 +102,29 @@ class Record:
     def outcome(self) -> Outcome | None:
         """Outcome of the trial, None while it is pending."""
         said = self.value, self.failure, self.seconds, self.stderr, self.constraints, self.noise
-        return Outcome(*said, bound=self.bound, cost=self.cost) if self.finished else None
+        if not self.finished:
+            return None
+        reached = None if self.value is None else self.fidelity
+        more: dict[str, Any] = {"bound": self.bound, "cost": self.cost, "runs": self.runs, "fidelity": reached}
+        return Outcome(*said, **more, reports=self.reports, is_stopped=self.is_stopped)
 
-    def answer(self, constraints: Iterable[str], weighs_costs: bool = True) -> Observation:
-        """Outcome as an optimizer with these constraints takes it, with its cost unless that does not matter."""
+    def answers(self, constraints: Iterable[str], weighs_costs: bool = True) -> list[Observation]:
+        """Outcome as an optimizer with these constraints takes it: each run, where their number was decided by them.
+
+        It has its cost, unless costs do not matter. The numbers of the constraints are medians, so they and the cost
+        come with the first run alone.
+        """
         numbers = {name: self.constraints.get(name) for name in constraints}
-        more: dict[str, Any] = {"bound": self.bound, "cost": self.cost if weighs_costs else None}
-        return Observation(self.params, self.value, self.noise, numbers, self.context, **more)
+        more: dict[str, Any] = {"context": self.context, "cost": self.cost if weighs_costs else None}
+        if not self.runs:
+            more |= {"bound": self.bound, "fidelity": self.fidelity}
+            return [Observation(self.params, self.value, self.noise, numbers, **more)]
+        first, *others = self.runs
+        unknown = dict.fromkeys(numbers)
+        return [
+            Observation(self.params, first, None, numbers, **more),
+            *(Observation(self.params, value, None, unknown, self.context) for value in others),
+        ]
 
 
 def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:
@@ -121,6 +147,7 @@ def fingerprint(row: ImportedRow) -> str:
     content += [] if row.context is None else [row.context]
     content += [] if row.bound is None else [row.bound]
     content += [] if row.cost is None else [{"cost": row.cost}]
+    content += [] if row.fidelity is None else [dict(row.fidelity)]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -134,6 +161,10 @@ def run_attribute(outcome: Outcome) -> dict[str, Any]:
     run |= {"constraints": dict(outcome.constraints)} if outcome.constraints else {}
     run |= {"bound": outcome.bound} if outcome.bound is not None else {}
     run |= {"cost": outcome.cost} if outcome.cost is not None else {}
+    run |= {"runs": list(outcome.runs)} if outcome.runs else {}
+    run |= {"fidelity": dict(outcome.fidelity)} if outcome.fidelity is not None else {}
+    run |= {"reports": [list(report) for report in outcome.reports]} if outcome.reports else {}
+    run |= {"stopped": True} if outcome.is_stopped else {}
     return run | ({"noise": outcome.noise} if outcome.noise is not None else {})
 
 

@@ -212,7 +212,8 @@ class Store:
                 else:
                     assert suggestion is not None
                     trial = trials.add(connection, self._id, number, suggestion, holder(token), self._distributions)
-                    claimed = Record(number, suggestion.params, "running", told=tuple(suggestion.told), id=trial)
+                    told, fidelity = tuple(suggestion.told), suggestion.fidelity
+                    claimed = Record(number, suggestion.params, "running", told=told, id=trial, fidelity=fidelity)
         self._held[claimed.number] = claimed.id, token
         return Claim(replace(claimed, state="running", started=datetime.now()))
 
@@ -282,7 +283,17 @@ class Store:
     def _fingerprints(self, everything: Sequence[Record]) -> set[str]:
         """Fingerprints of all known observations, so that importing an export adds nothing."""
         here = {
-            fingerprint(ImportedRow(found.params, found.value, found.noise, found.constraints, its, bound=found.bound))
+            fingerprint(
+                ImportedRow(
+                    found.params,
+                    found.value,
+                    found.noise,
+                    found.constraints,
+                    its,
+                    bound=found.bound,
+                    fidelity=found.fidelity,
+                )
+            )
             for found in self._usable(everything)
             for its in ("", origin(found.number, found.started_text))
             if found.value is not None

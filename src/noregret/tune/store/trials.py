@@ -35,9 +35,20 @@ from noregret.optimizer import identity
 from noregret.tune.measuring import Outcome
 from noregret.tune.store.checksums import SUM, digest, seal
 from noregret.tune.store.leases import HOLDER
-from noregret.tune.store.records import CONTEXT, IMPORTED, RUN, STATES, TOLD, Record, Suggestion, run_attribute
+from noregret.tune.store.records import (
+    CONTEXT,
+    FIDELITY,
+    IMPORTED,
+    RUN,
+    STATES,
+    TOLD,
+    Record,
+    Suggestion,
+    run_attribute,
+)
 from noregret.tune.store.storage import Storage
 from noregret.tune.study.importing import ImportedRow
+from noregret.tune.study.results import Report
 from noregret.tune.study.study import Params, StudyError
 
 T = TypeVar("T")
@@ -135,6 +146,7 @@ def add(
     connection.execute(PARAM, params)
     attributes = {TOLD: list(suggestion.told), HOLDER: holder}
     attributes |= {} if suggestion.context is None else {CONTEXT: suggestion.context}
+    attributes |= {} if suggestion.fidelity is None else {FIDELITY: dict(suggestion.fidelity)}
     connection.execute(ATTRIBUTE, [_attribute(trial, key, value) for key, value in attributes.items()])
     return trial
 
@@ -192,7 +204,7 @@ def add_imported(
         its_params = _params(row.params, distributions)
         its_values = [] if row.value is None else [row.value]
         more: dict[str, Any] = {"constraints": row.constraints, "bound": row.bound, "cost": row.cost}
-        run = run_attribute(Outcome(row.value, row.failure, **more))
+        run = run_attribute(Outcome(row.value, row.failure, **more, fidelity=row.fidelity))
         its_attributes: dict[str, Any] = {TOLD: [], IMPORTED: {"row": mark, "noise": row.noise}, RUN: run}
         its_attributes |= {} if row.context is None else {CONTEXT: row.context}
         listed = [[found["name"], found["value"], found["form"]] for found in its_params]
@@ -329,6 +341,10 @@ def _record(trial: Any, params: Params, attributes: dict[str, Any], value: float
         holder=attributes.get(HOLDER, {}),
         bound=run.get("bound"),
         cost=run.get("cost"),
+        runs=tuple(run.get("runs", ())),
+        fidelity=run.get("fidelity", attributes.get(FIDELITY)),
+        reports=tuple(Report(*report) for report in run.get("reports", ())),
+        is_stopped=run.get("stopped", False),
     )
 
 

@@ -10,7 +10,16 @@ from collections.abc import Callable
 from typing import Any
 
 from noregret.optimizer import Drift, checked_confidence, checked_drift, checked_safe_level, checked_tolerance
-from noregret.tune.study.results import JsonField, LastNumber, MaxRss, Pattern, Result, UserTime, WallTime
+from noregret.tune.study.results import (
+    JsonField,
+    JsonSteps,
+    LastNumber,
+    MaxRss,
+    Pattern,
+    Result,
+    UserTime,
+    WallTime,
+)
 from noregret.tune.study.study import Command, FlagWords, text, without_password
 
 
@@ -114,6 +123,16 @@ def whole(least: int, most: int) -> Callable[[Any], int]:
         return value
 
     return check
+
+
+def repeats(value: Any) -> int | tuple[int, int]:
+    """Return a number of runs, or the fewest and the most of them."""
+    number = whole(1, 1000)
+    if not isinstance(value, list):
+        return number(value)
+    if len(value) != 2 or number(value[0]) >= number(value[1]):
+        raise ValueError(f"must be a number of runs, or the fewest and the most such as [1, 10], got {value!r}")
+    return value[0], value[1]
 
 
 def one_of(*options: Any) -> Callable[[Any], Any]:
@@ -255,6 +274,8 @@ def result(value: Any) -> Result:
         return plain[value]
     if isinstance(value, dict) and list(value) == ["json"]:
         return JsonField(words(value["json"]))
+    if isinstance(value, dict) and value.keys() == {"json", "step"}:
+        return JsonSteps(words(value["json"]), words(value["step"]))
     if isinstance(value, dict) and list(value) == ["regex"]:
         return Pattern(regex(value["regex"]))
     named = ", ".join(map(repr, plain))

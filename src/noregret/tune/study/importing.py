@@ -30,6 +30,11 @@ def constraint_column(name: str) -> str:
     return f"constraint.{name}"
 
 
+def fidelity_columns(study: Study) -> list[str]:
+    """The column of the fidelity, if there is one."""
+    return [f"fidelity.{name}" for name in study.fidelity or ()]
+
+
 @dataclass(frozen=True)
 class ImportedRow:
     """An observation that was made elsewhere."""
@@ -49,6 +54,8 @@ class ImportedRow:
     """Direction in which the value lies beyond ``value``; None if it is the value."""
     cost: float | None = None
     """Cost of the measurement, None if unknown."""
+    fidelity: Mapping[str, Any] | None = None
+    """Fidelity of the value, None if the study has none."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,8 @@ def _check_columns(study: Study, path: Path, header: Sequence[str], ignore: bool
     for column in ("value", *constraints, *(column for column, name in parameters.items() if _is_needed(study, name))):
         if column not in header:
             raise StudyError(f"{path}: column {column!r} is missing, it has {', '.join(header)}")
-    unknown = [column for column in header if column not in (*OWN, *parameters, *constraints)]
+    known = (*OWN, *parameters, *constraints, *fidelity_columns(study))
+    unknown = [column for column in header if column not in known]
     if unknown and not ignore:
         raise StudyError(
             f"{path}: {_listed(unknown)} of no parameter: these are {', '.join(study.names)}. Rename it, or add "
@@ -122,7 +130,7 @@ def _is_needed(study: Study, name: str) -> bool:
 
 
 def _row(study: Study, cells: Mapping[str, str]) -> ImportedRow:
-    if cells.get("state", "done") != "done":
+    if cells.get("state", "done") not in ("done", "stopped"):
         raise ValueError(f"its trial is {cells['state']}, not done")
     given = {name: cells.get(parameter_column(name), "") for name in study.names}
     params = {name: _value(study, name, cell) for name, cell in given.items() if cell}
@@ -133,6 +141,7 @@ def _row(study: Study, cells: Mapping[str, str]) -> ImportedRow:
         {name: _number(column, cells[column]) for name in study.constraints if (column := constraint_column(name))},
         origin(cells["trial"], cells.get("started", "")) if cells.get("trial") else "",
         bound=_bound(cells.get("bound", "")),
+        fidelity=_fidelity(study, cells),
     )
 
 
@@ -143,6 +152,14 @@ def _bound(cell: str) -> Bound | None:
     if cell:
         raise ValueError(f"bound must be 'at_least', 'at_most' or empty, got {cell!r}")
     return None
+
+
+def _fidelity(study: Study, cells: Mapping[str, str]) -> dict[str, Any] | None:
+    """Fidelity of a row: the highest if it has none."""
+    if study.levels is None:
+        return None
+    name, cell = study.levels.name, cells.get(fidelity_columns(study)[0])
+    return study.levels.checked({name: _read_number(study.levels.parameter, cell)} if cell else study.levels.highest)
 
 
 def origin(trial: object, started: str) -> str:

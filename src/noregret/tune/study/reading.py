@@ -15,10 +15,10 @@ from glob import escape, glob
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
-from noregret.optimizer import EXACT, Choice, Float, Int, axis_of
+from noregret.optimizer import EXACT, Choice, Float, Int, axis_of, checked_fidelity
 from noregret.tune.study import checks
 from noregret.tune.study.parameters import parameter
-from noregret.tune.study.results import LastNumber, Result, WallTime
+from noregret.tune.study.results import LastNumber, Pattern, Result, WallTime
 from noregret.tune.study.study import (
     ALL_FLAGS,
     FOLDER,
@@ -47,6 +47,7 @@ CAP_NEEDS = (
 )
 
 _LAST_NUMBER: Result = LastNumber()
+_ONCE: int | tuple[int, int] = 1
 
 
 T = TypeVar("T")
@@ -83,7 +84,7 @@ def _study(top: Section, storage: str) -> Study:
         prepare=top.get("prepare", checks.command, ()),
         env=top.get("env", checks.environment, {}),
         warmup=top.get("warmup", checks.whole(0, 1000), 0),
-        repeats=top.get("repeats", checks.whole(1, 1000), 1),
+        repeats=top.get("repeats", checks.repeats, _ONCE),
         cap=top.get("cap", checks.cap, None),
         result=top.get("result", checks.result, _LAST_NUMBER),
         storage=top.get("storage", checks.storage, storage),
@@ -98,6 +99,7 @@ def _study(top: Section, storage: str) -> Study:
         stop=top.part("stop", _stop, None),
         constraints=top.part("constraints", _constraints, {}),
         require=top.get("require", checks.require, ()),
+        fidelity=top.part("fidelity", _fidelity, None),
         space=_space(top, defaults, flags),
         defaults=defaults,
         flags=flags,
@@ -114,6 +116,8 @@ def _study(top: Section, storage: str) -> Study:
         study = _safe(study, top)
     if declared and study.command:
         _check_placeholders(study, declared, top)
+    if study.fidelity:
+        _check_fidelity(study, top)
     top.nothing_else()
     return study
 
@@ -204,6 +208,41 @@ def _stop(section: Section) -> Stop | None:
     )
     section.nothing_else()
     return stop
+
+
+def _fidelity(section: Section) -> dict[str, Float | Int] | None:
+    if not section.content:
+        return None
+    name = section.get("parameter", checks.words)
+    low, high = (section.get(key, checks.number) for key in ("low", "high"))
+    log = section.get("log", checks.boolean, True)
+    section.nothing_else()
+    if not re.fullmatch(WORD, name):
+        section.refuse("parameter", f"must be a word such as epochs, got {name!r}")
+    is_whole = all(isinstance(section.content[key], int) for key in ("low", "high"))
+    try:
+        found = {name: Int(int(low), int(high), log=log) if is_whole else Float(low, high, log=log)}
+        checked_fidelity(found, [])
+    except ValueError as error:
+        section.refuse("", str(error))
+    return found
+
+
+def _check_fidelity(study: Study, top: Section) -> None:
+    """Note what does not go together with a fidelity."""
+    name, section = next(iter(study.fidelity or ())), top.section("fidelity")
+    if name in study.names:
+        section.note("parameter", f"{name!r} is tuned, too: drop its table, as the highest fidelity is recommended")
+        return
+    if study.drift is not None:
+        top.note("drift", "a study has drift or a fidelity: drop one of the two")
+    if study.runs != (1, 1) and (study.steps or study.runs[0] < study.runs[1]):
+        top.note("repeats", "a trial with a fidelity runs once, and the search repeats what is worth it: drop it")
+    if study.steps is None and name not in study.used:
+        advice = f"add {{{name}}}, or a result with a step, such as {{json = 'loss', step = 'epoch'}}"
+        top.note("command", f"it does not know the fidelity {name!r}: {advice}")
+    if isinstance(study.steps, Pattern) and "value" not in re.compile(study.steps.regex).groupindex:
+        top.note("result", "a regular expression with a group step needs a group value, too: (?P<value>...)")
 
 
 def _constraints(section: Section) -> dict[str, Constraint]:
@@ -372,7 +411,8 @@ def _check_placeholders(study: Study, declared: Mapping[str, bool], top: Section
     texts = {"command": study.command, "prepare": study.prepare, "env": tuple(study.env.values())}
     for key, command in texts.items():
         for name in dict.fromkeys(names_in(word for group in groups(command) for word in group)):
-            if name not in declared and "-" not in name and not (name == ALL_FLAGS and flags):
+            known = name in declared or name == top.section("fidelity").content.get("parameter")
+            if not known and "-" not in name and not (name == ALL_FLAGS and flags):
                 advice = f"parameters are {', '.join(declared)}; write {{{{{name}}}}} for the text itself"
                 top.note(key, f"{{{name}}} is the placeholder of no parameter: {advice}")
     if not isinstance(study.space, Mapping):

@@ -14,8 +14,9 @@ import signal
 import subprocess
 import sys
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from noregret.belief.posterior import HUGE
 
@@ -44,13 +45,17 @@ SECONDS = 5
 PROGRAM = """
 import json, re, signal, sys
 signal.alarm(int(sys.argv[1]))
-regex, text, last = json.load(sys.stdin)
-found = None
+regex, text, which = json.load(sys.stdin)
+found, every = None, []
 for found in re.finditer(regex, text, re.MULTILINE):
-    if not last:
-        break
-if found:
     group = "value" if "value" in found.re.groupindex else min(found.re.groups, 1)
+    if which == "steps":
+        every.append([found["step"] or "", found[group] or ""])
+    if which == "first":
+        break
+if which == "steps":
+    json.dump(every, sys.stdout)
+elif found:
     json.dump([found[0], found[group] or "", *found.span(group)], sys.stdout)
 """
 
@@ -142,6 +147,13 @@ TIMES = WallTime, UserTime
 """Results that are times, in seconds, and vary with the load of the machine."""
 
 
+class Report(NamedTuple):
+    """Intermediate result of a run, and the step that it belongs to, such as an epoch."""
+
+    step: float
+    value: float
+
+
 @dataclass(frozen=True)
 class JsonField:
     """A field of the last line of standard output that is a JSON object, or of all of it; dots lead inside."""
@@ -171,6 +183,49 @@ class Pattern:
             raise NoResult(f"the regular expression {self.regex!r} does not match standard output")
         _check_whole(output.stdout, last.start, last.end)
         return usable(last.value)
+
+    @property
+    def has_steps(self) -> bool:
+        """True if there is a group ``step``: each match is the result of that step."""
+        return "step" in re.compile(self.regex).groupindex
+
+    def steps(self, text: str) -> list[Report]:
+        """The results and their steps in a part of the standard output; those that are no numbers are left out."""
+        found = []
+        with suppress(TooSlow):
+            for pair in _matched(self.regex, text, "steps", SECONDS) or ():
+                with suppress(NoResult):
+                    found.append(Report(*map(usable, pair)))
+        return found
+
+
+@dataclass(frozen=True)
+class JsonSteps(JsonField):
+    """A field of each line of standard output that is a JSON object, with the field that holds its step."""
+
+    step: str
+
+    def steps(self, text: str) -> list[Report]:
+        """The results and their steps in a part of the standard output, as `Pattern.steps`."""
+        found = []
+        for line in text.splitlines():
+            with suppress(NoResult):
+                found.append(Report(*(JsonField(field).read(_Line(line)) for field in (self.step, self.field))))
+        return found
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of output, as a run that has printed nothing else."""
+
+    stdout: str
+    seconds: float = 0.0
+    user_seconds: float = 0.0
+    max_rss: float | None = None
+
+
+Steps = JsonSteps | Pattern
+"""Results that may be printed several times in a run, each with the step that it belongs to."""
 
 
 def search_in_time(regex: str, text: str, *, last: bool = False) -> Found | None:
@@ -250,11 +305,17 @@ def search(regex: str, text: str, *, last: bool = False, seconds: int = SECONDS)
     >>> search(r"score: (\d+)", "score: 1\nscore: 23", last=True)
     Found(text='score: 23', value='23', start=16, end=18)
     """
+    found = _matched(regex, text, "last" if last else "first", seconds)
+    return Found(*found) if found else None
+
+
+def _matched(regex: str, text: str, which: Literal["first", "last", "steps"], seconds: int) -> list[Any] | None:
+    """Answer of `PROGRAM`; TooSlow if it takes longer than ``seconds``."""
     command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(seconds)]
-    question = json.dumps([regex, text, last])
+    question = json.dumps([regex, text, which])
     done = subprocess.run(command, input=question, capture_output=True, text=True, start_new_session=True)
     if done.returncode == -signal.SIGALRM:
         raise TooSlow(f"the regular expression {regex!r} takes longer than {seconds} s on this output: simplify it")
     if done.returncode:
         raise RuntimeError(f"matching {regex!r} failed: {done.stderr.strip()[-500:]}")
-    return Found(*json.loads(done.stdout)) if done.stdout else None
+    return list(json.loads(done.stdout)) if done.stdout else None

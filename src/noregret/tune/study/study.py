@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from noregret.optimizer import Choice, Float, Int, axis_of
 from noregret.tune.study.parameters import form
-from noregret.tune.study.results import LastNumber, Result
+from noregret.tune.study.results import JsonSteps, LastNumber, Result, Steps
 
 if TYPE_CHECKING:
-    from noregret.optimizer import Goal, Space, StopRule
+    from noregret.optimizer import Fidelity, Goal, Space, StopRule
 
 Params = dict[str, Any]
 Command = tuple[str | tuple[str, ...], ...]
@@ -151,8 +151,10 @@ class Study:
     """Environment variables of both commands, with placeholders."""
     warmup: int = 0
     """The number of runs of each trial that come before the measured ones."""
-    repeats: int = 1
-    """The number of measured runs of each trial; its value is their median."""
+    repeats: int | tuple[int, int] = 1
+    """The number of measured runs of each trial, whose value is their median; or the fewest and the most of them."""
+    fidelity: Mapping[str, Float | Int] | None = None
+    """The parameter that says how well and at what cost to measure, such as the number of epochs."""
     cap: float | None = None
     """A run is stopped when it takes this many times as long as the best setting may; None to let all runs end."""
 
@@ -165,6 +167,26 @@ class Study:
     def names(self) -> list[str]:
         """The names of the parameters."""
         return list(self.space) if isinstance(self.space, Mapping) else list(self.space[0])
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """The fewest and the most measured runs of a trial."""
+        return (self.repeats, self.repeats) if isinstance(self.repeats, int) else self.repeats
+
+    @cached_property
+    def levels(self) -> Fidelity | None:
+        """The fidelity as an Optimizer has it, None if there is none."""
+        from noregret.optimizer import checked_fidelity
+
+        return checked_fidelity(self.fidelity, self.names)
+
+    @property
+    def steps(self) -> Steps | None:
+        """The result, if there is a fidelity and the command prints a result for each of its steps."""
+        result = self.result
+        if self.levels is None or not isinstance(result, Steps):
+            return None
+        return result if isinstance(result, JsonSteps) or result.has_steps else None
 
     @property
     def bounds(self) -> dict[str, tuple[str, float]]:
@@ -260,7 +282,11 @@ class Study:
 
     def _shown(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The values of placeholders inside of a word: the words of flags are joined as in a shell."""
-        return {**params, **{name: shlex.join(words) for name, words in self._flag_words(params).items()}}
+        return {
+            **(self.levels.highest if self.levels else {}),
+            **params,
+            **{name: shlex.join(words) for name, words in self._flag_words(params).items()},
+        }
 
     def identity(self) -> dict[str, Any]:
         """Everything that must stay the same for observations to belong together, as JSON."""
@@ -275,6 +301,7 @@ class Study:
             **{f"parameters.{name}": described for name, described in self._described()},
             **{f"constraints.{name}": repr(constraint.result) for name, constraint in self.constraints.items()},
             **({"require": list(self.require)} if self.require else {}),
+            **{f"fidelity.{name}": form(parameter) for name, parameter in (self.fidelity or {}).items()},
         }
 
     def _described(self) -> list[tuple[str, Any]]:

@@ -97,6 +97,7 @@ class Lines:
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
         what = f"failed: {printable(outcome.failure)}" if outcome.value is None else words.number(outcome.value)
         what = words.cut_short(outcome.value or 0.0, self.study.cap) if outcome.bound else what
+        what += f", {how}" if (how := how_measured(self.study, outcome)) else ""
         late = "" if counted else " [not counted: another worker has answered]"
         why = last_lines(outcome) if self._is_first_failure(trial, outcome) else []
         head = f"trial {trial.number}: {what}"
@@ -128,7 +129,20 @@ class Objects(Lines):
             found["constraints"] = dict(outcome.constraints)
         if outcome.bound:
             found["bound"] = outcome.bound
+        if outcome.runs:
+            found["runs"] = list(outcome.runs)
+        if outcome.fidelity is not None:
+            found |= {"fidelity": dict(outcome.fidelity), "stopped": outcome.is_stopped}
         say(json.dumps(found))
+
+
+def how_measured(study: Study, outcome: Outcome) -> str:
+    """What is special about the measurement of a value, in a few words; empty if nothing is."""
+    if outcome.runs:
+        return f"median of {len(outcome.runs)} runs"
+    if study.levels is None or outcome.fidelity in (None, study.levels.highest):
+        return ""
+    return f"{'stopped early ' * outcome.is_stopped}at {words.params(outcome.fidelity or {})}"
 
 
 def last_lines(outcome: Outcome) -> list[str]:
@@ -269,7 +283,9 @@ class Live(Lines):
         if outcome.bound:
             return words.result(outcome), _text("stopped: too slow", "dim")
         odd = self._findings is not None and self._findings.weights.get(trial.number, 1.0) < OUTLYING
-        return words.number(outcome.value), _text("outlying" if odd else "", "yellow")
+        return words.number(outcome.value), _text(
+            "outlying" if odd else how_measured(self.study, outcome), "yellow" if odd else "dim"
+        )
 
 
 def _text(shown: str, style: str = "") -> Any:

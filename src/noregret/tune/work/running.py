@@ -39,7 +39,7 @@ def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = F
             complain(printable(carried_over(store), keep="\n"))
         try:
             with view(study, store.records(), suggester, as_json) as seen:
-                work(replace(study, workers=workers), store, suggester, seen, stop, lambda: suggester.limit)
+                work(replace(study, workers=workers), store, suggester, seen, stop)
         except KeyboardInterrupt:
             done = sum(record.finished for record in store.records())
             where = printable(str(store.where))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
-import math
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
 from typing import Protocol
 
+from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring import Keeper, Outcome, Stopped, measure
 from noregret.tune.store.databases.connections import Interrupted
 from noregret.tune.store.records import Record
-from noregret.tune.store.store import Store, Suggest
+from noregret.tune.store.store import Store
 from noregret.tune.study.study import Study, StudyError
 
 LOG = logging.getLogger("noregret")
@@ -42,10 +42,8 @@ class View(Protocol):
         ...
 
 
-def work(
-    study: Study, store: Store, suggest: Suggest, view: View, stop: Event, limit: Callable[[], float] = lambda: math.inf
-) -> None:
-    """Work on a study until its budget is spent; the ``limit`` is the seconds after which a run that begins is stopped.
+def work(study: Study, store: Store, suggest: Suggester, view: View, stop: Event) -> None:
+    """Work on a study until its budget is spent.
 
     Raises
     ------
@@ -55,23 +53,14 @@ def work(
         On Ctrl-C or SIGTERM, after the running commands were ended and their trials given back.
     """
     with Keeper() as keeper:
-        Crew(study, store, suggest, view, keeper, stop, limit).work()
+        Crew(study, store, suggest, view, keeper, stop).work()
 
 
 class Crew:
     """The workers of one call: threads, since the commands are other processes."""
 
-    def __init__(
-        self,
-        study: Study,
-        store: Store,
-        suggest: Suggest,
-        view: View,
-        keeper: Keeper,
-        stop: Event,
-        limit: Callable[[], float] = lambda: math.inf,
-    ) -> None:
-        self.study, self.store, self.suggest, self.limit = study, store, suggest, limit
+    def __init__(self, study: Study, store: Store, suggest: Suggester, view: View, keeper: Keeper, stop: Event) -> None:
+        self.study, self.store, self.suggest = study, store, suggest
         self.view, self.keeper, self.stop = view, keeper, stop
         self._deadline = monotonic() + (study.budget.seconds or float("inf"))
         self._running: dict[int, Event] = {}
@@ -133,7 +122,7 @@ class Crew:
         try:
             self.view.started(trial)
             LOG.debug("trial %d: %s", trial.number, self.study.shell_line(trial.params))
-            outcome = measure(self.study, trial.params, self.keeper, ending, self.limit())
+            outcome = measure(self.study, trial.params, self.keeper, ending, self.suggest, trial.fidelity)
             if self.study.weighs_costs:
                 outcome = replace(outcome, cost=monotonic() - begun)  # what it took of the budget, suggestion included
             counted = self.store.tell(trial.number, outcome)

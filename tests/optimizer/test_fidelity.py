@@ -1,0 +1,201 @@
+"""Cheap looks: measurements at lower fidelities, reports of running trials, and when they are stopped."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from noregret import Choice, Float, Int, Optimizer
+from noregret.integrations.replay import Replay
+from noregret.optimizer.space.fidelity import Fidelity
+
+SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
+EPOCHS = {"epochs": Int(1, 81, log=True)}
+
+
+def loss(params, epochs):
+    """Curves that fall to (x - 0.3)^2 + (y - 0.6)^2."""
+    return (params["x"] - 0.3) ** 2 + (params["y"] - 0.6) ** 2 + 0.5 * epochs**-0.7
+
+
+def played(trials=20, seed=0, noise=0.01, space=SPACE, **options):
+    opt, rng = Optimizer(space, fidelity=EPOCHS, rng=seed, **options), np.random.default_rng(seed)
+    for _ in range(trials):
+        trial = opt.ask()
+        opt.tell(trial, loss(trial.params, trial.fidelity["epochs"]) + noise * rng.standard_normal())
+    return opt
+
+
+def run(opt, trial, noise=0.0):
+    """Epochs that a trial took until it was stopped, and its last value."""
+    for epoch in range(1, trial.fidelity["epochs"] + 1):
+        value = loss(trial.params, epoch) + noise
+        opt.report(trial, {"epochs": epoch}, value)
+        if opt.should_stop(trial):
+            break
+    opt.tell(trial, value)
+    return epoch, value
+
+
+def test_rungs_are_evenly_spaced_on_the_scale_of_the_parameter():
+    epochs = Fidelity("epochs", Int(1, 81, log=True))
+    assert [rung["epochs"] for rung in epochs.rungs] == [1, 3, 9, 27, 81]
+    assert [epochs.rung({"epochs": n}) for n in (1, 2, 3, 80, 81)] == [1, 1, 2, 4, 5]
+    assert epochs.cost({"epochs": 27}) == 1 / 3
+    assert [rung["repeats"] for rung in Fidelity("repeats", Int(1, 3)).rungs] == [1, 2, 3]
+
+
+def test_answers_are_about_the_highest_fidelity():
+    opt = Optimizer(SPACE, fidelity=EPOCHS, rng=0)
+    for x in np.linspace(0, 1, 4):
+        for epochs in (1, 3, 9, 27, 81):
+            params = {"x": float(x), "y": 0.6}
+            opt.tell(params, loss(params, epochs), fidelity={"epochs": epochs})
+    best = opt.best()
+    assert best.params["x"] == pytest.approx(0.3, abs=0.15)
+    assert best.lower <= loss(best.params, 81) <= best.upper
+    assert opt.predict({"x": 0.0, "y": 0.6}).estimate == pytest.approx(0.09 + 0.5 * 81**-0.7, abs=0.03)
+
+
+def test_the_past_is_of_the_highest_fidelity_unless_it_is_said():
+    opt = Optimizer(SPACE, fidelity=EPOCHS)
+    opt.tell({"x": 0.1, "y": 0.2}, 1.0)
+    opt.tell({"x": 0.1, "y": 0.2}, 2.0, fidelity={"epochs": 3})
+    assert [each.fidelity for each in opt.answers] == [{"epochs": 81}, {"epochs": 3}]
+
+
+@pytest.mark.slow
+def test_questions_are_asked_at_several_fidelities_and_cost_less_than_at_the_highest():
+    opt = played()
+    asked = [each.fidelity["epochs"] for each in opt.answers]
+    assert len(set(asked)) > 2
+    assert sum(asked) < 0.8 * 81 * len(asked)
+    assert loss(opt.best().params, 81) < loss({"x": 0.3, "y": 0.6}, 81) + 0.05
+
+
+@pytest.mark.slow
+def test_a_run_that_cannot_be_the_best_is_stopped_and_the_best_never():
+    opt = played(25)
+    bad, good = opt.expect({"x": 1.0, "y": 0.0}), opt.expect(opt.best().params)
+    epochs, value = run(opt, bad)
+    assert epochs < 81
+    assert opt.answers[-1].fidelity == {"epochs": epochs}
+    assert opt.answers[-1].value == value
+    assert run(opt, good)[0] == 81
+    assert opt.answers[-1].fidelity == {"epochs": 81}
+
+
+def test_a_run_of_many_reports_adds_few_rows_and_counts_once():
+    opt = Optimizer(SPACE, fidelity={"epochs": Int(1, 10_000, log=True)})
+    trial = opt.expect({"x": 0.5, "y": 0.5})
+    for epoch in range(1, 10_001):
+        opt.report(trial, {"epochs": epoch}, 1 / epoch)
+    opt.report(trial, {"epochs": 5}, 0.0)  # out of order: ignored
+    assert len(opt.answers) == 5
+    opt.tell(trial, 1e-4)
+    evidence, _ = opt._history.evidence(6)
+    assert evidence.values.tolist() == [-1e-4]
+
+
+def test_a_run_that_the_user_ends_says_its_fidelity():
+    opt = Optimizer(SPACE, fidelity=EPOCHS)
+    for fidelity, expected in (({"epochs": 5}, {"epochs": 5}), (None, {"epochs": 81})):
+        trial = opt.expect({"x": 0.5, "y": 0.5})
+        opt.report(trial, {"epochs": 4}, 1.0)
+        opt.tell(trial, 0.9, fidelity=fidelity)
+        assert opt.answers[-1].fidelity == expected
+
+
+def test_nothing_is_stopped_before_the_first_fit():
+    opt = Optimizer(SPACE, fidelity=EPOCHS, rng=0)
+    for _ in range(3):
+        trial = opt.ask()
+        assert not opt.should_stop(trial)
+        assert run(opt, trial)[0] == trial.fidelity["epochs"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"baseline": {"x": 0.5, "y": 0.5}},
+        {"context": {"load": Float(0, 1)}},
+        {"constraints": {"c": ("<=", 1.0)}},
+        {"space": SPACE | {"kind": Choice(["a", "b"]), "z": Float(0, 1, when={"kind": "b"})}},
+        {"space": [{"x": x / 9, "y": 0.6} for x in range(10)]},
+        {"require": ["x <= y"]},
+    ],
+)
+def test_the_rest_works_with_a_fidelity_and_survives_being_saved(options, tmp_path):
+    space, context = options.get("space", SPACE), {"load": 0.5} if "context" in options else None
+    rest = {name: its for name, its in options.items() if name != "space"}
+    opt = Optimizer(space, fidelity=EPOCHS, rng=0, **rest)
+    told = {"constraints": {"c": 0.5}} if "constraints" in options else {}
+    for number in range(7):
+        for trial in opt.ask(2, context=context):
+            if number == 3:
+                opt.fail(trial)
+                continue
+            value = loss(trial.params, trial.fidelity["epochs"])
+            opt.report(trial, {"epochs": 1}, loss(trial.params, 1))
+            opt.should_stop(trial)
+            opt.tell(trial, value, **told)
+    running = opt.ask(context=context)
+    opt.report(running, {"epochs": 2}, 0.4)
+    opt.save(tmp_path / "opt.json")
+    loaded, twin = Optimizer.load(tmp_path / "opt.json"), copy.copy(opt)
+    asked = opt.ask(context=context)
+    for other in (loaded, twin):
+        assert [each.fidelity for each in other.answers] == [each.fidelity for each in opt.answers]
+        assert other._trials.runs == opt._trials.runs
+        assert (other.ask(context=context).params, asked.fidelity) == (asked.params, asked.fidelity)
+        assert other.best(context).params == opt.best(context).params
+    again = Optimizer(space, fidelity=EPOCHS, rng=0, **rest)
+    again.tell_many(opt.to_frame())
+    assert [(each.params, each.value, each.fidelity) for each in again.answers] == [
+        (each.params, each.value, each.fidelity) for each in opt.answers
+    ]
+    replayed = Replay(space, opt.goal, 0, fidelity=EPOCHS, **rest)(opt.answers)
+    assert [each.fidelity for each in replayed.answers] == [each.fidelity for each in opt.answers]
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "message"),
+    [
+        (3, "must be a dict with one Int or Float"),
+        ({"a": Int(1, 3), "b": Int(1, 3)}, "must be a dict with one"),
+        ({"x": Int(1, 3)}, "that no parameter or context has, got 'x'"),
+        ({"epochs": Choice(["a", "b"])}, "must be an Int or Float"),
+        ({"epochs": Int(0, 3)}, "must begin above 0"),
+    ],
+)
+def test_a_bad_fidelity_is_refused(fidelity, message):
+    with pytest.raises(ValueError, match=message):
+        Optimizer(SPACE, fidelity=fidelity)
+
+
+def test_bad_reports_change_nothing():
+    opt, plain = Optimizer(SPACE, fidelity=EPOCHS), Optimizer(SPACE)
+    trial = opt.ask()
+    for fidelity, value, message in (
+        ({"epochs": 9}, float("nan"), "pass a finite number"),
+        ({"epochs": 99}, 1.0, "epochs"),
+        ({"rounds": 9}, 1.0, "unknown 'rounds'"),
+        (9, 1.0, "fidelity must be a dict"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            opt.report(trial, fidelity, value)
+    with pytest.raises(ValueError, match="epochs"):
+        opt.tell(trial, 1.0, fidelity={"epochs": 99})
+    assert not opt.answers
+    assert opt.pending[0].id == trial.id
+    opt.tell(trial, 1.0)
+    with pytest.raises(ValueError, match="has a value already"):
+        opt.report(trial, {"epochs": 81}, 1.0)
+    with pytest.raises(ValueError, match="needs a fidelity"):
+        plain.report(plain.ask(), {"epochs": 1}, 1.0)
+    with pytest.raises(ValueError, match="there must be no fidelity"):
+        plain.tell({"x": 0.5, "y": 0.5}, 1.0, fidelity={"epochs": 1})
+    with pytest.raises(ValueError, match="a fidelity or drift"):
+        Optimizer(SPACE, fidelity=EPOCHS, drift=20.0)

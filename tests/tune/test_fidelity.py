@@ -1,0 +1,208 @@
+"""A fidelity in `tune`: in study files, runs that are stopped early, and what is stored and shown of them."""
+
+import csv
+import io
+import json
+import time
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+import pytest
+
+from noregret.optimizer import Float, Int
+from noregret.tune.learning.findings import Findings, summary
+from noregret.tune.learning.suggest import Suggester, believed
+from noregret.tune.measuring import Keeper, Outcome, measure
+from noregret.tune.page.page import content
+from noregret.tune.store.exporting import exported
+from noregret.tune.store.records import Record, Suggestion
+from noregret.tune.store.store import Store
+from noregret.tune.study.importing import read_rows
+from noregret.tune.study.reading import load
+from noregret.tune.study.results import JsonSteps, Pattern, Report
+from noregret.tune.study.study import Budget, Study, StudyError
+from noregret.tune.work.display import Lines
+
+FILE = """command = "./train --rate {rate} --epochs {epochs}"
+result = {json = "loss", step = "epoch"}
+[fidelity]
+parameter = "epochs"
+low = 1
+high = 81
+[budget]
+evaluations = 9
+[parameters.rate]
+type = "float"
+low = 0
+high = 1
+"""
+SPACE = {"x": Float(0, 1)}
+EPOCHS = {"epochs": Int(1, 81, log=True)}
+LOSS = Pattern(r"epoch (?P<step>\d+): (?P<value>[\d.]+)")
+ENDLESS = 'i=1; while true; do echo "epoch $i: 0.$i"; i=$((i+1)); sleep 0.01; done'
+
+
+@pytest.fixture(scope="module")
+def keeper():
+    with Keeper() as found:
+        yield found
+
+
+def study_of(folder, *command, **options):
+    return Study(folder / "s.toml", command, SPACE, fidelity=EPOCHS, result=LOSS, **options)
+
+
+def is_alive(pid):
+    """Test whether a process runs; zombies do not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class Verdict:
+    """A judge that stops runs from a step on, and remembers what it saw."""
+
+    def __init__(self, step):
+        self.step, self.seen = step, []
+
+    def is_enough(self, values):
+        return True
+
+    def is_hopeless(self, params, fidelity, reports):
+        self.seen.append(reports)
+        return reports[-1].step >= self.step
+
+
+def test_a_study_file_may_have_a_fidelity(tmp_path):
+    (tmp_path / "s.toml").write_text(FILE)
+    study = load(tmp_path / "s.toml")
+    assert study.fidelity == EPOCHS
+    assert study.steps == JsonSteps("loss", "epoch")
+    assert study.arguments({"rate": 0.5}) == ["./train", "--rate", "0.5", "--epochs", "81"]
+    assert study.arguments({"rate": 0.5, "epochs": 9})[-1] == "9"
+    assert "fidelity.epochs" in study.identity()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("low = 1\n", "low = 0\n", r"s.toml:3: \[fidelity\] low must be above 0 on a log scale, got 0"),
+        ("low = 1\n", "low = 0\nlog = false\n", r"s.toml:3: \[fidelity\] fidelity 'epochs' must begin above 0"),
+        ("high = 81", "high = 81\nstep = 3", r"s.toml:7: \[fidelity\] step: unknown key"),
+        ('"epochs"', '"rate"', r"s.toml:4: \[fidelity\] parameter: 'rate' is tuned, too"),
+        ('"epochs"', '"2x"', r"s.toml:4: \[fidelity\] parameter: must be a word such as epochs, got '2x'"),
+        ("[fidelity]", "drift = 'auto'\n[fidelity]", r"s.toml:3: drift: a study has drift or a fidelity"),
+        ("[fidelity]", "repeats = 3\n[fidelity]", r"s.toml:3: repeats: a trial with a fidelity runs once"),
+        ('{json = "loss", step = "epoch"}', "{regex = '(?P<step>.) (.)'}", r"s.toml:2: result: .*needs a group value"),
+    ],
+)
+def test_what_does_not_go_with_a_fidelity_is_refused(tmp_path, old, new, said):
+    (tmp_path / "s.toml").write_text(FILE.replace(old, new))
+    with pytest.raises(StudyError, match=said):
+        load(tmp_path / "s.toml")
+
+
+def test_a_command_that_cannot_know_the_fidelity_is_refused(tmp_path):
+    (tmp_path / "s.toml").write_text(FILE.replace(" --epochs {epochs}", "").replace(', step = "epoch"', ""))
+    with pytest.raises(StudyError, match=r"s.toml:1: command: it does not know the fidelity 'epochs': add \{epochs\}"):
+        load(tmp_path / "s.toml")
+
+
+def test_steps_are_read_from_lines_and_bad_numbers_are_left_out():
+    assert LOSS.steps("epoch 1: 0.5\nepoch 2: .\nother\nepoch 3: 0.25\n") == [Report(1, 0.5), Report(3, 0.25)]
+    lines = '{"loss": 1, "e": 1}\nother\n{"loss": NaN, "e": 2}\n{"loss": 0.5, "e": 3}\n[1]\n{"e": 4}\n'
+    assert JsonSteps("loss", "e").steps(lines) == [Report(1, 1.0), Report(3, 0.5)]
+
+
+@pytest.mark.slow
+def test_a_hopeless_run_is_ended_with_all_its_processes_and_its_last_value_kept(keeper, tmp_path):
+    study = study_of(tmp_path, "sh", "-c", f"sleep 601.25 & echo $! > child; {ENDLESS} # {{epochs}}")
+    judge = Verdict(9)
+    found = measure(study, {"x": 0.5}, keeper, Event(), judge, {"epochs": 81})
+    last = found.reports[-1]
+    assert (found.value, found.fidelity, found.is_stopped) == (last.value, {"epochs": last.step}, True)
+    assert 9 <= last.step < 81
+    assert str(last.value) == f"0.{last.step}".rstrip("0")
+    assert all(len(reports) <= 6 for reports in judge.seen)
+    child = int((tmp_path / "child").read_text())
+    deadline = time.monotonic() + 10
+    while is_alive(child):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_a_run_that_does_not_know_its_fidelity_is_ended_there(keeper, tmp_path):
+    found = measure(study_of(tmp_path, "sh", "-c", ENDLESS), {"x": 0.5}, keeper, Event(), Verdict(99), {"epochs": 3})
+    assert not found.is_stopped
+    assert found.fidelity["epochs"] >= 3
+    assert found.failure == ""
+
+
+def test_a_run_that_ends_by_itself_has_the_fidelity_that_was_asked(keeper, tmp_path):
+    study = study_of(tmp_path, "printf", r"epoch 1: 0.5\nepoch 2: 0.25\n# {epochs}")
+    found = measure(study, {"x": 0.5}, keeper, Event(), Verdict(1), {"epochs": 3})
+    assert (found.value, found.fidelity, found.is_stopped) == (0.25, {"epochs": 3}, False)
+    assert found.reports == (Report(1, 0.5), Report(2, 0.25))
+    failed = measure(study_of(tmp_path, "false", "{epochs}"), {"x": 0.5}, keeper, Event(), None, {"epochs": 3})
+    assert (failed.value, failed.fidelity) == (None, None)
+
+
+def curves(count, seed=0):
+    """Trials whose loss falls with the epochs to (x - 0.3)^2, some of them cut."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        x, epochs = float(rng.random()), int(rng.choice([9, 27, 81]))
+        yield Record(number, {"x": x}, "done", loss(x, epochs) + 0.01 * rng.normal(), fidelity={"epochs": epochs})
+
+
+def loss(x, epochs):
+    return (x - 0.3) ** 2 + 0.5 / epochs
+
+
+@pytest.mark.slow
+def test_a_bad_run_is_hopeless_and_a_good_one_is_not(tmp_path):
+    study = study_of(tmp_path, "true", "{epochs}")
+    suggest = Suggester(study)
+    assert not suggest.is_hopeless({"x": 0.9}, {"epochs": 81}, [Report(9, 1.0)])
+    suggestion = suggest(list(curves(40)))
+    assert suggestion.fidelity == {"epochs": 81}, "with intermediate results, a run can be stopped at any time"
+    for x, is_hopeless in ((0.95, True), (0.3, False)):
+        reports = [Report(epochs, loss(x, epochs)) for epochs in (3, 9)]
+        assert suggest.is_hopeless({"x": x}, {"epochs": 81}, reports) == is_hopeless
+
+
+def test_stopped_runs_are_stored_told_exported_imported_and_shown(tmp_path, capsys):
+    study = study_of(tmp_path, "true", "{epochs}", budget=Budget(rounds=9), storage="sqlite:///s.db")
+    stopped = Outcome(0.5, fidelity={"epochs": 9}, reports=(Report(3, 0.9), Report(9, 0.5)), is_stopped=True)
+    done = Outcome(0.25, fidelity={"epochs": 81})
+    with Store(study) as store:
+        for x in (0.25, 0.75, 0.5):
+            trial = store.claim(lambda records, x=x: Suggestion({"x": x}, [], fidelity={"epochs": 81})).trial
+            assert trial.fidelity == {"epochs": 81}
+        assert store.tell(0, stopped)
+        assert store.tell(1, done)
+        store.give_back(2)
+        assert store.tell(0, stopped), "the same outcome twice counts once"
+        found = store.records()
+    assert [record.outcome for record in found] == [stopped, done, None]
+    assert found[0].reports == stopped.reports
+    assert found[2].fidelity == {"epochs": 81}, "a trial that waits is measured at the fidelity that was asked"
+    known = believed(study, found)
+    assert [(its.value, its.fidelity) for its in known.answers] == [(0.5, {"epochs": 9}), (0.25, {"epochs": 81})]
+    findings = Findings(study, found, known)
+    assert [its["stopped"] for its in summary(findings)["trials"]] == [True, False, False]
+    assert "2 measurements of 9 planned, 1 at lower epochs (1 stopped early)" in content(findings)
+    table = exported(study, found, "csv")
+    rows = list(csv.DictReader(io.StringIO(table.decode())))
+    assert [(row["state"], row["fidelity.epochs"]) for row in rows[:2]] == [("stopped", "9"), ("done", "81")]
+    assert json.loads(exported(study, found, "json"))[0]["fidelity.epochs"] == 9
+    (tmp_path / "t.csv").write_bytes(table)
+    imported = read_rows(study, tmp_path / "t.csv")
+    assert [row.fidelity for row in imported.rows] == [{"epochs": 9}, {"epochs": 81}]
+    with Store(study) as store:
+        assert store.add(imported.rows) == 0, "an export of the same study has nothing new"
+    Lines(study, []).told(found[0], stopped, counted=True)
+    assert capsys.readouterr().out == "trial 0: 0.5, stopped early at epochs=9 (x=0.25)\n"
