@@ -137,6 +137,13 @@ class Outcome:
     """Further numbers of the same run, by the name of the constraint on each."""
     noise: float | None = None
     """Standard deviation of the value, None if unknown."""
+    values: Mapping[str, float | None] = field(default_factory=dict)
+    """With several objectives, the value of each, None if it was not measured; ``value`` is None then."""
+
+    @property
+    def failed(self) -> bool:
+        """True if there is no value."""
+        return self.value is None and all(value is None for value in self.values.values())
 
 
 def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
@@ -163,11 +170,15 @@ def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event
     if len(outcomes) == 1:
         return outcomes[0]
     values = [outcome.value for outcome in outcomes if outcome.value is not None]
+    several = {
+        name: [value for its in outcomes if (value := its.values[name]) is not None] for name in study.objectives
+    }
     return Outcome(
-        median(values),
+        median(values) if values else None,
         seconds=outcomes[-1].seconds,
         constraints={name: median(outcome.constraints[name] for outcome in outcomes) for name in study.constraints},
         noise=error_of_median(values),
+        values={name: median(found) if found else None for name, found in several.items()},
     )
 
 
@@ -214,16 +225,17 @@ def _measured_once(
         if is_warmup:
             _check_ended_well(run, study.failure.ok_exit_codes)
             return Outcome(None, "", run.seconds)
-        value = _value(study, run)
-        limited = {name: _limited(name, constraint, run) for name, constraint in study.constraints.items()}
-        return Outcome(value, "", run.seconds, constraints=limited)
+        _check_output(study, run)
+        value, several = (None, _several(study, run)) if study.objectives else (study.result.read(run), {})
+        limited = {name: _read("constraint", name, its.result, run) for name, its in study.constraints.items()}
+        return Outcome(value, "", run.seconds, constraints=limited, values=several)
     except NoResult as error:
         return Outcome(None, str(error), run.seconds, run.stderr[-2000:])
 
 
 def disturbances(study: Study, cpus: Path = Path("/sys/devices/system/cpu")) -> list[str]:
     """Sources of noise in times on this machine, a line each with what to do; none for other results."""
-    if not isinstance(study.result, TIMES):
+    if not any(isinstance(result, TIMES) for result in study.sought):
         return []
     found = []
     governors = set[str]()
@@ -255,19 +267,29 @@ def _check_ended_well(run: Run, ok_exit_codes: tuple[int, ...]) -> None:
         raise NoResult(f"exit code {run.exit_code}")
 
 
-def _value(study: Study, run: Run) -> float:
+def _check_output(study: Study, run: Run) -> None:
     _check_ended_well(run, study.failure.ok_exit_codes)
     pattern = study.failure.output
     if pattern and (found := search_in_time(pattern, f"{run.stdout}\n{run.stderr}")):
         raise NoResult(f"its output has {found.text!r}, which counts as a failure")
-    return study.result.read(run)
 
 
-def _limited(name: str, constraint: Constraint, run: Run) -> float:
+def _several(study: Study, run: Run) -> dict[str, float | None]:
+    """The value of each objective, None for one that the run says it did not measure; NoResult if it lacks one."""
+    found: dict[str, float | None] = dict.fromkeys(study.objectives)
+    for name, objective in study.objectives.items():
+        with suppress(NotMeasured):
+            found[name] = _read("objective", name, objective.result, run)
+    if all(value is None for value in found.values()):
+        raise NoResult("the run has measured none of the objectives: all are null")
+    return found
+
+
+def _read(kind: str, name: str, result: Result, run: Run) -> float:
     try:
-        return constraint.result.read(run)
+        return result.read(run)
     except NoResult as error:
-        raise NoResult(f"constraint {name}: {error}") from None
+        raise type(error)(f"{kind} {name}: {error}") from None
 
 
 def _signal(number: int) -> str:

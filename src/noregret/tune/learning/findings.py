@@ -27,7 +27,7 @@ from noregret.optimizer import (
     spread,
 )
 from noregret.tune.store.records import Record, arrived
-from noregret.tune.study.results import TIMES, JsonField, MaxRss
+from noregret.tune.study.results import TIMES, JsonField, MaxRss, Result
 from noregret.tune.study.study import Params, Study, text
 
 OUTLYING = 0.2
@@ -127,7 +127,7 @@ class Findings:
     @property
     def unit(self) -> str:
         """The unit of the results with a space before it; empty where it is not known."""
-        return " s" if isinstance(self.study.result, TIMES) else " bytes" * isinstance(self.study.result, MaxRss)
+        return unit_of(self.study.result)
 
     @cached_property
     def timed(self) -> bool:
@@ -161,6 +161,11 @@ class Findings:
     def gain(self) -> Gain | None:
         """Gain of the recommended point over the baseline, None without observations of the baseline."""
         return self._gain(self.context)
+
+    def ending(self) -> dict[str, Any]:
+        """The best setting, the command that runs it, and the reason why the study has ended, as JSON."""
+        best = self.best and best_json(self.best)
+        return {"best": best, "command": self.command or None, "stopped": self.stopped}
 
     def _gain(self, context: Params | None) -> Gain | None:
         measured = any(is_same_setting(record.params, self.study.baseline) for record in self.done)
@@ -421,10 +426,16 @@ class Findings:
         return {name: value for its in ranked for name, value in its.params.items()}
 
 
+def unit_of(result: Result) -> str:
+    """The unit of results with a space before it; empty where it is not known."""
+    return " s" if isinstance(result, TIMES) else " bytes" * isinstance(result, MaxRss)
+
+
 def _bounded(record: Record) -> Record:
     """The record with its value as the optimizer takes it, so that differences of values are finite."""
-    assert record.value is not None
-    return replace(record, value=min(max(record.value, -LARGEST), LARGEST)) if abs(record.value) > LARGEST else record
+    if record.value is None or abs(record.value) <= LARGEST:
+        return record
+    return replace(record, value=min(max(record.value, -LARGEST), LARGEST))
 
 
 def _key(params: Params) -> tuple[str, ...]:
@@ -434,17 +445,11 @@ def _key(params: Params) -> tuple[str, ...]:
 def summary(found: Findings) -> dict[str, Any]:
     """Everything that was found; numbers that are not finite are None."""
     return {
-        **ending(found),
+        **found.ending(),
         "baseline": baseline_json(found),
         "half_life": finite(found.half_life),
         "trials": [trial_json(record) for record in found.records],
     }
-
-
-def ending(found: Findings) -> dict[str, Any]:
-    """The best setting, the command that runs it, and the reason why the study has ended."""
-    best = found.best and best_json(found.best)
-    return {"best": best, "command": found.command or None, "stopped": found.stopped}
 
 
 def best_json(best: Estimate) -> dict[str, Any]:
@@ -480,6 +485,8 @@ def trial_json(record: Record) -> dict[str, Any]:
         "failed": record.state == "failed",
         "state": record.state,
     }
+    if record.values:
+        described["values"] = dict(record.values)
     if record.constraints:
         described["constraints"] = dict(record.constraints)
     return described

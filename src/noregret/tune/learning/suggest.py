@@ -10,6 +10,7 @@ from typing import Any
 from noregret.integrations.replay import Replay
 from noregret.optimizer import Choice, Float, Int, Optimizer, axis_of, unexplored_from
 from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.fronts import findings_of
 from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.study.study import Study
 
@@ -60,7 +61,7 @@ class Suggester:
         """Return the next suggestion, None if the stopping rule holds."""
         known, new = arrived(records)
         optimizer = informed(self.study, records, [*known, *new], self._replay)
-        self.latest = Findings(self.study, records, optimizer)
+        self.latest = findings_of(self.study, records, optimizer)
         rule = self.study.stop
         is_done = rule is not None and optimizer.done(rule.within, rule.confidence, rule.by)
         made, left = sum(not record.imported for record in records), 0.0 if is_done else self._left(records)
@@ -95,6 +96,7 @@ def informed(study: Study, records: Sequence[Record], order: Sequence[int], repl
 def replay_of(study: Study) -> Replay:
     """Replay of the history of a study."""
     options = {"baseline": study.baseline, "constraints": study.bounds, "context": study.context, "drift": study.drift}
+    options |= {"goals": study.goals} if study.objectives else {}
     as_good = AS_GOOD if study.confirm else 0.0
     return Replay(study.space, study.goal, study.seed, as_good=as_good, require=study.require, **options)
 

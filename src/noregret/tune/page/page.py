@@ -18,11 +18,12 @@ from importlib.resources import files
 from typing import Any
 
 from noregret.optimizer import Choice
-from noregret.tune.learning.findings import Findings, Point
-from noregret.tune.page import pictures, prose, words
+from noregret.tune.learning.findings import Findings, Point, unit_of
+from noregret.tune.learning.fronts import FrontFindings
+from noregret.tune.page import fronts, pictures, prose, words
 from noregret.tune.store.exporting import columns, context_columns, exported
 from noregret.tune.store.records import Record
-from noregret.tune.study.importing import constraint_column, parameter_column
+from noregret.tune.study.importing import constraint_column, parameter_column, value_columns
 from noregret.tune.study.study import Params, groups, text, without_password
 
 MOST_EFFECTS = 24
@@ -33,7 +34,7 @@ LEGEND = {
     "band": "{band}",
     "mark": "the best value",
     "dot": "a measurement",
-    "chosen": "a measurement of the best setting",
+    "chosen": "a measurement of {chosen}",
     "yours": "a measurement of your settings",
     "broken": "a measurement that breaks a constraint",
     "odd": "an outlying measurement",
@@ -42,7 +43,9 @@ LEGEND = {
     "thread": "a measurement",
     "good": "one of the best tenth",
     "pick": "the best setting",
-    "recommended": "the best setting",
+    "recommended": "{picked}",
+    "front": "a setting of the front, by the model",
+    "whisker": "{band}",
     "ran": "a trial",
     "lost": "a failed trial",
     "runs": "running",
@@ -53,6 +56,8 @@ LEGEND = {
 MOST_IN_COLUMN = 8
 """Largest number of parameters of the best setting that are listed beside it; more are listed below in columns."""
 NAV = {
+    "front": "Front",
+    "trades": "Trade-offs",
     "best": "Best",
     "against": "Comparison",
     "contexts": "Contexts",
@@ -112,8 +117,11 @@ def _policy(style: str, script: str) -> str:
 
 def content(findings: Findings, against: Findings | None = None) -> str:
     """The part of the page that changes while a study runs."""
-    sections = [_best(findings), _against(findings, against) if against else "", _contexts(findings)]
-    if findings.has_intervals:
+    if isinstance(findings, FrontFindings):
+        sections = [_front(findings)]
+    else:
+        sections = [_best(findings), _against(findings, against) if against else "", _contexts(findings)]
+    if findings.has_intervals and not isinstance(findings, FrontFindings):
         sections += [
             _history(findings),
             _importance(findings),
@@ -148,6 +156,10 @@ def _data(findings: Findings) -> str:
         "order": [*findings.importance, *(name for name in findings.study.names if name not in findings.importance)],
         "unit": findings.unit,
         "label": findings.label,
+        "results": [
+            [column, name or findings.label, unit_of(its)]
+            for (name, column), its in zip(value_columns(findings.study).items(), findings.study.sought, strict=True)
+        ],
         "columns": _origins(findings),
         "blank": {
             name: text(option)
@@ -173,9 +185,44 @@ def _origins(findings: Findings) -> list[list[float | None]]:
     study, header = findings.study, columns(findings.study)
     seconds = ["seconds"] if findings.timed else []
     others = [*seconds, *context_columns(study), *map(parameter_column, study.names)]
-    found: list[list[float | None]] = [[0], [2]]
+    found: list[list[float | None]] = [[0], *([header.index(column)] for column in value_columns(study).values())]
     found += [[header.index(constraint_column(name)), its.min, its.max] for name, its in study.constraints.items()]
     return found + [[header.index(name)] for name in others]
+
+
+def _front(findings: FrontFindings) -> str:
+    """The front of several objectives, and what can be traded for what."""
+    if not findings.front:
+        return f"<p>{'Too few measurements for a front.' if findings.done else prose.nothing(findings)}</p>"
+    drawn = "".join(f"<figure>{fronts.picture(findings, *pair)}</figure>" for pair in fronts.pairs(findings))
+    rows = fronts.trades(findings)
+    traded = (
+        '<section id="trades"><h2>Trade-offs</h2><p>What one gives up from one setting of the front to the next, and '
+        f"last from its first to its last.</p>{_table(['settings', 'in words'], rows, wordy=1)}</section>"
+    )
+    return (
+        f"{_picked(findings)}"
+        f'<section id="front"><h2>The front</h2>{_paragraphs(fronts.about(findings))}{drawn}{_legend(findings, drawn)}'
+        f"{_table(*fronts.table(findings))}{_paragraphs(prose.why_over(findings))}</section>{traded if rows else ''}"
+    )
+
+
+def _picked(findings: FrontFindings) -> str:
+    """The setting that was picked from the front."""
+    its = findings.picked
+    if its is None:
+        return ""
+    settings = "".join(
+        f"<div><dt>{words.html(name)}</dt><dd>{words.html(words.value(value))}</dd></div>"
+        for name, value in its.params.items()
+    )
+    command = findings.command_of(its)
+    shown = f'<div class="command"><code>{words.html(command)}</code></div>' if command else ""
+    return (
+        f'<section class="best" id="best"><div><div>Picked by {words.html(str(findings.wish))}</div>'
+        f'<p class="gain">{words.html(fronts.in_words(findings, its))}</p></div>'
+        f'<dl class="settings">{settings}</dl>{shown}</section>'
+    )
 
 
 def _best(findings: Findings) -> str:
@@ -431,7 +478,10 @@ def _how(findings: Findings) -> str:
     facts = {
         **({"prepare": shlex.join(itertools.chain(*groups(study.prepare)))} if study.prepare else {}),
         "command": shlex.join([*(f"{name}={value}" for name, value in study.env.items()), *study.words]),
-        "goal": f"{study.goal} {prose.measured(study.result)}",
+        **(
+            {name: f"{its.goal} {prose.measured(its.result)}" for name, its in study.objectives.items()}
+            or {"goal": f"{study.goal} {prose.measured(study.result)}"}
+        ),
         "storage": without_password(study.storage),
         "seed": str(study.seed),
     }
@@ -447,9 +497,12 @@ def _legend(findings: Findings, picture: str, *, line: str = "") -> str:
     """Legend of the marks in a picture."""
     level = findings.best.level if findings.best else 0.95
     band = f"where its true value probably lies ({words.percent(level)})"
+    several = isinstance(findings, FrontFindings)
+    said = {"chosen": "a setting of the front" if several else "the best setting"}
+    said |= {"picked": "the setting that was picked" if several else "the best setting"}
     shown = [(kind, meaning) for kind, meaning in LEGEND.items() if re.search(rf'class="([^"]* )?{kind}[ "]', picture)]
     items = "".join(
-        f'<li><span class="key {kind}"></span>{meaning.format(line=line, band=band)}</li>' for kind, meaning in shown
+        f'<li><span class="key {kind}"></span>{meaning.format(line=line, band=band, **said)}</li>' for kind, meaning in shown
     )
     return f'<ul class="legend">{items}</ul>' if items else ""
 
@@ -484,6 +537,8 @@ def _listed(findings: Findings) -> list[Record]:
         return records
     sign = 1 if findings.study.goal == "minimize" else -1
     best = sorted(findings.done, key=lambda record: sign * (record.value or 0.0))[:SHOWN]
+    if isinstance(findings, FrontFindings):
+        best = [record for record in findings.done if findings.kinds[record.number] == "chosen"][-SHOWN:]
     kept = {record.number for record in [*best, *records[-SHOWN:]]}
     return [record for record in records if record.number in kept]
 
@@ -499,16 +554,19 @@ def _columns(findings: Findings) -> list[str]:
     """The header of a table of trials."""
     seconds = ["seconds"] if findings.timed else []
     given = context_columns(findings.study)
-    return ["trial", findings.label, *findings.study.constraints, *seconds, *given, *findings.study.names]
+    results = list(findings.study.objectives) or [findings.label]
+    return ["trial", *results, *findings.study.constraints, *seconds, *given, *findings.study.names]
 
 
 def _row(findings: Findings, record: Record) -> list[str]:
     """A trial in a table."""
-    result = record.state if record.value is None else words.number(record.value)
+    values = [record.values.get(name) for name in findings.study.objectives] or [record.value]
+    is_done = record.state == "done"
+    results = ["" if its is None else words.number(its) for its in values] if is_done else [record.state] * len(values)
     seconds = [words.number(record.seconds) if record.finished else ""] if findings.timed else []
     given = words.cells(record.context or {}, findings.study.context or ())
     params = _setting_cells(findings, record.params)
-    return [str(record.number), result, *_constraint_cells(findings, record), *seconds, *given, *params]
+    return [str(record.number), *results, *_constraint_cells(findings, record), *seconds, *given, *params]
 
 
 def _constraint_cells(findings: Findings, record: Record) -> list[str]:

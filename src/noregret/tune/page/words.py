@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+from noregret.formatting import as_precise_as
 from noregret.formatting import between as between
 from noregret.formatting import number as number
 from noregret.optimizer import Estimate
@@ -24,6 +25,27 @@ def likely(estimate: Estimate, unit: str = "") -> str:
         return "too few results for an interval"
     low, high = between(estimate.lower, estimate.upper)
     return f"probably between {low} and {high}{unit} ({percent(estimate.level)})"
+
+
+def values(found: Mapping[str, float | None]) -> str:
+    """The values of several objectives.
+
+    >>> values({"latency": 3.14159, "cost": None})
+    'latency 3.142, cost not measured'
+    """
+    return ", ".join(f"{name} {'not measured' if its is None else number(its)}" for name, its in found.items())
+
+
+def with_interval(estimate: float, lower: float, upper: float, unit: str = "") -> str:
+    """An estimate and the ends of its interval, if they are known.
+
+    >>> with_interval(1.234, 1.0, 2.0, " s"), with_interval(1.234, -math.inf, math.inf)
+    ('1.23 s (1.00 to 2.00)', '1.234')
+    """
+    if not math.isfinite(upper - lower):
+        return f"{number(estimate)}{unit}"
+    middle, low, high = (as_precise_as(lower, upper, its) for its in (estimate, lower, upper))
+    return f"{middle}{unit} ({low} to {high})"
 
 
 def percent(share: float) -> str:

@@ -61,8 +61,8 @@ class RemoteEstimate(Estimate):
 def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
     """Connect to a study of a server that ``noregret serve`` runs.
 
-    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `best`, `predict`, `gain` and `done`, with one
-    difference: the same observation twice counts once. `describe` returns the study, `trials` lists all trials, and
+    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `best`, `predict`, `gain` and `done`, and `front`
+    and `hypervolume` for several objectives, with one difference: the same observation twice counts once. `describe` returns the study, `trials` lists all trials, and
     `delete` deletes the study. An `Optimizer`'s other methods and properties, such as `importance` and `to_frame`, are
     not available.
 
@@ -77,7 +77,7 @@ def connect(url: str, study: str, token: str | None = None, *, space: Any = None
     space : dict, optional
         As for `Optimizer`: the study is created if it does not exist, and must be the same if it does.
     options
-        ``goal``, ``baseline``, ``constraints``, ``context`` and ``drift`` of a new study.
+        ``goal`` or ``goals``, ``baseline``, ``constraints``, ``context`` and ``drift`` of a new study.
     """
     connection = Connection(url, study, token)
     if space is not None:
@@ -106,23 +106,25 @@ class Connection:
         self,
         space: Mapping[str, Float | Int | Choice],
         *,
-        goal: str = "minimize",
+        goal: str | None = None,
         baseline: Any = None,
         constraints: Mapping[str, tuple[str, float]] | None = None,
         context: Mapping[str, Float | Int | Choice] | None = None,
         drift: Any = None,
+        goals: Mapping[str, str] | None = None,
     ) -> None:
         """Create the study if it does not exist; ValueError if another one of its name does."""
         sides = {"<=": "max", ">=": "min"}
         body = {
             "name": self.study,
-            "goal": goal,
+            "goal": goal or (None if goals else "minimize"),
             "space": {name: form(parameter) for name, parameter in space.items()},
             "context": None if context is None else {name: form(parameter) for name, parameter in context.items()},
             "baseline": baseline,
             "constraints": {name: {sides[side]: bound} for name, (side, bound) in (constraints or {}).items()},
         }
         body |= {} if drift is None else {"drift": drift}  # older servers refuse the field
+        body |= {} if goals is None else {"goals": dict(goals)}
         self._send("POST", "/studies", body)
 
     @overload
@@ -144,18 +146,25 @@ class Connection:
     def tell(
         self,
         trial: Trial | Any,
-        value: float,
+        value: float | Mapping[str, float | None],
         noise: float | None = None,
         constraints: Mapping[str, float | None] | None = None,
         context: Any = None,
     ) -> None:
         """Report the value of a trial, or of params measured in the past, in this context if there are contexts.
 
+        With several objectives the value is a dict with a number for each, or None for one that was not measured.
+
         The same one twice counts once. On return it is on the server's disk.
         """
         numbers = None if constraints is None else {name: _reading(name, its) for name, its in constraints.items()}
         deviation = None if noise is None else checked_noise(_number(noise))
-        body = {"value": checked_value(_number(value)), "noise": deviation, "constraints": numbers}
+        told = (
+            {name: None if its is None else checked_value(_number(its)) for name, its in value.items()}
+            if isinstance(value, Mapping)
+            else checked_value(_number(value))
+        )
+        body = {"value": told, "noise": deviation, "constraints": numbers}
         if isinstance(trial, Trial):
             self._send("POST", self._path(f"/trials/{trial.id}/tell"), body)
         else:
@@ -174,16 +183,17 @@ class Connection:
             for name, its in found["constraints"].items()
         }
         space, context = (_space(found[key]) for key in ("space", "context"))
-        checking = Optimizer(space, goal=found["goal"], context=context, constraints=bounds or None)
+        goals = {"goals": found["goals"]} if found.get("goals") else {"goal": found["goal"]}
+        checking = Optimizer(space, **goals, context=context, constraints=bounds or None)
         checking.tell_many(frame)
         counts: Counter[str] = Counter()
         rows: list[dict[str, Any]] = []
         for its in checking.answers:
             row = {"params": its.params, "context": its.context}
-            if its.value is None:
+            if its.value is None and not its.values:
                 row |= {"failed": True}
             else:
-                row |= {"value": its.value, "noise": its.noise, "constraints": its.constraints or None}
+                row |= {"value": its.values or its.value, "noise": its.noise, "constraints": its.constraints or None}
             text = json.dumps(row, sort_keys=True)
             counts[text] += 1
             rows.append(row if counts[text] == 1 else {**row, "key": f"{counts[text]}"})
@@ -197,9 +207,22 @@ class Connection:
         else:
             self._send_past([{"params": _params(trial), "context": context, "failed": True}])
 
-    def best(self, context: Any = None) -> Estimate:
-        """The params with the best bound, in this context if there are contexts: not the luckiest measurement."""
-        return _estimate(self._send("GET", self._path(f"/best?{_query(context)}")))
+    def best(self, context: Any = None, *, limits: Any = None, weights: Any = None) -> Estimate:
+        """The params with the best bound, in this context if there are contexts: not the luckiest measurement.
+
+        With several objectives, ``limits`` or ``weights`` say which of the front are wanted, as for `Optimizer.best`.
+        """
+        wish = {name: json.dumps(its) for name, its in (("limits", limits), ("weights", weights)) if its is not None}
+        return _estimate(self._send("GET", self._path(f"/best?{_query(context, **wish)}")))
+
+    def front(self, context: Any = None) -> list[Estimate]:
+        """The params that are likely best in some trade-off of several objectives: `Optimizer.front`."""
+        return [_estimate(its) for its in self._send("GET", self._path(f"/front?{_query(context)}"))["front"]]
+
+    def hypervolume(self, context: Any = None) -> Any:
+        """Hypervolume of the front with its interval: `Optimizer.hypervolume` with the server's reference."""
+        found = self._send("GET", self._path(f"/front?{_query(context)}"))["hypervolume"]
+        return Hypervolume(**{key: _bound(key, its) for key, its in found.items()})
 
     def predict(self, params: Any, context: Any = None) -> Estimate:
         """Estimate for these params, in this context if there are contexts."""
@@ -228,7 +251,7 @@ class Connection:
         return bool(self._send("GET", self._path(f"/done?{asked}"))["done"])
 
     def describe(self) -> dict[str, Any]:
-        """The study: ``name``, ``goal``, ``space`` and so on as JSON, the number of ``trials``, and ``best``."""
+        """The study: ``name``, ``goal`` or ``goals``, ``space`` and so on as JSON, the number of ``trials``, and ``best``."""
         return dict(self._send("GET", self._path("")))
 
     def delete(self) -> None:

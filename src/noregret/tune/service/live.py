@@ -20,6 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from noregret.optimizer import LEVEL, Estimate, Gain, Observation, Optimizer, StopRule, checked_constraints
 from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.fronts import findings_of
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.measuring import Outcome
 from noregret.tune.service.choosers import Chooser, Fitting, ModelClient, chosen, itself
@@ -175,7 +176,8 @@ class Ledger(TrialTable):
 
 def _past(record: Record) -> ImportedRow:
     """A trial as an observation of the past."""
-    return ImportedRow(record.params, record.value, record.noise, record.constraints, context=record.context)
+    said = record.params, record.value, record.noise, record.constraints
+    return ImportedRow(*said, context=record.context, values=record.values)
 
 
 class Known(NamedTuple):
@@ -319,6 +321,15 @@ class LiveStudy:
         known = self._known()
         return (known.optimizer.best(context), known.optimizer.half_life) if known.has_value else None
 
+    def front(self, context: Params | None) -> tuple[list[Estimate], Any]:
+        """Front of several objectives, and its hypervolume; ValueError while there are too few values."""
+        optimizer = self._known().optimizer
+        return optimizer.front(context), optimizer.hypervolume(context=context)
+
+    def pick(self, context: Params | None, limits: Any, weights: Any) -> Estimate:
+        """The params of the front that limits or weights name; ValueError if they are bad."""
+        return self._known().optimizer.best(context, limits=limits, weights=weights)
+
     def predict(self, params: Params, context: Params | None) -> Estimate:
         """Estimate for params of the study; ValueError while there are too few values."""
         return self._known().optimizer.predict(params, context)
@@ -342,7 +353,7 @@ class LiveStudy:
     def findings(self) -> Findings:
         """Findings for the page, without the times from ask to answer: they are not durations of commands."""
         known = self._known()
-        return Findings(self.study, [replace(record, seconds=0.0) for record in known.records], known.optimizer)
+        return findings_of(self.study, [replace(record, seconds=0.0) for record in known.records], known.optimizer)
 
     def look(self) -> None:
         """Read the holders of all trials, so that expired leases are noticed."""

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from noregret.extra import extra
 from noregret.optimizer import GIVEN
 from noregret.tune.store.records import Record
-from noregret.tune.study.importing import constraint_column, parameter_column
+from noregret.tune.study.importing import constraint_column, parameter_column, value_columns
 from noregret.tune.study.study import Study, StudyError
 
 Format = Literal["csv", "json", "parquet"]
@@ -47,7 +47,7 @@ def columns(study: Study) -> list[str]:
     return [
         "trial",
         "state",
-        "value",
+        *value_columns(study).values(),
         "noise",
         *parameters,
         *context_columns(study),
@@ -69,7 +69,7 @@ def row(study: Study, record: Record) -> dict[str, Any]:
     return {
         "trial": record.number,
         "state": record.state,
-        "value": record.value,
+        **{column: record.values.get(name) if name else record.value for name, column in value_columns(study).items()},
         "noise": record.noise,
         **params,
         **{GIVEN + name: (record.context or {}).get(name) for name in study.context or ()},
@@ -83,7 +83,7 @@ def _parquet(study: Study, rows: list[dict[str, Any]]) -> bytes:
     frames = extra("pandas", "frames")
     extra("pyarrow", "frames")
     frame = frames.DataFrame(rows, columns=columns(study))
-    for name in ("value", "noise", "seconds", *(constraint_column(name) for name in study.constraints)):
+    for name in (*value_columns(study).values(), "noise", "seconds", *(constraint_column(name) for name in study.constraints)):
         frame[name] = frame[name].astype(float)
     frame["started"] = frames.to_datetime(frame["started"])
     mixed = [name for name in frame if len({type(found) for found in frame[name].dropna()}) > 1]

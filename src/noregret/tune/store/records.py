@@ -68,6 +68,8 @@ class Record:
     """Id in Optuna's tables."""
     holder: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Holder of the trial, see `noregret.tune.store.leases`."""
+    values: Mapping[str, float | None] = field(default_factory=dict)
+    """With several objectives, the value of each, None if it was not measured; ``value`` is None then."""
 
     @property
     def imported(self) -> bool:
@@ -88,7 +90,7 @@ class Record:
     def outcome(self) -> Outcome | None:
         """Outcome of the trial, None while it is pending."""
         said = self.value, self.failure, self.seconds, self.stderr, self.constraints, self.noise
-        return Outcome(*said) if self.finished else None
+        return Outcome(*said, values=self.values) if self.finished else None
 
     def answer(self, constraints: Iterable[str]) -> Observation:
         """Outcome as an optimizer with these constraints takes it."""
@@ -114,6 +116,7 @@ def fingerprint(row: ImportedRow) -> str:
     """Key of an imported row, equal for equal rows."""
     content = [row.params, row.value, row.noise, dict(row.constraints), row.origin]
     content += [] if row.context is None else [row.context]
+    content += [dict(row.values)] if row.values else []
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -125,6 +128,7 @@ def run_attribute(outcome: Outcome) -> dict[str, Any]:
         "stderr": outcome.stderr.replace("\0", ""),
     }
     run |= {"constraints": dict(outcome.constraints)} if outcome.constraints else {}
+    run |= {"values": dict(outcome.values)} if outcome.values else {}
     return run | ({"noise": outcome.noise} if outcome.noise is not None else {})
 
 

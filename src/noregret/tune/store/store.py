@@ -168,7 +168,8 @@ class Store:
     def tell(self, number: int, outcome: Outcome) -> bool:
         """Store the outcome of a trial; False if it has another outcome, which then stays."""
         try:
-            return self._patiently(lambda: self._told(number, outcome)).value == outcome.value
+            stands = self._patiently(lambda: self._told(number, outcome))
+            return (stands.value, stands.values) == (outcome.value, outcome.values)
         finally:
             self._held.pop(number, None)
 
@@ -282,10 +283,12 @@ class Store:
     def _fingerprints(self, everything: Sequence[Record]) -> set[str]:
         """Fingerprints of all known observations, so that importing an export adds nothing."""
         here = {
-            fingerprint(ImportedRow(found.params, found.value, found.noise, found.constraints, its))
+            fingerprint(
+                ImportedRow(found.params, found.value, found.noise, found.constraints, its, values=found.values)
+            )
             for found in self._usable(everything)
             for its in ("", origin(found.number, found.started_text))
-            if found.value is not None
+            if found.state == "done"
         }
         return here | {found.mark for found in everything if found.imported}
 

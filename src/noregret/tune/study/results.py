@@ -59,6 +59,10 @@ class NoResult(ValueError):
     """The run gave no result that can be used; the message says why."""
 
 
+class NotMeasured(NoResult):
+    """The run says that it has not measured this number."""
+
+
 class Output(Protocol):
     """A finished run, as far as reading its result needs it."""
 
@@ -155,7 +159,8 @@ class JsonField:
                 raise NoResult(f"no field {self.field!r} in the JSON on standard output")
             value = value[part]
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise NoResult(f"field {self.field!r} must be a number, got {json.dumps(value)[:60]}")
+            kind = NotMeasured if value is None else NoResult
+            raise kind(f"field {self.field!r} must be a number, got {json.dumps(value)[:60]}")
         return usable(value)
 
 

@@ -17,6 +17,7 @@ from noregret.extra import extra
 from noregret.optimizer import Estimate, change_in_words
 from noregret.terminal import printable, say
 from noregret.tune.learning.findings import OUTLYING, Findings
+from noregret.tune.learning.fronts import FrontFindings
 from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring import Outcome
 from noregret.tune.page import words
@@ -35,6 +36,8 @@ STDERR_LINES = 8
 """Number of lines shown of the standard error of the first failed run."""
 COLUMNS = 120
 """Length of lines where the output is no terminal, and COLUMNS is not set."""
+MOST, FEW = 12, 6
+"""Largest number of settings of a front in the conclusion, and while a study runs."""
 LEAST = 20
 """Number of characters that a setting gets at least."""
 
@@ -95,7 +98,7 @@ class Lines:
         pass
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
-        what = f"failed: {printable(outcome.failure)}" if outcome.value is None else words.number(outcome.value)
+        what = f"failed: {printable(outcome.failure)}" if outcome.failed else result(outcome)
         late = "" if counted else " [not counted: another worker has answered]"
         why = last_lines(outcome) if self._is_first_failure(trial, outcome) else []
         head = f"trial {trial.number}: {what}"
@@ -104,7 +107,7 @@ class Lines:
 
     def _is_first_failure(self, trial: Record, outcome: Outcome) -> bool:
         """Return True for the first failed run of this call, and remember it."""
-        if self._first_failure or outcome.value is not None or outcome is LOST:
+        if self._first_failure or not outcome.failed or outcome is LOST:
             return False
         self._first_failure = trial, outcome
         return True
@@ -120,12 +123,18 @@ class Objects(Lines):
         if not counted:
             return
         found: dict[str, Any] = {"trial": trial.number, "params": trial.params, "value": outcome.value}
-        found["failed"] = outcome.value is None
-        if outcome.value is None:
+        found |= {"values": dict(outcome.values)} if outcome.values else {}
+        found["failed"] = outcome.failed
+        if outcome.failed:
             found |= {"reason": outcome.failure, "stderr": outcome.stderr}
         if outcome.constraints:
             found["constraints"] = dict(outcome.constraints)
         say(json.dumps(found))
+
+
+def result(outcome: Outcome) -> str:
+    """The value of an outcome, or its values."""
+    return words.values(outcome.values) if outcome.value is None else words.number(outcome.value)
 
 
 def last_lines(outcome: Outcome) -> list[str]:
@@ -168,7 +177,7 @@ class Live(Lines):
             self._running.pop(trial.number, None)
             self._is_first_failure(trial, outcome)
             self._finished += counted
-            self._failed += counted and outcome.value is None
+            self._failed += counted and outcome.failed
             self._last.append((trial, outcome))
 
     def refresh(self) -> None:
@@ -215,6 +224,9 @@ class Live(Lines):
         return min(times, default=0.0)
 
     def _best(self) -> Any:
+        if isinstance(self._findings, FrontFindings) and self._findings.front:
+            table = front_table(self._findings, self._console.width, FEW)
+            return extra("rich.text", "tune").Text.assemble("\nfront so far\n", *(f"{line}\n" for line in table))
         if self._findings is None or self._findings.best is None:
             return None
         best = self._findings.best
@@ -261,10 +273,10 @@ class Live(Lines):
         return table
 
     def _answer(self, outcome: Outcome, trial: Record) -> tuple[Any, Any]:
-        if outcome.value is None:
+        if outcome.failed:
             return _text("failed", "red"), _text(cut(outcome.failure, REASON), "red")
         odd = self._findings is not None and self._findings.weights.get(trial.number, 1.0) < OUTLYING
-        return words.number(outcome.value), _text("outlying" if odd else "", "yellow")
+        return result(outcome), _text("outlying" if odd else "", "yellow")
 
 
 def _text(shown: str, style: str = "") -> Any:
@@ -274,6 +286,8 @@ def _text(shown: str, style: str = "") -> Any:
 
 def conclusion(found: Findings) -> str:
     """The findings, and the reason why the study has ended, in a few lines."""
+    if isinstance(found, FrontFindings):
+        return "\n".join([*_front(found), *why_over(found), *_how_to_pick(found), _evidence(found.study)])
     if found.best is None:
         return "\n".join(["no result yet", *why_over(found)])
     command = [f"the command of the best setting:\n{printable(found.command, keep=chr(10))}"] if found.command else []
@@ -309,5 +323,70 @@ def how_good(found: Findings, best: Estimate) -> Iterator[str]:
         yield change_in_words(found.half_life)
 
 
+def _front(found: FrontFindings) -> Iterator[str]:
+    """The front as a table."""
+    if not found.front:
+        yield "too few results for a front" if found.done else "no result yet"
+        return
+    count = len(found.front)
+    yield f"the front: {count} setting{'s' * (count > 1)}, none of which is worse than another in {_and(found.study)}"
+    yield from front_table(found, columns(), MOST)
+    if found.hypervolume:
+        volume = found.hypervolume
+        yield f"hypervolume: {words.with_interval(volume.estimate, volume.lower, volume.upper)}"
+
+
+def _and(study: Study) -> str:
+    names = list(study.objectives)
+    return f"both {' and '.join(names)}" if len(names) == 2 else "all of " + ", ".join(names)
+
+
+def front_table(found: FrontFindings, width: int, most: int) -> list[str]:
+    """Settings of a front as the lines of a table, evenly spread over it if there are more than ``most``."""
+    count = len(found.front)
+    places = range(count) if count <= most else sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})
+    units = found.units()
+    rows = [[*(f"{name}" for name in units), "probability"]]
+    for member in (found.front[place] for place in places):
+        cells = [
+            words.with_interval(member.values[name], member.lower[name], member.upper[name], unit)
+            for name, unit in units.items()
+        ]
+        rows.append([*cells, words.percent(member.probability)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    left = [f"  {'  '.join(cell.rjust(size) for cell, size in zip(row, widths, strict=True))}  " for row in rows]
+    room = max(width - len(left[0]), LEAST)
+    shown = ["setting", *(setting(found.front[i].params, found.study.baseline, room) for i in places)]
+    lines = [f"{row}{printable(text)}" for row, text in zip(left, shown, strict=True)]
+    return [*lines, f"  ... {count - len(places)} more"] if len(places) < count else lines
+
+
+def _how_to_pick(found: FrontFindings) -> Iterator[str]:
+    if found.front:
+        name, goal = list(found.study.goals.items())[-1]
+        side, bound = "<=" if goal == "minimize" else ">=", found.front[len(found.front) // 2].values[name]
+        limit = f"{name}{side}{bound:.3g}"
+        yield f"pick a setting and its command: {_command('report', found.study)} --limit '{limit}'"
+
+
+def picked(found: Findings) -> Iterator[str]:
+    """The setting that was picked from a front, and its command."""
+    if not isinstance(found, FrontFindings) or found.picked is None:
+        return
+    its, units = found.picked, found.units()
+    values = (
+        f"{name} {words.with_interval(its.values[name], its.lower[name], its.upper[name], units[name])}"
+        for name in found.study.objectives
+    )
+    yield f"picked by {found.wish}: {', '.join(values)}"
+    yield from (cut(f"  {name}  {words.value(value)}", columns()) for name, value in its.params.items())
+    if command := found.command_of(its):
+        yield f"its command:\n{printable(command, keep=chr(10))}"
+
+
+def _command(name: str, study: Study) -> str:
+    return f"noregret {name} {printable(shlex.quote(str(study.path)))}"
+
+
 def _evidence(study: Study) -> str:
-    return f"the evidence: noregret report {printable(shlex.quote(str(study.path)))}"
+    return f"the evidence: {_command('report', study)}"

@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 
 from noregret.optimizer import Estimate, FixedContext, StopRule, checked_confidence, checked_numbers, checked_tolerance
 from noregret.tune.learning.findings import finite
+from noregret.tune.learning.fronts import member_json
 from noregret.tune.measuring import Outcome
 from noregret.tune.page.page import page
 from noregret.tune.service import models
@@ -81,6 +82,15 @@ Id = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 ContextText = Annotated[
     str | None, Query(max_length=10_000, description="The context as JSON, if the study has contexts")
+]
+
+
+EXAMPLES = {"context": '{"load": 0.5}', "limits": '{"cost": ["<=", 0.3]}', "weights": '{"latency": 1, "cost": 10}'}
+LimitsText = Annotated[
+    str | None, Query(max_length=10_000, description="Limits on objectives as JSON, if the study has several")
+]
+WeightsText = Annotated[
+    str | None, Query(max_length=10_000, description="Weights of objectives as JSON, if the study has several")
 ]
 
 
@@ -157,7 +167,7 @@ def describe(study: Live, context: ContextText = None) -> models.StudyState:
     """Return a study with the number of its trials and the recommended params."""
     is_known = study.study.context is None or context is not None
     here = _context(study, _read(context), ("query", "context")) if is_known else None
-    known = study.best(here) if is_known else None
+    known = study.best(here) if is_known and not study.study.objectives else None
     records = study.records()
     return models.StudyState(
         **study.study.description,
@@ -186,8 +196,9 @@ async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedFo
 async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
     """Store the observation of a trial. The same one twice counts once."""
     numbers = _numbers(study, form.constraints, ("body", "constraints"))
-    await _told(study, id, Outcome(form.value, noise=form.noise, constraints=numbers))
-    return models.TrialState(id=id, state="done", value=form.value)
+    value, values = _values(study, form.value, ("body", "value"))
+    await _told(study, id, Outcome(value, noise=form.noise, constraints=numbers, values=values))
+    return models.TrialState(id=id, state="done", value=values or value)
 
 
 @router.post("/studies/{name}/tell", tags=["trials"], responses={**NO_STUDY, **OTHER})
@@ -217,15 +228,36 @@ def tell_many(study: Live, form: models.OutcomesForm) -> models.TrialStates:
 def _outcome(study: LiveStudy, form: models.OutcomeForm, place: tuple[str | int, ...]) -> TrialOutcome | ImportedRow:
     """An observation of a request as a study stores it; BadField if it is bad."""
     failure = FAILED if form.failed else ""
+    value, values = _values(study, form.value, (*place, "value"))
     numbers = {} if form.failed else _numbers(study, form.constraints, (*place, "constraints"))
     if form.id is not None:
-        return TrialOutcome(form.id, Outcome(form.value, failure, noise=form.noise, constraints=numbers))
+        return TrialOutcome(form.id, Outcome(value, failure, noise=form.noise, constraints=numbers, values=values))
     context = _context(study, form.context, (*place, "context"))
     try:
         params = dict(study.study.settings.checked(form.params))
     except ValueError as error:
         raise BadField((*place, "params"), error) from None
-    return ImportedRow(params, form.value, form.noise, numbers, form.key or "", context, failure)
+    return ImportedRow(params, value, form.noise, numbers, form.key or "", context, failure, values)
+
+
+def _values(
+    study: LiveStudy, told: float | Mapping[str, float | None] | None, place: tuple[str | int, ...]
+) -> tuple[float | None, dict[str, float | None]]:
+    """The value of one objective, or those of several; BadField if a study has the other, or none was measured."""
+    names = list(study.study.objectives)
+    if told is None:
+        return None, {}
+    if not isinstance(told, Mapping):
+        if names:
+            wanted = f"this study has several objectives: give an object with {', '.join(names)}"
+            raise BadField(place, ValueError(f"{wanted}, got {told!r}"))
+        return told, {}
+    if unknown := [name for name in told if name not in names]:
+        known = f"they are {', '.join(names)}" if names else "this study has one: give a number"
+        raise BadField((*place, unknown[0]), ValueError(f"is no objective of this study: {known}"))
+    if all(value is None for value in told.values()):
+        raise BadField(place, ValueError(f"must have a number of one of {', '.join(names)} at least"))
+    return None, {name: told.get(name) for name in names}
 
 
 def _numbers(
@@ -261,13 +293,54 @@ def trials(study: Live) -> models.RecordsForm:
     return models.RecordsForm(trials=[_record(record) for record in study.records()])
 
 
+@router.get("/studies/{name}/front", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
+def front(study: Live, context: ContextText = None) -> models.FrontForm:
+    """Return the params to choose from with several objectives; 409 with one, or before there are values enough."""
+    if not study.study.objectives:
+        raise Contradiction("the study has one objective: GET its best")
+    try:
+        members, volume = study.front(_context(study, _read(context), ("query", "context")))
+    except ValueError as error:
+        raise Contradiction(str(error)) from None
+    size = {"estimate": volume.estimate, "lower": finite(volume.lower), "upper": finite(volume.upper)}
+    found = [models.FrontEstimateForm(**member_json(member)) for member in members]
+    return models.FrontForm(front=found, hypervolume=models.IntervalForm(**size))
+
+
 @router.get("/studies/{name}/best", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
-def best(study: Live, context: ContextText = None) -> models.BestForm:
-    """Return the recommended params, not those of the luckiest observation; 409 before the first value."""
+def best(
+    study: Live, context: ContextText = None, limits: LimitsText = None, weights: WeightsText = None
+) -> models.BestForm | models.FrontEstimateForm:
+    """Return the recommended params, not those of the luckiest observation; 409 before the first value.
+
+    With several objectives, ``limits`` or ``weights`` say which params of the front are wanted.
+    """
+    if study.study.objectives:
+        return _pick(study, _read(context), limits, weights)
+    for name, given in (("limits", limits), ("weights", weights)):
+        if given is not None:
+            raise BadField(("query", name), ValueError("is for several objectives: this study has one"))
     known = study.best(_context(study, _read(context), ("query", "context")))
     if known is None:
         raise Contradiction("the study has no value yet: tell one first")
     return _best(*known)
+
+
+def _pick(study: LiveStudy, context: Any, limits: str | None, weights: str | None) -> models.FrontEstimateForm:
+    """The params of a front that a request wants."""
+    here = _context(study, context, ("query", "context"))
+    wish = _read(limits, "limits"), _read(weights, "weights")
+    if wish == (None, None):
+        raise BadField(
+            ("query", "limits"),
+            ValueError('is needed with several objectives, or weights: {"cost": ["<=", 0.3]}, or see the front'),
+        )
+    if not any(record.state == "done" for record in study.records()):
+        raise Contradiction("the study has no value yet: tell one first")
+    try:
+        return models.FrontEstimateForm(**member_json(study.pick(here, *wish)))
+    except ValueError as error:
+        raise BadField(("query", "limits" if wish[0] is not None else "weights"), error) from None
 
 
 @router.post("/studies/{name}/predict", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
@@ -363,6 +436,7 @@ def _listed(study: Listed) -> models.ListedStudy:
     return models.ListedStudy(
         name=study.name,
         goal=study.identity[models.SERVICE]["goal"],
+        goals=study.identity[models.SERVICE].get("goals"),
         trials=sum(study.states.values()),
         states=_states(study.states),
         last=study.last.astimezone().isoformat(timespec="seconds") if study.last else None,
@@ -379,14 +453,14 @@ def _record(record: Record) -> models.RecordForm:
     return models.RecordForm(
         id=record.number,
         params=record.params,
-        value=record.value,
-        state="running" if not record.finished else "failed" if record.value is None else "done",
+        value=dict(record.values) or record.value,
+        state="running" if not record.finished else "failed" if record.state != "done" else "done",
         context=record.context,
     )
 
 
 def _in_words(outcome: Outcome) -> str:
-    return f"has failed ({outcome.failure})" if outcome.value is None else f"has the value {outcome.value!r}"
+    return f"has failed ({outcome.failure})" if outcome.failed else f"has the value {outcome.values or outcome.value!r}"
 
 
 def _tolerance(within: str) -> float | str:
@@ -405,9 +479,9 @@ def _context(study: LiveStudy, given: Any, place: tuple[str | int, ...]) -> dict
     return dict(part.context) if isinstance(part, FixedContext) else None
 
 
-def _read(context: str | None) -> Any:
-    """A context out of the query of an address."""
+def _read(given: str | None, name: str = "context") -> Any:
+    """JSON out of the query of an address."""
     try:
-        return None if context is None else json.loads(context)
+        return None if given is None else json.loads(given)
     except (ValueError, RecursionError):
-        raise BadField(("query", "context"), ValueError('must be JSON like {"load": 0.5}')) from None
+        raise BadField(("query", name), ValueError(f"must be JSON like {EXAMPLES[name]}")) from None

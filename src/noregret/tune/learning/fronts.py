@@ -1,0 +1,196 @@
+"""Findings of a study with several objectives: its front, what can be traded for what, and a setting to pick from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from noregret.formatting import number
+from noregret.optimizer import Estimate as FrontEstimate
+from noregret.optimizer import Optimizer
+from noregret.tune.learning.findings import Findings, finite, unit_of
+from noregret.tune.store.records import Record
+from noregret.tune.study.study import Study
+
+SMALL = 0.0005
+"""Difference between two values, as a share of them, that counts as none in words."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What to pick from a front: limits on objectives, or weights of them. Both may be empty: then nothing is picked."""
+
+    limits: Mapping[str, tuple[str, float]]
+    weights: Mapping[str, float]
+
+    def __bool__(self) -> bool:
+        return bool(self.limits or self.weights)
+
+    def __str__(self) -> str:
+        said = [f"{name} {side} {number(bound)}" for name, (side, bound) in self.limits.items()]
+        weights = [f"{name} {number(weight)}" for name, weight in self.weights.items()]
+        return " and ".join([*said, *([f"weights {', '.join(weights)}"] if weights else [])])
+
+
+NO_WISH = Wish({}, {})
+
+
+@dataclass(frozen=True)
+class Trade:
+    """Change from one setting of the front to the next, in words, and whether noise alone may explain it."""
+
+    start: int
+    """Place of the setting in the front, from 0."""
+    end: int
+    given_up: tuple[str, ...]
+    saved: tuple[str, ...]
+    is_sure: bool
+    """True if the intervals of all objectives that are named do not overlap."""
+
+    def __str__(self) -> str:
+        if not self.given_up:
+            return f"{' and '.join(self.saved)}, for nothing that was found".capitalize()
+        return f"giving up {' and '.join(self.given_up)} {' and '.join(self.saved) or 'brings nothing'}"
+
+
+class FrontFindings(Findings):
+    """Conclusions about a study with several objectives, each computed at its first use.
+
+    There is no best setting: `front` has those to choose from, and `picked` the one that a wish names.
+
+    Parameters
+    ----------
+    study, records, optimizer, stopped
+        As for `Findings`.
+    wish : Wish
+        What to pick from the front.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        records: Sequence[Record],
+        optimizer: Optimizer,
+        stopped: str | None = None,
+        wish: Wish = NO_WISH,
+    ) -> None:
+        super().__init__(study, records, optimizer, stopped)
+        self.wish = wish
+
+    @cached_property
+    def best(self) -> None:
+        """None: no setting is the best in all objectives."""
+        return None
+
+    @cached_property
+    def gain(self) -> None:
+        """None: see the baseline's values beside the front."""
+        return None
+
+    @cached_property
+    def front(self) -> list[FrontEstimate]:
+        """The settings that are likely best in some trade-off, by the first objective; empty without intervals."""
+        if not self.has_intervals:
+            return []
+        first, goal = next(iter(self.study.goals.items()))
+        sign = 1 if goal == "minimize" else -1
+        return sorted(self.optimizer.front(), key=lambda member: sign * member.values[first])
+
+    @cached_property
+    def picked(self) -> FrontEstimate | None:
+        """The setting that the wish names, None without one."""
+        if not self.wish or not self.has_intervals:
+            return None
+        return self.optimizer.best(limits=self.wish.limits or None, weights=self.wish.weights or None)
+
+    @cached_property
+    def hypervolume(self) -> Any:
+        """Hypervolume of the front with its interval, None without intervals."""
+        return self.optimizer.hypervolume() if self.has_intervals else None
+
+    def units(self) -> dict[str, str]:
+        """The unit of each objective with a space before it; empty where it is not known."""
+        return {name: unit_of(its.result) for name, its in self.study.objectives.items()}
+
+    @cached_property
+    def trades(self) -> list[Trade]:
+        """Changes from each setting of the front to the next, and from its first to its last."""
+        places = list(pairwise(range(len(self.front))))
+        ends = [(0, len(self.front) - 1)] if len(places) > 1 else []
+        return [self._trade(start, end) for start, end in [*places, *ends]]
+
+    def _trade(self, start: int, end: int) -> Trade:
+        one, other = self.front[start], self.front[end]
+        given_up, saved, is_sure = [], [], True
+        for name, goal in self.study.goals.items():
+            before, after = one.values[name], other.values[name]
+            change = (after - before) * (1 if goal == "minimize" else -1)
+            if abs(change) <= SMALL * max(abs(before), abs(after)):
+                continue
+            is_sure &= one.upper[name] < other.lower[name] or other.upper[name] < one.lower[name]
+            size = self._size(name, before, after)
+            if change > 0:
+                given_up.append(f"{size} {name}")
+            else:
+                saved.append(f"{'saves' if goal == 'minimize' else 'gains'} {size} {name}")
+        return Trade(start, end, tuple(given_up), tuple(saved), is_sure)
+
+    def _size(self, name: str, before: float, after: float) -> str:
+        """Size of a change in percent of the value before it; as it is if values of both signs were found."""
+        if min(before, after) > 0 or max(before, after) < 0:
+            return f"{number(100 * abs(after - before) / abs(before), 2)}%"
+        return f"{number(abs(after - before), 2)}{self.units()[name]}"
+
+    def ending(self) -> dict[str, Any]:
+        """The front, its hypervolume, the setting that was picked, and why the study has ended, as JSON."""
+        volume = self.hypervolume
+        return {
+            "front": [member_json(member) | {"command": self.command_of(member)} for member in self.front],
+            "hypervolume": volume and {key: finite(getattr(volume, key)) for key in ("estimate", "lower", "upper")},
+            "best": self.picked and member_json(self.picked),
+            "command": self.picked and self.command_of(self.picked),
+            "stopped": self.stopped,
+        }
+
+    def command_of(self, member: FrontEstimate) -> str | None:
+        """The command of a setting, ready for a shell; None if the study has none."""
+        return self.study.shell_line(member.params) if self.study.command else None
+
+    @cached_property
+    def outliers(self) -> list[Record]:
+        """Empty: each objective has its own outliers, which its model down-weights."""
+        return []
+
+    @cached_property
+    def kinds(self) -> dict[int, str]:
+        """Kind of each observation, by trial: "broken", "chosen" (of the front), "yours", or "dot" for the others."""
+        key, found = self.study.settings.key, dict[int, str]()
+        front = {key(member.params) for member in self.front}
+        yours = None if self.study.baseline is None else key(self.study.baseline)
+        for record in self.done:
+            mine = key(record.params)
+            kind = "yours" if mine == yours else "chosen" if mine in front else "dot"
+            found[record.number] = "broken" if record.number in self.infeasible else kind
+        return found
+
+
+def findings_of(
+    study: Study, records: Sequence[Record], optimizer: Optimizer, stopped: str | None = None, wish: Wish = NO_WISH
+) -> Findings:
+    """Findings of a study with one objective or several."""
+    if study.objectives:
+        return FrontFindings(study, records, optimizer, stopped, wish)
+    return Findings(study, records, optimizer, stopped)
+
+
+def member_json(member: FrontEstimate) -> dict[str, Any]:
+    """A setting of a front; numbers that are not finite are None."""
+    numbers = {
+        key: {name: finite(value) for name, value in getattr(member, key).items()}
+        for key in ("values", "lower", "upper")
+    }
+    more = {"level": member.level, "feasible": finite(member.feasible)}
+    return {"params": member.params, **numbers, "probability": finite(member.probability), **more}
