@@ -200,8 +200,9 @@ class _Learner:
         if known is not trial:
             params = self._params(trial)
             values = _values(trial, self._names) if self._names else {}
-            said = params, None if self._names else _value(trial), None, self._told(trial)
-            answer = [] if params is None else [Observation(*said, values=values)]
+            value = next(iter(values.values()), None) if self._names else _value(trial)
+            told = self._told(trial)
+            answer = [] if params is None else [Observation(params, value, None, told, values=values)]
             self._finished[trial.number] = trial, answer
         return answer
 
@@ -260,12 +261,11 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
     return {name: float(min(max(number, -HUGE), HUGE)) for name, number in numbers.items()}
 
 
-def _values(trial: FrozenTrial, names: Sequence[str]) -> dict[str, float | None]:
-    """The values of several objectives, None for one that is not finite; empty for a failure."""
+def _values(trial: FrozenTrial, names: Sequence[str]) -> dict[str, float]:
+    """The finite values of several objectives; empty for a failure."""
     if trial.state == TrialState.FAIL or trial.values is None:
         return {}
-    found = {name: value if abs(value) <= HUGE else None for name, value in zip(names, trial.values, strict=True)}
-    return found if any(value is not None for value in found.values()) else {}
+    return {name: value for name, value in zip(names, trial.values, strict=True) if abs(value) <= HUGE}
 
 
 def _value(trial: FrozenTrial) -> float | None:

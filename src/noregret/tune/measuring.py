@@ -31,8 +31,8 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import IO, Any, Self
 
-from noregret.tune.study.results import TIMES, MaxRss, NoResult, search_in_time
-from noregret.tune.study.study import Constraint, Study, StudyError
+from noregret.tune.study.results import TIMES, MaxRss, NoResult, NotMeasured, Result, first_measured, search_in_time
+from noregret.tune.study.study import Study, StudyError
 
 KEPT = 1 << 18
 """The number of bytes kept of each output, its last ones."""
@@ -138,12 +138,7 @@ class Outcome:
     noise: float | None = None
     """Standard deviation of the value, None if unknown."""
     values: Mapping[str, float | None] = field(default_factory=dict)
-    """With several objectives, the value of each, None if it was not measured; ``value`` is None then."""
-
-    @property
-    def failed(self) -> bool:
-        """True if there is no value."""
-        return self.value is None and all(value is None for value in self.values.values())
+    """With several objectives, the value of each, None if it was not measured; ``value`` is the first that was."""
 
 
 def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event) -> Outcome:
@@ -170,15 +165,14 @@ def measure(study: Study, params: Mapping[str, Any], keeper: Keeper, stop: Event
     if len(outcomes) == 1:
         return outcomes[0]
     values = [outcome.value for outcome in outcomes if outcome.value is not None]
-    several = {
-        name: [value for its in outcomes if (value := its.values[name]) is not None] for name in study.objectives
-    }
+    found = {n: [value for its in outcomes if (value := its.values[n]) is not None] for n in study.objectives}
+    several = {name: median(known) if known else None for name, known in found.items()}
     return Outcome(
-        median(values) if values else None,
+        first_measured(several) if several else median(values),
         seconds=outcomes[-1].seconds,
         constraints={name: median(outcome.constraints[name] for outcome in outcomes) for name in study.constraints},
-        noise=error_of_median(values),
-        values={name: median(found) if found else None for name, found in several.items()},
+        noise=None if several else error_of_median(values),
+        values=several,
     )
 
 
@@ -226,7 +220,8 @@ def _measured_once(
             _check_ended_well(run, study.failure.ok_exit_codes)
             return Outcome(None, "", run.seconds)
         _check_output(study, run)
-        value, several = (None, _several(study, run)) if study.objectives else (study.result.read(run), {})
+        several = _several(study, run)
+        value = first_measured(several) if several else study.result.read(run)
         limited = {name: _read("constraint", name, its.result, run) for name, its in study.constraints.items()}
         return Outcome(value, "", run.seconds, constraints=limited, values=several)
     except NoResult as error:
@@ -280,7 +275,7 @@ def _several(study: Study, run: Run) -> dict[str, float | None]:
     for name, objective in study.objectives.items():
         with suppress(NotMeasured):
             found[name] = _read("objective", name, objective.result, run)
-    if all(value is None for value in found.values()):
+    if found and first_measured(found) is None:
         raise NoResult("the run has measured none of the objectives: all are null")
     return found
 

@@ -20,6 +20,7 @@ from noregret.optimizer import (
     Choice,
     Estimate,
     Gain,
+    Measurement,
     Optimizer,
     Product,
     Share,
@@ -237,8 +238,12 @@ class Findings:
         done = {record.number for record in self.done}
         order = [number for number in (*known, *new) if number in done]
         found = self.optimizer.measurements
-        trust = [1.0] * (len(order) - len(found)) + [its.trust for its in found]
+        trust = [1.0] * (len(order) - len(found)) + list(map(self._trust, found))
         return dict(zip(order, trust, strict=True))
+
+    def _trust(self, its: Measurement) -> float:
+        """Weight of an observation."""
+        return its.trust
 
     @cached_property
     def outliers(self) -> list[Record]:
@@ -433,9 +438,8 @@ def unit_of(result: Result) -> str:
 
 def _bounded(record: Record) -> Record:
     """The record with its value as the optimizer takes it, so that differences of values are finite."""
-    if record.value is None or abs(record.value) <= LARGEST:
-        return record
-    return replace(record, value=min(max(record.value, -LARGEST), LARGEST))
+    assert record.value is not None
+    return replace(record, value=min(max(record.value, -LARGEST), LARGEST)) if abs(record.value) > LARGEST else record
 
 
 def _key(params: Params) -> tuple[str, ...]:
@@ -471,9 +475,13 @@ def baseline_json(found: Findings) -> dict[str, Any] | None:
     """Estimate of the baseline, and the gain over it in percent."""
     if found.gain is None:
         return None
-    percent = found.gain.percent
-    gain = {name: finite(getattr(percent, name)) if percent else None for name in ("estimate", "lower", "upper")}
-    return {**estimate_json(found.gain.baseline), "gain": gain}
+    return {**estimate_json(found.gain.baseline), "gain": percent_json(found.gain)}
+
+
+def percent_json(gain: Gain) -> dict[str, float | None]:
+    """A gain in percent."""
+    percent = gain.percent
+    return {name: finite(getattr(percent, name)) if percent else None for name in ("estimate", "lower", "upper")}
 
 
 def trial_json(record: Record) -> dict[str, Any]:
@@ -486,7 +494,7 @@ def trial_json(record: Record) -> dict[str, Any]:
         "state": record.state,
     }
     if record.values:
-        described["values"] = dict(record.values)
+        described |= {"value": None, "values": dict(record.values)}
     if record.constraints:
         described["constraints"] = dict(record.constraints)
     return described

@@ -9,9 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from noregret.formatting import number
-from noregret.optimizer import Estimate as FrontEstimate
-from noregret.optimizer import Optimizer
-from noregret.tune.learning.findings import Findings, finite, unit_of
+from noregret.optimizer import FEWEST, Gains, Hypervolume, JointEstimate, Measurement, Optimizer, is_same_setting
+from noregret.tune.learning.findings import Findings, finite, percent_json, unit_of
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 
@@ -59,7 +58,8 @@ class Trade:
 class FrontFindings(Findings):
     """Conclusions about a study with several objectives, each computed at its first use.
 
-    There is no best setting: `front` has those to choose from, and `picked` the one that a wish names.
+    There is no best setting, and none of its intervals, importance and effects: `front` has the settings to choose
+    from, and `picked` the one that a wish names.
 
     Parameters
     ----------
@@ -78,7 +78,9 @@ class FrontFindings(Findings):
         wish: Wish = NO_WISH,
     ) -> None:
         super().__init__(study, records, optimizer, stopped)
-        self.wish = wish
+        self.wish, self.has_intervals = wish, False
+        counts = (sum(its.values.get(name) is not None for its in self.done) for name in study.objectives)
+        self._is_known = min(counts) >= FEWEST
 
     @cached_property
     def best(self) -> None:
@@ -86,30 +88,35 @@ class FrontFindings(Findings):
         return None
 
     @cached_property
-    def gain(self) -> None:
-        """None: see the baseline's values beside the front."""
-        return None
-
-    @cached_property
-    def front(self) -> list[FrontEstimate]:
-        """The settings that are likely best in some trade-off, by the first objective; empty without intervals."""
-        if not self.has_intervals:
+    def front(self) -> list[JointEstimate]:
+        """The settings that are likely best in some trade-off, by the first objective; empty with too few results."""
+        if not self._is_known:
             return []
-        first, goal = next(iter(self.study.goals.items()))
-        sign = 1 if goal == "minimize" else -1
-        return sorted(self.optimizer.front(), key=lambda member: sign * member.values[first])
+        return self.optimizer.front(self.context)
 
     @cached_property
-    def picked(self) -> FrontEstimate | None:
+    def picked(self) -> JointEstimate | None:
         """The setting that the wish names, None without one."""
-        if not self.wish or not self.has_intervals:
+        if not self.wish or not self._is_known:
             return None
-        return self.optimizer.best(limits=self.wish.limits or None, weights=self.wish.weights or None)
+        limits, weights = self.wish.limits or None, self.wish.weights or None
+        return self.optimizer.best(self.context, limits=limits, weights=weights)
 
     @cached_property
-    def hypervolume(self) -> Any:
-        """Hypervolume of the front with its interval, None without intervals."""
-        return self.optimizer.hypervolume() if self.has_intervals else None
+    def hypervolume(self) -> Hypervolume | None:
+        """Hypervolume of the front with its interval, None with too few results."""
+        return self.optimizer.hypervolume(context=self.context) if self._is_known else None
+
+    @cached_property
+    def gains(self) -> Gains | None:
+        """Gain over the baseline in each objective: of the setting that was picked, else of one of the front.
+
+        That one is better by most in the objective where it is by least. None before the baseline was measured.
+        """
+        measured = any(is_same_setting(record.params, self.study.baseline) for record in self.done)
+        if not measured or not self._is_known:
+            return None
+        return self.optimizer.gain(self.context, limits=self.wish.limits or None, weights=self.wish.weights or None)
 
     def units(self) -> dict[str, str]:
         """The unit of each objective with a space before it; empty where it is not known."""
@@ -152,28 +159,30 @@ class FrontFindings(Findings):
             "hypervolume": volume and {key: finite(getattr(volume, key)) for key in ("estimate", "lower", "upper")},
             "best": self.picked and member_json(self.picked),
             "command": self.picked and self.command_of(self.picked),
+            "gain": self.gains and {name: percent_json(gain) for name, gain in self.gains.items()},
             "stopped": self.stopped,
         }
 
-    def command_of(self, member: FrontEstimate) -> str | None:
+    def command_of(self, member: JointEstimate) -> str | None:
         """The command of a setting, ready for a shell; None if the study has none."""
         return self.study.shell_line(member.params) if self.study.command else None
 
-    @cached_property
-    def outliers(self) -> list[Record]:
-        """Empty: each objective has its own outliers, which its model down-weights."""
-        return []
+    def _trust(self, its: Measurement) -> float:
+        """Least weight of an observation in an objective."""
+        return min(its.trust.values())
 
     @cached_property
     def kinds(self) -> dict[int, str]:
-        """Kind of each observation, by trial: "broken", "chosen" (of the front), "yours", or "dot" for the others."""
+        """Kind of each observation, by trial: "odd", "broken", "yours", "chosen" (of the front), or "dot"."""
         key, found = self.study.settings.key, dict[int, str]()
+        odd = {record.number for record in self.outliers}
         front = {key(member.params) for member in self.front}
         yours = None if self.study.baseline is None else key(self.study.baseline)
         for record in self.done:
             mine = key(record.params)
             kind = "yours" if mine == yours else "chosen" if mine in front else "dot"
-            found[record.number] = "broken" if record.number in self.infeasible else kind
+            kind = "broken" if record.number in self.infeasible else kind
+            found[record.number] = "odd" if record.number in odd else kind
         return found
 
 
@@ -186,7 +195,7 @@ def findings_of(
     return Findings(study, records, optimizer, stopped)
 
 
-def member_json(member: FrontEstimate) -> dict[str, Any]:
+def member_json(member: JointEstimate) -> dict[str, Any]:
     """A setting of a front; numbers that are not finite are None."""
     numbers = {
         key: {name: finite(value) for name, value in getattr(member, key).items()}

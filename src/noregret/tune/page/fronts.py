@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from noregret.optimizer import Estimate
+from noregret.optimizer import JointEstimate
 from noregret.tune.learning.fronts import FrontFindings
 from noregret.tune.page import words
 from noregret.tune.page.charts import Axis, Chart, padded
@@ -16,7 +16,7 @@ from noregret.tune.page.pictures import NARROW, WIDE, thinned
 
 HEIGHT = 380
 """Height of a chart of a front."""
-MARGIN = 3.0
+MARGIN = 1.0
 """Measurements this many times the range of their middle 80% beyond it are not shown: they would flatten the rest."""
 
 
@@ -41,6 +41,8 @@ def _chart(findings: FrontFindings, across: str, up: str, width: int) -> Chart:
             by_kind.setdefault(findings.kinds[record.number], []).append((left, height))
     for kind, points in by_kind.items():
         chart.dots(points, kind)
+    if findings.picked:
+        chart.dots([(findings.picked.values[across], findings.picked.values[up])], "recommended")
     for member in findings.front:
         chart.whiskers(
             (member.values[across], member.lower[across], member.upper[across]),
@@ -48,8 +50,6 @@ def _chart(findings: FrontFindings, across: str, up: str, width: int) -> Chart:
             f"{in_words(findings, member)}; {words.params(member.params)}",
         )
     chart.dots([(member.values[across], member.values[up]) for member in findings.front], "front")
-    if findings.picked:
-        chart.dots([(findings.picked.values[across], findings.picked.values[up])], "recommended")
     return chart
 
 
@@ -67,7 +67,7 @@ def _axis(findings: FrontFindings, name: str) -> Axis:
     return padded(filter(math.isfinite, found), f"{label}, {goal}", f"value.{name}")
 
 
-def in_words(findings: FrontFindings, member: Estimate) -> str:
+def in_words(findings: FrontFindings, member: JointEstimate) -> str:
     """The values of a setting of the front."""
     units = findings.units()
     return ", ".join(
@@ -85,9 +85,19 @@ def about(findings: FrontFindings) -> Iterator[str]:
         f"value ({level}). A setting is here because of the model of all measurements, not because of one lucky one. "
         "The probability is that of belonging to the true front."
     )
+    if findings.gains and not findings.picked:
+        yield f"Compared with your settings, one of the front is {findings.gains}."
     if volume := findings.hypervolume:
         size = words.with_interval(volume.estimate, volume.lower, volume.upper)
         yield f"Hypervolume: {size}. It grows as the front gets better in any objective."
+
+
+def about_pick(findings: FrontFindings) -> Iterator[str]:
+    """Gain of the setting that was picked, and whether it meets the wish."""
+    if findings.picked and findings.picked.is_likeliest:
+        yield "No setting of the front is likely to meet it: this one comes nearest."
+    if findings.gains:
+        yield f"{str(findings.gains).capitalize()}."
 
 
 def table(findings: FrontFindings) -> tuple[list[str], list[list[str]]]:

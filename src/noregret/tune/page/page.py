@@ -121,7 +121,7 @@ def content(findings: Findings, against: Findings | None = None) -> str:
         sections = [_front(findings)]
     else:
         sections = [_best(findings), _against(findings, against) if against else "", _contexts(findings)]
-    if findings.has_intervals and not isinstance(findings, FrontFindings):
+    if findings.has_intervals:
         sections += [
             _history(findings),
             _importance(findings),
@@ -160,6 +160,7 @@ def _data(findings: Findings) -> str:
             [column, name or findings.label, unit_of(its)]
             for (name, column), its in zip(value_columns(findings.study).items(), findings.study.sought, strict=True)
         ],
+        "first": columns(findings.study).index(parameter_column(findings.study.names[0])),
         "columns": _origins(findings),
         "blank": {
             name: text(option)
@@ -185,7 +186,7 @@ def _origins(findings: Findings) -> list[list[float | None]]:
     study, header = findings.study, columns(findings.study)
     seconds = ["seconds"] if findings.timed else []
     others = [*seconds, *context_columns(study), *map(parameter_column, study.names)]
-    found: list[list[float | None]] = [[0], *([header.index(column)] for column in value_columns(study).values())]
+    found: list[list[float | None]] = [[header.index(name)] for name in ("trial", *value_columns(study).values())]
     found += [[header.index(constraint_column(name)), its.min, its.max] for name, its in study.constraints.items()]
     return found + [[header.index(name)] for name in others]
 
@@ -220,7 +221,7 @@ def _picked(findings: FrontFindings) -> str:
     shown = f'<div class="command"><code>{words.html(command)}</code></div>' if command else ""
     return (
         f'<section class="best" id="best"><div><div>Picked by {words.html(str(findings.wish))}</div>'
-        f'<p class="gain">{words.html(fronts.in_words(findings, its))}</p></div>'
+        f'<p class="gain">{words.html(fronts.in_words(findings, its))}</p>{_paragraphs(fronts.about_pick(findings))}</div>'
         f'<dl class="settings">{settings}</dl>{shown}</section>'
     )
 

@@ -26,7 +26,7 @@ async function load() {  // the trials, from the page's download; also those tha
   const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   link.href = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
   link.download = link.download.replace(/\.gz$/, "");
-  const [head, ...rows] = parsed(text), seconds = head.indexOf("seconds", facts.first = head.indexOf("noise") + 1);
+  const [head, ...rows] = parsed(text), seconds = head.indexOf("seconds", facts.first);
   const spans = Object.fromEntries((facts.spans || []).map(([number, ...span]) => [number, span]));
   trials = rows.map(row => ({
     number: Number(row[0]), state: row[1], seconds: row[seconds] || "",

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from noregret.formatting import as_precise_as
 from noregret.formatting import between as between
 from noregret.formatting import number as number
 from noregret.optimizer import Estimate
@@ -40,12 +39,10 @@ def with_interval(estimate: float, lower: float, upper: float, unit: str = "") -
     """An estimate and the ends of its interval, if they are known.
 
     >>> with_interval(1.234, 1.0, 2.0, " s"), with_interval(1.234, -math.inf, math.inf)
-    ('1.23 s (1.00 to 2.00)', '1.234')
+    ('1.234 s (1 to 2)', '1.234')
     """
-    if not math.isfinite(upper - lower):
-        return f"{number(estimate)}{unit}"
-    middle, low, high = (as_precise_as(lower, upper, its) for its in (estimate, lower, upper))
-    return f"{middle}{unit} ({low} to {high})"
+    ends = f" ({' to '.join(between(lower, upper))})" if math.isfinite(upper - lower) else ""
+    return f"{number(estimate)}{unit}{ends}"
 
 
 def percent(share: float) -> str:

@@ -190,10 +190,10 @@ class Connection:
         rows: list[dict[str, Any]] = []
         for its in checking.answers:
             row = {"params": its.params, "context": its.context}
-            if its.value is None and not its.values:
+            if its.value is None:
                 row |= {"failed": True}
             else:
-                row |= {"value": its.values or its.value, "noise": its.noise, "constraints": its.constraints or None}
+                row |= {"value": dict(its.values) or its.value, "noise": its.noise, "constraints": its.constraints or None}
             text = json.dumps(row, sort_keys=True)
             counts[text] += 1
             rows.append(row if counts[text] == 1 else {**row, "key": f"{counts[text]}"})

@@ -48,13 +48,18 @@ def columns(study: Study) -> list[str]:
         "trial",
         "state",
         *value_columns(study).values(),
-        "noise",
+        *noise_columns(study),
         *parameters,
         *context_columns(study),
         *constraints,
         "started",
         "seconds",
     ]
+
+
+def noise_columns(study: Study) -> list[str]:
+    """Name of the column of the noise, none with several objectives, whose noise is estimated."""
+    return [] if study.objectives else ["noise"]
 
 
 def context_columns(study: Study) -> list[str]:
@@ -70,7 +75,7 @@ def row(study: Study, record: Record) -> dict[str, Any]:
         "trial": record.number,
         "state": record.state,
         **{column: record.values.get(name) if name else record.value for name, column in value_columns(study).items()},
-        "noise": record.noise,
+        **dict.fromkeys(noise_columns(study), record.noise),
         **params,
         **{GIVEN + name: (record.context or {}).get(name) for name in study.context or ()},
         **constraints,
@@ -83,7 +88,7 @@ def _parquet(study: Study, rows: list[dict[str, Any]]) -> bytes:
     frames = extra("pandas", "frames")
     extra("pyarrow", "frames")
     frame = frames.DataFrame(rows, columns=columns(study))
-    for name in (*value_columns(study).values(), "noise", "seconds", *(constraint_column(name) for name in study.constraints)):
+    for name in (*value_columns(study).values(), *noise_columns(study), "seconds", *(constraint_column(name) for name in study.constraints)):
         frame[name] = frame[name].astype(float)
     frame["started"] = frames.to_datetime(frame["started"])
     mixed = [name for name in frame if len({type(found) for found in frame[name].dropna()}) > 1]

@@ -69,7 +69,7 @@ class Record:
     holder: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Holder of the trial, see `noregret.tune.store.leases`."""
     values: Mapping[str, float | None] = field(default_factory=dict)
-    """With several objectives, the value of each, None if it was not measured; ``value`` is None then."""
+    """With several objectives, the value of each, None if it was not measured; ``value`` is the first that was."""
 
     @property
     def imported(self) -> bool:
@@ -95,7 +95,8 @@ class Record:
     def answer(self, constraints: Iterable[str]) -> Observation:
         """Outcome as an optimizer with these constraints takes it."""
         numbers = {name: self.constraints.get(name) for name in constraints}
-        return Observation(self.params, self.value, self.noise, numbers, self.context)
+        values = {name: value for name, value in self.values.items() if value is not None}
+        return Observation(self.params, self.value, self.noise, numbers, self.context, values=values)
 
 
 def arrived(records: Sequence[Record]) -> tuple[list[int], tuple[int, ...]]:

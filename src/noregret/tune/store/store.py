@@ -169,7 +169,7 @@ class Store:
         """Store the outcome of a trial; False if it has another outcome, which then stays."""
         try:
             stands = self._patiently(lambda: self._told(number, outcome))
-            return (stands.value, stands.values) == (outcome.value, outcome.values)
+            return (stands.value, dict(stands.values)) == (outcome.value, dict(outcome.values))
         finally:
             self._held.pop(number, None)
 
@@ -288,7 +288,7 @@ class Store:
             )
             for found in self._usable(everything)
             for its in ("", origin(found.number, found.started_text))
-            if found.state == "done"
+            if found.value is not None
         }
         return here | {found.mark for found in everything if found.imported}
 

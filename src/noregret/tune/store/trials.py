@@ -38,6 +38,7 @@ from noregret.tune.store.leases import HOLDER
 from noregret.tune.store.records import CONTEXT, IMPORTED, RUN, STATES, TOLD, Record, Suggestion, run_attribute
 from noregret.tune.store.storage import Storage
 from noregret.tune.study.importing import ImportedRow
+from noregret.tune.study.results import first_measured
 from noregret.tune.study.study import Params, StudyError
 
 T = TypeVar("T")
@@ -175,7 +176,7 @@ def tell(connection: Any, trial: int, outcome: Outcome) -> Outcome | None:
 
 def finish(connection: Any, trial: int, outcome: Outcome) -> bool:
     """Store the outcome of a trial; False, and no change, if it has one."""
-    state = "FAIL" if outcome.failed else "COMPLETE"
+    state = "FAIL" if outcome.value is None else "COMPLETE"
     if not connection.execute(FINISH[state], {"trial": trial, "now": str(datetime.now())}).rowcount:
         return False
     values = _values(outcome)
@@ -193,10 +194,10 @@ def add_imported(
     now = str(datetime.now())
     params, values, attributes = [], [], []
     for number, (mark, row) in enumerate(rows.items(), first):
-        outcome = Outcome(row.value, row.failure, constraints=row.constraints, values=row.values)
-        state = "FAIL" if outcome.failed else "COMPLETE"
+        state = "FAIL" if row.value is None else "COMPLETE"
         trial = connection.execute(IMPORTED_TRIAL[state], {"study": study, "number": number, "now": now}).scalar()
         its_params = _params(row.params, distributions)
+        outcome = Outcome(row.value, row.failure, constraints=row.constraints, values=row.values)
         its_values, run = _values(outcome), run_attribute(outcome)
         its_attributes: dict[str, Any] = {TOLD: [], IMPORTED: {"row": mark, "noise": row.noise}, RUN: run}
         its_attributes |= {} if row.context is None else {CONTEXT: row.context}
@@ -213,7 +214,7 @@ def add_imported(
 
 def _values(outcome: Outcome) -> list[float | None]:
     """The values of all objectives in their order, None for one that was not measured; none of a failure."""
-    return [] if outcome.failed else list(outcome.values.values()) or [outcome.value]
+    return [] if outcome.value is None else list(outcome.values.values()) or [outcome.value]
 
 
 def _value_rows(connection: Any, trial: int, values: Sequence[float | None]) -> list[dict[str, Any]]:
@@ -334,7 +335,7 @@ def _record(trial: Any, params: Params, attributes: dict[str, Any], value: float
         number=number,
         params=params,
         state=state,
-        value=value if state == "done" and "values" not in run else None,
+        value=(first_measured(run["values"]) if "values" in run else value) if state == "done" else None,
         failure=run.get("failure", "") if state == "failed" else "",
         seconds=run.get("seconds", 0.0),
         stderr=run.get("stderr", ""),

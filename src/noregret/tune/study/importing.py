@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from noregret.optimizer import Choice, Float, Int, checked_noise
-from noregret.tune.study.results import NoResult, usable
+from noregret.tune.study.results import NoResult, first_measured, usable
 from noregret.tune.study.study import Params, Study, StudyError, text
 
 OWN = ("trial", "state", "value", "noise", "started", "seconds")
@@ -56,7 +56,7 @@ class ImportedRow:
     failure: str = ""
     """Reason of a failure."""
     values: Mapping[str, float | None] = field(default_factory=dict)
-    """With several objectives, the value of each, None if it was not measured; ``value`` is None then."""
+    """With several objectives, the value of each, None if it was not measured; ``value`` is the first that was."""
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,11 @@ def _row(study: Study, cells: Mapping[str, str]) -> ImportedRow:
     params = {name: _value(study, name, cell) for name, cell in given.items() if cell}
     columns = value_columns(study) if study.objectives else {}
     values = {name: _number(column, cells[column]) if cells[column] else None for name, column in columns.items()}
-    if values and all(value is None for value in values.values()):
+    if values and first_measured(values) is None:
         raise ValueError(f"it must have a value of an objective: {', '.join(columns.values())} are empty")
     return ImportedRow(
         _checked(study, params),
-        None if values else _number("value", cells["value"]),
+        first_measured(values) if values else _number("value", cells["value"]),
         checked_noise(_number("noise", cells["noise"])) if cells.get("noise") else None,
         {name: _number(column, cells[column]) for name in study.constraints if (column := constraint_column(name))},
         origin(cells["trial"], cells.get("started", "")) if cells.get("trial") else "",

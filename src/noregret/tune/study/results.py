@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -203,6 +204,15 @@ def usable(number: Any) -> float:
     if not abs(value) <= HUGE:  # programs print larger numbers for 'no result'
         raise NoResult(f"the result must be a finite number between -1e100 and 1e100, got {str(number)[:40]}")
     return value
+
+
+def first_measured(values: Mapping[str, float | None]) -> float | None:
+    """The first of the values of several objectives that was measured, None if none was.
+
+    >>> first_measured({"latency": None, "cost": 0.2})
+    0.2
+    """
+    return next((value for value in values.values() if value is not None), None)
 
 
 def _read(number: Any) -> float:

@@ -98,7 +98,7 @@ class Lines:
         pass
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
-        what = f"failed: {printable(outcome.failure)}" if outcome.failed else result(outcome)
+        what = f"failed: {printable(outcome.failure)}" if outcome.value is None else result(outcome)
         late = "" if counted else " [not counted: another worker has answered]"
         why = last_lines(outcome) if self._is_first_failure(trial, outcome) else []
         head = f"trial {trial.number}: {what}"
@@ -107,7 +107,7 @@ class Lines:
 
     def _is_first_failure(self, trial: Record, outcome: Outcome) -> bool:
         """Return True for the first failed run of this call, and remember it."""
-        if self._first_failure or not outcome.failed or outcome is LOST:
+        if self._first_failure or outcome.value is not None or outcome is LOST:
             return False
         self._first_failure = trial, outcome
         return True
@@ -123,9 +123,9 @@ class Objects(Lines):
         if not counted:
             return
         found: dict[str, Any] = {"trial": trial.number, "params": trial.params, "value": outcome.value}
-        found |= {"values": dict(outcome.values)} if outcome.values else {}
-        found["failed"] = outcome.failed
-        if outcome.failed:
+        found |= {"value": None, "values": dict(outcome.values)} if outcome.values else {}
+        found["failed"] = outcome.value is None
+        if outcome.value is None:
             found |= {"reason": outcome.failure, "stderr": outcome.stderr}
         if outcome.constraints:
             found["constraints"] = dict(outcome.constraints)
@@ -134,7 +134,8 @@ class Objects(Lines):
 
 def result(outcome: Outcome) -> str:
     """The value of an outcome, or its values."""
-    return words.values(outcome.values) if outcome.value is None else words.number(outcome.value)
+    assert outcome.value is not None
+    return words.values(outcome.values) if outcome.values else words.number(outcome.value)
 
 
 def last_lines(outcome: Outcome) -> list[str]:
@@ -177,7 +178,7 @@ class Live(Lines):
             self._running.pop(trial.number, None)
             self._is_first_failure(trial, outcome)
             self._finished += counted
-            self._failed += counted and outcome.failed
+            self._failed += counted and outcome.value is None
             self._last.append((trial, outcome))
 
     def refresh(self) -> None:
@@ -273,7 +274,7 @@ class Live(Lines):
         return table
 
     def _answer(self, outcome: Outcome, trial: Record) -> tuple[Any, Any]:
-        if outcome.failed:
+        if outcome.value is None:
             return _text("failed", "red"), _text(cut(outcome.failure, REASON), "red")
         odd = self._findings is not None and self._findings.weights.get(trial.number, 1.0) < OUTLYING
         return result(outcome), _text("outlying" if odd else "", "yellow")
@@ -328,17 +329,15 @@ def _front(found: FrontFindings) -> Iterator[str]:
     if not found.front:
         yield "too few results for a front" if found.done else "no result yet"
         return
-    count = len(found.front)
-    yield f"the front: {count} setting{'s' * (count > 1)}, none of which is worse than another in {_and(found.study)}"
+    count, names = len(found.front), list(found.study.objectives)
+    better = f"in {', '.join(names[:-1])} or {names[-1]}"
+    yield f"the front: {count} settings, each better than any other {better}" if count > 1 else "the front: 1 setting"
     yield from front_table(found, columns(), MOST)
+    if found.gains:
+        yield str(found.gains)
     if found.hypervolume:
         volume = found.hypervolume
         yield f"hypervolume: {words.with_interval(volume.estimate, volume.lower, volume.upper)}"
-
-
-def _and(study: Study) -> str:
-    names = list(study.objectives)
-    return f"both {' and '.join(names)}" if len(names) == 2 else "all of " + ", ".join(names)
 
 
 def front_table(found: FrontFindings, width: int, most: int) -> list[str]:
@@ -378,7 +377,10 @@ def picked(found: Findings) -> Iterator[str]:
         f"{name} {words.with_interval(its.values[name], its.lower[name], its.upper[name], units[name])}"
         for name in found.study.objectives
     )
-    yield f"picked by {found.wish}: {', '.join(values)}"
+    near = " (no setting of the front meets it: this one comes nearest)" if its.is_likeliest else ""
+    yield f"picked by {found.wish}{near}: {', '.join(values)}"
+    if found.gains:
+        yield str(found.gains)
     yield from (cut(f"  {name}  {words.value(value)}", columns()) for name, value in its.params.items())
     if command := found.command_of(its):
         yield f"its command:\n{printable(command, keep=chr(10))}"

@@ -27,6 +27,7 @@ from noregret.tune.service.studies import Studies
 from noregret.tune.store.records import Record, State
 from noregret.tune.store.storage import Listed
 from noregret.tune.study.importing import ImportedRow
+from noregret.tune.study.results import first_measured
 
 FAILED = "reported as a failure"
 """Reason of a failure that a client reports."""
@@ -255,9 +256,10 @@ def _values(
     if unknown := [name for name in told if name not in names]:
         known = f"they are {', '.join(names)}" if names else "this study has one: give a number"
         raise BadField((*place, unknown[0]), ValueError(f"is no objective of this study: {known}"))
-    if all(value is None for value in told.values()):
+    if first_measured(told) is None:
         raise BadField(place, ValueError(f"must have a number of one of {', '.join(names)} at least"))
-    return None, {name: told.get(name) for name in names}
+    values = {name: told.get(name) for name in names}
+    return first_measured(values), values
 
 
 def _numbers(
@@ -454,13 +456,14 @@ def _record(record: Record) -> models.RecordForm:
         id=record.number,
         params=record.params,
         value=dict(record.values) or record.value,
-        state="running" if not record.finished else "failed" if record.state != "done" else "done",
+        state="running" if not record.finished else "failed" if record.value is None else "done",
         context=record.context,
     )
 
 
 def _in_words(outcome: Outcome) -> str:
-    return f"has failed ({outcome.failure})" if outcome.failed else f"has the value {outcome.values or outcome.value!r}"
+    value = dict(outcome.values) or outcome.value
+    return f"has failed ({outcome.failure})" if outcome.value is None else f"has the value {value!r}"
 
 
 def _tolerance(within: str) -> float | str:
