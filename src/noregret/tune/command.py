@@ -196,7 +196,10 @@ def _wish(study: Study, limits: list[str], weights: list[str]) -> Wish:
     if (limits or weights) and not study.objectives:
         raise StudyError("--limit and --weight pick from a front: this study has one objective, and its best setting")
     found: dict[str, Any] = {"limit": {}, "weight": {}}
-    for option, words, pattern in (("limit", limits, r"(\w+)\s*(<=|>=)\s*(\S+)"), ("weight", weights, r"(\w+)(=)(\S+)")):
+    for option, words, pattern in (
+        ("limit", limits, r"(\w+)\s*(<=|>=)\s*(\S+)"),
+        ("weight", weights, r"(\w+)(=)(\S+)"),
+    ):
         for word in words:
             match = re.fullmatch(pattern, word.strip())
             form = "cost<=0.3" if option == "limit" else "cost=10"

@@ -1,4 +1,4 @@
-"""Findings of a study with several objectives: its front, what can be traded for what, and a setting to pick from it."""
+"""Findings of a study with several objectives: its front, the trade-offs in it, and a setting to pick from it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from itertools import pairwise
 from typing import Any
 
 from noregret.formatting import number
-from noregret.optimizer import FEWEST, Gains, Hypervolume, JointEstimate, Measurement, Optimizer, is_same_setting
+from noregret.optimizer import FEWEST, Gains, Hypervolume, JointEstimate, Measurement, Optimizer, Share, is_same_setting
 from noregret.tune.learning.findings import Findings, finite, percent_json, unit_of
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 
+MOST_TRADES = 6
+"""Largest number of trade-offs between neighbours in words."""
 SMALL = 0.0005
 """Difference between two values, as a share of them, that counts as none in words."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What to pick from a front: limits on objectives, or weights of them. Both may be empty: then nothing is picked."""
+    """Limits on objectives, or weights of them, that pick a setting from a front; nothing is picked without any."""
 
     limits: Mapping[str, tuple[str, float]]
     weights: Mapping[str, float]
@@ -124,10 +126,10 @@ class FrontFindings(Findings):
 
     @cached_property
     def trades(self) -> list[Trade]:
-        """Changes from each setting of the front to the next, and from its first to its last."""
-        places = list(pairwise(range(len(self.front))))
-        ends = [(0, len(self.front) - 1)] if len(places) > 1 else []
-        return [self._trade(start, end) for start, end in [*places, *ends]]
+        """Changes between neighbours of a few settings that are spread over the front, and between its ends."""
+        places = spread_over(len(self.front), MOST_TRADES + 1)
+        ends = [(places[0], places[-1])] if len(places) > 2 else []
+        return [self._trade(start, end) for start, end in [*pairwise(places), *ends]]
 
     def _trade(self, start: int, end: int) -> Trade:
         one, other = self.front[start], self.front[end]
@@ -150,6 +152,17 @@ class FrontFindings(Findings):
         if min(before, after) > 0 or max(before, after) < 0:
             return f"{number(100 * abs(after - before) / abs(before), 2)}%"
         return f"{number(abs(after - before), 2)}{self.units()[name]}"
+
+    @cached_property
+    def shares(self) -> dict[str, tuple[dict[str, Share], dict[str, Share]]]:
+        """Importance of each parameter by objective, over the whole space and among the better half.
+
+        Empty for a table, with contexts, and with too few results.
+        """
+        if not self._is_known or self.study.context or not isinstance(self.study.space, Mapping):
+            return {}
+        whole, better = self.optimizer.importance(), self.optimizer.importance(better_half=True)
+        return {name: (whole[name], better[name]) for name in self.study.objectives}
 
     def ending(self) -> dict[str, Any]:
         """The front, its hypervolume, the setting that was picked, and why the study has ended, as JSON."""
@@ -186,6 +199,17 @@ class FrontFindings(Findings):
         return found
 
 
+def spread_over(count: int, most: int) -> list[int]:
+    """At most ``most`` places of ``count``, evenly spread, with the first and the last.
+
+    >>> spread_over(3, 5), spread_over(20, 5)
+    ([0, 1, 2], [0, 5, 10, 14, 19])
+    """
+    if count <= most:
+        return list(range(count))
+    return [round(place * (count - 1) / (most - 1)) for place in range(most)]
+
+
 def findings_of(
     study: Study, records: Sequence[Record], optimizer: Optimizer, stopped: str | None = None, wish: Wish = NO_WISH
 ) -> Findings:
@@ -201,5 +225,5 @@ def member_json(member: JointEstimate) -> dict[str, Any]:
         key: {name: finite(value) for name, value in getattr(member, key).items()}
         for key in ("values", "lower", "upper")
     }
-    more = {"level": member.level, "feasible": finite(member.feasible)}
+    more = {"level": member.level, "feasible": member.feasible, "is_likeliest": member.is_likeliest}
     return {"params": member.params, **numbers, "probability": finite(member.probability), **more}

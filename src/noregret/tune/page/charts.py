@@ -116,13 +116,13 @@ class Chart:
             f"<title>{html(title)}</title></path>"
         )
 
-    def whiskers(self, x: tuple[float, float, float], y: tuple[float, float, float], title: str = "") -> None:
+    def cross(self, x: tuple[float, float, float], y: tuple[float, float, float], title: str = "") -> None:
         """A level and an upright line through a point: its place and the ends of its interval on each axis."""
         (left, *across), (height, *up) = x, y
         start, end = (min(max(self.across(its), LEFT), self.width - RIGHT) for its in across)
         low, high = map(self._inside, up)
         self._marks.append(
-            f'<path class="whisker" d="M{start:.1f} {self._inside(height):.1f}H{end:.1f}'
+            f'<path class="cross" d="M{start:.1f} {self._inside(height):.1f}H{end:.1f}'
             f'M{self.across(left):.1f} {low:.1f}V{high:.1f}"><title>{html(title)}</title></path>'
         )
 

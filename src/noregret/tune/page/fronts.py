@@ -44,7 +44,7 @@ def _chart(findings: FrontFindings, across: str, up: str, width: int) -> Chart:
     if findings.picked:
         chart.dots([(findings.picked.values[across], findings.picked.values[up])], "recommended")
     for member in findings.front:
-        chart.whiskers(
+        chart.cross(
             (member.values[across], member.lower[across], member.upper[across]),
             (member.values[up], member.lower[up], member.upper[up]),
             f"{in_words(findings, member)}; {words.params(member.params)}",
@@ -85,7 +85,7 @@ def about(findings: FrontFindings) -> Iterator[str]:
         f"value ({level}). A setting is here because of the model of all measurements, not because of one lucky one. "
         "The probability is that of belonging to the true front."
     )
-    if findings.gains and not findings.picked:
+    if findings.gains and findings.gains.is_better and not findings.picked:
         yield f"Compared with your settings, one of the front is {findings.gains}."
     if volume := findings.hypervolume:
         size = words.with_interval(volume.estimate, volume.lower, volume.upper)
@@ -107,7 +107,10 @@ def table(findings: FrontFindings) -> tuple[list[str], list[list[str]]]:
     rows = [
         [
             str(place),
-            *(words.with_interval(value, member.lower[name], member.upper[name]) for name, value in member.values.items()),
+            *(
+                words.with_interval(value, member.lower[name], member.upper[name])
+                for name, value in member.values.items()
+            ),
             words.percent(member.probability),
             *words.cells(member.params, findings.study.names),
         ]

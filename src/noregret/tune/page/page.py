@@ -17,7 +17,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from noregret.optimizer import Choice
+from noregret.optimizer import Choice, Share
 from noregret.tune.learning.findings import Findings, Point, unit_of
 from noregret.tune.learning.fronts import FrontFindings
 from noregret.tune.page import fronts, pictures, prose, words
@@ -45,7 +45,7 @@ LEGEND = {
     "pick": "the best setting",
     "recommended": "{picked}",
     "front": "a setting of the front, by the model",
-    "whisker": "{band}",
+    "cross": "{band}",
     "ran": "a trial",
     "lost": "a failed trial",
     "runs": "running",
@@ -118,7 +118,7 @@ def _policy(style: str, script: str) -> str:
 def content(findings: Findings, against: Findings | None = None) -> str:
     """The part of the page that changes while a study runs."""
     if isinstance(findings, FrontFindings):
-        sections = [_front(findings)]
+        sections = [_front(findings), _importance(findings), _outliers(findings)]
     else:
         sections = [_best(findings), _against(findings, against) if against else "", _contexts(findings)]
     if findings.has_intervals:
@@ -198,8 +198,8 @@ def _front(findings: FrontFindings) -> str:
     drawn = "".join(f"<figure>{fronts.picture(findings, *pair)}</figure>" for pair in fronts.pairs(findings))
     rows = fronts.trades(findings)
     traded = (
-        '<section id="trades"><h2>Trade-offs</h2><p>What one gives up from one setting of the front to the next, and '
-        f"last from its first to its last.</p>{_table(['settings', 'in words'], rows, wordy=1)}</section>"
+        '<section id="trades"><h2>Trade-offs</h2><p>What one gives up along the front, by the estimates; the last line '
+        f"is from its first setting to its last.</p>{_table(['settings', 'in words'], rows, wordy=1)}</section>"
     )
     return (
         f"{_picked(findings)}"
@@ -221,7 +221,8 @@ def _picked(findings: FrontFindings) -> str:
     shown = f'<div class="command"><code>{words.html(command)}</code></div>' if command else ""
     return (
         f'<section class="best" id="best"><div><div>Picked by {words.html(str(findings.wish))}</div>'
-        f'<p class="gain">{words.html(fronts.in_words(findings, its))}</p>{_paragraphs(fronts.about_pick(findings))}</div>'
+        f'<p class="gain">{words.html(fronts.in_words(findings, its))}</p>'
+        f"{_paragraphs(fronts.about_pick(findings))}</div>"
         f'<dl class="settings">{settings}</dl>{shown}</section>'
     )
 
@@ -336,23 +337,37 @@ def _history(findings: Findings) -> str:
 
 
 def _importance(findings: Findings) -> str:
+    shares = {"": (findings.importance, findings.importance_among_better)} if findings.importance else {}
+    if isinstance(findings, FrontFindings):
+        shares = findings.shares
+    if not shares:
+        return ""
+    tables = "".join(
+        f"{f'<h3>{words.html(name)}</h3>' if name else ''}"
+        f'<table class="shares"><tbody>{_share_rows(*both)}</tbody></table>'
+        for name, both in shares.items()
+    )
+    said = prose.importance(
+        [share for whole, _ in shares.values() for share in whole.values()], several=len(shares) > 1
+    )
+    return (
+        f'<section id="importance"><h2>Which parameters matter</h2>{_paragraphs(said)}'
+        '<ul class="legend"><li><span class="key whole"></span>over the whole space</li>'
+        f'<li><span class="key better"></span>among the better half</li></ul>{tables}</section>'
+    )
+
+
+def _share_rows(importance: Mapping[str, Share], among_better: Mapping[str, Share]) -> str:
     rows = ""
-    for name, whole in findings.importance.items():
-        both = whole, findings.importance_among_better[name]
+    for name, whole in importance.items():
+        both = whole, among_better[name]
         middles = "<br>".join(words.percent(share.estimate) for share in both)
         ends = "<br>".join(f"{words.percent(share.lower)} to {words.percent(share.upper)}" for share in both)
         rows += (
             f"<tr><th>{words.html(name)}</th><td>{pictures.share(*both)}</td>"
             f"<td>{middles}</td><td class='soft'>{ends}</td></tr>"
         )
-    if not rows:
-        return ""
-    return (
-        f'<section id="importance"><h2>Which parameters matter</h2>{_paragraphs(prose.importance(findings))}'
-        '<ul class="legend"><li><span class="key whole"></span>over the whole space</li>'
-        '<li><span class="key better"></span>among the better half</li></ul>'
-        f'<table class="shares"><tbody>{rows}</tbody></table></section>'
-    )
+    return rows
 
 
 def _effects(findings: Findings) -> str:
@@ -503,7 +518,8 @@ def _legend(findings: Findings, picture: str, *, line: str = "") -> str:
     said |= {"picked": "the setting that was picked" if several else "the best setting"}
     shown = [(kind, meaning) for kind, meaning in LEGEND.items() if re.search(rf'class="([^"]* )?{kind}[ "]', picture)]
     items = "".join(
-        f'<li><span class="key {kind}"></span>{meaning.format(line=line, band=band, **said)}</li>' for kind, meaning in shown
+        f'<li><span class="key {kind}"></span>{meaning.format(line=line, band=band, **said)}</li>'
+        for kind, meaning in shown
     )
     return f'<ul class="legend">{items}</ul>' if items else ""
 

@@ -18,7 +18,10 @@ from noregret.optimizer import (
     Estimate,
     Float,
     Gain,
+    Gains,
+    Hypervolume,
     Int,
+    JointEstimate,
     Optimizer,
     StopRule,
     Trial,
@@ -61,10 +64,10 @@ class RemoteEstimate(Estimate):
 def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
     """Connect to a study of a server that ``noregret serve`` runs.
 
-    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `best`, `predict`, `gain` and `done`, and `front`
-    and `hypervolume` for several objectives, with one difference: the same observation twice counts once. `describe` returns the study, `trials` lists all trials, and
-    `delete` deletes the study. An `Optimizer`'s other methods and properties, such as `importance` and `to_frame`, are
-    not available.
+    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `best`, `predict`, `gain` and `done`, and
+    `front` and `hypervolume` for several objectives, with one difference: the same observation twice counts once.
+    `describe` returns the study, `trials` lists all trials, and `delete` deletes the study. An `Optimizer`'s other
+    methods and properties, such as `importance` and `to_frame`, are not available.
 
     Parameters
     ----------
@@ -193,7 +196,11 @@ class Connection:
             if its.value is None:
                 row |= {"failed": True}
             else:
-                row |= {"value": dict(its.values) or its.value, "noise": its.noise, "constraints": its.constraints or None}
+                row |= {
+                    "value": dict(its.values) or its.value,
+                    "noise": its.noise,
+                    "constraints": its.constraints or None,
+                }
             text = json.dumps(row, sort_keys=True)
             counts[text] += 1
             rows.append(row if counts[text] == 1 else {**row, "key": f"{counts[text]}"})
@@ -207,30 +214,35 @@ class Connection:
         else:
             self._send_past([{"params": _params(trial), "context": context, "failed": True}])
 
-    def best(self, context: Any = None, *, limits: Any = None, weights: Any = None) -> Estimate:
+    def best(self, context: Any = None, *, limits: Any = None, weights: Any = None) -> Any:
         """The params with the best bound, in this context if there are contexts: not the luckiest measurement.
 
         With several objectives, ``limits`` or ``weights`` say which of the front are wanted, as for `Optimizer.best`.
         """
-        wish = {name: json.dumps(its) for name, its in (("limits", limits), ("weights", weights)) if its is not None}
-        return _estimate(self._send("GET", self._path(f"/best?{_query(context, **wish)}")))
+        return _estimate(self._send("GET", self._path(f"/best?{_query(context, **_wish(limits, weights))}")))
 
-    def front(self, context: Any = None) -> list[Estimate]:
+    def front(self, context: Any = None) -> list[JointEstimate]:
         """The params that are likely best in some trade-off of several objectives: `Optimizer.front`."""
         return [_estimate(its) for its in self._send("GET", self._path(f"/front?{_query(context)}"))["front"]]
 
-    def hypervolume(self, context: Any = None) -> Any:
-        """Hypervolume of the front with its interval: `Optimizer.hypervolume` with the server's reference."""
-        found = self._send("GET", self._path(f"/front?{_query(context)}"))["hypervolume"]
+    def hypervolume(self, reference: Mapping[str, float] | None = None, context: Any = None) -> Hypervolume:
+        """Volume between the front and a reference point, with its interval: `Optimizer.hypervolume`."""
+        wish = {} if reference is None else {"reference": json.dumps(reference)}
+        found = self._send("GET", self._path(f"/front?{_query(context, **wish)}"))["hypervolume"]
         return Hypervolume(**{key: _bound(key, its) for key, its in found.items()})
 
-    def predict(self, params: Any, context: Any = None) -> Estimate:
+    def predict(self, params: Any, context: Any = None) -> Any:
         """Estimate for these params, in this context if there are contexts."""
         return _estimate(self._send("POST", self._path("/predict"), {"params": params, "context": context}))
 
-    def gain(self, context: Any = None) -> Gain:
-        """Difference between `best` and the baseline, with its interval."""
-        found = self._send("GET", self._path(f"/gain?{_query(context)}"))
+    def gain(self, context: Any = None, *, limits: Any = None, weights: Any = None) -> Any:
+        """Difference between `best` and the baseline, with its interval, or in each of several objectives."""
+        found = self._send("GET", self._path(f"/gain?{_query(context, **_wish(limits, weights))}"))
+        if "gains" in found:
+            return Gains({name: self._gain(its) for name, its in found["gains"].items()})
+        return self._gain(found)
+
+    def _gain(self, found: Mapping[str, Any]) -> Gain:
         baseline = _estimate(found["baseline"])
         best = _estimate(found["best"])
         best = baseline if is_same_setting(best.params, baseline.params) else best
@@ -251,7 +263,7 @@ class Connection:
         return bool(self._send("GET", self._path(f"/done?{asked}"))["done"])
 
     def describe(self) -> dict[str, Any]:
-        """The study: ``name``, ``goal`` or ``goals``, ``space`` and so on as JSON, the number of ``trials``, and ``best``."""
+        """The study: ``name``, ``goal``, ``goals``, ``space`` and so on as JSON, the number of ``trials``, ``best``."""
         return dict(self._send("GET", self._path("")))
 
     def delete(self) -> None:
@@ -286,7 +298,12 @@ class Connection:
             raise ServerError(f"{self.url} does not answer: {error}") from error
 
 
-def _estimate(found: Mapping[str, Any]) -> RemoteEstimate:
+def _estimate(found: Mapping[str, Any]) -> Any:
+    """Estimate of one objective or of several, out of an answer."""
+    if "values" in found:
+        known = found.keys() & {its.name for its in fields(JointEstimate)}
+        ends = {key: {name: _bound(key, its) for name, its in found[key].items()} for key in ("lower", "upper")}
+        return JointEstimate(**{key: found[key] for key in known} | ends)
     known = found.keys() & {its.name for its in fields(RemoteEstimate)} - {"changes"}  # newer servers send more fields
     changes = [
         (its["name"], its["from"], its["to"], *(_bound(key, its[key]) for key in ("gain", "lower", "upper")))
@@ -298,6 +315,10 @@ def _estimate(found: Mapping[str, Any]) -> RemoteEstimate:
 def _bound(key: str, value: Any) -> Any:
     """Value of a field of an answer: JSON has no infinity, so null stands for it."""
     return value if value is not None else -math.inf if key == "lower" else math.inf
+
+
+def _wish(limits: Any, weights: Any) -> dict[str, str]:
+    return {name: json.dumps(its) for name, its in (("limits", limits), ("weights", weights)) if its is not None}
 
 
 def _query(context: Any, **values: Any) -> str:

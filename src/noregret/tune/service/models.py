@@ -394,6 +394,7 @@ class FrontEstimateForm(BaseModel):
 
     The true value of each lies between ``lower`` and ``upper`` with probability ``level``; both are null with too few
     observations. ``probability`` is that of belonging to the true front, ``feasible`` that of meeting all constraints.
+    ``is_likeliest`` is true if nothing is likely to meet all constraints and limits, and this comes nearest.
     """
 
     params: dict[str, Any]
@@ -403,21 +404,24 @@ class FrontEstimateForm(BaseModel):
     probability: float
     level: float
     feasible: float
+    is_likeliest: bool
 
 
-class IntervalForm(BaseModel):
-    """Estimate of a number with its interval."""
+class HypervolumeForm(BaseModel):
+    """Volume between a front and the ``reference``; it lies between ``lower`` and ``upper`` with ``level``."""
 
     estimate: float
-    lower: float | None
-    upper: float | None
+    lower: float
+    upper: float
+    reference: dict[str, float]
+    level: float
 
 
 class FrontForm(BaseModel):
     """The params that are likely best in some trade-off of the objectives, and the hypervolume of that front."""
 
     front: list[FrontEstimateForm]
-    hypervolume: IntervalForm
+    hypervolume: HypervolumeForm
 
 
 class StudyState(StudyForm):
@@ -447,6 +451,13 @@ class GainForm(BaseModel):
     best: EstimateForm
     baseline: EstimateForm
     goal: Literal["minimize", "maximize"]
+    text: str
+
+
+class GainsForm(BaseModel):
+    """Difference between params of the front and the baseline, in each objective; ``text`` is all of it in words."""
+
+    gains: dict[str, GainForm]
     text: str
 
 

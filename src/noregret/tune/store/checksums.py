@@ -47,7 +47,9 @@ def _broken_among(execute: Execute, trials: str) -> list[int]:
     sums = {trial: value for trial, _, value in _attributes(execute, f"key = '{SUM}'", trials)}
     params, kept = _params(execute, trials), _kept(execute, trials)
     values: dict[int, list[float]] = defaultdict(list)
-    for trial, value in execute(f"SELECT trial_id, value FROM trial_values WHERE trial_id IN ({trials}) ORDER BY objective"):
+    for trial, value in execute(
+        f"SELECT trial_id, value FROM trial_values WHERE trial_id IN ({trials}) ORDER BY objective"
+    ):
         values[trial].append(value)
     rows = execute(f"SELECT trial_id, number, CAST(state AS VARCHAR) FROM trials WHERE trial_id IN ({trials})")
     return [

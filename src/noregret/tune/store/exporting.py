@@ -88,7 +88,12 @@ def _parquet(study: Study, rows: list[dict[str, Any]]) -> bytes:
     frames = extra("pandas", "frames")
     extra("pyarrow", "frames")
     frame = frames.DataFrame(rows, columns=columns(study))
-    for name in (*value_columns(study).values(), *noise_columns(study), "seconds", *(constraint_column(name) for name in study.constraints)):
+    for name in (
+        *value_columns(study).values(),
+        *noise_columns(study),
+        "seconds",
+        *(constraint_column(name) for name in study.constraints),
+    ):
         frame[name] = frame[name].astype(float)
     frame["started"] = frames.to_datetime(frame["started"])
     mixed = [name for name in frame if len({type(found) for found in frame[name].dropna()}) > 1]

@@ -17,7 +17,7 @@ from noregret.extra import extra
 from noregret.optimizer import Estimate, change_in_words
 from noregret.terminal import printable, say
 from noregret.tune.learning.findings import OUTLYING, Findings
-from noregret.tune.learning.fronts import FrontFindings
+from noregret.tune.learning.fronts import FrontFindings, spread_over
 from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring import Outcome
 from noregret.tune.page import words
@@ -333,8 +333,8 @@ def _front(found: FrontFindings) -> Iterator[str]:
     better = f"in {', '.join(names[:-1])} or {names[-1]}"
     yield f"the front: {count} settings, each better than any other {better}" if count > 1 else "the front: 1 setting"
     yield from front_table(found, columns(), MOST)
-    if found.gains:
-        yield str(found.gains)
+    if found.gains and found.gains.is_better:
+        yield f"one of them is {found.gains}"
     if found.hypervolume:
         volume = found.hypervolume
         yield f"hypervolume: {words.with_interval(volume.estimate, volume.lower, volume.upper)}"
@@ -343,7 +343,7 @@ def _front(found: FrontFindings) -> Iterator[str]:
 def front_table(found: FrontFindings, width: int, most: int) -> list[str]:
     """Settings of a front as the lines of a table, evenly spread over it if there are more than ``most``."""
     count = len(found.front)
-    places = range(count) if count <= most else sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})
+    places = spread_over(count, most)
     units = found.units()
     rows = [[*(f"{name}" for name in units), "probability"]]
     for member in (found.front[place] for place in places):

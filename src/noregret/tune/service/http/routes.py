@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from asyncio import wrap_future
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from math import isfinite
 from typing import Annotated, Any
 
@@ -14,7 +15,17 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 
-from noregret.optimizer import Estimate, FixedContext, StopRule, checked_confidence, checked_numbers, checked_tolerance
+from noregret.optimizer import (
+    Estimate,
+    FixedContext,
+    Gain,
+    Gains,
+    JointEstimate,
+    StopRule,
+    checked_confidence,
+    checked_numbers,
+    checked_tolerance,
+)
 from noregret.tune.learning.findings import finite
 from noregret.tune.learning.fronts import member_json
 from noregret.tune.measuring import Outcome
@@ -86,7 +97,16 @@ ContextText = Annotated[
 ]
 
 
-EXAMPLES = {"context": '{"load": 0.5}', "limits": '{"cost": ["<=", 0.3]}', "weights": '{"latency": 1, "cost": 10}'}
+EXAMPLES = {
+    "context": '{"load": 0.5}',
+    "limits": '{"cost": ["<=", 0.3]}',
+    "weights": '{"latency": 1, "cost": 10}',
+    "reference": '{"latency": 10, "cost": 1}',
+}
+"""JSON in the query of an address, by parameter."""
+ReferenceText = Annotated[
+    str | None, Query(max_length=10_000, description="The reference point of the hypervolume as JSON")
+]
 LimitsText = Annotated[
     str | None, Query(max_length=10_000, description="Limits on objectives as JSON, if the study has several")
 ]
@@ -218,10 +238,13 @@ def tell_many(study: Live, form: models.OutcomesForm) -> models.TrialStates:
             raise BadField(place, ValueError(f"there is no trial {number}: nothing was stored")) from None
         said = f"trials[{error.place}]: trial {number} {_in_words(error.stands)} already, which stays"
         raise Contradiction(f"{said}: nothing was stored") from None
+    stored = [its.outcome if isinstance(its, TrialOutcome) else its for its in outcomes]
     return models.TrialStates(
         trials=[
-            models.TrialState(id=number, state="failed" if its.failed else "done", value=its.value)
-            for number, its in zip(numbers, form.trials, strict=True)
+            models.TrialState(
+                id=number, state="failed" if its.value is None else "done", value=dict(its.values) or its.value
+            )
+            for number, its in zip(numbers, stored, strict=True)
         ]
     )
 
@@ -296,17 +319,21 @@ def trials(study: Live) -> models.RecordsForm:
 
 
 @router.get("/studies/{name}/front", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
-def front(study: Live, context: ContextText = None) -> models.FrontForm:
+def front(study: Live, context: ContextText = None, reference: ReferenceText = None) -> models.FrontForm:
     """Return the params to choose from with several objectives; 409 with one, or before there are values enough."""
     if not study.study.objectives:
         raise Contradiction("the study has one objective: GET its best")
+    here, point = _context(study, _read(context), ("query", "context")), _read(reference, "reference")
     try:
-        members, volume = study.front(_context(study, _read(context), ("query", "context")))
+        members = study.front(here)
     except ValueError as error:
         raise Contradiction(str(error)) from None
-    size = {"estimate": volume.estimate, "lower": finite(volume.lower), "upper": finite(volume.upper)}
+    try:
+        volume = study.hypervolume(here, point)
+    except ValueError as error:
+        raise BadField(("query", "reference"), error) from None
     found = [models.FrontEstimateForm(**member_json(member)) for member in members]
-    return models.FrontForm(front=found, hypervolume=models.IntervalForm(**size))
+    return models.FrontForm(front=found, hypervolume=models.HypervolumeForm(**vars(volume)))
 
 
 @router.get("/studies/{name}/best", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
@@ -339,14 +366,21 @@ def _pick(study: LiveStudy, context: Any, limits: str | None, weights: str | Non
         )
     if not any(record.state == "done" for record in study.records()):
         raise Contradiction("the study has no value yet: tell one first")
+    with _wished(wish):
+        return models.FrontEstimateForm(**member_json(study.picked(here, *wish)))
+
+
+@contextmanager
+def _wished(wish: tuple[Any, Any]) -> Iterator[None]:
+    """Name the field at fault where limits or weights are."""
     try:
-        return models.FrontEstimateForm(**member_json(study.pick(here, *wish)))
+        yield
     except ValueError as error:
         raise BadField(("query", "limits" if wish[0] is not None else "weights"), error) from None
 
 
 @router.post("/studies/{name}/predict", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
-def predict(study: Live, form: models.PredictForm) -> models.EstimateForm:
+def predict(study: Live, form: models.PredictForm) -> models.EstimateForm | models.FrontEstimateForm:
     """Return the estimate for params of your own; 409 before there are two values."""
     context = _context(study, form.context, ("body", "context"))
     try:
@@ -357,17 +391,30 @@ def predict(study: Live, form: models.PredictForm) -> models.EstimateForm:
         found = study.predict(params, context)
     except ValueError as error:
         raise Contradiction(str(error)) from None
+    if isinstance(found, JointEstimate):
+        return models.FrontEstimateForm(**member_json(found))
     return models.EstimateForm(**_estimate(found))
 
 
 @router.get("/studies/{name}/gain", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
-def gain(study: Live, context: ContextText = None) -> models.GainForm:
-    """Return the gain of the best over the baseline; 409 without one, or before it and one more have a value."""
+def gain(
+    study: Live, context: ContextText = None, limits: LimitsText = None, weights: WeightsText = None
+) -> models.GainForm | models.GainsForm:
+    """Return the gain of the best over the baseline; 409 without one, or before it and one more have a value.
+
+    With several objectives it is that of each, for the params of the front that ``limits`` or ``weights`` name.
+    """
     part = _context(study, _read(context), ("query", "context"))
     try:
-        found = study.gain(part)
+        found = study.gain(part, _read(limits, "limits"), _read(weights, "weights"))
     except ValueError as error:
         raise Contradiction(str(error)) from None
+    if isinstance(found, Gains):
+        return models.GainsForm(gains={name: _gain(its) for name, its in found.items()}, text=str(found))
+    return _gain(found)
+
+
+def _gain(found: Gain) -> models.GainForm:
     return models.GainForm(
         estimate=found.estimate,
         lower=finite(found.lower),
@@ -381,7 +428,7 @@ def gain(study: Live, context: ContextText = None) -> models.GainForm:
     )
 
 
-@router.get("/studies/{name}/done", tags=["conclusions"], responses=NO_STUDY)
+@router.get("/studies/{name}/done", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
 def done(
     study: Live,
     within: Annotated[str, Query(max_length=100, description="A number, or a part of the best estimate: 2%")],
@@ -399,6 +446,8 @@ def done(
             check(value)
         except ValueError as error:
             raise BadField(("query", name), error) from None
+    if study.study.objectives:
+        raise Contradiction("done is about one objective, and this study has several: GET its front")
     stop, gap, level = study.done(tolerance, confidence, _context(study, _read(context), ("query", "context")), by)
     return models.DoneForm(done=stop, gap=finite(gap), level=level)
 
