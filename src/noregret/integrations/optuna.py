@@ -180,7 +180,8 @@ class _Learner:
             dict.fromkeys(constraints, ("<=", 0.0)),
         )
         several = {"goals": goals} if self._names else {}
-        self._replay = Replay(space, next(iter(goals.values())), seed, constraints=bounds, **several)
+        goal = None if self._names else next(iter(goals.values()))
+        self._replay = Replay(space, goal, seed, constraints=bounds, **several)
         self._finished: dict[int, tuple[FrozenTrial, list[Observation]]] = {}
 
     def __call__(self, trials: Sequence[FrozenTrial]) -> Optimizer:

@@ -34,7 +34,7 @@ class Remembering(OptimizerConfig):
     """
 
     remembered: int = 1
-    """Number of fits that are kept: one of the values or of each objective, and one of each constraint."""
+    """Number of fits that are kept: one of the values, and one of each constraint."""
     _kept: dict[bytes, FittedModels] = field(default_factory=dict, repr=False, compare=False)
 
     def calibrated(self, evidence: Evidence) -> FittedModels:
@@ -65,18 +65,18 @@ class Replay:
     Parameters
     ----------
     space, goal, seed, options
-        As `Optimizer` takes them; the options are its baseline, constraints, and ``goals`` in place of the goal.
+        As `Optimizer` takes them; the options are its baseline, constraints and goals. With goals, goal is None.
     as_good : float
         As `OptimizerConfig` takes it.
     """
 
-    def __init__(self, space: Any, goal: Goal, seed: int, *, as_good: float = 0.0, **options: Any) -> None:
+    def __init__(self, space: Any, goal: Goal | None, seed: int, *, as_good: float = 0.0, **options: Any) -> None:
         self._arguments, self._options = (space, goal, seed), options
-        remembered = max(1, len(options.get("goals") or ())) + len(options.get("constraints") or ())
+        remembered = len(options.get("goals") or "1") + len(options.get("constraints") or ())
         self._lock, self._calibration = Lock(), Remembering(as_good=as_good, remembered=remembered)
         self._begin()
 
-    def __reduce__(self) -> tuple[Callable[..., Replay], tuple[Any, Goal, int]]:
+    def __reduce__(self) -> tuple[Callable[..., Replay], tuple[Any, Goal | None, int]]:
         return partial(Replay, as_good=self._calibration.as_good, **self._options), self._arguments
 
     def __call__(
@@ -119,8 +119,7 @@ class Replay:
 
     def _begin(self) -> None:
         space, goal, seed = self._arguments
-        sought: dict[str, Any] = {} if self._options.get("goals") else {"goal": goal}
-        self._optimizer = Optimizer(space, **sought, rng=seed, calibration=self._calibration, **self._options)
+        self._optimizer = Optimizer(space, goal=goal, rng=seed, calibration=self._calibration, **self._options)
         self._told: list[Observation] = []
 
     def _go_on(self, answers: Sequence[Observation]) -> None:
@@ -140,9 +139,9 @@ class Replay:
 
 def tell_all(optimizer: Optimizer, answers: Iterable[Observation]) -> None:
     """Tell an optimizer these answers."""
-    for params, value, *about in answers:
-        noise, constraints, context, values = (*about, None, None, None, None)[:4]
+    for params, value, *more in answers:
+        about, (values, *_) = more[:3], (*more[3:], None)
         if value is None:
-            optimizer.fail(params, context)
+            optimizer.fail(params, *about[2:])
         else:
-            optimizer.tell(params, values or value, noise, constraints, context)
+            optimizer.tell(params, values or value, *about)

@@ -1,13 +1,14 @@
 """Show: observations as a table, and the state of an optimizer in one line or as HTML.
 
-The columns of a table are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``. A
-cell is empty where there is nothing: the value of a failure, an unknown noise, a parameter that does not apply.
+The columns of a table are ``trial state value noise``, one per parameter, ``context.NAME`` and ``constraint.NAME``;
+with several objectives ``value.NAME`` of each instead of value and noise. A cell is empty where there is nothing: the
+value of a failure, an unknown noise, a parameter that does not apply.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -16,7 +17,16 @@ import numpy as np
 from noregret.extra import extra
 from noregret.formatting import digits_apart, number, shown
 from noregret.optimizer.answers.estimate import Estimate, Gain, chance_in_words
-from noregret.optimizer.checking import LARGEST, Constraints, checked_noise, checked_numbers, checked_value
+from noregret.optimizer.checking import (
+    LARGEST,
+    UNKNOWN,
+    Constraints,
+    Goals,
+    checked_noise,
+    checked_numbers,
+    checked_value,
+    checked_values,
+)
 from noregret.optimizer.model.history import FAILURE, NOWHERE, Arrival, History
 from noregret.optimizer.space.contexts import Contexts
 from noregret.optimizer.space.table import Table, is_missing
@@ -27,6 +37,9 @@ ABOUT = ("trial", "state", "value", "noise")
 
 PREFIX = "constraint."
 """Prefix of the column of a constraint."""
+
+OBJECTIVE = "value."
+"""Prefix of the column of one of several objectives."""
 
 GIVEN = "context."
 """Prefix of the column of a context."""
@@ -44,6 +57,7 @@ class Row(NamedTuple):
     constraints: Mapping[str, Any] = {}
     trial: int | None = None
     context: Any = None
+    values: Mapping[str, Any] = {}
 
 
 class Frames:
@@ -56,17 +70,35 @@ class Frames:
     constraints : dict of Constraint
     sign : float
         The factor that makes larger values better.
+    goals : dict
+        The goal of each of several objectives, empty for one.
     """
 
-    def __init__(self, contexts: Contexts, constraints: Constraints, sign: float) -> None:
+    def __init__(self, contexts: Contexts, constraints: Constraints, sign: float, goals: Goals | None = None) -> None:
         self._contexts, self._space, self._constraints, self._sign = contexts, contexts.space, constraints, sign
+        self._goals = goals or {}
+        self._about = ("trial", "state", *(OBJECTIVE + name for name in self._goals)) if goals else ABOUT
         self._given = {GIVEN + name: name for name in contexts.contexts.names} if contexts.contexts else {}
 
     def arrival(self, value: Any, noise: Any, constraints: Any) -> Arrival:
         """An answer that has yet to be put where it belongs; ValueError if it is bad."""
+        if self._goals:
+            return self._of_several(value, noise, constraints)
         value, noise = checked_value(value), checked_noise(noise)
         signed = self._sign * min(max(value, -LARGEST), LARGEST)
         return Arrival(NOWHERE, signed, noise, checked_numbers(self._constraints, constraints))
+
+    def _of_several(self, values: Any, noise: Any, constraints: Any) -> Arrival:
+        if noise is not None:
+            raise ValueError(f"noise of several objectives is estimated, got {noise!r}: leave it out")
+        signed = self._signed(checked_values(self._goals, values))
+        first = next(value for value in signed if value == value)
+        return Arrival(NOWHERE, first, UNKNOWN, checked_numbers(self._constraints, constraints), values=signed)
+
+    def _signed(self, values: Iterable[float]) -> tuple[float, ...]:
+        """Values of several objectives with larger ones better, or such values as they were given."""
+        goals = self._goals.values()
+        return tuple(value if goal == "maximize" else -value for value, goal in zip(values, goals, strict=True))
 
     def arrivals(self, frame: Any) -> list[tuple[Any, Arrival]]:
         """The params of the whole space and the answer of each row measured or failed; ValueError if one is bad."""
@@ -82,7 +114,7 @@ class Frames:
         out = trials.running().items()
         rows += [Row(state="running", trial=id, **self._parted(history, number)) for id, number in out]
         frame = pandas.DataFrame([self._cells(row) for row in rows], columns=columns)
-        numbers = ["value", "noise", *(PREFIX + name for name in self._constraints)]
+        numbers = [*self._about[2:], *(PREFIX + name for name in self._constraints)]
         return frame.astype({"trial": "Int64"} | dict.fromkeys(numbers, float))
 
     def answers(self, history: History) -> list[Observation]:
@@ -94,17 +126,18 @@ class Frames:
                 noise=_known(row.noise),
                 constraints={name: _known(row.constraints.get(name)) for name in self._constraints},
                 **parted,
+                values=row.values,
             )
             for row, parted in rows
         ]
 
     def _columns(self) -> list[Any]:
         """The columns that there may be, in order; ValueError if a parameter has the name of another column."""
-        prefixes = (PREFIX, GIVEN) if self._given else (PREFIX,)
-        clash = [name for name in self._space.names if name in ABOUT or str(name).startswith(prefixes)]
+        prefixes = (PREFIX, *[GIVEN] * bool(self._given), *[OBJECTIVE] * bool(self._goals))
+        clash = [name for name in self._space.names if name in self._about or str(name).startswith(prefixes)]
         if clash:
             raise ValueError(f"a frame has a column {clash[0]!r} of its own: rename the parameter of that name")
-        return [*ABOUT, *self._space.names, *self._given, *(PREFIX + name for name in self._constraints)]
+        return [*self._about, *self._space.names, *self._given, *(PREFIX + name for name in self._constraints)]
 
     def _parted(self, history: History, number: int) -> dict[str, Any]:
         """The params and the context of a point, by these names."""
@@ -114,7 +147,8 @@ class Frames:
         """The params with their context, and the answer, of a row; ValueError, with its number, if it is bad."""
         try:
             is_failure = row.state == "failed"
-            arrival = FAILURE if is_failure else self.arrival(row.value, row.noise, row.constraints)
+            value = row.values if self._goals else row.value
+            arrival = FAILURE if is_failure else self.arrival(value, row.noise, row.constraints)
             return self._contexts.checked(row.params, row.context), arrival
         except ValueError as error:
             raise ValueError(f"row {number} of the frame: {error}") from None
@@ -124,7 +158,11 @@ class Frames:
         if arrival.failed:
             return Row(None, "failed", trial=trial)
         told = dict(zip(self._constraints, arrival.constraints, strict=True))
-        return Row(None, "done", self._sign * arrival.value, arrival.noise, told, trial)
+        if not self._goals:
+            return Row(None, "done", self._sign * arrival.value, arrival.noise, told, trial)
+        found = zip(self._goals, self._signed(arrival.values), strict=True)
+        values = {name: value for name, value in found if value == value}
+        return Row(None, "done", next(iter(values.values())), None, told, trial, values=values)
 
     def _read(self, frame: Any) -> list[Row]:
         """The rows of a DataFrame, a list of dicts or a dict of columns."""
@@ -139,11 +177,13 @@ class Frames:
         state = cells.get("state", "done")
         if state not in STATES:
             raise ValueError(f"state must be one of {list(STATES)}, got {state!r} in row {number}")
-        if state == "done" and "value" not in cells:
+        values = {name: cells[OBJECTIVE + name] for name in self._goals if OBJECTIVE + name in cells}
+        if state == "done" and "value" not in cells and not values:
             raise ValueError(f"row {number} has no value: drop it, or give it the state 'failed' in a column 'state'")
         told = {name: cells.get(PREFIX + name) for name in self._constraints}
         context = {name: cells[column] for column, name in self._given.items() if column in cells}
-        return Row(self._params(cells), state, cells.get("value"), cells.get("noise"), told, context=context or None)
+        about = cells.get("value"), cells.get("noise"), told
+        return Row(self._params(cells), state, *about, context=context or None, values=values)
 
     def _params(self, cells: Mapping[Any, Any]) -> Any:
         params = {name: cells[name] for name in self._space.names if name in cells}
@@ -154,9 +194,8 @@ class Frames:
         params = dict(row.params if isinstance(row.params, Mapping) else enumerate(row.params))
         constraints = {PREFIX + name: number for name, number in row.constraints.items()}
         given = {GIVEN + name: value for name, value in (row.context or {}).items()}
-        return (
-            dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True)) | params | given | constraints
-        )
+        values = [row.values.get(name) for name in self._goals] if self._goals else [row.value, row.noise]
+        return dict(zip(self._about, (row.trial, row.state, *values), strict=True)) | params | given | constraints
 
 
 def _known(number: float | None) -> float | None:
@@ -199,10 +238,13 @@ class Standing(NamedTuple):
     best: Estimate | None
     gain: Gain | None
     half_life: float
+    front: Sequence[Any] | None = None
+    """Estimates of the best compromises between several objectives."""
 
     def __str__(self) -> str:
         best = "" if self.best is None else f"; best {_interval(self.best)} at {shown(self.best.params)}"
-        return f"<Optimizer, {self._what()}: {self._counts()}{best}{self._remarks()}>"
+        front = "" if self.front is None else f"; {_settings(self.front)} on the front"
+        return f"<Optimizer, {self._what()}: {self._counts()}{best}{front}{self._remarks()}>"
 
     def html(self) -> str:
         """Small HTML table."""
@@ -210,6 +252,9 @@ class Standing(NamedTuple):
         if self.best is not None:
             rows.append(("best", _interval(self.best) + self._remarks()))
             rows += [(str(name), shown(value)) for name, value in _items(self.best.params)]
+        if self.front is not None:
+            rows.append(("front", _settings(self.front) + self._remarks()))
+            rows += [(", ".join(f"{n} {its.in_words(n)}" for n in its.values), shown(its.params)) for its in self.front]
         cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
         return f'<table class="noregret-optimizer"><caption>Optimizer</caption>{cells}</table>'
 
@@ -248,6 +293,10 @@ def _interval(estimate: Estimate) -> str:
     digits = digits_apart(estimate.lower, estimate.upper)
     middle, lower, upper = (number(each, digits) for each in (estimate.estimate, estimate.lower, estimate.upper))
     return f"{middle} (between {lower} and {upper}, at {100 * estimate.level:g}%)"
+
+
+def _settings(front: Sequence[Any]) -> str:
+    return f"{len(front)} setting" + "s" * (len(front) != 1)
 
 
 def _items(params: Any) -> list[tuple[Any, Any]]:

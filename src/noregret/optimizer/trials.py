@@ -27,13 +27,17 @@ class Trial:
 
 
 class Observation(NamedTuple):
-    """Answer for some params: the value, None for a failure; its noise and the constraints, None if not known."""
+    """Answer for some params: the value, None for a failure; its noise and the constraints, None if not known.
+
+    With several objectives ``values`` has those that were measured, by name, and ``value`` is the first of them.
+    """
 
     params: Any
     value: float | None
     noise: float | None
     constraints: Mapping[str, float | None]
     context: Any = None
+    values: Mapping[str, float] = {}
 
 
 class _Measured(NamedTuple):

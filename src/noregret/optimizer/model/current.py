@@ -60,6 +60,9 @@ class Snapshot:
         Posterior after the answers up to the last milestone.
     trust : (n,) floats
         In each answer, nan for failures and what is left out.
+    objectives : tuple of Snapshot
+        With several objectives, the snapshot of each, None for one with fewer than two values. This one is then that of
+        the first that has them.
     """
 
     history: History
@@ -70,6 +73,7 @@ class Snapshot:
     margins: Margins
     learnt: Learnt
     trust: Floats
+    objectives: tuple[Snapshot | None, ...] = ()
 
     @cached_property
     def in_context(self) -> Bools:
@@ -132,7 +136,7 @@ class Snapshot:
     def all_trust(self) -> Floats:
         """Trust in each answer, nan for failures; in what is left out, as if it came now."""
         trust, arrivals = self.trust.copy(), self.history.arrivals
-        rest = [i for i in np.flatnonzero(np.isnan(trust)).tolist() if not arrivals[i].failed]
+        rest = [i for i in np.flatnonzero(np.isnan(trust)).tolist() if arrivals[i].value == arrivals[i].value]
         if rest:
             points = self.history.points[[arrivals[i].where for i in rest]]
             at = self.belief.predict(points)
@@ -210,6 +214,10 @@ class CurrentBelief:
     def space(self) -> Space:
         """Space of the last snapshot, or all of it."""
         return self._space if self._drawn is None else self._drawn.space
+
+    def share_constraints(self, other: CurrentBelief) -> None:
+        """Use the fits of the constraints that another belief about the same answers has made."""
+        self._constraint_fits = other._constraint_fits
 
     def snapshot(self, history: History, space: Space, needed: Iterable[int] = ()) -> Snapshot:
         """State after all answers, at least two of which have a value, with the ``needed`` points among the arms."""
@@ -369,7 +377,7 @@ class CurrentBelief:
         """
         belief, constraints, models = drawn.belief, list(drawn.constraints), weighed.values.models
         arm, trust = int(np.flatnonzero(drawn.numbers == arrival.where)[0]), UNKNOWN
-        if not arrival.failed:
+        if arrival.value == arrival.value:
             belief, trust = told(belief, models, arm, arrival.value, arrival.noise)
         for index, number in enumerate(arrival.constraints):
             posterior, learnt = constraints[index], weighed.constraints[index]

@@ -186,7 +186,7 @@ class DriftMonitor:
         assert self.expected is not None
         models, arrivals = self.expected.models, history.arrivals[begin:]
         squares = np.zeros(len(arrivals))
-        good = [i for i, arrival in enumerate(arrivals) if not arrival.failed]
+        good = [i for i, arrival in enumerate(arrivals) if arrival.value == arrival.value]
         if good:
             points = history.points[[arrivals[i].where for i in good]]
             mean, std = self.expected.process.predict(points)

@@ -18,17 +18,29 @@ from noregret.optimizer.space.space import Space
 
 
 class Arrival(NamedTuple):
-    """One answer: the number of its point, its value (larger is better), its noise, and the numbers of constraints."""
+    """One answer: the number of its point, its value (larger is better), its noise, and the numbers of constraints.
+
+    With several objectives, ``values`` has the value of each, nan for what was not measured, and ``value`` is the first
+    that was measured.
+    """
 
     where: int
     value: float
     noise: float
     constraints: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
 
     @property
     def failed(self) -> bool:
-        """True if there is no value."""
-        return self.value != self.value
+        """True if there is no value of any objective."""
+        return self.value != self.value and not self.values
+
+    def of_objective(self, index: int) -> Arrival:
+        """The answer as one about a single objective; its value is nan if only others were measured."""
+        if not self.values:
+            return self
+        value = self.values[index]
+        return self._replace(value=value, values=() if value == value else (value,))
 
 
 NOWHERE = -1
@@ -43,12 +55,13 @@ class Arrivals(Sequence[Arrival]):
     def __init__(self) -> None:
         self._where, self._values, self._noise = array("q"), array("d"), array("d")
         self._constraints: list[tuple[float, ...]] = []
+        self._objectives: list[tuple[float, ...]] = []
 
     def copy(self) -> Arrivals:
         """Return an independent copy."""
         twin = Arrivals()
         twin._where, twin._values, twin._noise = self._where[:], self._values[:], self._noise[:]
-        twin._constraints = self._constraints.copy()
+        twin._constraints, twin._objectives = self._constraints.copy(), self._objectives.copy()
         return twin
 
     def append(self, arrival: Arrival) -> None:
@@ -57,6 +70,7 @@ class Arrivals(Sequence[Arrival]):
         self._values.append(arrival.value)
         self._noise.append(arrival.noise)
         self._constraints.append(arrival.constraints)
+        self._objectives.append(arrival.values)
 
     def columns(self, stop: int) -> tuple[Ints, Floats, Floats]:
         """The points, values and noises of the first ``stop`` answers, each (stop,)."""
@@ -71,10 +85,10 @@ class Arrivals(Sequence[Arrival]):
     def __getitem__(self, index: slice) -> list[Arrival]: ...
 
     def __getitem__(self, index: int | slice) -> Arrival | list[Arrival]:
-        where, values, noise, constraints = self._where, self._values, self._noise, self._constraints
+        columns: list[Any] = [self._where, self._values, self._noise, self._constraints, self._objectives]
         if isinstance(index, slice):
-            return list(map(Arrival, where[index], values[index], noise[index], constraints[index]))
-        return Arrival(where[index], values[index], noise[index], constraints[index])
+            return list(map(Arrival, *(column[index] for column in columns)))
+        return Arrival(*(column[index] for column in columns))
 
 
 class History:
@@ -86,7 +100,7 @@ class History:
         self.arrivals = Arrivals()
         self.baseline = baseline  # the setting that others are compared with, without a context
         self.baseline_points: list[int] = []  # the points that have been met with this setting: one in each context
-        self.measured = 0  # arrivals that have a value
+        self.measured = 0  # arrivals that have a value; with several objectives, of the one that has most
         self.usable = 0  # arrivals up to the second of these
         self.is_noise_known = True  # True if the noise of all of these is known
         self._points = array("d")  # the coordinates of each, nan until they are encoded: many are cheaper together
@@ -95,6 +109,8 @@ class History:
         self._numbers: dict[Hashable, int] = {}
         self._counts: list[int] = []  # values of each point
         self._failures: set[int] = set()  # points that have failed
+        self._elsewhere: list[int] = []  # arrivals that are neither a failure nor a value of this objective
+        self._of_each: list[int] = []  # values of each of several objectives
         self._judged: tuple[int, Ints] = 0, np.empty(0, dtype=np.intp)  # hopeless points after this many answers
 
     def copy(self) -> History:
@@ -115,6 +131,11 @@ class History:
         for arrival in kept:
             twin.add(arrival._replace(where=numbers[arrival.where]))
         return twin, numbers
+
+    @property
+    def least_measured(self) -> int:
+        """Number of values of the objective that has fewest."""
+        return min(self._of_each, default=self.measured)
 
     @property
     def points(self) -> Floats:
@@ -179,9 +200,15 @@ class History:
         self.arrivals.append(arrival)
         if arrival.failed:
             self._failures.add(arrival.where)
+        elif arrival.value != arrival.value:
+            self._elsewhere.append(len(self.arrivals) - 1)
         else:
             self._counts[arrival.where] += 1
             self.measured += 1
+            if arrival.values:
+                before = self._of_each or [0] * len(arrival.values)
+                self._of_each = [count + (value == value) for count, value in zip(before, arrival.values, strict=True)]
+                self.measured = max(self._of_each)
             self.is_noise_known &= arrival.noise == arrival.noise
             if self.measured <= 2:
                 self.usable = len(self.arrivals)
@@ -224,5 +251,6 @@ class History:
             return np.empty(0, dtype=np.intp)
         where, values, _ = self.arrivals.columns(stop)
         failed = np.isnan(values)
+        failed[[index for index in self._elsewhere if index < stop]] = False
         successes, failures = (np.bincount(where[mask], minlength=len(self.params)) for mask in (~failed, failed))
         return hopeless(self.points, successes, failures, max(self.space.groups) + 1)

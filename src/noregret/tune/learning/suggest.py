@@ -98,7 +98,8 @@ def replay_of(study: Study) -> Replay:
     options = {"baseline": study.baseline, "constraints": study.bounds, "context": study.context, "drift": study.drift}
     options |= {"goals": study.goals} if study.objectives else {}
     as_good = AS_GOOD if study.confirm else 0.0
-    return Replay(study.space, study.goal, study.seed, as_good=as_good, require=study.require, **options)
+    goal = None if study.objectives else study.goal
+    return Replay(study.space, goal, study.seed, as_good=as_good, require=study.require, **options)
 
 
 def believed(study: Study, records: Sequence[Record], replay: Replay | None = None) -> Optimizer:
