@@ -1,5 +1,6 @@
 """The store's contract, on a SQLite file and on a PostgreSQL server."""
 
+import math
 import os
 import re
 import shutil
@@ -28,7 +29,8 @@ from noregret.tune.store.records import Record, Suggestion, arrived
 from noregret.tune.store.store import Store
 from noregret.tune.study.importing import ImportedRow
 from noregret.tune.study.parameters import form, read_form
-from noregret.tune.study.study import Budget, Study, StudyError
+from noregret.tune.study.results import JsonField
+from noregret.tune.study.study import Budget, Objective, Study, StudyError
 
 SPACE = {"x": Float(0.0, 1.0), "n": Int(1, 1000, log=True), "mode": Choice(["a", 2, False])}
 
@@ -541,3 +543,31 @@ def test_nothing_is_acknowledged_once_the_file_is_gone(file_study, tmp_path):
         with pytest.raises(StudyError, match=r"s\.db: the file was deleted, moved or replaced"):
             call()
     assert not (tmp_path / "s.db").exists()
+
+
+@pytest.mark.slow
+def test_several_objectives_are_stored_as_optuna_has_them(study):
+    goals = {"latency": Objective("minimize", JsonField("t")), "accuracy": Objective("maximize", JsonField("a"))}
+    study = replace(study, objectives=goals, confirm=0)
+    both, one = {"latency": 3.0, "accuracy": 0.5}, {"latency": 2.0, "accuracy": None}
+    with Store(study) as store:
+        first, second, third = (store.claim(suggest).trial.number for _ in range(3))
+        assert store.tell(first, Outcome(3.0, values=both))
+        assert store.tell(second, Outcome(2.0, values=one))
+        assert store.tell(third, Outcome(None, "exit code 1"))
+        assert not store.tell(first, Outcome(3.1, values={"latency": 3.1, "accuracy": 0.5}))
+        row = ImportedRow({"x": 0.5, "n": 3, "mode": "a"}, 1.0, values={"latency": 1.0, "accuracy": 0.1})
+        assert store.add([row, row]) == 1
+        assert store.add([row]) == 0
+    with Store(study) as store:  # checks all checksums
+        url = as_optuna_has_it(store.where)
+        records = store.records()
+    assert [record.values for record in records] == [both, one, {}, dict(row.values)]
+    assert [record.state for record in records] == ["done", "done", "failed", "done"]
+    assert [record.value for record in records] == [3.0, 2.0, None, 1.0]
+    storage = optuna.storages.RDBStorage(url)
+    theirs = optuna.load_study(study_name=study.name, storage=storage)
+    assert [direction.name for direction in theirs.directions] == ["MINIMIZE", "MAXIMIZE"]
+    assert [trial.values for trial in theirs.trials] == [[3.0, 0.5], [2.0, -math.inf], None, [1.0, 0.1]]
+    assert {trial.number for trial in theirs.best_trials} == {0, 3}
+    storage.engine.dispose()

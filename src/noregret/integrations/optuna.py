@@ -9,7 +9,8 @@
 True
 
 Measurements may be noisy, with outliers: no option is needed for that. Optuna's own ``best_params`` are those of the
-luckiest measurement; `NoRegretSampler.best` recommends by all of them.
+luckiest measurement; `NoRegretSampler.best` recommends by all of them. So do `NoRegretSampler.front` and ``best`` with
+limits or weights for a study with several ``directions``, where Optuna's own ``best_trials`` are the luckiest.
 
 `NoRegretPruner` stops trials that are unlikely to become the best, with this sampler or any other.
 """
@@ -89,7 +90,6 @@ class NoRegretSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        _check_one_goal(study)
         if not search_space:
             return {}
         columns = _free(self._columns(study))
@@ -102,7 +102,6 @@ class NoRegretSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        _check_one_goal(study)
         if param_name not in self._warned and not param_distribution.single():
             self._warn(study, param_name, param_distribution)
         return self._random.sample_independent(study, trial, param_name, param_distribution)
@@ -129,18 +128,35 @@ class NoRegretSampler(BaseSampler):
             )
         warnings.warn(f"parameter {name!r} is drawn at random: {advice}", stacklevel=2)
 
-    def best(self, study: Study) -> Estimate:
-        """Recommended params with their estimate: not those of the luckiest measurement."""
-        _check_one_goal(study)
+    def best(self, study: Study, *, limits: Any = None, weights: Any = None) -> Any:
+        """Recommended params with their estimate: not those of the luckiest measurement.
+
+        With several objectives, ``limits`` or ``weights`` say which of the front are wanted, as `Optimizer.best` takes
+        them. Objectives have the names that ``study.set_metric_names`` gave them, or "0", "1" and so on.
+        """
+        wish = {"limits": limits, "weights": weights} if len(study.directions) > 1 else {}
+        return self._recommended(study, lambda optimizer: [optimizer.best(**wish)])[0]
+
+    def front(self, study: Study) -> list[Estimate]:
+        """The params that are likely best in some trade-off of several objectives: `Optimizer.front`."""
+        if len(study.directions) == 1:
+            raise ValueError("front() needs several objectives, and this study has one: use best()")
+        return self._recommended(study, Optimizer.front)
+
+    def _recommended(self, study: Study, conclude: Callable[[Optimizer], list[Any]]) -> list[Any]:
+        """Estimates that an optimizer gives, with params as Optuna has them."""
         columns = self._columns(study)
         if not columns:
             raise ValueError("the study must have a finished trial with a parameter that all have in common")
-        best = self._informed(study, _free(columns) or columns).best()
-        fixed = {label: its for label, its in columns.items() if its.distribution.single() and its.applies(best.params)}
-        ours = {
-            label: axis_of(Parameter(its.distribution).parameter).values()[0] for label, its in fixed.items()
-        } | best.params
-        return replace(best, params=_theirs(columns, ours))
+        found = []
+        for its in conclude(self._informed(study, _free(columns) or columns)):
+            fixed = {
+                label: axis_of(Parameter(column.distribution).parameter).values()[0]
+                for label, column in columns.items()
+                if column.distribution.single() and column.applies(its.params)
+            }
+            found.append(replace(its, params=_theirs(columns, fixed | its.params)))
+        return found
 
     def _columns(self, study: Study) -> Columns:
         """Columns to learn: parameters of all completed trials, or with a known condition."""
@@ -148,11 +164,11 @@ class NoRegretSampler(BaseSampler):
 
     def _informed(self, study: Study, columns: Columns, but: int | None = None) -> Optimizer:
         """The optimizer that knows all of a study's trials, except one."""
-        goal = _goal(study)
+        goals = goals_of(study)
         trials = [trial for trial in study.get_trials(deepcopy=False) if trial.number != but]
         constraints = tuple(dict.fromkeys(name for trial in trials for name in constraints_of(trial)))
         levels = self._steps(trials)
-        about = columns, goal, constraints, levels if self._steps.are_needed else None
+        about = columns, goals, constraints, levels if self._steps.are_needed else None
         if self._learner is None or self._learner.about != about:
             self._learner = _Learner(*about, self._seed)
         return self._learner(trials)
@@ -202,9 +218,9 @@ class NoRegretPruner(BasePruner):
         params = params_of(columns, trial)
         if not columns or params is None:
             return False
-        about = columns, _goal(study), (), levels
+        about: Any = columns, goals_of(study), (), levels
         if self._learner is None or self._learner.about != about:
-            self._learner = _Learner(*about, seed=0)
+            self._learner = _Learner(columns, goals_of(study), (), levels, seed=0)
         reports = [(levels.reached(step)[STEP], value) for step, value in _reports(trial)]
         return is_hopeless(self._learner(trials), params, levels.fidelity.highest, reports)
 
@@ -260,16 +276,24 @@ class _Learner:
     """Tells an optimizer the trials of a study that have these columns, and caches the finished ones."""
 
     def __init__(
-        self, columns: Columns, goal: Goal, constraints: tuple[str, ...], levels: Levels | None, seed: int
+        self,
+        columns: Columns,
+        goals: dict[str, Goal],
+        constraints: tuple[str, ...],
+        levels: Levels | None,
+        seed: int,
     ) -> None:
-        self.columns, self.about, self._constraints = columns, (columns, goal, constraints, levels), constraints
+        self.columns, self.about, self._constraints = columns, (columns, goals, constraints, levels), constraints
+        self._names = list(goals) if len(goals) > 1 else []
         self._levels = levels
-        fidelity: dict[str, Any] = {} if levels is None else {"fidelity": levels.fidelity.product.parameters}
+        more: dict[str, Any] = {} if levels is None else {"fidelity": levels.fidelity.product.parameters}
         space, bounds = (
             {label: columns[label].parameter for label in sorted(columns)},
             dict.fromkeys(constraints, ("<=", 0.0)),
         )
-        self._replay = Replay(space, goal, seed, constraints=bounds, **fidelity)
+        more |= {"goals": goals} if self._names else {}
+        goal = None if self._names else next(iter(goals.values()))
+        self._replay = Replay(space, goal, seed, constraints=bounds, **more)
         self._finished: dict[int, tuple[FrozenTrial, list[Observation]]] = {}
 
     def __call__(self, trials: Sequence[FrozenTrial]) -> Optimizer:
@@ -288,8 +312,10 @@ class _Learner:
         known, answer = self._finished.get(trial.number, (None, []))
         if known is not trial:
             params = self._params(trial)
-            told, level = self._told(trial), self._level(trial)
-            answer = [] if params is None else [Observation(params, _value(trial), None, told, fidelity=level)]
+            values = _values(trial, self._names) if self._names else {}
+            value = next(iter(values.values()), None) if self._names else _value(trial)
+            told: dict[str, Any] = {"fidelity": self._level(trial), "values": values}
+            answer = [] if params is None else [Observation(params, value, None, self._told(trial), **told)]
             self._finished[trial.number] = trial, answer
         return answer
 
@@ -331,13 +357,11 @@ def _is_learnt(name: str, distribution: BaseDistribution, columns: Columns, tria
     return not any(trial.distributions.get(name) == distribution for trial in trials)
 
 
-def _check_one_goal(study: Study) -> None:
-    if len(study.directions) != 1:
-        raise ValueError(f"NoRegretSampler is for studies with one objective, got {len(study.directions)}")
-
-
-def _goal(study: Study) -> Goal:
-    return "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
+def goals_of(study: Study) -> dict[str, Goal]:
+    """The goal of each objective by its name: that of Optuna if it has one, else its number."""
+    names = study.metric_names or [str(number) for number in range(len(study.directions))]
+    goals: list[Goal] = ["minimize" if its == StudyDirection.MINIMIZE else "maximize" for its in study.directions]
+    return dict(zip(names, goals, strict=True))
 
 
 def _asking(study: Study, trial: FrozenTrial) -> int:
@@ -354,6 +378,13 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
     }
     numbers = {str(i): number for i, number in enumerate(stored)} | named
     return {name: float(min(max(number, -HUGE), HUGE)) for name, number in numbers.items()}
+
+
+def _values(trial: FrozenTrial, names: Sequence[str]) -> dict[str, float]:
+    """The finite values of several objectives; empty for a failure."""
+    if trial.state == TrialState.FAIL or trial.values is None:
+        return {}
+    return {name: value for name, value in zip(names, trial.values, strict=True) if abs(value) <= HUGE}
 
 
 def _value(trial: FrozenTrial) -> float | None:

@@ -65,18 +65,18 @@ class Replay:
     Parameters
     ----------
     space, goal, seed, options
-        As `Optimizer` takes them; the options are its baseline and constraints.
+        As `Optimizer` takes them; the options are its baseline, constraints and goals. With goals, goal is None.
     as_good : float
         As `OptimizerConfig` takes it.
     """
 
-    def __init__(self, space: Any, goal: Goal, seed: int, *, as_good: float = 0.0, **options: Any) -> None:
+    def __init__(self, space: Any, goal: Goal | None, seed: int, *, as_good: float = 0.0, **options: Any) -> None:
         self._arguments, self._options = (space, goal, seed), options
-        remembered = 2 + len(options.get("constraints") or ())
+        remembered = 1 + len(options.get("goals") or "1") + len(options.get("constraints") or ())
         self._lock, self._calibration = Lock(), Remembering(as_good=as_good, remembered=remembered)
         self._begin()
 
-    def __reduce__(self) -> tuple[Callable[..., Replay], tuple[Any, Goal, int]]:
+    def __reduce__(self) -> tuple[Callable[..., Replay], tuple[Any, Goal | None, int]]:
         return partial(Replay, as_good=self._calibration.as_good, **self._options), self._arguments
 
     def __call__(
@@ -147,10 +147,11 @@ def tell_all(optimizer: Optimizer, answers: Iterable[Observation]) -> None:
     for answer in answers:
         params, value, noise, constraints, context = answer[:5]
         bound, fidelity = getattr(answer, "bound", None), getattr(answer, "fidelity", None)
+        values = getattr(answer, "values", None)
         if value is None:
             optimizer.fail(params, context, getattr(answer, "cost", None))
         else:
-            told = {"value" if bound is None else bound: value, "fidelity": fidelity}
+            told = {"value" if bound is None else bound: values or value, "fidelity": fidelity}
             optimizer.tell(
                 params,
                 noise=noise,

@@ -32,6 +32,54 @@ def checked_goal(goal: Any) -> Goal:
     return cast(Goal, goal)
 
 
+Goals = dict[str, Goal]
+"""Goal of each objective by its name, where there are several."""
+
+
+def checked_goals(goal: Any, goals: Any) -> Goals | None:
+    """The goals by objective, None for one objective; ValueError if they make no sense."""
+    if goals is None:
+        return None
+    if goal is not None:
+        raise ValueError(f"goal is for one objective and goals for several, got {goal!r} and {goals!r}: give one")
+    if not isinstance(goals, Mapping) or len(goals) < 2 or not all(isinstance(name, str) and name for name in goals):
+        raise ValueError(
+            "goals must be a dict with two objectives or more like {'latency': 'minimize', 'cost': 'minimize'}, got "
+            f"{goals!r}: use goal= for one objective"
+        )
+    for name, each in goals.items():
+        if each not in get_args(Goal):
+            raise ValueError(f"the goal of objective {name!r} must be 'minimize' or 'maximize', got {each!r}")
+    return dict(goals)
+
+
+def checked_values(goals: Goals, told: Any) -> tuple[float, ...]:
+    """Value of each objective in their order, UNKNOWN for what is missing; ValueError unless one is there."""
+    if not isinstance(told, Mapping):
+        raise ValueError(f"value must be a dict with a number for each of {list(goals)}, got {told!r}")
+    check_objectives(goals, told)
+    values = tuple(UNKNOWN if told.get(name) is None else _checked_objective(name, told[name]) for name in goals)
+    if all(value != value for value in values):
+        raise ValueError(f"value must have a number for at least one of {list(goals)}: fail(trial) if there is none")
+    return values
+
+
+def check_objectives(goals: Goals, given: Mapping[Any, Any]) -> None:
+    """Raise ValueError if a name is that of no objective."""
+    unknown = [name for name in given if name not in goals]
+    if unknown:
+        raise ValueError(f"unknown objective {unknown[0]!r}: this optimizer has {list(goals)}")
+
+
+def _checked_objective(name: str, value: Any) -> float:
+    try:
+        return min(max(checked_value(value), -LARGEST), LARGEST)
+    except ValueError:
+        raise ValueError(
+            f"objective {name!r} must be a finite number, got {value!r}: leave it out if it was not measured"
+        ) from None
+
+
 def checked_value(value: Any) -> float:
     """A reported value as a float; ValueError unless it is a finite number."""
     value = _unwrapped(value)

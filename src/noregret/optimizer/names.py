@@ -4,6 +4,7 @@ from noregret.optimizer.answers.answers import FEWEST
 from noregret.optimizer.answers.certificate import LEVEL
 from noregret.optimizer.answers.changes import Change
 from noregret.optimizer.answers.estimate import Estimate, Gain
+from noregret.optimizer.answers.front import Gains, Hypervolume, JointEstimate
 from noregret.optimizer.answers.importance import Share
 from noregret.optimizer.checking import (
     LARGEST,
@@ -62,8 +63,11 @@ __all__ = [
     "FittedModels",
     "FixedContext",
     "Gain",
+    "Gains",
     "Goal",
+    "Hypervolume",
     "Improve",
+    "JointEstimate",
     "Measurement",
     "Observation",
     "Optimizer",

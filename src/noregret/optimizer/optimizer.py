@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from numbers import Integral
 from threading import RLock
 from typing import Any, TypeVar, cast, overload
@@ -19,9 +19,10 @@ from noregret.belief.posterior import Floats
 from noregret.decision.playing import child, seed_sequence
 from noregret.optimizer.answers.answers import Answers
 from noregret.optimizer.answers.estimate import Estimate, Gain
-from noregret.optimizer.answers.importance import Share
+from noregret.optimizer.answers.front import FrontAnswers, Gains, Hypervolume, JointEstimate
 from noregret.optimizer.checking import (
     Goal,
+    Goals,
     StopRule,
     checked_baseline,
     checked_bound,
@@ -29,6 +30,7 @@ from noregret.optimizer.checking import (
     checked_constraints,
     checked_cost,
     checked_goal,
+    checked_goals,
     checked_safe,
     checked_stop_rule,
     checked_tolerance,
@@ -41,9 +43,11 @@ from noregret.optimizer.model.current import CurrentBelief, Snapshot
 from noregret.optimizer.model.drift import checked_drift
 from noregret.optimizer.model.history import FAILURE, Arrival, History
 from noregret.optimizer.model.hypotheses import FittedModels
+from noregret.optimizer.model.objectives import ObjectiveBeliefs
 from noregret.optimizer.plots import Plots
 from noregret.optimizer.questions.balance import Realised
 from noregret.optimizer.questions.grow import Grow
+from noregret.optimizer.questions.objectives import for_objectives
 from noregret.optimizer.questions.questions import Opening, opening
 from noregret.optimizer.questions.state import State, state_of
 from noregret.optimizer.saving import read, write
@@ -82,6 +86,9 @@ class Optimizer:
         ``{"rate": Float(1e-4, 1, log=True), "layers": Int(1, 8), "kind": Choice(["a", "b"])}``; or the rows to choose
         from, as a DataFrame, a list of dicts or an (N, d) array.
     goal : "minimize" or "maximize"
+        "minimize" if it is not given.
+    goals : dict, optional
+        ``{"latency": "minimize", "cost": "minimize"}``, for several objectives, instead of ``goal``: see `front`.
     rng : None, int, SeedSequence or Generator
         The same seed and the same answers give the same questions.
     baseline : params, optional
@@ -129,7 +136,7 @@ class Optimizer:
         self,
         space: Any,
         *,
-        goal: Goal = "minimize",
+        goal: Goal | None = None,
         rng: Any = None,
         baseline: Any = None,
         context: Any = None,
@@ -140,10 +147,12 @@ class Optimizer:
         safe: Any = None,
         fidelity: Any = None,
         calibration: OptimizerConfig | None = None,
+        goals: Any = None,
     ) -> None:
         if not isinstance(calibration, OptimizerConfig | None):
             raise ValueError(f"calibration must be an OptimizerConfig, got {calibration!r}")
-        self.space, self.goal = as_space(space, require), checked_goal(goal)
+        self.space, self.goals = as_space(space, require), checked_goals(goal, goals)
+        self.goal = cast(Goal, None) if self.goals else checked_goal("minimize" if goal is None else goal)
         self.require = tuple(require or ())
         self.calibration, self.constraints = calibration or OptimizerConfig(), checked_constraints(constraints)
         self.drift = checked_drift(drift)
@@ -160,15 +169,16 @@ class Optimizer:
         if baseline is not None and context is None:
             self._history.intern(self._contexts.checked(self.baseline, None))
         self._root_seed = self._seed = seed
-        self._forgotten, self._sign = 0, 1.0 if goal == "maximize" else -1.0
+        self._forgotten, self._sign = 0, 1.0 if self.goals or goal == "maximize" else -1.0
+        self._signs = tuple(1.0 if its == "maximize" else -1.0 for its in (self.goals or {}).values())
         self._balance: Realised
-        self._current: CurrentBelief
+        self._current: CurrentBelief | ObjectiveBeliefs
         self._costs: CurrentCosts | None
         self._spent = 0.0
         self._start()
-        self._answers: tuple[int, int, Space, Answers] | None = None
+        self._answers: tuple[int, int, Space, Any] | None = None
         self._last: State | None = None  # what the last question saw
-        self._frames = Frames(self._contexts, self.constraints, self._sign)
+        self._frames = Frames(self._contexts, self.constraints, self._sign, self.goals)
         self._trials, self._lock = Trials(), RLock()
 
     @overload
@@ -213,6 +223,7 @@ class Optimizer:
             state = replace(state, prices=self._prices(model, state, left))
         rng = np.random.default_rng(child(self._seed, 2, len(self._history.arrivals), len(pending)))
         questions = (self.calibration.explore, *self.calibration.questions)
+        questions = for_objectives(questions) if self.goals else questions
         if self.safe is not None:
             questions = (Grow(self.calibration.first(space)), *questions)
         for question in questions:
@@ -253,15 +264,16 @@ class Optimizer:
     def _state(self, space: Space, needed: Iterable[int] = ()) -> Snapshot:
         return self._current.snapshot(self._history, space, needed)
 
-    def _answers_in(self, context: Any, method: str) -> Answers:
-        """Answers about a context; ValueError if it is bad or there are fewer than two values."""
+    def _answers_in(self, context: Any, method: str) -> Any:
+        """`Answers`, or `FrontAnswers`, about a context; ValueError if it is bad or there are fewer than two values."""
         space, history = self._contexts.within(context), self._history
         if history.measured < 2:
             raise ValueError(f"{method}() needs at least 2 values, {history.measured} told so far: tell more first")
         key = len(history.arrivals), len(history.params), space
         if self._answers is None or self._answers[:3] != key:
-            made = Answers(self._state(space), self._contexts, self.calibration, self.goal, self._seed)
-            self._answers = (*key, made)
+            state, about = self._state(space), (self._contexts, self.calibration)
+            made = FrontAnswers.of(state, *about, self.goals, self._seed, method) if self.goals else None
+            self._answers = (*key, made or Answers(state, *about, self.goal, self._seed))
         return self._answers[3]
 
     @synchronized
@@ -273,7 +285,7 @@ class Optimizer:
     def tell(
         self,
         trial: Trial | Any,
-        value: float | None = None,
+        value: float | Mapping[str, float | None] | None = None,
         noise: float | None = None,
         constraints: Any = None,
         context: Any = None,
@@ -289,8 +301,9 @@ class Optimizer:
         ----------
         trial : Trial, or params
             Params of a trial that is out answer that trial. Answers may come in any order, also after `fail`.
-        value : float
-            Values beyond 1e300 in size are taken for that.
+        value : float, or dict
+            Values beyond 1e300 in size are taken for that. With several objectives the value of each by name,
+            ``{"latency": 3.1, "cost": 0.2}``; those that were not measured may be missing, but not all.
         noise : float, optional
             Standard deviation of this value, if known; otherwise it is estimated.
         constraints : dict, optional
@@ -372,10 +385,10 @@ class Optimizer:
         Parameters
         ----------
         frame : DataFrame, list of dicts, or dict of columns
-            Columns are named like the parameters, ``context.NAME``, ``value``, and optionally ``noise``, ``cost`` and
-            ``constraint.NAME``, as in `to_frame`, whose ``state`` counts too: "failed" is `fail`, and "running" says
-            nothing. What has no column or an empty cell was not measured. Where a column ``bound`` has "at_least" or
-            "at_most", the value is a bound.
+            Columns are named like the parameters, ``context.NAME``, ``value`` (``value.NAME`` of several objectives),
+            and optionally ``noise``, ``cost`` and ``constraint.NAME``, as in `to_frame`, whose ``state`` counts too:
+            "failed" is `fail`, and "running" says nothing. What has no column or an empty cell was not measured. Where
+            a column ``bound`` has "at_least" or "at_most", the value is a bound.
         """
         for params, arrival in self._frames.arrivals(frame):
             self._add(arrival._replace(where=self._met(params, arrival.failed)))
@@ -394,8 +407,15 @@ class Optimizer:
             where = self._at(where, self._contexts.fidelity.highest)
         self._add(FAILURE._replace(where=where, cost=spent))
 
+    @overload
+    def best(self, context: Any = None, *, fewest_changes: bool | None = None) -> Estimate: ...
+    @overload
+    def best(self, context: Any = None, *, limits: Any = None, weights: Any = None) -> JointEstimate: ...
+
     @synchronized
-    def best(self, context: Any = None, *, fewest_changes: bool | None = None) -> Estimate:
+    def best(
+        self, context: Any = None, *, limits: Any = None, weights: Any = None, fewest_changes: bool | None = None
+    ) -> Any:
         """The params with the largest lower confidence bound (upper, if minimising): not the luckiest measurement.
 
         Of those that meet all constraints with a probability of at least 0.95; if there are none, the likeliest.
@@ -407,8 +427,23 @@ class Optimizer:
         fewest_changes : bool, optional
             Keep the baseline's value of every parameter where the observations show no difference; by default, if
             there is a baseline. Such a setting need not have been measured itself. See ``changes`` of the result.
+        limits : dict, optional
+            With several objectives, ``{"cost": ("<=", 0.3)}``: the setting of `front` that meets all of them and is
+            best in the other objective, or by the weights.
+        weights : dict, optional
+            With several objectives, ``{"latency": 1, "cost": 10}``: the setting of `front` with the best weighted sum.
+
+        Returns
+        -------
+        Estimate, or JointEstimate of several objectives
         """
         self._contexts.within(context)
+        if self.goals:
+            if fewest_changes:
+                raise ValueError("fewest_changes is for one objective: leave it out, and see gain()")
+            return self._answers_in(context, "best").best(limits, weights)
+        if limits is not None or weights is not None:
+            raise ValueError("limits and weights are for several objectives: Optimizer(..., goals={...})")
         if fewest_changes and self.baseline is None:
             raise ValueError("fewest_changes needs something to change: Optimizer(..., baseline=params)")
         history = self._history
@@ -423,6 +458,35 @@ class Optimizer:
         params = self._split(only.where).params
         found = Estimate(params, self._sign * only.value, -math.inf, math.inf, feasible=chance)
         return found if chance >= RECOMMEND else found.as_likeliest()
+
+    @synchronized
+    def front(self, context: Any = None) -> list[JointEstimate]:
+        """The best compromises between several objectives, the best in the first objective first.
+
+        No other setting is likely better in one objective and not worse in another, by the cautious bounds of the
+        model: one lucky observation does not put a setting here. Settings that are unlikely to meet the constraints are
+        no part of it. Needs two values of each objective.
+        """
+        return cast("list[JointEstimate]", self._of_several(context, "front").front())
+
+    @synchronized
+    def hypervolume(self, reference: Any = None, context: Any = None) -> Hypervolume:
+        """Volume between `front` and a reference point, with its interval: the larger, the better the front.
+
+        Parameters
+        ----------
+        reference : dict, optional
+            A value of each objective, ``{"latency": 10, "cost": 1}``; by default the worst estimate of a measured
+            setting, which changes with the observations.
+        context : dict, optional
+            The context that it is about, if there are contexts.
+        """
+        return cast(Hypervolume, self._of_several(context, "hypervolume").hypervolume(reference))
+
+    def _of_several(self, context: Any, method: str) -> Any:
+        if not self.goals:
+            raise ValueError(f"{method}() needs several objectives: Optimizer(..., goals={{'name': 'minimize', ...}})")
+        return self._answers_in(context, method)
 
     def _only_value(self) -> Arrival | None:
         """The first value of params that meet ``require``, None if there is none."""
@@ -455,20 +519,31 @@ class Optimizer:
         checked_tolerance(within)
         checked_confidence(confidence)
         checked_stop_rule(by)
+        if self.goals:
+            raise ValueError("done() is about one objective: with several, watch hypervolume() and stop when it stays")
         return self._history.measured > 1 and self._answers_in(context, "done").is_done(within, confidence, by)
 
+    @overload
+    def gain(self, context: Any = None) -> Gain: ...
+    @overload
+    def gain(self, context: Any = None, *, limits: Any = None, weights: Any = None) -> Gains: ...
+
     @synchronized
-    def gain(self, context: Any = None) -> Gain:
+    def gain(self, context: Any = None, *, limits: Any = None, weights: Any = None) -> Any:
         """Improvement of `best` on the baseline, with the interval of the difference.
 
-        Both in this context, if there are contexts.
+        Both in this context, if there are contexts. With several objectives, the gain in each by name: that of
+        ``best(limits=..., weights=...)``, or else of the setting of `front` that is better by most in the objective
+        where it is by least.
         """
         if self.baseline is None:
             raise ValueError("gain() needs something to compare with: Optimizer(..., baseline=params)")
         self._contexts.within(context)
         if not self._has_gain:
             raise ValueError("gain() needs a value of the baseline and one more: tell them first")
-        return self._answers_in(context, "gain").gain(self._contexts.checked(self.baseline, context))
+        answers, baseline = self._answers_in(context, "gain"), self._contexts.checked(self.baseline, context)
+        is_chosen = limits is not None or weights is not None
+        return answers.gain(baseline, self.best(context, limits=limits, weights=weights) if is_chosen else None)
 
     @synchronized
     def cap(self, factor: float = 2.0, context: Any = None) -> float:
@@ -501,11 +576,14 @@ class Optimizer:
 
     @synchronized
     def predict(self, params: Any, context: Any = None) -> Estimate:
-        """Estimate of the value of these params, in this context if there are contexts."""
-        return self.predict_many([params], context)[0]
+        """Estimate of the value of these params, in this context if there are contexts.
+
+        With several objectives a `JointEstimate`.
+        """
+        return cast(Estimate, self.predict_many([params], context)[0])
 
     @synchronized
-    def predict_many(self, params: Iterable[Any], context: Any = None) -> list[Estimate]:
+    def predict_many(self, params: Iterable[Any], context: Any = None) -> list[Any]:
         """Estimate of each of these params: cheaper than one after another."""
         checked = [self._contexts.checked(each, context) for each in params]
         answers = self._answers_in(context, "predict")
@@ -517,12 +595,12 @@ class Optimizer:
         return [replace(estimate, cost=cost) for estimate, cost in zip(found, costs, strict=True)]
 
     @synchronized
-    def importance(self, *, better_half: bool = False) -> dict[str, Share]:
+    def importance(self, *, better_half: bool = False) -> dict[str, Any]:
         """Share of the difference between settings that each parameter accounts for, the most important first.
 
         With ``better_half``, all settings of the worse half count as equal, as bad as the median. Needs a space of
         Float, Int and Choice, no table, no contexts, and at least two values. Shares add up to more than 1 where
-        parameters act together.
+        parameters act together. With several objectives, a dict of these for each objective by name.
         """
         if not isinstance(self._history.space, Product):
             came = "contexts" if self.context else "a fidelity" if self.fidelity else "a table of candidates"
@@ -530,16 +608,17 @@ class Optimizer:
                 f"importance() needs a space of Float, Int and Choice without contexts, got {came}: give the space as "
                 "a dict of these, and no context"
             )
-        return self._answers_in(None, "importance").importance(better_half)
+        return cast(dict[str, Any], self._answers_in(None, "importance").importance(better_half))
 
     @synchronized
     def to_frame(self) -> Any:
         """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
 
-        Columns are ``trial state value noise``, one per parameter, ``context.NAME``, ``fidelity.NAME`` and
-        ``constraint.NAME``. The state is "done", "failed" or "running"; a trial is empty for params measured in the
-        past, and each report of a trial that was kept has a row of its own. If some values are bounds, a column
-        ``bound`` has "at_least" or "at_most" there; if costs were told, there is a column ``cost``.
+        Columns are ``trial state value noise`` (with several objectives ``trial state`` and ``value.NAME`` of each),
+        one per parameter, ``context.NAME``, ``fidelity.NAME`` and ``constraint.NAME``. The state is "done", "failed" or
+        "running"; a trial is empty for params measured in the past, and each report of a trial that was kept has a row
+        of its own. If some values are bounds, a column ``bound`` has "at_least" or "at_most" there; if costs were told,
+        there is a column ``cost``.
         """
         return self._frames.frame(self._history, self._trials)
 
@@ -583,6 +662,8 @@ class Optimizer:
     def _standing(self) -> Standing:
         values, out = self._history.measured, len(self._trials.running())
         is_one = not self._contexts.contexts  # each context has another best
+        if self.goals:
+            return self._standing_of_several(self.goals, is_one)
         best = self.best() if is_one and (values > 1 or self._only_value()) else None
         gain = self.gain() if self._has_gain and is_one else None
         bounds = self._history.bounds
@@ -590,9 +671,20 @@ class Optimizer:
         names, half_life = self.space.names, self.half_life
         return Standing(self.goal, names, self.constraints, values, failed, out, best, gain, half_life, bounds)
 
+    def _standing_of_several(self, goals: Goals, is_one: bool) -> Standing:
+        values, out = self._history.measured, len(self._trials.running())
+        front = self.front() if is_one and self._history.least_measured > 1 else None
+        goal = ", ".join(f"{goal} {name}" for name, goal in goals.items())
+        failed = sum(arrival.failed for arrival in self._history.arrivals)
+        about = goal, self.space.names, self.constraints, values, failed, out, None, None, self.half_life
+        return Standing(*about, front=front)
+
     @property
     def plot(self) -> Plots:
-        """Pictures with matplotlib: ``plot.history()``, ``effects()``, ``contour(a, b)`` and ``importance()``."""
+        """Pictures with matplotlib: ``plot.history()``, ``effects()``, ``contour(a, b)`` and ``importance()``.
+
+        With several objectives, ``plot.front()``.
+        """
         return Plots(self)
 
     @property
@@ -613,13 +705,23 @@ class Optimizer:
     @property
     @synchronized
     def measurements(self) -> list[Measurement]:
-        """All values told, in order, and how far each is trusted."""
+        """All values told, in order, and how far each is trusted; with several objectives, both by name."""
+        if self.goals:
+            return self._measurements_of_several(self.goals)
         is_fitted = self._history.measured > 1
         trust = self._any_state().all_trust() if is_fitted else np.ones(len(self._history.arrivals))
         told = zip(self._frames.answers(self._history), np.minimum(trust, 1.0).tolist(), strict=True)
         return [
             Measurement(its.params, its.value, t, its.context, its.bound) for its, t in told if its.value is not None
         ]
+
+    def _measurements_of_several(self, goals: Goals) -> list[Measurement]:
+        answers = self._frames.answers(self._history)
+        objectives = self._any_state().objectives if self._history.measured > 1 else (None,) * len(goals)
+        trust = [np.ones(len(answers)) if each is None else np.minimum(each.all_trust(), 1.0) for each in objectives]
+        rows = (dict(zip(goals, row, strict=True)) for row in zip(*(each.tolist() for each in trust), strict=True))
+        told = ((its, {name: row[name] for name in its.values}) for its, row in zip(answers, rows, strict=True))
+        return [Measurement(its.params, cast(float, its.values), cast(float, t), its.context) for its, t in told if t]
 
     @property
     @synchronized
@@ -665,8 +767,10 @@ class Optimizer:
         """Begin with this history: everything else is computed from it and the seed."""
         space, config, constraints = self._history.space, self.calibration, self.constraints.values()
         risks = safe_risks(self.safe, self.constraints) if self.safe is not None else None
-        self._current = CurrentBelief(space, config, self._seed, constraints, self.drift, risks)
-        is_comparable = self.context is None and not constraints and self.drift is None and self.fidelity is None
+        make = partial(CurrentBelief, space, config, self._seed, constraints, self.drift, risks)
+        self._current = ObjectiveBeliefs(len(self.goals), make) if self.goals else make()
+        is_simple = self.context is None and not constraints and self.drift is None
+        is_comparable = is_simple and self.fidelity is None and not self.goals
         self._balance = config.explore.start(space.count, config.first(space), is_comparable)
         self._costs = None
 

@@ -230,6 +230,8 @@ class Plots:
             Draw here instead of on a new figure.
         """
         shares = self._optimizer.importance()
+        if self._optimizer.goals:
+            raise ValueError("importance() draws one objective, and this Optimizer has several: use opt.importance()")
         names, found = list(shares)[::-1], list(shares.values())[::-1]
         ax = _axes(ax, (6.0, 0.9 + 0.35 * len(names)))
         middle = np.array([its.estimate for its in found])
@@ -241,9 +243,67 @@ class Plots:
         )
         return ax
 
-    def front(self, ax: Axes | None = None) -> Axes:
-        """Draw the best compromises between several objectives."""
-        raise ValueError("front() needs several objectives, and this Optimizer has one: see history() and effects()")
+    def front(self, ax: Axes | None = None, context: Any = None, *, x: str | None = None, y: str | None = None) -> Axes:
+        """Draw the best compromises between two objectives, with their intervals, and the observations.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Draw here instead of on a new figure.
+        context : dict, optional
+            The context that it is about, if there are contexts.
+        x, y : str, optional
+            The objectives, across and up; by default the first two.
+        """
+        goals = self._optimizer.goals
+        if not goals:
+            raise ValueError(
+                "front() needs several objectives, and this Optimizer has one: see history() and effects()"
+            )
+        found = self._optimizer.front(context)
+        a, b = self._two(list(goals), x, y)
+        ax = _axes(ax, (6.2, 4.4))
+        seen = [(its.value[a], its.value[b]) for its in self._optimizer.measurements if {a, b} <= set(its.value)]
+        ends = [_Ends.of_all([row[i] for row in seen], found, name) for i, name in enumerate((a, b))]
+        inside = [row for row in seen if all(e.low <= v <= e.high for v, e in zip(row, ends, strict=True))]
+        if inside:
+            ax.plot(*zip(*inside, strict=True), **MARKS["dot"], alpha=0.6, linestyle="none")
+        across, up = (np.array([its.values[name] for its in found]) for name in (a, b))
+        errors = [
+            np.abs([[its.values[n] - its.lower[n] for its in found], [its.upper[n] - its.values[n] for its in found]])
+            for n in (a, b)
+        ]
+        label = f"front, with its {100 * found[0].level:g}% intervals"
+        ax.errorbar(across, up, errors[1], errors[0], fmt="none", ecolor=LINE, elinewidth=0.7, alpha=0.5)
+        shades = ax.scatter(
+            across, up, c=[its.probability for its in found], cmap="Blues", vmin=-0.3, vmax=1, edgecolors=LINE, s=36,
+            zorder=4, label=label,
+        )  # fmt: skip
+        if len(goals) == 2:
+            order = np.argsort(across)
+            ax.step(
+                across[order], up[order], where="post" if goals[a] == "minimize" else "pre", color=LINE, linewidth=1
+            )
+        if self._optimizer.baseline is not None:
+            base = self._optimizer.predict(self._optimizer.baseline, context).values
+            ax.plot(base[a], base[b], marker="D", color=GREY, linestyle="none", label="baseline, estimate", zorder=5)
+        ax.set(xlabel=f"{a} ({goals[a]})", ylabel=f"{b} ({goals[b]})", xlim=ends[0].limits, ylim=ends[1].limits)
+        bar = ax.figure.colorbar(shades, ax=ax, label="probability of being on the front")
+        bar.ax.set_ylim(0, 1)
+        ax.legend(frameon=False, fontsize="small")
+        return ax
+
+    @staticmethod
+    def _two(names: list[str], x: str | None, y: str | None) -> tuple[str, str]:
+        """Names of two objectives."""
+        for name in (x, y):
+            if name is not None and name not in names:
+                raise ValueError(f"front() needs names of objectives, which are {names}, got {name!r}")
+        a = x or next(name for name in names if name != y)
+        b = y or next(name for name in names if name != a)
+        if a == b:
+            raise ValueError(f"front() needs two objectives that differ, got {a!r} twice")
+        return a, b
 
     def _space(self, method: str) -> Product:
         """Named parameters; ValueError for a table."""
@@ -255,6 +315,8 @@ class Plots:
         return space
 
     def _best(self, context: Any, method: str) -> Estimate:
+        if self._optimizer.goals:
+            raise ValueError(f"{method}() is about one objective, and this Optimizer has several: use front()")
         if sum(its.value is not None for its in self._optimizer.answers) < FEWEST:
             raise ValueError(f"{method}() needs at least {FEWEST} values: tell more first")
         found: Estimate = self._optimizer.best(context)
@@ -312,6 +374,16 @@ class _Ends(NamedTuple):
         near = [*np.clip(found, low - margin, high + margin), best.lower, best.upper]
         near = [its for its in near if math.isfinite(its)]
         return cls(min(near), max(near))
+
+    @classmethod
+    def of_all(cls, values: Sequence[float], front: Sequence[Any], name: str) -> _Ends:
+        """Range of the front with its intervals, and of most of the observations as far as twice that."""
+        found = [end for its in front for end in (its.values[name], its.lower[name], its.upper[name])]
+        found = [end for end in found if math.isfinite(end)]
+        low, high = min(found), max(found)
+        reach = high - low
+        near = [value for value in values if low - reach <= value <= high + reach]
+        return cls(min([low, *near]), max([high, *near]))
 
     @property
     def limits(self) -> tuple[float, float]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from importlib.metadata import version
 from inspect import signature
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,9 @@ CLASSES: dict[str, Any] = {f"{kind.__name__}()": kind for kind in (Float, Int, C
 
 def write(path: str | os.PathLike[str], optimizer: Any) -> None:
     """Write an optimizer to a file; a crash during writing leaves the previous file intact."""
-    seed, names = optimizer._root_seed, signature(type(optimizer)).parameters
+    seed, names = optimizer._root_seed, list(signature(type(optimizer)).parameters)
+    if optimizer.goals:
+        names.remove("goal")
     content = {
         "saved": KIND,
         "format": FORMAT,
@@ -54,7 +57,7 @@ def write(path: str | os.PathLike[str], optimizer: Any) -> None:
         "forgotten": optimizer._forgotten,
         "spent": optimizer._spent,
         "points": _points(optimizer),
-        "answers": [_answer(arrival, optimizer._sign) for arrival in optimizer._history.arrivals],
+        "answers": [_answer(arrival, optimizer._sign, optimizer._signs) for arrival in optimizer._history.arrivals],
         "trials": optimizer._trials.record(),
     }
     text = json.dumps(content, allow_nan=False).encode()
@@ -96,7 +99,7 @@ def _restored(content: Mapping[str, Any], make: Callable[..., Any], calibration:
         at = point.get("at")
         history.intern(_stored_point(optimizer._contexts, point), None if at is None else np.array(at, dtype=float))
     for answer in content["answers"]:
-        history.add(_stored_answer(answer, optimizer._sign))
+        history.add(_stored_answer(answer, optimizer._sign, optimizer._signs))
     optimizer._trials = Trials.restored(content["trials"])
     if len(history.params) != len(content["points"]) or len(optimizer._trials.answers) != len(history.arrivals):
         raise ValueError("its points and answers do not fit its trials")
@@ -181,19 +184,21 @@ def _stored_point(contexts: Contexts, point: Mapping[str, Any]) -> Any:
     return contexts.checked(params, _value(point.get("context")), _value(point.get("fidelity")))
 
 
-def _answer(arrival: Arrival, sign: float) -> dict[str, Any]:
-    """Answer by field, with the value as it was given, and None for what is not known."""
-    parts = arrival._replace(value=sign * arrival.value, bound=int(sign) * arrival.bound)._asdict()
-    if not arrival.bound:
-        del parts["bound"]
+def _answer(arrival: Arrival, sign: float, signs: Sequence[float]) -> dict[str, Any]:
+    """Answer by field, with values as they were given, and None for what is not known."""
+    values = tuple(map(mul, signs, arrival.values))
+    given: dict[str, Any] = {"value": sign * arrival.value, "values": values, "bound": int(sign) * arrival.bound}
+    parts = arrival._replace(**given)._asdict()
+    parts = {name: part for name, part in parts.items() if name not in ("values", "bound") or part}
     return {name: [*map(_known, part)] if isinstance(part, tuple) else _known(part) for name, part in parts.items()}
 
 
-def _stored_answer(record: Mapping[str, Any], sign: float) -> Arrival:
+def _stored_answer(record: Mapping[str, Any], sign: float, signs: Sequence[float]) -> Arrival:
     parts: dict[str, Any] = {}
     for name, part in record.items():
         parts[name] = tuple(map(_number, part)) if isinstance(part, list) else _number(part)
-    return Arrival(**parts | {"value": sign * parts["value"], "bound": int(sign) * parts.get("bound", 0)})
+    found = Arrival(**parts | {"value": sign * parts["value"], "bound": int(sign) * parts.get("bound", 0)})
+    return found._replace(values=tuple(map(mul, signs, found.values)))
 
 
 def _known(number: Any) -> Any:

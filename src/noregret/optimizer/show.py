@@ -1,15 +1,16 @@
 """Show: observations as a table, and the state of an optimizer in one line or as HTML.
 
 The columns of a table are ``trial state value noise``, one per parameter, ``context.NAME``, ``fidelity.NAME`` and
-``constraint.NAME``. A cell is empty where there is nothing: the value of a failure, an unknown noise, a parameter that
-does not apply. If some values are only known to lie beyond a bound, there is a column ``bound``, and these have the
-bound in place of a value. If costs are known, there is a column ``cost``.
+``constraint.NAME``; with several objectives ``value.NAME`` of each instead of value and noise. A cell is empty where
+there is nothing: the value of a failure, an unknown noise, a parameter that does not apply. If some values are only
+known to lie beyond a bound, there is a column ``bound``, and these have the bound in place of a value. If costs are
+known, there is a column ``cost``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -20,12 +21,15 @@ from noregret.formatting import digits_apart, number, shown
 from noregret.optimizer.answers.estimate import Estimate, Gain, chance_in_words
 from noregret.optimizer.checking import (
     LARGEST,
+    UNKNOWN,
     Bound,
     Constraints,
+    Goals,
     checked_cost,
     checked_noise,
     checked_numbers,
     checked_value,
+    checked_values,
 )
 from noregret.optimizer.model.history import FAILURE, NOWHERE, Arrival, History
 from noregret.optimizer.space.contexts import Contexts
@@ -42,6 +46,9 @@ BOUND = "bound"
 """Column of a frame with bounds: "at_least" or "at_most" where the value is one, empty otherwise."""
 
 SIDES: dict[Bound, int] = {"at_least": 1, "at_most": -1}
+
+OBJECTIVE = "value."
+"""Prefix of the column of one of several objectives."""
 
 GIVEN = "context."
 """Prefix of the column of a context."""
@@ -68,6 +75,7 @@ class Row(NamedTuple):
     bound: Bound | None = None
     cost: Any = None
     fidelity: Any = None
+    values: Mapping[str, Any] = {}
 
 
 class Frames:
@@ -80,10 +88,14 @@ class Frames:
     constraints : dict of Constraint
     sign : float
         The factor that makes larger values better.
+    goals : dict
+        The goal of each of several objectives, empty for one.
     """
 
-    def __init__(self, contexts: Contexts, constraints: Constraints, sign: float) -> None:
+    def __init__(self, contexts: Contexts, constraints: Constraints, sign: float, goals: Goals | None = None) -> None:
         self._contexts, self._space, self._constraints, self._sign = contexts, contexts.space, constraints, sign
+        self._goals = goals or {}
+        self._about = ("trial", "state", *(OBJECTIVE + name for name in self._goals)) if goals else ABOUT
         self._given = {GIVEN + name: name for name in contexts.contexts.names} if contexts.contexts else {}
         self._level = {LEVEL + contexts.fidelity.name: contexts.fidelity.name} if contexts.fidelity else {}
 
@@ -94,6 +106,12 @@ class Frames:
 
         A run that was cut short may have measured no constraint: with a ``bound`` none need be given.
         """
+        if self._goals:
+            if bound is not None:
+                raise ValueError(
+                    f"{bound} is for one objective: give {', '.join(self._goals)} as a dict, without bounds"
+                )
+            return self._of_several(value, noise, constraints)._replace(cost=checked_cost(cost))
         value, noise = checked_value(value), checked_noise(noise)
         signed = self._sign * min(max(value, -LARGEST), LARGEST)
         price = checked_cost(cost)
@@ -101,6 +119,18 @@ class Frames:
             return Arrival(NOWHERE, signed, noise, checked_numbers(self._constraints, constraints), cost=price)
         numbers = checked_numbers(self._constraints, dict.fromkeys(self._constraints) | dict(constraints or {}))
         return Arrival(NOWHERE, signed, noise, numbers, bound=int(self._sign) * SIDES[bound], cost=price)
+
+    def _of_several(self, values: Any, noise: Any, constraints: Any) -> Arrival:
+        if noise is not None:
+            raise ValueError(f"noise of several objectives is estimated, got {noise!r}: leave it out")
+        signed = self._signed(checked_values(self._goals, values))
+        first = next(value for value in signed if value == value)
+        return Arrival(NOWHERE, first, UNKNOWN, checked_numbers(self._constraints, constraints), values=signed)
+
+    def _signed(self, values: Iterable[float]) -> tuple[float, ...]:
+        """Values of several objectives with larger ones better, or such values as they were given."""
+        goals = self._goals.values()
+        return tuple(value if goal == "maximize" else -value for value, goal in zip(values, goals, strict=True))
 
     def arrivals(self, frame: Any) -> list[tuple[Any, Arrival]]:
         """The params of the whole space and the answer of each row measured or failed; ValueError if one is bad."""
@@ -117,7 +147,7 @@ class Frames:
         out = trials.running().items()
         rows += [Row(state="running", trial=id, **self._parted(history, number)) for id, number in out]
         frame = pandas.DataFrame([self._cells(row) for row in rows], columns=columns)
-        numbers = ["value", "noise", *(PREFIX + name for name in self._constraints), *[COST] * bool(history.costed)]
+        numbers = [*self._about[2:], *(PREFIX + name for name in self._constraints), *[COST] * has_costs]
         return frame.astype({"trial": "Int64"} | dict.fromkeys(numbers, float))
 
     def answers(self, history: History) -> list[Observation]:
@@ -131,19 +161,25 @@ class Frames:
                 bound=row.bound,
                 cost=row.cost,
                 **parted,
+                values=row.values,
             )
             for row, parted in rows
         ]
 
     def _columns(self, has_bounds: bool, has_costs: bool) -> list[Any]:
         """The columns that there may be, in order; ValueError if a parameter has the name of another column."""
-        prefixes = (PREFIX, *[GIVEN] * bool(self._given), *[LEVEL] * bool(self._level))
+        prefixes = (
+            PREFIX,
+            *[GIVEN] * bool(self._given),
+            *[LEVEL] * bool(self._level),
+            *[OBJECTIVE] * bool(self._goals),
+        )
         more = [*[BOUND] * has_bounds, *[COST] * has_costs]
-        clash = [name for name in self._space.names if name in (*ABOUT, *more) or str(name).startswith(prefixes)]
+        clash = [name for name in self._space.names if name in (*self._about, *more) or str(name).startswith(prefixes)]
         if clash:
             raise ValueError(f"a frame has a column {clash[0]!r} of its own: rename the parameter of that name")
         constraints = [PREFIX + name for name in self._constraints]
-        return [*ABOUT, *self._space.names, *self._given, *self._level, *constraints, *more]
+        return [*self._about, *self._space.names, *self._given, *self._level, *constraints, *more]
 
     def _parted(self, history: History, number: int) -> dict[str, Any]:
         """The params, the context and the fidelity of a point, by these names."""
@@ -153,10 +189,11 @@ class Frames:
         """The params with their context, and the answer, of a row; ValueError, with its number, if it is bad."""
         try:
             is_failure = row.state == "failed"
+            value = row.values if self._goals else row.value
             if is_failure:
                 arrival = FAILURE._replace(cost=checked_cost(row.cost))
             else:
-                arrival = self.arrival(row.value, row.noise, row.constraints, row.bound, row.cost)
+                arrival = self.arrival(value, row.noise, row.constraints, row.bound, row.cost)
             return self._contexts.checked(row.params, row.context, row.fidelity), arrival
         except ValueError as error:
             raise ValueError(f"row {number} of the frame: {error}") from None
@@ -169,8 +206,12 @@ class Frames:
         bound: Bound | None = None
         if arrival.bound:
             bound = "at_least" if self._sign * arrival.bound > 0 else "at_most"
-        value, cost = self._sign * arrival.value, _known(arrival.cost)
-        return Row(None, "done", value, arrival.noise, told, trial, bound=bound, cost=cost)
+        cost = _known(arrival.cost)
+        if not self._goals:
+            return Row(None, "done", self._sign * arrival.value, arrival.noise, told, trial, bound=bound, cost=cost)
+        found = zip(self._goals, self._signed(arrival.values), strict=True)
+        values = {name: value for name, value in found if value == value}
+        return Row(None, "done", next(iter(values.values())), None, told, trial, cost=cost, values=values)
 
     def _read(self, frame: Any) -> list[Row]:
         """The rows of a DataFrame, a list of dicts or a dict of columns."""
@@ -186,7 +227,8 @@ class Frames:
         state = cells.get("state", "done")
         if state not in STATES:
             raise ValueError(f"state must be one of {list(STATES)}, got {state!r} in row {number}")
-        if state == "done" and "value" not in cells:
+        values = {name: cells[OBJECTIVE + name] for name in self._goals if OBJECTIVE + name in cells}
+        if state == "done" and "value" not in cells and not values:
             raise ValueError(f"row {number} has no value: drop it, or give it the state 'failed' in a column 'state'")
         told = {name: cells.get(PREFIX + name) for name in self._constraints}
         context = {name: cells[column] for column, name in self._given.items() if column in cells}
@@ -197,7 +239,7 @@ class Frames:
         fidelity = {name: cells[column] for column, name in self._level.items() if column in cells}
         said = cells.get("value"), cells.get("noise"), told
         more: dict[str, Any] = {"context": context or None, "bound": bound, "cost": cost, "fidelity": fidelity or None}
-        return Row(self._params(cells), state, *said, **more)
+        return Row(self._params(cells), state, *said, **more, values=values)
 
     def _params(self, cells: Mapping[Any, Any]) -> Any:
         params = {name: cells[name] for name in self._space.names if name in cells}
@@ -209,7 +251,8 @@ class Frames:
         constraints = {PREFIX + name: number for name, number in row.constraints.items()}
         given = {GIVEN + name: value for name, value in (row.context or {}).items()}
         given |= {LEVEL + name: value for name, value in (row.fidelity or {}).items()}
-        about = dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True))
+        values = [row.values.get(name) for name in self._goals] if self._goals else [row.value, row.noise]
+        about = dict(zip(self._about, (row.trial, row.state, *values), strict=True))
         more = {name: cell for name, cell in ((BOUND, row.bound), (COST, row.cost)) if cell is not None}
         return about | params | given | constraints | more
 
@@ -255,10 +298,13 @@ class Standing(NamedTuple):
     gain: Gain | None
     half_life: float
     bounds: int = 0
+    front: Sequence[Any] | None = None
+    """Estimates of the best compromises between several objectives."""
 
     def __str__(self) -> str:
         best = "" if self.best is None else f"; best {_interval(self.best)} at {shown(self.best.params)}"
-        return f"<Optimizer, {self._what()}: {self._counts()}{best}{self._remarks()}>"
+        front = "" if self.front is None else f"; {_settings(self.front)} on the front"
+        return f"<Optimizer, {self._what()}: {self._counts()}{best}{front}{self._remarks()}>"
 
     def html(self) -> str:
         """Small HTML table."""
@@ -266,6 +312,9 @@ class Standing(NamedTuple):
         if self.best is not None:
             rows.append(("best", _interval(self.best) + self._remarks()))
             rows += [(str(name), shown(value)) for name, value in _items(self.best.params)]
+        if self.front is not None:
+            rows.append(("front", _settings(self.front) + self._remarks()))
+            rows += [(", ".join(f"{n} {its.in_words(n)}" for n in its.values), shown(its.params)) for its in self.front]
         cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
         return f'<table class="noregret-optimizer"><caption>Optimizer</caption>{cells}</table>'
 
@@ -305,6 +354,10 @@ def _interval(estimate: Estimate) -> str:
     digits = digits_apart(estimate.lower, estimate.upper)
     middle, lower, upper = (number(each, digits) for each in (estimate.estimate, estimate.lower, estimate.upper))
     return f"{middle} (between {lower} and {upper}, at {100 * estimate.level:g}%)"
+
+
+def _settings(front: Sequence[Any]) -> str:
+    return f"{len(front)} setting" + "s" * (len(front) != 1)
 
 
 def _items(params: Any) -> list[tuple[Any, Any]]:

@@ -33,7 +33,8 @@ class Trial:
 class Observation(NamedTuple):
     """Answer for some params: the value, None for a failure; noise, constraints and cost are None if not known.
 
-    Where there is a ``bound``, the ``value`` is one: all that is known is that it is at least or at most that.
+    Where there is a ``bound``, the ``value`` is one: all that is known is that it is at least or at most that. With
+    several objectives ``values`` has those that were measured, by name, and ``value`` is the first of them.
     """
 
     params: Any
@@ -44,6 +45,7 @@ class Observation(NamedTuple):
     bound: Bound | None = None
     cost: float | None = None
     fidelity: Any = None
+    values: Mapping[str, float] = {}
 
 
 class _Measured(NamedTuple):

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from noregret.extra import extra
 from noregret.files import write_atomically
 from noregret.terminal import complain, printable, say, show
 from noregret.tune.service.command import add_serve, port
 from noregret.tune.study.study import Study, StudyError
+
+if TYPE_CHECKING:
+    from noregret.tune.learning.fronts import Wish
 
 LISTED = 20
 """Number of rows that are listed with the reason why they are kept out."""
@@ -41,6 +45,16 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     tune.add_argument("--workers", type=count, metavar="N", help="commands at a time (default: as the study says)")
     report = _command(commands, "report", _report, "write the findings of a study as one HTML page or as JSON")
     report.add_argument("--json", action="store_true", help="print it as JSON")
+    report.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="NAME<=NUMBER",
+        help="with several objectives: pick a setting from the front that meets it; may be given more than once",
+    )
+    report.add_argument(
+        "--weight", action="append", default=[], metavar="NAME=NUMBER", help="or pick by weights of the objectives"
+    )
     report.add_argument("--against", type=Path, metavar="STUDY", help="another study to compare with, on the same page")
     _add_out(report, "an .html or .json file (default: an .html file beside the study)")
     watch = _command(commands, "watch", _watch, "show the report live, to this machine's browser only")
@@ -157,7 +171,8 @@ def _tune(args: argparse.Namespace) -> int | None:
 def _report(args: argparse.Namespace) -> None:
     study = _ready(args)
     from noregret.tune.study.reading import load
-    from noregret.tune.work.running import report
+    from noregret.tune.work.display import picked
+    from noregret.tune.work.running import report, stored
 
     ending = args.target.suffix.lower() if args.target else ".json" if args.json else ".html"
     if ending not in (".html", ".htm", ".json") or (args.json and ending != ".json"):
@@ -165,12 +180,38 @@ def _report(args: argparse.Namespace) -> None:
         raise StudyError(f"--out {args.target}: its name must end in {wanted}, which says what it will be")
     if args.against and ending == ".json":
         raise StudyError("--against compares on a page: leave out --json, or give --out a name that ends in .html")
-    found = report(study, as_json=ending == ".json", against=load(args.against) if args.against else None)
+    found = stored(study, _wish(study, args.limit, args.weight))
+    written = report(found, as_json=ending == ".json", against=load(args.against) if args.against else None)
     if args.json and not args.target:
-        return say(found.rstrip())
+        return say(written.rstrip())
     path = args.target or args.study.with_suffix(".html")
-    _write(path, found.encode())
-    say(printable(str(path)))
+    _write(path, written.encode())
+    say(*picked(found), printable(str(path)))
+
+
+def _wish(study: Study, limits: list[str], weights: list[str]) -> Wish:
+    """What to pick from the front of a study; StudyError if it has none, or the words cannot be read."""
+    from noregret.tune.learning.fronts import Wish
+
+    if (limits or weights) and not study.objectives:
+        raise StudyError("--limit and --weight pick from a front: this study has one objective, and its best setting")
+    found: dict[str, Any] = {"limit": {}, "weight": {}}
+    for option, words, pattern in (
+        ("limit", limits, r"(\w+)\s*(<=|>=)\s*(\S+)"),
+        ("weight", weights, r"(\w+)(=)(\S+)"),
+    ):
+        for word in words:
+            match = re.fullmatch(pattern, word.strip())
+            form = "cost<=0.3" if option == "limit" else "cost=10"
+            try:
+                if match is None or match[1] not in study.objectives:
+                    raise ValueError
+                value = float(match[3])
+            except ValueError:
+                names = ", ".join(study.objectives)
+                raise StudyError(f"--{option} must be like {form}, of one of {names}, got {word!r}") from None
+            found[option][match[1]] = (match[2], value) if option == "limit" else value
+    return Wish(found["limit"], found["weight"])
 
 
 def _confirm(args: argparse.Namespace) -> int:

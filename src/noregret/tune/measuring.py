@@ -32,8 +32,17 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
 from noregret.tune.progress import Progress
-from noregret.tune.study.results import TIMES, MaxRss, NoResult, Report, search_in_time
-from noregret.tune.study.study import Constraint, Study, StudyError
+from noregret.tune.study.results import (
+    TIMES,
+    MaxRss,
+    NoResult,
+    NotMeasured,
+    Report,
+    Result,
+    first_measured,
+    search_in_time,
+)
+from noregret.tune.study.study import Study, StudyError
 
 if TYPE_CHECKING:
     from noregret.optimizer import Bound
@@ -163,6 +172,8 @@ class Outcome:
     """Intermediate results of the run: few of them, and the last."""
     is_stopped: bool = False
     """True if the run was stopped before it had reached the fidelity that was asked."""
+    values: Mapping[str, float | None] = field(default_factory=dict)
+    """With several objectives, the value of each, None if it was not measured; ``value`` is the first that was."""
 
 
 class Judge(Protocol):
@@ -234,14 +245,17 @@ def measure(
         return outcomes[0]
     ended = [outcome.constraints for outcome in outcomes if outcome.bound is None]
     is_bound = 2 * cut >= planned
+    found = {n: [value for its in outcomes if (value := its.values[n]) is not None] for n in study.objectives}
+    several = {name: median(known) if known else None for name, known in found.items()}
     return Outcome(
-        median([*values, *[max(values)] * (planned - len(values))]),
+        first_measured(several) if several else median([*values, *[max(values)] * (planned - len(values))]),
         seconds=outcomes[-1].seconds,
         constraints={name: median(its[name] for its in ended) for name in study.constraints} if ended else {},
-        noise=None if is_bound else error_of_median(values),
+        noise=None if several or is_bound else error_of_median(values),
         bound="at_least" if is_bound else None,
-        runs=tuple(values) if fewest < most and not cut else (),
+        runs=tuple(values) if fewest < most and not cut and not several else (),
         fidelity=outcomes[0].fidelity,
+        values=several,
     )
 
 
@@ -314,19 +328,21 @@ def _measured_once(
         if is_warmup:
             _check_ended_well(run, study.failure.ok_exit_codes)
             return Outcome(None, "", run.seconds)
-        value = _value(study, run)
-        limited = {name: _limited(name, constraint, run) for name, constraint in study.constraints.items()}
+        _check_output(study, run)
+        several = _several(study, run)
+        value = first_measured(several) if several else study.result.read(run)
+        limited = {name: _read("constraint", name, its.result, run) for name, its in study.constraints.items()}
         if progress is not None:
             progress.read(run.stdout)
         reports = progress.reports if progress is not None else ()
-        return Outcome(value, "", run.seconds, constraints=limited, fidelity=asked, reports=reports)
+        return Outcome(value, "", run.seconds, constraints=limited, fidelity=asked, reports=reports, values=several)
     except NoResult as error:
         return Outcome(None, str(error), run.seconds, run.stderr[-2000:])
 
 
 def disturbances(study: Study, cpus: Path = Path("/sys/devices/system/cpu")) -> list[str]:
     """Sources of noise in times on this machine, a line each with what to do; none for other results."""
-    if not isinstance(study.result, TIMES):
+    if not any(isinstance(result, TIMES) for result in study.sought):
         return []
     found = []
     governors = set[str]()
@@ -358,19 +374,29 @@ def _check_ended_well(run: Run, ok_exit_codes: tuple[int, ...]) -> None:
         raise NoResult(f"exit code {run.exit_code}")
 
 
-def _value(study: Study, run: Run) -> float:
+def _check_output(study: Study, run: Run) -> None:
     _check_ended_well(run, study.failure.ok_exit_codes)
     pattern = study.failure.output
     if pattern and (found := search_in_time(pattern, f"{run.stdout}\n{run.stderr}")):
         raise NoResult(f"its output has {found.text!r}, which counts as a failure")
-    return study.result.read(run)
 
 
-def _limited(name: str, constraint: Constraint, run: Run) -> float:
+def _several(study: Study, run: Run) -> dict[str, float | None]:
+    """The value of each objective, None for one that the run says it did not measure; NoResult if it lacks one."""
+    found: dict[str, float | None] = dict.fromkeys(study.objectives)
+    for name, objective in study.objectives.items():
+        with suppress(NotMeasured):
+            found[name] = _read("objective", name, objective.result, run)
+    if found and first_measured(found) is None:
+        raise NoResult("the run has measured none of the objectives: all are null")
+    return found
+
+
+def _read(kind: str, name: str, result: Result, run: Run) -> float:
     try:
-        return constraint.result.read(run)
+        return result.read(run)
     except NoResult as error:
-        raise NoResult(f"constraint {name}: {error}") from None
+        raise type(error)(f"{kind} {name}: {error}") from None
 
 
 def _signal(number: int) -> str:

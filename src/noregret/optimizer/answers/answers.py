@@ -174,9 +174,9 @@ class Answers:
         is_within = self.certificate.is_likely_within if by == "model" else self.certificate.is_within
         return best.feasible >= 1 - risk and is_within(best._point, tolerance(best.estimate), risk)
 
-    def gain(self, baseline: Any) -> Gain:
-        """Difference between what is recommended and the baseline, which are params of the whole space."""
-        space, best, other = self.contexts.space, self.best(), self.predict([baseline])[0]
+    def gain(self, baseline: Any, chosen: Estimate | None = None) -> Gain:
+        """Difference between a setting, by default what is recommended, and the baseline: params of the whole space."""
+        space, best, other = self.contexts.space, chosen or self.best(), self.predict([baseline])[0]
         if space.key(best.params) == space.key(other.params):
             return Gain(0.0, 0.0, 0.0, other, other, self.goal)
         estimate = self.sign * (best.estimate - other.estimate)

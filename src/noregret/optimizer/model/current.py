@@ -63,6 +63,9 @@ class Snapshot:
         In each answer, nan for failures and what is left out.
     safety : Safety or None
         Of questions that must meet the constraints.
+    objectives : tuple of Snapshot
+        With several objectives, the snapshot of each, None for one with fewer than two values. This one is then that of
+        the first that has them.
     """
 
     history: History
@@ -74,6 +77,7 @@ class Snapshot:
     learnt: Learnt
     trust: Floats
     safety: Safety | None = None
+    objectives: tuple[Snapshot | None, ...] = ()
 
     @cached_property
     def in_context(self) -> Bools:
@@ -152,7 +156,7 @@ class Snapshot:
     def all_trust(self) -> Floats:
         """Trust in each answer, nan for failures; in what is left out, as if it came now."""
         trust, arrivals = self.trust.copy(), self.history.arrivals
-        rest = [i for i in np.flatnonzero(np.isnan(trust)).tolist() if not arrivals[i].failed]
+        rest = [i for i in np.flatnonzero(np.isnan(trust)).tolist() if arrivals[i].value == arrivals[i].value]
         if rest:
             points = self.history.points[[arrivals[i].where for i in rest]]
             at = self.belief.predict(points)
@@ -232,6 +236,10 @@ class CurrentBelief:
     def space(self) -> Space:
         """Space of the last snapshot, or all of it."""
         return self._space if self._drawn is None else self._drawn.space
+
+    def share_constraints(self, other: CurrentBelief) -> None:
+        """Use the fits of the constraints that another belief about the same answers has made."""
+        self._constraint_fits = other._constraint_fits
 
     def snapshot(self, history: History, space: Space, needed: Iterable[int] = ()) -> Snapshot:
         """State after all answers, at least two of which have a value, with the ``needed`` points among the arms."""
@@ -403,7 +411,7 @@ class CurrentBelief:
         """
         belief, constraints, models = drawn.belief, list(drawn.constraints), weighed.values.models
         arm, trust = int(np.flatnonzero(drawn.numbers == arrival.where)[0]), UNKNOWN
-        if not arrival.failed:
+        if arrival.value == arrival.value:
             belief, trust = told(belief, models, arm, arrival.value, arrival.noise, arrival.bound)
         for index, number in enumerate(arrival.constraints):
             posterior, learnt = constraints[index], weighed.constraints[index]

@@ -186,7 +186,7 @@ class DriftMonitor:
         assert self.expected is not None
         models, arrivals = self.expected.models, history.arrivals[begin:]
         squares = np.zeros(len(arrivals))
-        good = [i for i, arrival in enumerate(arrivals) if not arrival.failed and not arrival.bound]
+        good = [i for i, its in enumerate(arrivals) if its.value == its.value and not its.bound]
         if good:
             points = history.points[[arrivals[i].where for i in good]]
             mean, std = self.expected.process.predict(points)

@@ -20,7 +20,11 @@ from noregret.optimizer.space.space import Space
 
 
 class Arrival(NamedTuple):
-    """One answer: number of its point, value (larger is better), noise, numbers of constraints, and cost."""
+    """One answer: number of its point, value (larger is better), noise, numbers of constraints, and cost.
+
+    With several objectives, ``values`` has the value of each, nan for what was not measured, and ``value`` is the first
+    that was measured.
+    """
 
     where: int
     value: float
@@ -31,11 +35,19 @@ class Arrival(NamedTuple):
     cost: float = UNKNOWN
     run: int = -1
     """Trial of which this is one of several values, at several fidelities; -1 for a value that stands alone."""
+    values: tuple[float, ...] = ()
 
     @property
     def failed(self) -> bool:
-        """True if there is no value."""
-        return self.value != self.value
+        """True if there is no value of any objective."""
+        return self.value != self.value and not self.values
+
+    def of_objective(self, index: int) -> Arrival:
+        """The answer as one about a single objective; its value is nan if only others were measured."""
+        if not self.values:
+            return self
+        value = self.values[index]
+        return self._replace(value=value, values=() if value == value else (value,))
 
 
 NOWHERE = -1
@@ -53,13 +65,14 @@ class Arrivals(Sequence[Arrival]):
         self._bounds: dict[int, int] = {}  # of the answers that are bounds
         self._costs = array("d")
         self._runs = array("q")
+        self._objectives: list[tuple[float, ...]] = []
 
     def copy(self) -> Arrivals:
         """Return an independent copy."""
         twin = Arrivals()
         twin._where, twin._values, twin._noise = self._where[:], self._values[:], self._noise[:]
         twin._constraints, twin._bounds = self._constraints.copy(), self._bounds.copy()
-        twin._costs, twin._runs = self._costs[:], self._runs[:]
+        twin._costs, twin._runs, twin._objectives = self._costs[:], self._runs[:], self._objectives.copy()
         return twin
 
     def append(self, arrival: Arrival) -> None:
@@ -72,6 +85,7 @@ class Arrivals(Sequence[Arrival]):
         self._constraints.append(arrival.constraints)
         self._costs.append(arrival.cost)
         self._runs.append(arrival.run)
+        self._objectives.append(arrival.values)
 
     def columns(self, stop: int) -> tuple[Ints, Floats, Floats]:
         """The points, values and noises of the first ``stop`` answers, each (stop,)."""
@@ -98,14 +112,13 @@ class Arrivals(Sequence[Arrival]):
     def __getitem__(self, index: slice) -> list[Arrival]: ...
 
     def __getitem__(self, index: int | slice) -> Arrival | list[Arrival]:
-        columns = self._where, self._values, self._noise, self._constraints
+        columns: list[Any] = [self._where, self._values, self._noise, self._constraints]
+        others: list[Any] = [self._costs, self._runs, self._objectives]
         if isinstance(index, slice):
             bounds = map(self._bounds.get, range(len(self))[index], repeat(0)) if self._bounds else repeat(0)
-            several = (column[index] for column in columns)
-            return list(map(Arrival, *several, bounds, self._costs[index], self._runs[index]))
+            return list(map(Arrival, *(its[index] for its in columns), bounds, *(its[index] for its in others)))
         bound = self._bounds.get(range(len(self))[index], 0) if self._bounds else 0
-        where, value, noise, constraints = (column[index] for column in columns)
-        return Arrival(where, value, noise, constraints, bound, self._costs[index], self._runs[index])
+        return Arrival._make([*(its[index] for its in columns), bound, *(its[index] for its in others)])
 
     def superseded(self, stop: int) -> Ints:
         """Those of the first ``stop`` answers that a later one of the same run replaces: a run counts once."""
@@ -124,7 +137,7 @@ class History:
         self.arrivals = Arrivals()
         self.baseline = baseline  # the setting that others are compared with, without a context
         self.baseline_points: list[int] = []  # the points that have been met with this setting: one in each context
-        self.measured = 0  # arrivals that have a value
+        self.measured = 0  # arrivals that have a value; with several objectives, of the one that has most
         self.bounds = 0  # arrivals that have a bound instead
         self.usable = 0  # arrivals up to the second of these
         self.runs: set[int] = set()  # trials that have reported intermediate values
@@ -138,6 +151,8 @@ class History:
         self._counts: list[int] = []  # values of each point
         self._failures: set[int] = set()  # points that have failed
         self._bounded: set[int] = set()  # points that have given a bound
+        self._elsewhere: list[int] = []  # arrivals that are neither a failure nor a value of this objective
+        self._of_each: list[int] = []  # values of each of several objectives
         self._judged: tuple[int, Ints] = 0, np.empty(0, dtype=np.intp)  # hopeless points after this many answers
 
     def copy(self) -> History:
@@ -158,6 +173,11 @@ class History:
         for arrival in kept:
             twin.add(arrival._replace(where=numbers[arrival.where]))
         return twin, numbers
+
+    @property
+    def least_measured(self) -> int:
+        """Number of values of the objective that has fewest."""
+        return min(self._of_each, default=self.measured)
 
     @property
     def points(self) -> Floats:
@@ -235,9 +255,15 @@ class History:
         elif arrival.bound:
             self._bounded.add(arrival.where)
             self.bounds += 1
+        elif arrival.value != arrival.value:
+            self._elsewhere.append(len(self.arrivals) - 1)
         else:
             self._counts[arrival.where] += 1
             self.measured += 1
+            if arrival.values:
+                before = self._of_each or [0] * len(arrival.values)
+                self._of_each = [count + (value == value) for count, value in zip(before, arrival.values, strict=True)]
+                self.measured = max(self._of_each)
             self.is_noise_known &= arrival.noise == arrival.noise
             if self.measured <= 2:
                 self.usable = len(self.arrivals)
@@ -292,5 +318,6 @@ class History:
             return np.empty(0, dtype=np.intp)
         where, values, _ = self.arrivals.columns(stop)
         failed = np.isnan(values)
+        failed[[index for index in self._elsewhere if index < stop]] = False
         successes, failures = (np.bincount(where[mask], minlength=len(self.params)) for mask in (~failed, failed))
         return hopeless(self.points, successes, failures, max(self.space.groups) + 1)

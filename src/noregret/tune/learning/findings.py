@@ -20,6 +20,7 @@ from noregret.optimizer import (
     Choice,
     Estimate,
     Gain,
+    Measurement,
     Optimizer,
     Product,
     Share,
@@ -27,7 +28,7 @@ from noregret.optimizer import (
     spread,
 )
 from noregret.tune.store.records import Record, arrived
-from noregret.tune.study.results import TIMES, JsonField, MaxRss
+from noregret.tune.study.results import TIMES, JsonField, MaxRss, Result
 from noregret.tune.study.study import Params, Study, text
 
 OUTLYING = 0.2
@@ -132,7 +133,7 @@ class Findings:
     @property
     def unit(self) -> str:
         """The unit of the results with a space before it; empty where it is not known."""
-        return " s" if isinstance(self.study.result, TIMES) else " bytes" * isinstance(self.study.result, MaxRss)
+        return unit_of(self.study.result)
 
     @cached_property
     def timed(self) -> bool:
@@ -180,6 +181,11 @@ class Findings:
     def gain(self) -> Gain | None:
         """Gain of the recommended point over the baseline, None without observations of the baseline."""
         return self._gain(self.context)
+
+    def ending(self) -> dict[str, Any]:
+        """The best setting, the command that runs it, and the reason why the study has ended, as JSON."""
+        best = self.best and best_json(self.best)
+        return {"best": best, "command": self.command or None, "stopped": self.stopped}
 
     def _gain(self, context: Params | None) -> Gain | None:
         measured = any(is_same_setting(record.params, self.study.baseline) for record in self.done)
@@ -252,11 +258,15 @@ class Findings:
         runs = {record.number: len(record.runs) or 1 for record in (*self.done, *self.cut)}
         order = [number for number in (*known, *new) for _ in range(runs.get(number, 0))]
         measured = self.optimizer.measurements
-        trust = [1.0] * (len(order) - len(measured)) + [its.trust for its in measured]
+        trust = [1.0] * (len(order) - len(measured)) + list(map(self._trust, measured))
         found: dict[int, float] = {}
         for number, its in zip(order, trust, strict=True):
             found[number] = max(found.get(number, 0.0), its)
         return found
+
+    def _trust(self, its: Measurement) -> float:
+        """Weight of an observation."""
+        return its.trust
 
     @cached_property
     def outliers(self) -> list[Record]:
@@ -460,6 +470,11 @@ class Findings:
         return {name: value for its in ranked for name, value in its.params.items()}
 
 
+def unit_of(result: Result) -> str:
+    """The unit of results with a space before it; empty where it is not known."""
+    return " s" if isinstance(result, TIMES) else " bytes" * isinstance(result, MaxRss)
+
+
 def _bounded(record: Record) -> Record:
     """The record with its value as the optimizer takes it, so that differences of values are finite."""
     assert record.value is not None
@@ -473,17 +488,11 @@ def _key(params: Params) -> tuple[str, ...]:
 def summary(found: Findings) -> dict[str, Any]:
     """Everything that was found; numbers that are not finite are None."""
     return {
-        **ending(found),
+        **found.ending(),
         "baseline": baseline_json(found),
         "half_life": finite(found.half_life),
         "trials": [trial_json(record) for record in found.records],
     }
-
-
-def ending(found: Findings) -> dict[str, Any]:
-    """The best setting, the command that runs it, and the reason why the study has ended."""
-    best = found.best and best_json(found.best)
-    return {"best": best, "command": found.command or None, "stopped": found.stopped}
 
 
 def best_json(best: Estimate) -> dict[str, Any]:
@@ -505,9 +514,13 @@ def baseline_json(found: Findings) -> dict[str, Any] | None:
     """Estimate of the baseline, and the gain over it in percent."""
     if found.gain is None:
         return None
-    percent = found.gain.percent
-    gain = {name: finite(getattr(percent, name)) if percent else None for name in ("estimate", "lower", "upper")}
-    return {**estimate_json(found.gain.baseline), "gain": gain}
+    return {**estimate_json(found.gain.baseline), "gain": percent_json(found.gain)}
+
+
+def percent_json(gain: Gain) -> dict[str, float | None]:
+    """A gain in percent."""
+    percent = gain.percent
+    return {name: finite(getattr(percent, name)) if percent else None for name in ("estimate", "lower", "upper")}
 
 
 def trial_json(record: Record) -> dict[str, Any]:
@@ -519,6 +532,8 @@ def trial_json(record: Record) -> dict[str, Any]:
         "failed": record.state == "failed",
         "state": record.state,
     }
+    if record.values:
+        described |= {"value": None, "values": dict(record.values)}
     if record.constraints:
         described["constraints"] = dict(record.constraints)
     if record.bound:

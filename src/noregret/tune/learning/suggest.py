@@ -12,6 +12,7 @@ from typing import Any
 from noregret.integrations.replay import Replay, is_hopeless
 from noregret.optimizer import Choice, Float, Int, Optimizer, axis_of, unexplored_from
 from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.fronts import findings_of
 from noregret.tune.learning.repeats import target_of
 from noregret.tune.measuring import FEWEST
 from noregret.tune.store.records import Record, Suggestion, arrived
@@ -86,7 +87,7 @@ class Suggester:
         """Return the next suggestion, None if the stopping rule holds."""
         known, new = arrived(records)
         optimizer = informed(self.study, records, [*known, *new], self._replay)
-        self.latest = Findings(self.study, records, optimizer)
+        self.latest = findings_of(self.study, records, optimizer)
         rule = self.study.stop
         is_done = rule is not None and optimizer.done(rule.within, rule.confidence, rule.by)
         made, left = sum(not record.imported for record in records), 0.0 if is_done else self._left(records)
@@ -164,8 +165,10 @@ def replay_of(study: Study) -> Replay:
     }
     options |= {"budget": study.budget.seconds} if study.weighs_costs else {}
     options |= {"fidelity": study.fidelity} if study.fidelity else {}
+    options |= {"goals": study.goals} if study.objectives else {}
     as_good = AS_GOOD if study.confirm else 0.0
-    return Replay(study.space, study.goal, study.seed, as_good=as_good, require=study.require, **options)
+    goal = None if study.objectives else study.goal
+    return Replay(study.space, goal, study.seed, as_good=as_good, require=study.require, **options)
 
 
 def believed(study: Study, records: Sequence[Record], replay: Replay | None = None) -> Optimizer:

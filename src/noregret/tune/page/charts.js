@@ -27,7 +27,7 @@ function placed(axis, text) {
 function ends(axis, trial) {  // the first and the last value of a trial on an axis
   if (axis.column === "span") return trial.span ? trial.span.slice(0, 2) : [NaN, NaN];
   const found = axis.column === "trial" ? trial.number : axis.column === "worker" ? (trial.span || [])[2]
-    : axis.column === "value" ? trial.value : placed(axis, trial.params[(axis.column || "").slice(1)]);
+    : axis.column in trial.values ? trial.values[axis.column] : placed(axis, trial.params[(axis.column || "").slice(1)]);
   return [found, found];
 }
 function ticks(axis, most) {
@@ -82,10 +82,10 @@ class Chart {
   dots() {  // exact places of all measurements in the whole chart: the page itself has them rounded, and not all
     if (trials.length > 4000 || !this.x.column || !this.y.column || this.x.column === "span") return;
     const found = {};
-    trials.filter(trial => !isNaN(trial.value)).forEach(trial => {
+    trials.filter(trial => trial.state === "done").forEach(trial => {
       const [x, y] = [share(this.whole.x, ends(this.x, trial)[0]), share(this.whole.y, ends(this.y, trial)[0])];
       const kind = facts.kinds[trial.number] || "dot";
-      if (y >= 0 && y <= 1 && !isNaN(x)) found[kind] = (found[kind] || "")
+      if (y >= 0 && y <= 1 && x > -1e-6 && x < 1 + 1e-6) found[kind] = (found[kind] || "")
         + `M${(this.left + x * this.width).toFixed(2)} ${(this.top + (1 - y) * this.height).toFixed(2)}h0`;
     });
     Object.entries(found).forEach(([kind, d]) => this.svg.querySelectorAll(`.marks .${kind}`).forEach(mark => mark.setAttribute("d", d)));
@@ -240,7 +240,8 @@ function show(event, found) {  // title, then rows of name and value; below or a
 function lines(trial, axes = []) {
   const first = axes.map(axis => (axis.column || "").slice(1)).filter(name => name in trial.params);
   const names = [...new Set([...first, ...facts.order])].filter(name => name in trial.params), kind = facts.kinds[trial.number];
-  const rows = [[facts.label, isNaN(trial.value) ? trial.state : trial.side + short(trial.value) + facts.unit]];
+  const rows = facts.results.map(([name, label, unit]) =>
+    [label, isNaN(trial.values[name]) ? trial.state === "done" ? "not measured" : trial.state : trial.side + short(trial.values[name]) + unit]);
   if (trial.seconds && facts.unit !== " s") rows.push(["took", `${short(Number(trial.seconds))} s`]);
   rows.push(...trial.context, ...names.slice(0, few).map(name => [name, brief(trial.params[name])]));
   if (names.length > few) rows.push(["", `and ${names.length - few} more`]);

@@ -116,6 +116,16 @@ class Chart:
             f"<title>{html(title)}</title></path>"
         )
 
+    def cross(self, x: tuple[float, float, float], y: tuple[float, float, float], title: str = "") -> None:
+        """A level and an upright line through a point: its place and the ends of its interval on each axis."""
+        (left, *across), (height, *up) = x, y
+        start, end = (min(max(self.across(its), LEFT), self.width - RIGHT) for its in across)
+        low, high = map(self._inside, up)
+        self._marks.append(
+            f'<path class="cross" d="M{start:.1f} {self._inside(height):.1f}H{end:.1f}'
+            f'M{self.across(left):.1f} {low:.1f}V{high:.1f}"><title>{html(title)}</title></path>'
+        )
+
     def level(self, x: float, y: float) -> None:
         """A short level line, for an estimate."""
         left, height = self.across(x), self._inside(y)
@@ -209,7 +219,9 @@ class Axis:
         return json.dumps({name: its for name, its in vars(self).items() if its is not False and its not in ("", ())})
 
     def share(self, value: float) -> float:
-        """Position of a value, 0 at the low end and 1 at the high end."""
+        """Position of a value, 0 at the low end and 1 at the high end; a value that is not finite is at an end."""
+        if math.isinf(value):
+            return float(value > 0)
         low, high, value = (math.log(v) if self.log else v for v in (self.low, self.high, value))
         return (value - low) / (high - low) if high > low else 0.5
 

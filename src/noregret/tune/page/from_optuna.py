@@ -6,22 +6,20 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from noregret.belief.posterior import HUGE
 from noregret.integrations.distributions import Parameter, parameter
-from noregret.integrations.optuna import constraints_of
+from noregret.integrations.optuna import constraints_of, goals_of
 from noregret.integrations.replay import tell_all
 from noregret.integrations.structure import Columns, Structure, params_of
-from noregret.optimizer import Choice, Float, Goal, Int, Optimizer
+from noregret.optimizer import Choice, Float, Int, Optimizer
 from noregret.tune.store.records import Record, State
 
 
 def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str]:
     """Space, an optimizer that knows all its trials, their records, and the study's name."""
-    if len(study.directions) != 1:
-        raise ValueError(f"report() is for studies with one objective, got {len(study.directions)}")
     trials = [trial for trial in study.get_trials(deepcopy=False) if trial.params]
     columns = Structure()(trials)
     if not columns:
@@ -29,15 +27,16 @@ def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str
     space = {_shown(label): _parameter(label, columns) for label in columns}
     optimizer = _optimizer(study, space, dict.fromkeys(name for trial in trials for name in _constraints(trial)))
     found = [(trial, params) for trial in trials if (params := _params(columns, trial)) is not None]
-    records = [_record(trial, optimizer.space.checked(params)) for trial, params in found]
+    records = [_record(trial, optimizer.space.checked(params), optimizer.goals) for trial, params in found]
     _warn(trials, columns, len(records))
     tell_all(optimizer, (its for record in records if record.finished for its in record.answers(optimizer.constraints)))
     return space, optimizer, records, study.study_name
 
 
 def _optimizer(study: Study, space: dict[str, Any], constraints: Iterable[str]) -> Optimizer:
-    goal: Goal = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
-    return Optimizer(space, goal=goal, rng=0, constraints=dict.fromkeys(constraints, ("<=", 0.0)))
+    goals = goals_of(study)
+    sought: dict[str, Any] = {"goals": goals} if len(goals) > 1 else {"goal": next(iter(goals.values()))}
+    return Optimizer(space, **sought, rng=0, constraints=dict.fromkeys(constraints, ("<=", 0.0)))
 
 
 def _constraints(trial: FrozenTrial) -> dict[str, float]:
@@ -77,10 +76,12 @@ def _warn(trials: list[FrozenTrial], columns: Columns, kept: int) -> None:
         warnings.warn(f"the page leaves out {lost} trials whose params are outside the common ranges", stacklevel=4)
 
 
-def _record(trial: FrozenTrial, params: dict[str, Any]) -> Record:
+def _record(trial: FrozenTrial, params: dict[str, Any], goals: Iterable[str] | None) -> Record:
     """Record of a trial; the last report of a pruned one counts as its result."""
-    value = trial.value if trial.state.is_finished() and trial.state != TrialState.FAIL else None
+    found = trial.values if trial.state.is_finished() and trial.state != TrialState.FAIL else None
+    value = next((each for each in found or () if abs(each) <= HUGE), (found or [None])[0])
     usable = value is not None and abs(value) <= HUGE
+    several = zip(goals or (), found, strict=True) if goals and found and usable else ()
     state: State = "done" if usable else "failed" if trial.state.is_finished() else "running"
     return Record(
         number=trial.number,
@@ -92,4 +93,5 @@ def _record(trial: FrozenTrial, params: dict[str, Any]) -> Record:
         started=trial.datetime_start,
         ended=trial.datetime_complete,
         constraints=_constraints(trial),
+        values={name: each if abs(each) <= HUGE else None for name, each in several},
     )

@@ -17,12 +17,13 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from noregret.optimizer import Choice
-from noregret.tune.learning.findings import Findings, Point
-from noregret.tune.page import pictures, prose, words
+from noregret.optimizer import Choice, Share
+from noregret.tune.learning.findings import Findings, Point, unit_of
+from noregret.tune.learning.fronts import FrontFindings
+from noregret.tune.page import fronts, pictures, prose, words
 from noregret.tune.store.exporting import columns, context_columns, exported
 from noregret.tune.store.records import Record
-from noregret.tune.study.importing import constraint_column, fidelity_columns, parameter_column
+from noregret.tune.study.importing import constraint_column, fidelity_columns, parameter_column, value_columns
 from noregret.tune.study.study import Params, groups, text, without_password
 
 MOST_EFFECTS = 24
@@ -33,7 +34,7 @@ LEGEND = {
     "band": "{band}",
     "mark": "the best value",
     "dot": "a measurement",
-    "chosen": "a measurement of the best setting",
+    "chosen": "a measurement of {chosen}",
     "yours": "a measurement of your settings",
     "broken": "a measurement that breaks a constraint",
     "early": "a measurement at a lower fidelity",
@@ -44,7 +45,9 @@ LEGEND = {
     "thread": "a measurement",
     "good": "one of the best tenth",
     "pick": "the best setting",
-    "recommended": "the best setting",
+    "recommended": "{picked}",
+    "front": "a setting of the front, by the model",
+    "cross": "{band}",
     "ran": "a trial",
     "lost": "a failed trial",
     "runs": "running",
@@ -55,6 +58,8 @@ LEGEND = {
 MOST_IN_COLUMN = 8
 """Largest number of parameters of the best setting that are listed beside it; more are listed below in columns."""
 NAV = {
+    "front": "Front",
+    "trades": "Trade-offs",
     "best": "Best",
     "against": "Comparison",
     "contexts": "Contexts",
@@ -115,7 +120,10 @@ def _policy(style: str, script: str) -> str:
 
 def content(findings: Findings, against: Findings | None = None) -> str:
     """The part of the page that changes while a study runs."""
-    sections = [_best(findings), _against(findings, against) if against else "", _contexts(findings)]
+    if isinstance(findings, FrontFindings):
+        sections = [_front(findings), _importance(findings), _outliers(findings)]
+    else:
+        sections = [_best(findings), _against(findings, against) if against else "", _contexts(findings)]
     if findings.has_intervals:
         sections += [
             _history(findings),
@@ -151,6 +159,11 @@ def _data(findings: Findings) -> str:
         "order": [*findings.importance, *(name for name in findings.study.names if name not in findings.importance)],
         "unit": findings.unit,
         "label": findings.label,
+        "results": [
+            [column, name or findings.label, unit_of(its)]
+            for (name, column), its in zip(value_columns(findings.study).items(), findings.study.sought, strict=True)
+        ],
+        "first": columns(findings.study, findings.records).index(parameter_column(findings.study.names[0])),
         "columns": _origins(findings),
         "blank": {
             name: text(option)
@@ -176,9 +189,45 @@ def _origins(findings: Findings) -> list[list[float | None]]:
     study, header = findings.study, columns(findings.study, findings.records)
     seconds = ["seconds"] if findings.timed else []
     others = [*seconds, *context_columns(study), *fidelity_columns(study), *map(parameter_column, study.names)]
-    found: list[list[float | None]] = [[0], [2]]
+    found: list[list[float | None]] = [[header.index(name)] for name in ("trial", *value_columns(study).values())]
     found += [[header.index(constraint_column(name)), its.min, its.max] for name, its in study.constraints.items()]
     return found + [[header.index(name)] for name in others]
+
+
+def _front(findings: FrontFindings) -> str:
+    """The front of several objectives, and what can be traded for what."""
+    if not findings.front:
+        return f"<p>{'Too few measurements for a front.' if findings.done else prose.nothing(findings)}</p>"
+    drawn = "".join(f"<figure>{fronts.picture(findings, *pair)}</figure>" for pair in fronts.pairs(findings))
+    rows = fronts.trades(findings)
+    traded = (
+        '<section id="trades"><h2>Trade-offs</h2><p>What one gives up along the front, by the estimates; the last line '
+        f"is from its first setting to its last.</p>{_table(['settings', 'in words'], rows, wordy=1)}</section>"
+    )
+    return (
+        f"{_picked(findings)}"
+        f'<section id="front"><h2>The front</h2>{_paragraphs(fronts.about(findings))}{drawn}{_legend(findings, drawn)}'
+        f"{_table(*fronts.table(findings))}{_paragraphs(prose.why_over(findings))}</section>{traded if rows else ''}"
+    )
+
+
+def _picked(findings: FrontFindings) -> str:
+    """The setting that was picked from the front."""
+    its = findings.picked
+    if its is None:
+        return ""
+    settings = "".join(
+        f"<div><dt>{words.html(name)}</dt><dd>{words.html(words.value(value))}</dd></div>"
+        for name, value in its.params.items()
+    )
+    command = findings.command_of(its)
+    shown = f'<div class="command"><code>{words.html(command)}</code></div>' if command else ""
+    return (
+        f'<section class="best" id="best"><div><div>Picked by {words.html(str(findings.wish))}</div>'
+        f'<p class="gain">{words.html(fronts.in_words(findings, its))}</p>'
+        f"{_paragraphs(fronts.about_pick(findings))}</div>"
+        f'<dl class="settings">{settings}</dl>{shown}</section>'
+    )
 
 
 def _best(findings: Findings) -> str:
@@ -305,23 +354,37 @@ def _history(findings: Findings) -> str:
 
 
 def _importance(findings: Findings) -> str:
+    shares = {"": (findings.importance, findings.importance_among_better)} if findings.importance else {}
+    if isinstance(findings, FrontFindings):
+        shares = findings.shares
+    if not shares:
+        return ""
+    tables = "".join(
+        f"{f'<h3>{words.html(name)}</h3>' if name else ''}"
+        f'<table class="shares"><tbody>{_share_rows(*both)}</tbody></table>'
+        for name, both in shares.items()
+    )
+    said = prose.importance(
+        [share for whole, _ in shares.values() for share in whole.values()], several=len(shares) > 1
+    )
+    return (
+        f'<section id="importance"><h2>Which parameters matter</h2>{_paragraphs(said)}'
+        '<ul class="legend"><li><span class="key whole"></span>over the whole space</li>'
+        f'<li><span class="key better"></span>among the better half</li></ul>{tables}</section>'
+    )
+
+
+def _share_rows(importance: Mapping[str, Share], among_better: Mapping[str, Share]) -> str:
     rows = ""
-    for name, whole in findings.importance.items():
-        both = whole, findings.importance_among_better[name]
+    for name, whole in importance.items():
+        both = whole, among_better[name]
         middles = "<br>".join(words.percent(share.estimate) for share in both)
         ends = "<br>".join(f"{words.percent(share.lower)} to {words.percent(share.upper)}" for share in both)
         rows += (
             f"<tr><th>{words.html(name)}</th><td>{pictures.share(*both)}</td>"
             f"<td>{middles}</td><td class='soft'>{ends}</td></tr>"
         )
-    if not rows:
-        return ""
-    return (
-        f'<section id="importance"><h2>Which parameters matter</h2>{_paragraphs(prose.importance(findings))}'
-        '<ul class="legend"><li><span class="key whole"></span>over the whole space</li>'
-        '<li><span class="key better"></span>among the better half</li></ul>'
-        f'<table class="shares"><tbody>{rows}</tbody></table></section>'
-    )
+    return rows
 
 
 def _effects(findings: Findings) -> str:
@@ -448,7 +511,10 @@ def _how(findings: Findings) -> str:
     facts = {
         **({"prepare": shlex.join(itertools.chain(*groups(study.prepare)))} if study.prepare else {}),
         "command": shlex.join([*(f"{name}={value}" for name, value in study.env.items()), *study.words]),
-        "goal": f"{study.goal} {prose.measured(study.result)}",
+        **(
+            {name: f"{its.goal} {prose.measured(its.result)}" for name, its in study.objectives.items()}
+            or {"goal": f"{study.goal} {prose.measured(study.result)}"}
+        ),
         "storage": without_password(study.storage),
         "seed": str(study.seed),
     }
@@ -464,9 +530,13 @@ def _legend(findings: Findings, picture: str, *, line: str = "") -> str:
     """Legend of the marks in a picture."""
     level = findings.best.level if findings.best else 0.95
     band = f"where its true value probably lies ({words.percent(level)})"
+    several = isinstance(findings, FrontFindings)
+    said = {"chosen": "a setting of the front" if several else "the best setting"}
+    said |= {"picked": "the setting that was picked" if several else "the best setting"}
     shown = [(kind, meaning) for kind, meaning in LEGEND.items() if re.search(rf'class="([^"]* )?{kind}[ "]', picture)]
     items = "".join(
-        f'<li><span class="key {kind}"></span>{meaning.format(line=line, band=band)}</li>' for kind, meaning in shown
+        f'<li><span class="key {kind}"></span>{meaning.format(line=line, band=band, **said)}</li>'
+        for kind, meaning in shown
     )
     return f'<ul class="legend">{items}</ul>' if items else ""
 
@@ -501,6 +571,8 @@ def _listed(findings: Findings) -> list[Record]:
         return records
     sign = 1 if findings.study.goal == "minimize" else -1
     best = sorted(findings.done, key=lambda record: sign * (record.value or 0.0))[:SHOWN]
+    if isinstance(findings, FrontFindings):
+        best = [record for record in findings.done if findings.kinds[record.number] == "chosen"][-SHOWN:]
     kept = {record.number for record in [*best, *records[-SHOWN:]]}
     return [record for record in records if record.number in kept]
 
@@ -516,17 +588,25 @@ def _columns(findings: Findings) -> list[str]:
     """The header of a table of trials."""
     seconds = ["seconds"] if findings.timed else []
     given = [*context_columns(findings.study), *(findings.study.fidelity or ())]
-    return ["trial", findings.label, *findings.study.constraints, *seconds, *given, *findings.study.names]
+    results = list(findings.study.objectives) or [findings.label]
+    return ["trial", *results, *findings.study.constraints, *seconds, *given, *findings.study.names]
 
 
 def _row(findings: Findings, record: Record) -> list[str]:
     """A trial in a table."""
-    result = record.state if record.value is None else words.result(record)
+    results: list[str]
+    if record.state != "done":
+        results = [record.state] * (len(findings.study.objectives) or 1)
+    elif findings.study.objectives:
+        several = [record.values.get(name) for name in findings.study.objectives]
+        results = ["" if its is None else words.number(its) for its in several]
+    else:
+        results = [words.result(record)]
     seconds = [words.number(record.seconds) if record.finished else ""] if findings.timed else []
     given = words.cells(record.context or {}, findings.study.context or ())
     given += words.cells(record.fidelity or {}, findings.study.fidelity or ())
     params = _setting_cells(findings, record.params)
-    return [str(record.number), result, *_constraint_cells(findings, record), *seconds, *given, *params]
+    return [str(record.number), *results, *_constraint_cells(findings, record), *seconds, *given, *params]
 
 
 def _constraint_cells(findings: Findings, record: Record) -> list[str]:

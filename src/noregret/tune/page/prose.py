@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from noregret.optimizer import Estimate, Gain, change_in_words, is_same_setting
+from noregret.optimizer import Estimate, Gain, Share, change_in_words, is_same_setting
 from noregret.tune.learning.findings import Effect, Findings, Surface
 from noregret.tune.page import words
 from noregret.tune.page.pictures import MOST_DOTS
@@ -204,9 +204,8 @@ def thinned(findings: Findings) -> Iterator[str]:
         yield f"Charts show at most {MOST_DOTS} measurements of a kind, evenly spread over the {count} there are."
 
 
-def importance(findings: Findings) -> Iterator[str]:
-    """Meaning of the shares."""
-    shares = findings.importance.values()
+def importance(shares: Sequence[Share], several: bool = False) -> Iterator[str]:
+    """Meaning of the shares, which may be those of several objectives."""
     level = next(iter(shares)).level
     yield (
         "Share of the variation between settings that depends on this parameter. "
@@ -215,7 +214,7 @@ def importance(findings: Findings) -> Iterator[str]:
     )
     if not any(share.lower for share in shares):
         yield "Noise alone may explain all results so far: the settings may not differ at all."
-    if sum(share.estimate for share in shares) > 1:
+    if sum(share.estimate for share in shares) > 1 and not several:
         yield "Shares may add up to more than 100%: joint effects of two parameters count for both."
 
 

@@ -13,12 +13,13 @@ from typing import Any, overload
 from noregret.files import write_atomically
 from noregret.integrations.replay import tell_all
 from noregret.optimizer import Constraint as Bound
-from noregret.optimizer import Observation, Optimizer, Product
+from noregret.optimizer import Goal, Observation, Optimizer, Product
 from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.fronts import findings_of
 from noregret.tune.page.page import page
 from noregret.tune.store.records import Record, State
 from noregret.tune.study.results import LastNumber
-from noregret.tune.study.study import Budget, Constraint, Params, Study
+from noregret.tune.study.study import Budget, Constraint, Objective, Params, Study
 
 HEIGHT = 800
 """Height of a page in a notebook, in pixels; it scrolls."""
@@ -56,7 +57,7 @@ def report(subject: Any, path: str | os.PathLike[str] | None = None, *, against:
     Parameters
     ----------
     subject : Optimizer, or optuna.Study
-        A study may have been run by any sampler; it has one objective. A parameter that some trials have is shown if it
+        A study may have been run by any sampler. A parameter that some trials have is shown if it
         is clear when they have it. The last report of a pruned trial counts as its result.
     path : path of a file, optional
         Its name ends in ``.html``. Without it the page is returned, and a notebook shows it below the cell.
@@ -87,7 +88,10 @@ def report(subject: Any, path: str | os.PathLike[str] | None = None, *, against:
 
 
 def comparable(found: Findings, other: Findings) -> Findings:
-    """The other findings; ValueError if their goal is another one."""
+    """The other findings; ValueError if their goal is another one, or one of them has several objectives."""
+    for its in (found, other):
+        if its.study.objectives:
+            raise ValueError(f"studies that are compared must have one objective, but {its.study.name} has several")
     if found.study.goal != other.study.goal:
         goals = f"{found.study.name} is to {found.study.goal}, {other.study.name} to {other.study.goal}"
         raise ValueError(f"studies that are compared must have the same goal, but {goals}")
@@ -116,14 +120,16 @@ def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
             named = [_by_column(row) for row in named]
             answers = [answer._replace(params=_by_column(answer.params)) for answer in answers]
             optimizer = _retold(optimizer, named, answers)
-    return findings(named, optimizer, [_record(i, answer) for i, answer in enumerate(answers)], name)
+    goals = optimizer.goals or {}
+    return findings(named, optimizer, [_record(i, answer, goals) for i, answer in enumerate(answers)], name)
 
 
-def _record(number: int, answer: Observation) -> Record:
+def _record(number: int, answer: Observation, goals: Mapping[str, Goal]) -> Record:
     constraints = {name: its for name, its in answer.constraints.items() if its is not None}
-    outcome, context = _outcome(answer.value), answer.context
-    more: dict[str, Any] = {"noise": answer.noise, "constraints": constraints, "context": context}
-    return Record(number, answer.params, *outcome, **more, bound=answer.bound, cost=answer.cost)
+    values = {} if answer.value is None else {name: answer.values.get(name) for name in goals}
+    more: dict[str, Any] = {"noise": answer.noise, "constraints": constraints, "context": answer.context}
+    more |= {"bound": answer.bound, "cost": answer.cost, "values": values}
+    return Record(number, answer.params, *_outcome(answer.value), **more)
 
 
 def _outcome(value: float | None) -> tuple[State, float | None, str]:
@@ -135,7 +141,8 @@ def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Observat
     """Optimizer of the same kind on these rows that knows these answers."""
     baseline = None if optimizer.baseline is None else _by_column(optimizer.baseline)
     options: dict[str, Any] = {"constraints": optimizer.constraints, "drift": optimizer.drift, "safe": optimizer.safe}
-    twin = Optimizer(rows, goal=optimizer.goal, rng=0, baseline=baseline, context=optimizer.context, **options)
+    options |= {"goals": optimizer.goals} if optimizer.goals else {"goal": optimizer.goal}
+    twin = Optimizer(rows, rng=0, baseline=baseline, context=optimizer.context, **options)
     tell_all(twin, answers)
     return twin
 
@@ -154,14 +161,15 @@ def findings(space: Any, optimizer: Optimizer, records: Sequence[Record], name: 
         (),
         space,
         name=name,
-        goal=optimizer.goal,
+        goal=optimizer.goal or "minimize",
         budget=Budget(),
         baseline=optimizer.baseline,
         constraints={name: _bounded(its) for name, its in optimizer.constraints.items()},
         context=optimizer.context,
         require=optimizer.require,
+        objectives={name: Objective(goal, LastNumber()) for name, goal in (optimizer.goals or {}).items()},
     )
-    return Findings(study, records, optimizer)
+    return findings_of(study, records, optimizer)
 
 
 def _bounded(its: Bound) -> Constraint:

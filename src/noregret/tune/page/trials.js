@@ -26,14 +26,15 @@ async function load() {  // the trials, from the page's download; also those tha
   const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   link.href = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
   link.download = link.download.replace(/\.gz$/, "");
-  const [head, ...rows] = parsed(text), seconds = head.indexOf("seconds", 4), bound = head.indexOf("bound", 4);
+  const [head, ...rows] = parsed(text), seconds = head.indexOf("seconds", facts.first), bound = head.indexOf("bound", facts.first);
   const side = row => ({at_least: "> ", at_most: "< "})[row[bound]] || "";  // as words.result
   const spans = Object.fromEntries((facts.spans || []).map(([number, ...span]) => [number, span]));
   trials = rows.map(row => ({
-    number: Number(row[0]), state: row[1], value: row[2] === "" ? NaN : Number(row[2]), side: side(row), seconds: row[seconds] || "",
-    params: Object.fromEntries(facts.names.map((name, i) => [name, row[4 + i] || facts.blank[name]])
+    number: Number(row[0]), state: row[1], side: side(row), seconds: row[seconds] || "",
+    values: Object.fromEntries(facts.results.map(([name], i) => [name, row[2 + i] === "" ? NaN : Number(row[2 + i])])),
+    params: Object.fromEntries(facts.names.map((name, i) => [name, row[facts.first + i] || facts.blank[name]])
       .filter(([, its]) => its !== undefined)),
-    context: facts.context.map((name, i) => [name, brief(row[4 + facts.names.length + i])]), span: spans[row[0]],
+    context: facts.context.map((name, i) => [name, brief(row[facts.first + facts.names.length + i])]), span: spans[row[0]],
   }));
   list(rows, side);
 }
@@ -47,10 +48,10 @@ function list(rows, side) {
     if (facts.kinds[row[0]] === "odd") line.className = "odd";
     line.append(...facts.columns.map(([column, low, high], i) => {
       const cell = document.createElement("td"), value = row[column];
-      const name = facts.names[column - 4];
+      const name = facts.names[column - facts.first];
       if (i === 0) cell.textContent = value;
       else if (value !== "") cell.textContent = (column === 2 ? side(row) : "") + brief(value);
-      else if (column === 2) cell.textContent = row[1];
+      else if (column > 1 && column < facts.first && row[1] !== "done") cell.textContent = row[1];
       else if (name in facts.blank) cell.textContent = facts.blank[name] || "(empty)";
       if (value !== "" && (Number(value) < (low ?? -Infinity) || Number(value) > (high ?? Infinity))) cell.textContent += " ✗";
       return cell;

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from noregret.terminal import printable
 from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.fronts import findings_of
 from noregret.tune.learning.suggest import believed, replay_of
 from noregret.tune.page.page import content, page
 from noregret.tune.store.records import Record
@@ -87,7 +88,7 @@ class Watch:
             if self._findings is None or ((records, stopped) != self._seen and monotonic() >= self._rested_at):
                 self._seen, self._begun = (records, stopped), monotonic()
                 optimizer = believed(self._study, records, self._replay)
-                self._findings = Findings(self._study, records, optimizer, stopped)
+                self._findings = findings_of(self._study, records, optimizer, stopped)
             return self._findings
 
     def shown(self) -> Shown:

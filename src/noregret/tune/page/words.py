@@ -28,6 +28,25 @@ def likely(estimate: Estimate, unit: str = "") -> str:
     return f"probably between {low} and {high}{unit} ({percent(estimate.level)})"
 
 
+def values(found: Mapping[str, float | None]) -> str:
+    """The values of several objectives.
+
+    >>> values({"latency": 3.14159, "cost": None})
+    'latency 3.142, cost not measured'
+    """
+    return ", ".join(f"{name} {'not measured' if its is None else number(its)}" for name, its in found.items())
+
+
+def with_interval(estimate: float, lower: float, upper: float, unit: str = "") -> str:
+    """An estimate and the ends of its interval, if they are known.
+
+    >>> with_interval(1.234, 1.0, 2.0, " s"), with_interval(1.234, -math.inf, math.inf)
+    ('1.234 s (1 to 2)', '1.234')
+    """
+    ends = f" ({' to '.join(between(lower, upper))})" if math.isfinite(upper - lower) else ""
+    return f"{number(estimate)}{unit}{ends}"
+
+
 def percent(share: float) -> str:
     """A share in percent, whole but for small ones.
 

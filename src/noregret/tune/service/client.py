@@ -18,7 +18,10 @@ from noregret.optimizer import (
     Estimate,
     Float,
     Gain,
+    Gains,
+    Hypervolume,
     Int,
+    JointEstimate,
     Optimizer,
     StopRule,
     Trial,
@@ -63,10 +66,10 @@ class RemoteEstimate(Estimate):
 def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
     """Connect to a study of a server that ``noregret serve`` runs.
 
-    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `best`, `predict`, `gain` and `done`, with one
-    difference: the same observation twice counts once. `describe` returns the study, `trials` lists all trials, and
-    `delete` deletes the study. An `Optimizer`'s other methods and properties, such as `importance` and `to_frame`, are
-    not available.
+    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `best`, `predict`, `gain` and `done`, and
+    `front` and `hypervolume` for several objectives, with one difference: the same observation twice counts once.
+    `describe` returns the study, `trials` lists all trials, and `delete` deletes the study. An `Optimizer`'s other
+    methods and properties, such as `importance` and `to_frame`, are not available.
 
     Parameters
     ----------
@@ -79,7 +82,7 @@ def connect(url: str, study: str, token: str | None = None, *, space: Any = None
     space : dict, optional
         As for `Optimizer`: the study is created if it does not exist, and must be the same if it does.
     options
-        ``goal``, ``baseline``, ``constraints``, ``context``, ``drift`` and ``safe`` of a new study.
+        ``goal`` or ``goals``, ``baseline``, ``constraints``, ``context``, ``drift`` and ``safe`` of a new study.
     """
     connection = Connection(url, study, token)
     if space is not None:
@@ -108,18 +111,19 @@ class Connection:
         self,
         space: Mapping[str, Float | Int | Choice],
         *,
-        goal: str = "minimize",
+        goal: str | None = None,
         baseline: Any = None,
         constraints: Mapping[str, tuple[str, float]] | None = None,
         context: Mapping[str, Float | Int | Choice] | None = None,
         drift: Any = None,
         safe: float | None = None,
+        goals: Mapping[str, str] | None = None,
     ) -> None:
         """Create the study if it does not exist; ValueError if another one of its name does."""
         sides = {"<=": "max", ">=": "min"}
         body = {
             "name": self.study,
-            "goal": goal,
+            "goal": goal or (None if goals else "minimize"),
             "space": {name: form(parameter) for name, parameter in space.items()},
             "context": None if context is None else {name: form(parameter) for name, parameter in context.items()},
             "baseline": baseline,
@@ -127,6 +131,7 @@ class Connection:
         }
         body |= {} if drift is None else {"drift": drift}  # older servers refuse the field
         body |= {} if safe is None else {"safe": safe}
+        body |= {} if goals is None else {"goals": dict(goals)}
         self._send("POST", "/studies", body)
 
     @overload
@@ -148,7 +153,7 @@ class Connection:
     def tell(
         self,
         trial: Trial | Any,
-        value: float | None = None,
+        value: float | Mapping[str, float | None] | None = None,
         noise: float | None = None,
         constraints: Mapping[str, float | None] | None = None,
         context: Any = None,
@@ -159,13 +164,19 @@ class Connection:
     ) -> None:
         """Report the value of a trial, or of params measured in the past, in this context if there are contexts.
 
-        In place of the value, ``at_least`` or ``at_most`` is a bound beyond which it lies. The same one twice counts
-        once. On return it is on the server's disk.
+        With several objectives the value is a dict with a number for each, or None for one that was not measured. In
+        place of the value, ``at_least`` or ``at_most`` is a bound beyond which it lies. The same one twice counts once.
+        On return it is on the server's disk.
         """
         number, bound = checked_bound(value, at_least, at_most)
         numbers = None if constraints is None else {name: _reading(name, its) for name, its in constraints.items()}
         deviation = None if noise is None else checked_noise(_number(noise))
-        body = {bound or "value": checked_value(_number(number)), "noise": deviation, "constraints": numbers}
+        told = (
+            {name: None if its is None else checked_value(_number(its)) for name, its in number.items()}
+            if isinstance(number, Mapping)
+            else checked_value(_number(number))
+        )
+        body = {bound or "value": told, "noise": deviation, "constraints": numbers}
         body |= _cost(cost)
         if isinstance(trial, Trial):
             self._send("POST", self._path(f"/trials/{trial.id}/tell"), body)
@@ -185,7 +196,8 @@ class Connection:
             for name, its in found["constraints"].items()
         }
         space, context = (_space(found[key]) for key in ("space", "context"))
-        checking = Optimizer(space, goal=found["goal"], context=context, constraints=bounds or None)
+        goals = {"goals": found["goals"]} if found.get("goals") else {"goal": found["goal"]}
+        checking = Optimizer(space, **goals, context=context, constraints=bounds or None)
         checking.tell_many(frame)
         counts: Counter[str] = Counter()
         rows: list[dict[str, Any]] = []
@@ -195,7 +207,11 @@ class Connection:
             if its.value is None:
                 row |= {"failed": True}
             else:
-                row |= {its.bound or "value": its.value, "noise": its.noise, "constraints": its.constraints or None}
+                row |= {
+                    its.bound or "value": dict(its.values) or its.value,
+                    "noise": its.noise,
+                    "constraints": its.constraints or None,
+                }
             text = json.dumps(row, sort_keys=True)
             counts[text] += 1
             rows.append(row if counts[text] == 1 else {**row, "key": f"{counts[text]}"})
@@ -209,17 +225,35 @@ class Connection:
         else:
             self._send_past([{"params": _params(trial), "context": context, "failed": True, **_cost(cost)}])
 
-    def best(self, context: Any = None) -> Estimate:
-        """The params with the best bound, in this context if there are contexts: not the luckiest measurement."""
-        return _estimate(self._send("GET", self._path(f"/best?{_query(context)}")))
+    def best(self, context: Any = None, *, limits: Any = None, weights: Any = None) -> Any:
+        """The params with the best bound, in this context if there are contexts: not the luckiest measurement.
 
-    def predict(self, params: Any, context: Any = None) -> Estimate:
+        With several objectives, ``limits`` or ``weights`` say which of the front are wanted, as for `Optimizer.best`.
+        """
+        return _estimate(self._send("GET", self._path(f"/best?{_query(context, **_wish(limits, weights))}")))
+
+    def front(self, context: Any = None) -> list[JointEstimate]:
+        """The params that are likely best in some trade-off of several objectives: `Optimizer.front`."""
+        return [_estimate(its) for its in self._send("GET", self._path(f"/front?{_query(context)}"))["front"]]
+
+    def hypervolume(self, reference: Mapping[str, float] | None = None, context: Any = None) -> Hypervolume:
+        """Volume between the front and a reference point, with its interval: `Optimizer.hypervolume`."""
+        wish = {} if reference is None else {"reference": json.dumps(reference)}
+        found = self._send("GET", self._path(f"/front?{_query(context, **wish)}"))["hypervolume"]
+        return Hypervolume(**{key: _bound(key, its) for key, its in found.items()})
+
+    def predict(self, params: Any, context: Any = None) -> Any:
         """Estimate for these params, in this context if there are contexts."""
         return _estimate(self._send("POST", self._path("/predict"), {"params": params, "context": context}))
 
-    def gain(self, context: Any = None) -> Gain:
-        """Difference between `best` and the baseline, with its interval."""
-        found = self._send("GET", self._path(f"/gain?{_query(context)}"))
+    def gain(self, context: Any = None, *, limits: Any = None, weights: Any = None) -> Any:
+        """Difference between `best` and the baseline, with its interval, or in each of several objectives."""
+        found = self._send("GET", self._path(f"/gain?{_query(context, **_wish(limits, weights))}"))
+        if "gains" in found:
+            return Gains({name: self._gain(its) for name, its in found["gains"].items()})
+        return self._gain(found)
+
+    def _gain(self, found: Mapping[str, Any]) -> Gain:
         baseline = _estimate(found["baseline"])
         best = _estimate(found["best"])
         best = baseline if is_same_setting(best.params, baseline.params) else best
@@ -240,7 +274,7 @@ class Connection:
         return bool(self._send("GET", self._path(f"/done?{asked}"))["done"])
 
     def describe(self) -> dict[str, Any]:
-        """The study: ``name``, ``goal``, ``space`` and so on as JSON, the number of ``trials``, and ``best``."""
+        """The study: ``name``, ``goal``, ``goals``, ``space`` and so on as JSON, the number of ``trials``, ``best``."""
         return dict(self._send("GET", self._path("")))
 
     def delete(self) -> None:
@@ -275,7 +309,12 @@ class Connection:
             raise ServerError(f"{self.url} does not answer: {error}") from error
 
 
-def _estimate(found: Mapping[str, Any]) -> RemoteEstimate:
+def _estimate(found: Mapping[str, Any]) -> Any:
+    """Estimate of one objective or of several, out of an answer."""
+    if "values" in found:
+        known = found.keys() & {its.name for its in fields(JointEstimate)}
+        ends = {key: {name: _bound(key, its) for name, its in found[key].items()} for key in ("lower", "upper")}
+        return JointEstimate(**{key: found[key] for key in known} | ends)
     known = found.keys() & {its.name for its in fields(RemoteEstimate)} - {"changes"}  # newer servers send more fields
     changes = [
         (its["name"], its["from"], its["to"], *(_bound(key, its[key]) for key in ("gain", "lower", "upper")))
@@ -287,6 +326,10 @@ def _estimate(found: Mapping[str, Any]) -> RemoteEstimate:
 def _bound(key: str, value: Any) -> Any:
     """Value of a field of an answer: JSON has no infinity, so null stands for it."""
     return value if value is not None else -math.inf if key == "lower" else math.inf
+
+
+def _wish(limits: Any, weights: Any) -> dict[str, str]:
+    return {name: json.dumps(its) for name, its in (("limits", limits), ("weights", weights)) if its is not None}
 
 
 def _query(context: Any, **values: Any) -> str:

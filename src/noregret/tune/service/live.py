@@ -18,8 +18,20 @@ from secrets import token_hex
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from noregret.optimizer import LEVEL, Estimate, Gain, Observation, Optimizer, StopRule, checked_constraints
+from noregret.optimizer import (
+    LEVEL,
+    Estimate,
+    Gain,
+    Gains,
+    Hypervolume,
+    JointEstimate,
+    Observation,
+    Optimizer,
+    StopRule,
+    checked_constraints,
+)
 from noregret.tune.learning.findings import Findings
+from noregret.tune.learning.fronts import findings_of
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.measuring import Outcome
 from noregret.tune.service.choosers import Chooser, Fitting, ModelClient, chosen, itself
@@ -176,7 +188,8 @@ class Ledger(TrialTable):
 def _past(record: Record) -> ImportedRow:
     """A trial as an observation of the past."""
     said = record.params, record.value, record.noise, record.constraints
-    return ImportedRow(*said, context=record.context, bound=record.bound, cost=record.cost)
+    more: dict[str, Any] = {"bound": record.bound, "cost": record.cost, "values": record.values}
+    return ImportedRow(*said, context=record.context, **more)
 
 
 class Known(NamedTuple):
@@ -320,15 +333,28 @@ class LiveStudy:
         known = self._known()
         return (known.optimizer.best(context), known.optimizer.half_life) if known.has_value else None
 
-    def predict(self, params: Params, context: Params | None) -> Estimate:
+    def front(self, context: Params | None) -> list[JointEstimate]:
+        """Front of several objectives; ValueError while there are too few values."""
+        return self._known().optimizer.front(context)
+
+    def hypervolume(self, context: Params | None, reference: Any = None) -> Hypervolume:
+        """Hypervolume of the front; ValueError if the reference is bad."""
+        return self._known().optimizer.hypervolume(reference, context)
+
+    def picked(self, context: Params | None, limits: Any, weights: Any) -> JointEstimate:
+        """The params of the front that limits or weights name; ValueError if they are bad."""
+        found: JointEstimate = self._known().optimizer.best(context, limits=limits, weights=weights)
+        return found
+
+    def predict(self, params: Params, context: Params | None) -> Estimate | JointEstimate:
         """Estimate for params of the study; ValueError while there are too few values."""
         return self._known().optimizer.predict(params, context)
 
-    def gain(self, context: Params | None) -> Gain:
+    def gain(self, context: Params | None, limits: Any = None, weights: Any = None) -> Gain | Gains:
         """Gain of the recommended params over the baseline; ValueError while there are too few values."""
         if self.study.baseline is None:
             raise ValueError("there is nothing to compare with: make a study with a baseline")
-        return self._known().optimizer.gain(context)
+        return self._known().optimizer.gain(context, limits=limits, weights=weights)
 
     def done(
         self, within: float | str, confidence: float, context: Params | None, by: StopRule = "model"
@@ -343,7 +369,7 @@ class LiveStudy:
     def findings(self) -> Findings:
         """Findings for the page, without the times from ask to answer: they are not durations of commands."""
         known = self._known()
-        return Findings(self.study, [replace(record, seconds=0.0) for record in known.records], known.optimizer)
+        return findings_of(self.study, [replace(record, seconds=0.0) for record in known.records], known.optimizer)
 
     def look(self) -> None:
         """Read the holders of all trials, so that expired leases are noticed."""

@@ -36,7 +36,7 @@ from noregret.optimizer import (
 )
 from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber
-from noregret.tune.study.study import Budget, Constraint, Study
+from noregret.tune.study.study import Budget, Constraint, Objective, Study
 
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"
 SERVICE = "service"
@@ -44,11 +44,18 @@ SERVICE = "service"
 MANY = 1000
 """Largest number of trials of one request, of options of a choice, and of parameters."""
 
+MOST_GOALS = 20
+"""Largest number of objectives of a study."""
+
 Name = Annotated[str, Field(pattern=NAME)]
 Label = Annotated[str, Field(min_length=1, max_length=200)]
 Scalar = bool | int | float | Annotated[str, Field(max_length=1000)]
 Params = dict[Label, Scalar]
 When = Annotated[dict[Label, Scalar | list[Scalar]], Field(max_length=MANY), AfterValidator(checked_when)]
+Goal = Literal["minimize", "maximize"]
+Goals = Annotated[dict[Label, Goal], Field(min_length=2, max_length=MOST_GOALS)]
+Value = float | dict[Label, float | None]
+"""A value, or one for each of several objectives; null, or no field, for one that was not measured."""
 HalfLife = Annotated[float, Field(ge=1, le=LONGEST)]
 
 
@@ -119,10 +126,13 @@ class Bound(Form):
 
 
 class StudyForm(Form):
-    """A study: goal, parameters, contexts, constraints and baseline."""
+    """A study: goal, parameters, contexts, constraints and baseline.
+
+    A study with several objectives has ``goals`` in place of ``goal``, which is null then.
+    """
 
     name: Name
-    goal: Literal["minimize", "maximize"] = "minimize"
+    goal: Goal | None = "minimize"
     space: SpaceForm
     context: SpaceForm | None = None
     constraints: Annotated[dict[Label, Bound], Field(max_length=MANY)] = {}
@@ -130,6 +140,7 @@ class StudyForm(Form):
     baseline: Params | None = None
     drift: Annotated[HalfLife | Literal["auto"] | None, BeforeValidator(checked_drift)] = None
     safe: Annotated[float, Field(ge=0.5, lt=1)] | None = None
+    goals: Goals | None = None
 
     def study(self, storage: str) -> ServiceStudy:
         """The study, in the storage with this URL."""
@@ -139,7 +150,7 @@ class StudyForm(Form):
             command=(),
             space=_parameters(self.space),
             name=self.name,
-            goal=self.goal,
+            goal=self.goal or "minimize",
             storage=storage,
             budget=Budget(),
             baseline=self.baseline,
@@ -148,12 +159,29 @@ class StudyForm(Form):
             },
             require=tuple(self.require),
             description=self.model_dump(
-                mode="json", exclude={name for name in ("drift", "require", "safe") if not getattr(self, name)}
+                mode="json",
+                exclude={name for name in ("drift", "require", "safe", "goals") if not getattr(self, name)},
             ),
             context=None if self.context is None else _parameters(self.context),
             drift=self.drift,
             confirm=0,
+            objectives={name: Objective(goal, LastNumber()) for name, goal in (self.goals or {}).items()},
         )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_goal_or_goals(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or given.get("goals") is None:
+            return given
+        if given.get("goal") is not None:
+            raise ValueError("must have goal, or goals for several objectives, and not both")
+        return {**given, "goal": None}
+
+    @model_validator(mode="after")
+    def _is_sought(self) -> StudyForm:
+        if self.goal is None and self.goals is None:
+            raise ValueError('must have a goal, "minimize" or "maximize", or goals for several objectives')
+        return self
 
     @field_validator("space", "context")
     @classmethod
@@ -216,10 +244,11 @@ class AskForm(Form):
 class ValueForm(Form):
     """A value, or a bound beyond which it lies, such as the time after which a run was stopped.
 
-    Questions weigh improvement by the ``cost`` that is expected, if costs are sent.
+    With several objectives the ``value`` is an object with a number for each. Questions weigh improvement by the
+    ``cost`` that is expected, if costs are sent.
     """
 
-    value: float | None = None
+    value: Value | None = None
     at_least: float | None = None
     at_most: float | None = None
     noise: Annotated[float, Field(gt=0)] | None = None
@@ -297,7 +326,7 @@ class TrialState(BaseModel):
 
     id: int
     state: Literal["done", "failed"]
-    value: float | None
+    value: Value | None
     bound: Literal["at_least", "at_most"] | None = None
 
 
@@ -322,10 +351,11 @@ class ListedStudy(BaseModel):
     """
 
     name: str
-    goal: Literal["minimize", "maximize"]
+    goal: Goal | None
     trials: int
     states: StateCounts
     last: str | None
+    goals: dict[str, Goal] | None = None
 
 
 class StudiesForm(BaseModel):
@@ -341,7 +371,7 @@ class RecordForm(TrialForm):
     With a ``bound``, the value is at least or at most ``value``.
     """
 
-    value: float | None
+    value: Value | None
     state: Literal["running", "done", "failed"]
     context: dict[str, Any] | None
     bound: Literal["at_least", "at_most"] | None = None
@@ -400,10 +430,46 @@ class BestForm(EstimateForm):
     half_life: float | None
 
 
+class FrontEstimateForm(BaseModel):
+    """Estimate for some params in several objectives, by name.
+
+    The true value of each lies between ``lower`` and ``upper`` with probability ``level``; both are null with too few
+    observations. ``probability`` is that of belonging to the true front, ``feasible`` that of meeting all constraints.
+    ``is_likeliest`` is true if nothing is likely to meet all constraints and limits, and this comes nearest.
+    """
+
+    params: dict[str, Any]
+    values: dict[str, float]
+    lower: dict[str, float | None]
+    upper: dict[str, float | None]
+    probability: float
+    level: float
+    feasible: float
+    is_likeliest: bool
+
+
+class HypervolumeForm(BaseModel):
+    """Volume between a front and the ``reference``; it lies between ``lower`` and ``upper`` with ``level``."""
+
+    estimate: float
+    lower: float
+    upper: float
+    reference: dict[str, float]
+    level: float
+
+
+class FrontForm(BaseModel):
+    """The params that are likely best in some trade-off of the objectives, and the hypervolume of that front."""
+
+    front: list[FrontEstimateForm]
+    hypervolume: HypervolumeForm
+
+
 class StudyState(StudyForm):
     """A study, the number of its trials, and the recommended params.
 
-    ``best`` is null before the first value, and in a study with contexts if the request names none.
+    ``best`` is null before the first value, in a study with contexts if the request names none, and with several
+    objectives: see the front.
     """
 
     trials: int
@@ -426,6 +492,13 @@ class GainForm(BaseModel):
     best: EstimateForm
     baseline: EstimateForm
     goal: Literal["minimize", "maximize"]
+    text: str
+
+
+class GainsForm(BaseModel):
+    """Difference between params of the front and the baseline, in each objective; ``text`` is all of it in words."""
+
+    gains: dict[str, GainForm]
     text: str
 
 

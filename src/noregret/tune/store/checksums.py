@@ -25,10 +25,10 @@ Execute = Callable[[str], Iterable[Any]]
 """Runs a statement on a database and gives its rows."""
 
 
-def seal(execute: Execute, trial: int, state: str, values: Sequence[float] | None) -> str:
+def seal(execute: Execute, trial: int, state: str, values: Sequence[float | None]) -> str:
     """The checksum of a trial that is about to be finished in this state, with these values."""
     ((number, _),) = execute(f"SELECT number, trial_id FROM trials WHERE trial_id = {trial}")
-    return digest(number, state, values or (), _params(execute, f"{trial}")[trial], _kept(execute, f"{trial}")[trial])
+    return digest(number, state, values, _params(execute, f"{trial}")[trial], _kept(execute, f"{trial}")[trial])
 
 
 def broken_seals(execute: Execute, study: str = "SELECT study_id FROM studies") -> list[int]:
@@ -47,7 +47,9 @@ def _broken_among(execute: Execute, trials: str) -> list[int]:
     sums = {trial: value for trial, _, value in _attributes(execute, f"key = '{SUM}'", trials)}
     params, kept = _params(execute, trials), _kept(execute, trials)
     values: dict[int, list[float]] = defaultdict(list)
-    for trial, value in execute(f"SELECT trial_id, value FROM trial_values WHERE trial_id IN ({trials})"):
+    for trial, value in execute(
+        f"SELECT trial_id, value FROM trial_values WHERE trial_id IN ({trials}) ORDER BY objective"
+    ):
         values[trial].append(value)
     rows = execute(f"SELECT trial_id, number, CAST(state AS VARCHAR) FROM trials WHERE trial_id IN ({trials})")
     return [

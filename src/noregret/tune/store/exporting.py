@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from noregret.extra import extra
 from noregret.optimizer import GIVEN
 from noregret.tune.store.records import Record
-from noregret.tune.study.importing import constraint_column, fidelity_columns, parameter_column
+from noregret.tune.study.importing import constraint_column, fidelity_columns, parameter_column, value_columns
 from noregret.tune.study.study import Study, StudyError
 
 Format = Literal["csv", "json", "parquet"]
@@ -47,8 +47,8 @@ def columns(study: Study, records: Sequence[Record]) -> list[str]:
     return [
         "trial",
         "state",
-        "value",
-        "noise",
+        *value_columns(study).values(),
+        *noise_columns(study),
         *parameters,
         *context_columns(study),
         *fidelity_columns(study),
@@ -57,6 +57,11 @@ def columns(study: Study, records: Sequence[Record]) -> list[str]:
         "seconds",
         *(["bound"] if any(record.bound for record in records) else []),
     ]
+
+
+def noise_columns(study: Study) -> list[str]:
+    """Name of the column of the noise, none with several objectives, whose noise is estimated."""
+    return [] if study.objectives else ["noise"]
 
 
 def context_columns(study: Study) -> list[str]:
@@ -71,8 +76,8 @@ def row(study: Study, record: Record) -> dict[str, Any]:
     return {
         "trial": record.number,
         "state": "stopped" if record.is_stopped else record.state,
-        "value": record.value,
-        "noise": record.noise,
+        **{column: record.values.get(name) if name else record.value for name, column in value_columns(study).items()},
+        **dict.fromkeys(noise_columns(study), record.noise),
         **params,
         **{GIVEN + name: (record.context or {}).get(name) for name in study.context or ()},
         **dict(zip(fidelity_columns(study), (record.fidelity or {}).values(), strict=False)),
@@ -87,7 +92,12 @@ def _parquet(study: Study, names: list[str], rows: list[dict[str, Any]]) -> byte
     frames = extra("pandas", "frames")
     extra("pyarrow", "frames")
     frame = frames.DataFrame(rows, columns=names)
-    for name in ("value", "noise", "seconds", *(constraint_column(name) for name in study.constraints)):
+    for name in (
+        *value_columns(study).values(),
+        *noise_columns(study),
+        "seconds",
+        *(constraint_column(name) for name in study.constraints),
+    ):
         frame[name] = frame[name].astype(float)
     frame["started"] = frames.to_datetime(frame["started"])
     mixed = [name for name in frame if len({type(found) for found in frame[name].dropna()}) > 1]

@@ -82,6 +82,8 @@ class Record:
     """Intermediate results of the run, see `Outcome`."""
     is_stopped: bool = False
     """True if the run was stopped early."""
+    values: Mapping[str, float | None] = field(default_factory=dict)
+    """With several objectives, the value of each, None if it was not measured; ``value`` is the first that was."""
 
     @property
     def imported(self) -> bool:
@@ -106,7 +108,7 @@ class Record:
             return None
         reached = None if self.value is None else self.fidelity
         more: dict[str, Any] = {"bound": self.bound, "cost": self.cost, "runs": self.runs, "fidelity": reached}
-        return Outcome(*said, **more, reports=self.reports, is_stopped=self.is_stopped)
+        return Outcome(*said, **more, reports=self.reports, is_stopped=self.is_stopped, values=self.values)
 
     def answers(self, constraints: Iterable[str], weighs_costs: bool = True) -> list[Observation]:
         """Outcome as an optimizer with these constraints takes it: each run, where their number was decided by them.
@@ -117,7 +119,8 @@ class Record:
         numbers = {name: self.constraints.get(name) for name in constraints}
         more: dict[str, Any] = {"context": self.context, "cost": self.cost if weighs_costs else None}
         if not self.runs:
-            more |= {"bound": self.bound, "fidelity": self.fidelity}
+            values = {name: value for name, value in self.values.items() if value is not None}
+            more |= {"bound": self.bound, "fidelity": self.fidelity, "values": values}
             return [Observation(self.params, self.value, self.noise, numbers, **more)]
         first, *others = self.runs
         unknown = dict.fromkeys(numbers)
@@ -148,6 +151,7 @@ def fingerprint(row: ImportedRow) -> str:
     content += [] if row.bound is None else [row.bound]
     content += [] if row.cost is None else [{"cost": row.cost}]
     content += [] if row.fidelity is None else [dict(row.fidelity)]
+    content += [dict(row.values)] if row.values else []
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -165,6 +169,7 @@ def run_attribute(outcome: Outcome) -> dict[str, Any]:
     run |= {"fidelity": dict(outcome.fidelity)} if outcome.fidelity is not None else {}
     run |= {"reports": [list(report) for report in outcome.reports]} if outcome.reports else {}
     run |= {"stopped": True} if outcome.is_stopped else {}
+    run |= {"values": dict(outcome.values)} if outcome.values else {}
     return run | ({"noise": outcome.noise} if outcome.noise is not None else {})
 
 

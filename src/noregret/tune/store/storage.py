@@ -30,11 +30,11 @@ STUDIES = sqlalchemy.text("SELECT study_id, study_name FROM studies ORDER BY stu
 CREATE = sqlalchemy.text("INSERT INTO studies (study_name) VALUES (:name) RETURNING study_id")
 DIRECT = {
     goal: sqlalchemy.text(
-        f"INSERT INTO study_directions (direction, study_id, objective) VALUES ('{goal.upper()}', :study, 0)"
+        f"INSERT INTO study_directions (direction, study_id, objective) VALUES ('{goal.upper()}', :study, :objective)"
     )
     for goal in ("minimize", "maximize")
 }
-"""Statements that store the goal of a study."""
+"""Statements that store the goal of an objective of a study."""
 ANY_TRIAL = sqlalchemy.text("SELECT 1 FROM trials WHERE study_id = :study LIMIT 1")
 FIND = sqlalchemy.text(
     "SELECT study_id, key, value_json FROM studies JOIN study_user_attributes USING (study_id) WHERE study_name = :name"
@@ -204,7 +204,8 @@ class Storage:
         """Make a study, with all that says what it is, and return its id."""
         with self.transaction() as connection:
             number = int(connection.execute(CREATE, {"name": study.name}).scalar_one())
-            connection.execute(DIRECT[study.goal], {"study": number})
+            for objective, goal in enumerate(study.goals.values() or [study.goal]):
+                connection.execute(DIRECT[goal], {"study": number, "objective": objective})
             self._set(connection, number, form_of(study))
         return number
 

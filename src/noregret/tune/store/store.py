@@ -168,7 +168,8 @@ class Store:
     def tell(self, number: int, outcome: Outcome) -> bool:
         """Store the outcome of a trial; False if it has another outcome, which then stays."""
         try:
-            return self._patiently(lambda: self._told(number, outcome)).value == outcome.value
+            stands = self._patiently(lambda: self._told(number, outcome))
+            return (stands.value, dict(stands.values)) == (outcome.value, dict(outcome.values))
         finally:
             self._held.pop(number, None)
 
@@ -292,6 +293,7 @@ class Store:
                     its,
                     bound=found.bound,
                     fidelity=found.fidelity,
+                    values=found.values,
                 )
             )
             for found in self._usable(everything)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
@@ -48,7 +48,7 @@ from noregret.tune.store.records import (
 )
 from noregret.tune.store.storage import Storage
 from noregret.tune.study.importing import ImportedRow
-from noregret.tune.study.results import Report
+from noregret.tune.study.results import Report, first_measured
 from noregret.tune.study.study import Params, StudyError
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ PARAM = sqlalchemy.text(
     "VALUES (:trial, :name, :value, :form)"
 )
 VALUE = sqlalchemy.text(
-    "INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (:trial, 0, :value, 'FINITE') "
+    "INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (:trial, :objective, :value, :kind) "
     "ON CONFLICT (trial_id, objective) DO UPDATE SET value = excluded.value, value_type = excluded.value_type"
 )
 ATTRIBUTE = sqlalchemy.text(
@@ -102,6 +102,12 @@ FINISH = {
     )
     for state in ("COMPLETE", "FAIL")
 }
+DIRECTIONS = sqlalchemy.text(
+    "SELECT CAST(direction AS VARCHAR) FROM study_directions JOIN trials USING (study_id) WHERE trial_id = :trial "
+    "ORDER BY objective"
+)
+WORST = {"MINIMIZE": "INF_POS", "MAXIMIZE": "INF_NEG"}
+"""Value that Optuna gets for an objective that was not measured: it has no missing values, and none is better."""
 INFINITE = {"INF_POS": math.inf, "INF_NEG": -math.inf}
 """Values of other programs that Optuna stores by name."""
 
@@ -184,9 +190,9 @@ def finish(connection: Any, trial: int, outcome: Outcome) -> bool:
     state = "FAIL" if outcome.value is None else "COMPLETE"
     if not connection.execute(FINISH[state], {"trial": trial, "now": str(datetime.now())}).rowcount:
         return False
-    values = [] if outcome.value is None else [outcome.value]
-    for value in values:
-        connection.execute(VALUE, {"trial": trial, "value": value})
+    values = _values(outcome)
+    if values:
+        connection.execute(VALUE, _value_rows(connection, trial, values))
     connection.execute(ATTRIBUTE, _attribute(trial, RUN, run_attribute(outcome)))
     connection.execute(ATTRIBUTE, _attribute(trial, SUM, seal(connection.exec_driver_sql, trial, state, values)))
     return True
@@ -202,20 +208,35 @@ def add_imported(
         state = "FAIL" if row.value is None else "COMPLETE"
         trial = connection.execute(IMPORTED_TRIAL[state], {"study": study, "number": number, "now": now}).scalar()
         its_params = _params(row.params, distributions)
-        its_values = [] if row.value is None else [row.value]
         more: dict[str, Any] = {"constraints": row.constraints, "bound": row.bound, "cost": row.cost}
-        run = run_attribute(Outcome(row.value, row.failure, **more, fidelity=row.fidelity))
+        outcome = Outcome(row.value, row.failure, **more, fidelity=row.fidelity, values=row.values)
+        its_values, run = _values(outcome), run_attribute(outcome)
         its_attributes: dict[str, Any] = {TOLD: [], IMPORTED: {"row": mark, "noise": row.noise}, RUN: run}
         its_attributes |= {} if row.context is None else {CONTEXT: row.context}
         listed = [[found["name"], found["value"], found["form"]] for found in its_params]
         kept = [(key, json.dumps(value)) for key, value in its_attributes.items()]
         its_attributes[SUM] = digest(number, state, its_values, listed, kept)
         params += [{"trial": trial, **found} for found in its_params]
-        values += [{"trial": trial, "value": value} for value in its_values]
+        values += _value_rows(connection, trial, its_values)
         attributes += [_attribute(trial, key, value) for key, value in its_attributes.items()]
     for statement, lines in ((PARAM, params), (VALUE, values), (ATTRIBUTE, attributes)):
         if lines:
             connection.execute(statement, lines)
+
+
+def _values(outcome: Outcome) -> list[float | None]:
+    """The values of all objectives in their order, None for one that was not measured; none of a failure."""
+    return [] if outcome.value is None else list(outcome.values.values()) or [outcome.value]
+
+
+def _value_rows(connection: Any, trial: int, values: Sequence[float | None]) -> list[dict[str, Any]]:
+    """Rows of the values of a trial."""
+    kinds = ["FINITE"] * len(values)
+    if None in values:
+        worst = [WORST[direction] for (direction,) in connection.execute(DIRECTIONS, {"trial": trial})]
+        kinds = [kind if value is None else "FINITE" for value, kind in zip(values, worst, strict=True)]
+    rows = enumerate(zip(values, kinds, strict=True))
+    return [{"trial": trial, "objective": i, "value": value, "kind": kind} for i, (value, kind) in rows]
 
 
 def _params(params: Params, distributions: Distributions) -> list[dict[str, Any]]:
@@ -326,7 +347,7 @@ def _record(trial: Any, params: Params, attributes: dict[str, Any], value: float
         number=number,
         params=params,
         state=state,
-        value=value if state == "done" else None,
+        value=(first_measured(run["values"]) if "values" in run else value) if state == "done" else None,
         failure=run.get("failure", "") if state == "failed" else "",
         seconds=run.get("seconds", 0.0),
         stderr=run.get("stderr", ""),
@@ -345,6 +366,7 @@ def _record(trial: Any, params: Params, attributes: dict[str, Any], value: float
         fidelity=run.get("fidelity", attributes.get(FIDELITY)),
         reports=tuple(Report(*report) for report in run.get("reports", ())),
         is_stopped=run.get("stopped", False),
+        values=run.get("values", {}) if state == "done" else {},
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from noregret.optimizer import Bound, Choice, Float, Int, checked_noise
-from noregret.tune.study.results import NoResult, usable
+from noregret.tune.study.results import NoResult, first_measured, usable
 from noregret.tune.study.study import Params, Study, StudyError, text
 
 OWN = ("trial", "state", "value", "noise", "started", "seconds", "bound")
@@ -23,6 +23,16 @@ def parameter_column(name: str) -> str:
     ('size', 'params.seconds')
     """
     return f"params.{name}" if name in OWN else name
+
+
+def value_columns(study: Study) -> dict[str, str]:
+    """The columns of the values by objective; one without a name for one objective.
+
+    >>> from noregret.tune.study.study import Study
+    >>> value_columns(Study(Path("study.toml"), (), {}))
+    {'': 'value'}
+    """
+    return {name: f"value.{name}" for name in study.objectives} or {"": "value"}
 
 
 def constraint_column(name: str) -> str:
@@ -56,6 +66,8 @@ class ImportedRow:
     """Cost of the measurement, None if unknown."""
     fidelity: Mapping[str, Any] | None = None
     """Fidelity of the value, None if the study has none."""
+    values: Mapping[str, float | None] = field(default_factory=dict)
+    """With several objectives, the value of each, None if it was not measured; ``value`` is the first that was."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +119,12 @@ def _check_columns(study: Study, path: Path, header: Sequence[str], ignore: bool
     constraints = [constraint_column(name) for name in study.constraints]
     if twice := next((name for name in header if header.count(name) > 1), None):
         raise StudyError(f"{path}: column {twice!r} comes twice: rename one of them")
-    for column in ("value", *constraints, *(column for column, name in parameters.items() if _is_needed(study, name))):
+    values = list(value_columns(study).values())
+    for column in (*values, *constraints, *(column for column, name in parameters.items() if _is_needed(study, name))):
         if column not in header:
             raise StudyError(f"{path}: column {column!r} is missing, it has {', '.join(header)}")
-    known = (*OWN, *parameters, *constraints, *fidelity_columns(study))
+    known = {*OWN, *values, *parameters, *constraints, *fidelity_columns(study)}
+    known -= {"value"} if study.objectives else set()
     unknown = [column for column in header if column not in known]
     if unknown and not ignore:
         raise StudyError(
@@ -134,14 +148,19 @@ def _row(study: Study, cells: Mapping[str, str]) -> ImportedRow:
         raise ValueError(f"its trial is {cells['state']}, not done")
     given = {name: cells.get(parameter_column(name), "") for name in study.names}
     params = {name: _value(study, name, cell) for name, cell in given.items() if cell}
+    columns = value_columns(study) if study.objectives else {}
+    values = {name: _number(column, cells[column]) if cells[column] else None for name, column in columns.items()}
+    if values and first_measured(values) is None:
+        raise ValueError(f"it must have a value of an objective: {', '.join(columns.values())} are empty")
     return ImportedRow(
         _checked(study, params),
-        _number("value", cells["value"]),
+        first_measured(values) if values else _number("value", cells["value"]),
         checked_noise(_number("noise", cells["noise"])) if cells.get("noise") else None,
         {name: _number(column, cells[column]) for name in study.constraints if (column := constraint_column(name))},
         origin(cells["trial"], cells.get("started", "")) if cells.get("trial") else "",
         bound=_bound(cells.get("bound", "")),
         fidelity=_fidelity(study, cells),
+        values=values,
     )
 
 

@@ -26,6 +26,7 @@ from noregret.tune.study.study import (
     Constraint,
     Failure,
     FlagWords,
+    Objective,
     Params,
     Stop,
     Study,
@@ -103,9 +104,12 @@ def _study(top: Section, storage: str) -> Study:
         space=_space(top, defaults, flags),
         defaults=defaults,
         flags=flags,
+        objectives=top.part("objectives", _objectives, {}),
     )
     if study.cap and (study.goal != "minimize" or not isinstance(study.result, WallTime)):
         top.note("cap", CAP_NEEDS)
+    if study.objectives:
+        study = _with_objectives(study, top)
     declared = _declared(top, study)
     baseline = top.section("baseline")
     if declared and declared.keys() == set(study.names):
@@ -252,6 +256,38 @@ def _constraints(section: Section) -> dict[str, Constraint]:
         if reason := _contradiction(found[one], found[other]):
             section.refuse(one, f"contradicts {other}: {reason}")
     return found
+
+
+def _objectives(section: Section) -> dict[str, Objective]:
+    read = {name: section.part(name, partial(_objective, name), None) for name in section.content}
+    if len(read) == 1:
+        section.refuse("", "must be two or more: for one objective write goal and result at the top, without a table")
+    found = {name: objective for name, objective in read.items() if objective}
+    for one, other in itertools.combinations(found, 2):
+        if found[one].result == found[other].result:
+            section.refuse(other, f"has the same result as {one}: give each objective a number of its own")
+    return found
+
+
+def _objective(name: str, section: Section) -> Objective:
+    if not re.fullmatch(WORD, name):
+        section.refuse("", f"an objective's name must be a word such as latency, got {name!r}")
+    goal: Any = section.get("goal", checks.one_of("minimize", "maximize"), "minimize")
+    objective = Objective(goal, section.get("result", checks.result))
+    section.nothing_else()
+    return objective
+
+
+def _with_objectives(study: Study, top: Section) -> Study:
+    """The study, after a check that nothing in it is for one objective only."""
+    for key in ("goal", "result"):
+        if key in top.content:
+            top.note(key, f"is for one objective: leave it out, each [objectives.NAME] has a {key} of its own")
+    if "stop" in top.content:
+        top.note("stop", "is about the best setting, and several objectives have none: leave it out, use [budget]")
+    if top.content.get("confirm"):
+        top.note("confirm", "measures the best setting, and several objectives have none: leave it out")
+    return replace(study, confirm=0)
 
 
 def _contradiction(one: Constraint, other: Constraint) -> str:

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
@@ -62,6 +63,10 @@ elif found:
 
 class NoResult(ValueError):
     """The run gave no result that can be used; the message says why."""
+
+
+class NotMeasured(NoResult):
+    """The run says that it has not measured this number."""
 
 
 class Output(Protocol):
@@ -167,7 +172,8 @@ class JsonField:
                 raise NoResult(f"no field {self.field!r} in the JSON on standard output")
             value = value[part]
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise NoResult(f"field {self.field!r} must be a number, got {json.dumps(value)[:60]}")
+            kind = NotMeasured if value is None else NoResult
+            raise kind(f"field {self.field!r} must be a number, got {json.dumps(value)[:60]}")
         return usable(value)
 
 
@@ -253,6 +259,15 @@ def usable(number: Any) -> float:
     if not abs(value) <= HUGE:  # programs print larger numbers for 'no result'
         raise NoResult(f"the result must be a finite number between -1e100 and 1e100, got {str(number)[:40]}")
     return value
+
+
+def first_measured(values: Mapping[str, float | None]) -> float | None:
+    """The first of the values of several objectives that was measured, None if none was.
+
+    >>> first_measured({"latency": None, "cost": 0.2})
+    0.2
+    """
+    return next((value for value in values.values() if value is not None), None)
 
 
 def _read(number: Any) -> float:

@@ -87,6 +87,14 @@ class Constraint:
 
 
 @dataclass(frozen=True)
+class Objective:
+    """One of several numbers of a run that are to be as small, or as large, as possible."""
+
+    goal: Goal
+    result: Result
+
+
+@dataclass(frozen=True)
 class Failure:
     """Conditions under which a run counts as failed although its result can be read, and failures end the call."""
 
@@ -157,6 +165,8 @@ class Study:
     """The parameter that says how well and at what cost to measure, such as the number of epochs."""
     cap: float | None = None
     """A run is stopped when it takes this many times as long as the best setting may; None to let all runs end."""
+    objectives: Mapping[str, Objective] = field(default_factory=dict)
+    """Several objectives by name, in place of ``goal`` and ``result``; empty for one."""
 
     @property
     def folder(self) -> Path:
@@ -198,6 +208,11 @@ class Study:
         """Probability with which every trial meets each of some constraints; None if it need not meet any."""
         return {name: its.safe for name, its in self.constraints.items() if its.safe is not None} or None
 
+    @property
+    def goals(self) -> dict[str, Goal]:
+        """The goals of several objectives by name, as an Optimizer takes them; empty for one."""
+        return {name: objective.goal for name, objective in self.objectives.items()}
+
     @cached_property
     def settings(self) -> Space:
         """The space as an Optimizer has it."""
@@ -225,9 +240,14 @@ class Study:
         return [word for group in groups(self.command) for word in group]
 
     @property
+    def sought(self) -> list[Result]:
+        """The result, or those of several objectives."""
+        return [objective.result for objective in self.objectives.values()] or [self.result]
+
+    @property
     def results(self) -> list[Result]:
-        """The result, and those of the constraints."""
-        return [self.result, *(constraint.result for constraint in self.constraints.values())]
+        """All results that are read from a run, those of the constraints included."""
+        return [*self.sought, *(constraint.result for constraint in self.constraints.values())]
 
     @cached_property
     def used(self) -> list[str]:
@@ -290,10 +310,11 @@ class Study:
 
     def identity(self) -> dict[str, Any]:
         """Everything that must stay the same for observations to belong together, as JSON."""
+        sought = {f"objectives.{name}": f"{its.goal} {its.result!r}" for name, its in self.objectives.items()}
         return {
-            "goal": self.goal,
+            **(sought or {"goal": self.goal}),
             "command": _listed(self.command),
-            "result": repr(self.result),
+            **({} if sought else {"result": repr(self.result)}),
             "seed": self.seed,
             **({"prepare": _listed(self.prepare)} if self.prepare else {}),
             **({"env": [f"{key}={value}" for key, value in self.env.items()]} if self.env else {}),

@@ -174,6 +174,11 @@ def _numbers(found: Interval | None) -> Mapping[str, float | None] | None:
 
 def confirm(study: Study, pairs: int, as_json: bool) -> int:
     """Measure the best setting and the baseline in pairs, and print the gain; return 130 if interrupted."""
+    if study.objectives:
+        raise StudyError(
+            f"{study.path}: confirm measures the best setting again, and several objectives have none: "
+            "'noregret report --limit NAME<=NUMBER' picks one and compares it with the baseline"
+        )
     check_command(study)
     if study.baseline is None:
         raise StudyError(

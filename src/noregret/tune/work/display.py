@@ -17,6 +17,7 @@ from noregret.extra import extra
 from noregret.optimizer import Estimate, change_in_words
 from noregret.terminal import printable, say
 from noregret.tune.learning.findings import OUTLYING, Findings
+from noregret.tune.learning.fronts import FrontFindings, spread_over
 from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring import Outcome
 from noregret.tune.page import words
@@ -35,6 +36,8 @@ STDERR_LINES = 8
 """Number of lines shown of the standard error of the first failed run."""
 COLUMNS = 120
 """Length of lines where the output is no terminal, and COLUMNS is not set."""
+MOST, FEW = 12, 6
+"""Largest number of settings of a front in the conclusion, and while a study runs."""
 LEAST = 20
 """Number of characters that a setting gets at least."""
 
@@ -95,7 +98,7 @@ class Lines:
         pass
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
-        what = f"failed: {printable(outcome.failure)}" if outcome.value is None else words.number(outcome.value)
+        what = f"failed: {printable(outcome.failure)}" if outcome.value is None else result(outcome)
         what = words.cut_short(outcome.value or 0.0, self.study.cap) if outcome.bound else what
         what += f", {how}" if (how := how_measured(self.study, outcome)) else ""
         late = "" if counted else " [not counted: another worker has answered]"
@@ -122,6 +125,7 @@ class Objects(Lines):
         if not counted:
             return
         found: dict[str, Any] = {"trial": trial.number, "params": trial.params, "value": outcome.value}
+        found |= {"value": None, "values": dict(outcome.values)} if outcome.values else {}
         found["failed"] = outcome.value is None
         if outcome.value is None:
             found |= {"reason": outcome.failure, "stderr": outcome.stderr}
@@ -143,6 +147,12 @@ def how_measured(study: Study, outcome: Outcome) -> str:
     if study.levels is None or outcome.fidelity in (None, study.levels.highest):
         return ""
     return f"{'stopped early ' * outcome.is_stopped}at {words.params(outcome.fidelity or {})}"
+
+
+def result(outcome: Outcome) -> str:
+    """The value of an outcome, or its values."""
+    assert outcome.value is not None
+    return words.values(outcome.values) if outcome.values else words.number(outcome.value)
 
 
 def last_lines(outcome: Outcome) -> list[str]:
@@ -232,6 +242,9 @@ class Live(Lines):
         return min(times, default=0.0)
 
     def _best(self) -> Any:
+        if isinstance(self._findings, FrontFindings) and self._findings.front:
+            table = front_table(self._findings, self._console.width, FEW)
+            return extra("rich.text", "tune").Text.assemble("\nfront so far\n", *(f"{line}\n" for line in table))
         if self._findings is None or self._findings.best is None:
             return None
         best = self._findings.best
@@ -283,7 +296,7 @@ class Live(Lines):
         if outcome.bound:
             return words.result(outcome), _text("stopped: too slow", "dim")
         odd = self._findings is not None and self._findings.weights.get(trial.number, 1.0) < OUTLYING
-        return words.number(outcome.value), _text(
+        return result(outcome), _text(
             "outlying" if odd else how_measured(self.study, outcome), "yellow" if odd else "dim"
         )
 
@@ -295,6 +308,8 @@ def _text(shown: str, style: str = "") -> Any:
 
 def conclusion(found: Findings) -> str:
     """The findings, and the reason why the study has ended, in a few lines."""
+    if isinstance(found, FrontFindings):
+        return "\n".join([*_front(found), *why_over(found), *_how_to_pick(found), _evidence(found.study)])
     if found.best is None:
         return "\n".join(["no result yet", *why_over(found)])
     command = [f"the command of the best setting:\n{printable(found.command, keep=chr(10))}"] if found.command else []
@@ -330,5 +345,71 @@ def how_good(found: Findings, best: Estimate) -> Iterator[str]:
         yield change_in_words(found.half_life)
 
 
+def _front(found: FrontFindings) -> Iterator[str]:
+    """The front as a table."""
+    if not found.front:
+        yield "too few results for a front" if found.done else "no result yet"
+        return
+    count, names = len(found.front), list(found.study.objectives)
+    better = f"in {', '.join(names[:-1])} or {names[-1]}"
+    yield f"the front: {count} settings, each better than any other {better}" if count > 1 else "the front: 1 setting"
+    yield from front_table(found, columns(), MOST)
+    if found.gains and found.gains.is_better:
+        yield f"one of them is {found.gains}"
+    if found.hypervolume:
+        volume = found.hypervolume
+        yield f"hypervolume: {words.with_interval(volume.estimate, volume.lower, volume.upper)}"
+
+
+def front_table(found: FrontFindings, width: int, most: int) -> list[str]:
+    """Settings of a front as the lines of a table, evenly spread over it if there are more than ``most``."""
+    count = len(found.front)
+    places = spread_over(count, most)
+    units = found.units()
+    rows = [[*(f"{name}" for name in units), "probability"]]
+    for member in (found.front[place] for place in places):
+        cells = [
+            words.with_interval(member.values[name], member.lower[name], member.upper[name], unit)
+            for name, unit in units.items()
+        ]
+        rows.append([*cells, words.percent(member.probability)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    left = [f"  {'  '.join(cell.rjust(size) for cell, size in zip(row, widths, strict=True))}  " for row in rows]
+    room = max(width - len(left[0]), LEAST)
+    shown = ["setting", *(setting(found.front[i].params, found.study.baseline, room) for i in places)]
+    lines = [f"{row}{printable(text)}" for row, text in zip(left, shown, strict=True)]
+    return [*lines, f"  ... {count - len(places)} more"] if len(places) < count else lines
+
+
+def _how_to_pick(found: FrontFindings) -> Iterator[str]:
+    if found.front:
+        name, goal = list(found.study.goals.items())[-1]
+        side, bound = "<=" if goal == "minimize" else ">=", found.front[len(found.front) // 2].values[name]
+        limit = f"{name}{side}{bound:.3g}"
+        yield f"pick a setting and its command: {_command('report', found.study)} --limit '{limit}'"
+
+
+def picked(found: Findings) -> Iterator[str]:
+    """The setting that was picked from a front, and its command."""
+    if not isinstance(found, FrontFindings) or found.picked is None:
+        return
+    its, units = found.picked, found.units()
+    values = (
+        f"{name} {words.with_interval(its.values[name], its.lower[name], its.upper[name], units[name])}"
+        for name in found.study.objectives
+    )
+    near = " (no setting of the front meets it: this one comes nearest)" if its.is_likeliest else ""
+    yield f"picked by {found.wish}{near}: {', '.join(values)}"
+    if found.gains:
+        yield str(found.gains)
+    yield from (cut(f"  {name}  {words.value(value)}", columns()) for name, value in its.params.items())
+    if command := found.command_of(its):
+        yield f"its command:\n{printable(command, keep=chr(10))}"
+
+
+def _command(name: str, study: Study) -> str:
+    return f"noregret {name} {printable(shlex.quote(str(study.path)))}"
+
+
 def _evidence(study: Study) -> str:
-    return f"the evidence: noregret report {printable(shlex.quote(str(study.path)))}"
+    return f"the evidence: {_command('report', study)}"

@@ -8,7 +8,8 @@ from dataclasses import replace
 from threading import Event
 
 from noregret.terminal import complain, printable, say
-from noregret.tune.learning.findings import Findings, ending, summary
+from noregret.tune.learning.findings import Findings, summary
+from noregret.tune.learning.fronts import NO_WISH, Wish, findings_of
 from noregret.tune.learning.suggest import Suggester, believed, least_rounds
 from noregret.tune.measuring import disturbances
 from noregret.tune.page.page import page
@@ -48,7 +49,7 @@ def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = F
         if store.stopped() is None:
             store.out_of_time()
         found = findings(study, store)
-        say(json.dumps(ending(found)) if as_json else conclusion(found))
+        say(json.dumps(found.ending()) if as_json else conclusion(found))
     return 0 if found.done else 3
 
 
@@ -73,9 +74,9 @@ def carried_over(store: Store) -> str:
     )
 
 
-def report(study: Study, as_json: bool = False, against: Study | None = None) -> str:
+def report(study: Study | Findings, as_json: bool = False, against: Study | None = None) -> str:
     """Findings of a study, as a page, beside those of another one if that is given, or as JSON."""
-    found = stored(study)
+    found = stored(study) if isinstance(study, Study) else study
     if as_json:
         return json.dumps(summary(found), indent=2) + "\n"
     try:
@@ -84,16 +85,16 @@ def report(study: Study, as_json: bool = False, against: Study | None = None) ->
         raise StudyError(f"--against: {error}") from error
 
 
-def stored(study: Study) -> Findings:
+def stored(study: Study, wish: Wish = NO_WISH) -> Findings:
     """Findings of a study that is only read."""
     with Store(study, readonly=True) as store:
-        return findings(study, store)
+        return findings(study, store, wish)
 
 
-def findings(study: Study, store: Store) -> Findings:
-    """Findings of a study."""
+def findings(study: Study, store: Store, wish: Wish = NO_WISH) -> Findings:
+    """Findings of a study; with several objectives, what to pick from the front."""
     records = store.records()
-    return Findings(study, records, believed(study, records), store.stopped())
+    return findings_of(study, records, believed(study, records), store.stopped(), wish)
 
 
 def check_command(study: Study) -> None:

@@ -29,7 +29,7 @@ def index(studies: Sequence[ListedStudy], following: str | None) -> str:
     """Page that lists studies; ``following`` is the name that the next page starts after, None if this is the last."""
     rows = [
         [
-            f'<a href="studies/{quote(its.name)}/">{escape(its.name)}</a><br><span class="soft">{its.goal}'
+            f'<a href="studies/{quote(its.name)}/">{escape(its.name)}</a><br><span class="soft">{_goal(its)}'
             f"{_moment(its.last)}</span>",
             *(f"{count:,}" for count in (its.states.done, its.states.running, its.states.failed)),
         ]
@@ -155,6 +155,11 @@ def _is_plain(value: Any) -> bool:
 
 def _prose(text: str) -> str:
     return re.sub(r"``(.+?)``", r"<code>\1</code>", escape(text, quote=False))
+
+
+def _goal(study: ListedStudy) -> str:
+    several = ", ".join(f"{goal} {escape(name)}" for name, goal in (study.goals or {}).items())
+    return several or str(study.goal)
 
 
 def _moment(time: str | None) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from asyncio import wrap_future
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from math import isfinite
 from typing import Annotated, Any
 
@@ -18,12 +19,16 @@ from noregret.optimizer import (
     Bound,
     Estimate,
     FixedContext,
+    Gain,
+    Gains,
+    JointEstimate,
     StopRule,
     checked_confidence,
     checked_numbers,
     checked_tolerance,
 )
 from noregret.tune.learning.findings import finite
+from noregret.tune.learning.fronts import member_json
 from noregret.tune.measuring import Outcome
 from noregret.tune.page.page import page
 from noregret.tune.service import models
@@ -34,6 +39,7 @@ from noregret.tune.service.studies import Studies
 from noregret.tune.store.records import Record, State
 from noregret.tune.store.storage import Listed
 from noregret.tune.study.importing import ImportedRow
+from noregret.tune.study.results import first_measured
 
 FAILED = "reported as a failure"
 """Reason of a failure that a client reports."""
@@ -89,6 +95,24 @@ Id = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 ContextText = Annotated[
     str | None, Query(max_length=10_000, description="The context as JSON, if the study has contexts")
+]
+
+
+EXAMPLES = {
+    "context": '{"load": 0.5}',
+    "limits": '{"cost": ["<=", 0.3]}',
+    "weights": '{"latency": 1, "cost": 10}',
+    "reference": '{"latency": 10, "cost": 1}',
+}
+"""JSON in the query of an address, by parameter."""
+ReferenceText = Annotated[
+    str | None, Query(max_length=10_000, description="The reference point of the hypervolume as JSON")
+]
+LimitsText = Annotated[
+    str | None, Query(max_length=10_000, description="Limits on objectives as JSON, if the study has several")
+]
+WeightsText = Annotated[
+    str | None, Query(max_length=10_000, description="Weights of objectives as JSON, if the study has several")
 ]
 
 
@@ -165,7 +189,7 @@ def describe(study: Live, context: ContextText = None) -> models.StudyState:
     """Return a study with the number of its trials and the recommended params."""
     is_known = study.study.context is None or context is not None
     here = _context(study, _read(context), ("query", "context")) if is_known else None
-    known = study.best(here) if is_known else None
+    known = study.best(here) if is_known and not study.study.objectives else None
     records = study.records()
     return models.StudyState(
         **study.study.description,
@@ -198,10 +222,12 @@ async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedFo
 )
 async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
     """Store the observation of a trial. The same one twice counts once."""
-    value, bound = form.number()
+    told, bound = form.number()
+    value, values = _values(study, told, ("body", bound or "value"))
     numbers = _numbers(study, form.constraints, ("body", "constraints"), bound is not None)
-    await _told(study, id, Outcome(value, noise=form.noise, constraints=numbers, bound=bound, cost=form.cost))
-    return models.TrialState(id=id, state="done", value=value, **_if_bound(bound))
+    more: dict[str, Any] = {"bound": bound, "cost": form.cost, "values": values}
+    await _told(study, id, Outcome(value, noise=form.noise, constraints=numbers, **more))
+    return models.TrialState(id=id, state="done", value=values or value, **_if_bound(bound))
 
 
 @router.post(
@@ -222,11 +248,16 @@ def tell_many(study: Live, form: models.OutcomesForm) -> models.TrialStates:
             raise BadField(place, ValueError(f"there is no trial {number}: nothing was stored")) from None
         said = f"trials[{error.place}]: trial {number} {_in_words(error.stands)} already, which stays"
         raise Contradiction(f"{said}: nothing was stored") from None
+    stored = [its.outcome if isinstance(its, TrialOutcome) else its for its in outcomes]
     return models.TrialStates(
         trials=[
-            models.TrialState(id=number, state="failed" if its.failed else "done", value=value, **_if_bound(bound))
-            for number, its in zip(numbers, form.trials, strict=True)
-            for value, bound in [its.number()]
+            models.TrialState(
+                id=number,
+                state="failed" if its.value is None else "done",
+                value=dict(its.values) or its.value,
+                **_if_bound(its.bound),
+            )
+            for number, its in zip(numbers, stored, strict=True)
         ]
     )
 
@@ -234,17 +265,40 @@ def tell_many(study: Live, form: models.OutcomesForm) -> models.TrialStates:
 def _outcome(study: LiveStudy, form: models.OutcomeForm, place: tuple[str | int, ...]) -> TrialOutcome | ImportedRow:
     """An observation of a request as a study stores it; BadField if it is bad."""
     failure = FAILED if form.failed else ""
-    value, bound = form.number()
+    told, bound = form.number()
+    value, values = _values(study, told, (*place, bound or "value"))
     numbers = {} if form.failed else _numbers(study, form.constraints, (*place, "constraints"), bound is not None)
     if form.id is not None:
         said: dict[str, Any] = {"noise": form.noise, "constraints": numbers, "bound": bound, "cost": form.cost}
-        return TrialOutcome(form.id, Outcome(value, failure, **said))
+        return TrialOutcome(form.id, Outcome(value, failure, **said, values=values))
     context = _context(study, form.context, (*place, "context"))
     try:
         params = dict(study.study.settings.checked(form.params))
     except ValueError as error:
         raise BadField((*place, "params"), error) from None
-    return ImportedRow(params, value, form.noise, numbers, form.key or "", context, failure, bound, form.cost)
+    more: dict[str, Any] = {"bound": bound, "cost": form.cost, "values": values}
+    return ImportedRow(params, value, form.noise, numbers, form.key or "", context, failure, **more)
+
+
+def _values(
+    study: LiveStudy, told: float | Mapping[str, float | None] | None, place: tuple[str | int, ...]
+) -> tuple[float | None, dict[str, float | None]]:
+    """The value of one objective, or those of several; BadField if a study has the other, or none was measured."""
+    names = list(study.study.objectives)
+    if told is None:
+        return None, {}
+    if not isinstance(told, Mapping):
+        if names:
+            wanted = f"this study has several objectives: give an object with {', '.join(names)}"
+            raise BadField(place, ValueError(f"{wanted}, got {told!r}"))
+        return told, {}
+    if unknown := [name for name in told if name not in names]:
+        known = f"they are {', '.join(names)}" if names else "this study has one: give a number"
+        raise BadField((*place, unknown[0]), ValueError(f"is no objective of this study: {known}"))
+    if first_measured(told) is None:
+        raise BadField(place, ValueError(f"must have a number of one of {', '.join(names)} at least"))
+    values = {name: told.get(name) for name in names}
+    return first_measured(values), values
 
 
 def _numbers(
@@ -286,17 +340,69 @@ def trials(study: Live) -> models.RecordsForm:
     return models.RecordsForm(trials=[_record(record) for record in study.records()])
 
 
+@router.get("/studies/{name}/front", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
+def front(study: Live, context: ContextText = None, reference: ReferenceText = None) -> models.FrontForm:
+    """Return the params to choose from with several objectives; 409 with one, or before there are values enough."""
+    if not study.study.objectives:
+        raise Contradiction("the study has one objective: GET its best")
+    here, point = _context(study, _read(context), ("query", "context")), _read(reference, "reference")
+    try:
+        members = study.front(here)
+    except ValueError as error:
+        raise Contradiction(str(error)) from None
+    try:
+        volume = study.hypervolume(here, point)
+    except ValueError as error:
+        raise BadField(("query", "reference"), error) from None
+    found = [models.FrontEstimateForm(**member_json(member)) for member in members]
+    return models.FrontForm(front=found, hypervolume=models.HypervolumeForm(**vars(volume)))
+
+
 @router.get("/studies/{name}/best", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
-def best(study: Live, context: ContextText = None) -> models.BestForm:
-    """Return the recommended params, not those of the luckiest observation; 409 before the first value."""
+def best(
+    study: Live, context: ContextText = None, limits: LimitsText = None, weights: WeightsText = None
+) -> models.BestForm | models.FrontEstimateForm:
+    """Return the recommended params, not those of the luckiest observation; 409 before the first value.
+
+    With several objectives, ``limits`` or ``weights`` say which params of the front are wanted.
+    """
+    if study.study.objectives:
+        return _pick(study, _read(context), limits, weights)
+    for name, given in (("limits", limits), ("weights", weights)):
+        if given is not None:
+            raise BadField(("query", name), ValueError("is for several objectives: this study has one"))
     known = study.best(_context(study, _read(context), ("query", "context")))
     if known is None:
         raise Contradiction("the study has no value yet: tell one first")
     return _best(*known)
 
 
+def _pick(study: LiveStudy, context: Any, limits: str | None, weights: str | None) -> models.FrontEstimateForm:
+    """The params of a front that a request wants."""
+    here = _context(study, context, ("query", "context"))
+    wish = _read(limits, "limits"), _read(weights, "weights")
+    if wish == (None, None):
+        raise BadField(
+            ("query", "limits"),
+            ValueError('is needed with several objectives, or weights: {"cost": ["<=", 0.3]}, or see the front'),
+        )
+    if not any(record.state == "done" for record in study.records()):
+        raise Contradiction("the study has no value yet: tell one first")
+    with _wished(wish):
+        return models.FrontEstimateForm(**member_json(study.picked(here, *wish)))
+
+
+@contextmanager
+def _wished(wish: tuple[Any, Any]) -> Iterator[None]:
+    """Name the field at fault where limits or weights are."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadField(("query", "limits" if wish[0] is not None else "weights"), error) from None
+
+
 @router.post("/studies/{name}/predict", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
-def predict(study: Live, form: models.PredictForm) -> models.EstimateForm:
+def predict(study: Live, form: models.PredictForm) -> models.EstimateForm | models.FrontEstimateForm:
     """Return the estimate for params of your own; 409 before there are two values."""
     context = _context(study, form.context, ("body", "context"))
     try:
@@ -307,17 +413,30 @@ def predict(study: Live, form: models.PredictForm) -> models.EstimateForm:
         found = study.predict(params, context)
     except ValueError as error:
         raise Contradiction(str(error)) from None
+    if isinstance(found, JointEstimate):
+        return models.FrontEstimateForm(**member_json(found))
     return models.EstimateForm(**_estimate(found))
 
 
 @router.get("/studies/{name}/gain", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
-def gain(study: Live, context: ContextText = None) -> models.GainForm:
-    """Return the gain of the best over the baseline; 409 without one, or before it and one more have a value."""
+def gain(
+    study: Live, context: ContextText = None, limits: LimitsText = None, weights: WeightsText = None
+) -> models.GainForm | models.GainsForm:
+    """Return the gain of the best over the baseline; 409 without one, or before it and one more have a value.
+
+    With several objectives it is that of each, for the params of the front that ``limits`` or ``weights`` name.
+    """
     part = _context(study, _read(context), ("query", "context"))
     try:
-        found = study.gain(part)
+        found = study.gain(part, _read(limits, "limits"), _read(weights, "weights"))
     except ValueError as error:
         raise Contradiction(str(error)) from None
+    if isinstance(found, Gains):
+        return models.GainsForm(gains={name: _gain(its) for name, its in found.items()}, text=str(found))
+    return _gain(found)
+
+
+def _gain(found: Gain) -> models.GainForm:
     return models.GainForm(
         estimate=found.estimate,
         lower=finite(found.lower),
@@ -331,7 +450,7 @@ def gain(study: Live, context: ContextText = None) -> models.GainForm:
     )
 
 
-@router.get("/studies/{name}/done", tags=["conclusions"], responses=NO_STUDY)
+@router.get("/studies/{name}/done", tags=["conclusions"], responses={**NO_STUDY, **OTHER})
 def done(
     study: Live,
     within: Annotated[str, Query(max_length=100, description="A number, or a part of the best estimate: 2%")],
@@ -349,6 +468,8 @@ def done(
             check(value)
         except ValueError as error:
             raise BadField(("query", name), error) from None
+    if study.study.objectives:
+        raise Contradiction("done is about one objective, and this study has several: GET its front")
     stop, gap, level = study.done(tolerance, confidence, _context(study, _read(context), ("query", "context")), by)
     return models.DoneForm(done=stop, gap=finite(gap), level=level)
 
@@ -388,6 +509,7 @@ def _listed(study: Listed) -> models.ListedStudy:
     return models.ListedStudy(
         name=study.name,
         goal=study.identity[models.SERVICE]["goal"],
+        goals=study.identity[models.SERVICE].get("goals"),
         trials=sum(study.states.values()),
         states=_states(study.states),
         last=study.last.astimezone().isoformat(timespec="seconds") if study.last else None,
@@ -404,7 +526,7 @@ def _record(record: Record) -> models.RecordForm:
     return models.RecordForm(
         id=record.number,
         params=record.params,
-        value=record.value,
+        value=dict(record.values) or record.value,
         state="running" if not record.finished else "failed" if record.value is None else "done",
         context=record.context,
         **_if_bound(record.bound),
@@ -419,7 +541,8 @@ def _if_bound(bound: Bound | None) -> dict[str, Any]:
 def _in_words(outcome: Outcome) -> str:
     if outcome.value is None:
         return f"has failed ({outcome.failure})"
-    return f"has the {f'bound {outcome.bound}' if outcome.bound else 'value'} {outcome.value!r}"
+    value = dict(outcome.values) or outcome.value
+    return f"has the {f'bound {outcome.bound}' if outcome.bound else 'value'} {value!r}"
 
 
 def _tolerance(within: str) -> float | str:
@@ -438,9 +561,9 @@ def _context(study: LiveStudy, given: Any, place: tuple[str | int, ...]) -> dict
     return dict(part.context) if isinstance(part, FixedContext) else None
 
 
-def _read(context: str | None) -> Any:
-    """A context out of the query of an address."""
+def _read(given: str | None, name: str = "context") -> Any:
+    """JSON out of the query of an address."""
     try:
-        return None if context is None else json.loads(context)
+        return None if given is None else json.loads(given)
     except (ValueError, RecursionError):
-        raise BadField(("query", "context"), ValueError('must be JSON like {"load": 0.5}')) from None
+        raise BadField(("query", name), ValueError(f"must be JSON like {EXAMPLES[name]}")) from None

@@ -1,0 +1,279 @@
+"""Questions about several objectives: the setting that is expected to push their front outwards most.
+
+The front is that of the posterior means at the measured settings, not of the measured values. Up to three objectives,
+the score is the logarithm of the expected hypervolume improvement over it, exact for independent Gaussians: the part
+of the space that the front does not dominate is cut into boxes, and the expected volume of a box below a Gaussian point
+is a product over the objectives. With more objectives, it is the expected improvement of a random augmented Chebyshev
+scalarisation (Knowles 2006).
+
+Volumes are in the units of the values, though models may be of logarithms: between neighbouring coordinates of the
+front the transformation is taken for linear.
+
+M. Emmerich, A. Deutz, J. Klinkenberg. Hypervolume-based expected improvement. CEC 2011. S. Ament et al. Unexpected
+improvements to expected improvement. NeurIPS 2023, for the logarithm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import logsumexp
+
+from noregret.belief.posterior import Floats, Ints, Rng
+from noregret.decision.rules import log_expected_improvement
+from noregret.optimizer.model.candidates import around, resample_inactive, top
+from noregret.optimizer.model.constraints import SEARCH
+from noregret.optimizer.model.current import CANDIDATE
+from noregret.optimizer.model.objectives import means_at, nondominated, reported
+from noregret.optimizer.questions.questions import AMONG_NAMES, Improve, SaturatedImprovement
+from noregret.optimizer.questions.state import Asked, Question, State, state_of
+
+Score = Callable[[Floats, Floats], Floats]
+"""Scores of arms by the mean and std of each objective, (n, m), (n, m) -> (n,)."""
+
+BEYOND = np.array([0.25, 0.5, 1.0, 2.0])
+"""Standard units beyond the best value of an objective at which the slope of its transformation is taken."""
+
+MARGIN = 0.1
+"""The reference point is this part of the front's range below its worst values (as in BoTorch)."""
+
+
+def for_objectives(questions: Sequence[Question]) -> tuple[Question, ...]:
+    """Questions about several objectives in place of those about one."""
+    return tuple(ImproveFront(its) if isinstance(its, Improve) else OfOneObjective(its) for its in questions)
+
+
+def states_of(state: State) -> list[State]:
+    """State of each objective that has two values."""
+    return [state_of(each, state.pending, state.balance) for each in state.objectives if each is not None]
+
+
+@dataclass(frozen=True)
+class OfOneObjective:
+    """A question about one objective: of each in random order, until one of them names a setting."""
+
+    question: Question
+
+    def __call__(self, state: State, rng: Rng) -> Asked | None:
+        known = [each for each in state.objectives if each is not None]
+        for index in rng.permutation(len(known)).tolist():
+            own = state_of(known[index], state.pending, state.balance)
+            found = self.question(own, rng)
+            if isinstance(found, int):
+                number = int(own.numbers[found])
+                arms = state.arms([number]) if number != CANDIDATE else np.empty(0, dtype=np.intp)
+                return int(arms[0]) if arms.size else np.asarray(own.belief.arms[found])
+            if found is not None:
+                return found
+        return None
+
+
+@dataclass(frozen=True)
+class ImproveFront:
+    """The setting with the highest score, plus the log probability that it is feasible.
+
+    A repeat that tells little about every objective loses its appeal, as in `SaturatedImprovement`. While no measured
+    arm is likely feasible, the one that most likely is.
+    """
+
+    improve: Improve
+    most: int = 40
+    """Points of the front that count, of two objectives; of three, half as many."""
+    cloud: int = 128
+    """Settings that are drawn around the best, in each step."""
+    radii: tuple[float, ...] = (0.5, 0.2, 0.1, 0.05)
+    """Sizes of the clouds, step by step, in lengthscales."""
+    centres: int = 8
+    """Settings that a cloud is drawn around."""
+
+    def __call__(self, state: State, rng: Rng) -> Asked | None:
+        states = states_of(state)
+        is_searching = state.margins and state.log_feasible[state.incumbents].max() < math.log(SEARCH)
+        if len(states) == 1 or is_searching:
+            return self.improve(state, rng)
+        score = self._score(state, states, rng)
+        arms = state.belief.arms
+        scores = np.where(state.allowed, score(arms), -np.inf)
+        if state.pending and all(its.models.fit.noise <= self.improve.little * its.models.fit.size for its in states):
+            others = np.where(np.isin(state.numbers, state.pending), -np.inf, scores)
+            scores = others if others.max() > -np.inf else scores
+        if state.space.count <= len(arms):
+            return self._highest(scores)
+        points, all_scores = self._around_best(state, states, arms, scores, score, rng)
+        found = self._highest(all_scores)
+        if found < len(arms):
+            return found
+        number = state.history.number(state.space.decode(points[[found]])[0])
+        return self._highest(scores) if number in state.history.hopeless else np.asarray(points[found])
+
+    def _highest(self, scores: Floats) -> int:
+        highest = scores.max()
+        return int(np.argmax(scores >= highest - self.improve.tie * abs(highest)))
+
+    def _around_best(
+        self,
+        state: State,
+        states: Sequence[State],
+        arms: Floats,
+        scores: Floats,
+        score: Callable[[Floats], Floats],
+        rng: Rng,
+    ) -> tuple[Floats, Floats]:
+        """The arms, the candidates of the other objectives and clouds around the best of all, with their scores."""
+        space, groups = state.space, np.array(state.space.groups)
+        others = [its.belief.arms[(its.numbers == CANDIDATE) & its.in_context] for its in states[1:]]
+        points, found = np.vstack([arms, *others]), np.concatenate([scores, *map(score, others)])
+        lengthscales = np.min([its.models.fit.lengthscales for its in states], axis=0)[list(space.groups)]
+        for radius in self.radii:
+            best = resample_inactive(space, points[top(found, self.centres)], rng)
+            near = space.snap(around(best, self.cloud, radius * lengthscales, groups, rng))
+            points, found = np.vstack([points, near]), np.concatenate([found, score(near)])
+        return points, found
+
+    def _score(self, state: State, states: Sequence[State], rng: Rng) -> Callable[[Floats], Floats]:
+        """Score of (n, d) points."""
+        measured = state.belief.arms[state.incumbents]
+        mean, _ = means_at(states, measured)
+        rule = front_rule(states, mean, self.most, rng)
+        is_one_choice = len(state.space.names) == 1 and len(state.space.groups) == state.space.count
+        saturated = AMONG_NAMES if is_one_choice else SaturatedImprovement()
+        enough = max(saturated.enough, saturated.early / max(state.belief.rounds, 1))
+
+        def score(points: Floats) -> Floats:
+            mean, std = means_at(states, points)
+            noise = np.column_stack([np.broadcast_to(its.models.noise_variance(points), len(points)) for its in states])
+            news = np.minimum(1.0, enough * std**2 / noise).max(axis=1)
+            found = rule(mean, std) + np.log(np.maximum(news, 1e-300))
+            return np.asarray(found + state.log_feasible_at(points) if state.margins else found)
+
+        return score
+
+
+def front_rule(states: Sequence[State], mean: Floats, most: int, rng: Rng) -> Score:
+    """Rule that scores arms by what they may add to the front of (n, m) posterior means."""
+    front = mean[nondominated(mean)]
+    spread = np.ptp(front, axis=0)
+    spread = np.where(spread > 0, spread, np.maximum(np.ptp(mean, axis=0), 1.0))
+    if len(states) > 3:
+        return Scalarisation.random(front.min(axis=0), spread, mean, rng)
+    front = thinned(front, most if len(states) == 2 else most // 2)
+    nodes = [
+        np.unique([column.min() - MARGIN * range_, *column]) for column, range_ in zip(front.T, spread, strict=True)
+    ]
+    ranks = np.column_stack([np.searchsorted(its, column) for its, column in zip(nodes, front.T, strict=True)])
+    nodes = [np.concatenate([its, its[-1] + BEYOND]) for its in nodes]
+    values = [reported([its], column[:, None])[:, 0] for its, column in zip(states, nodes, strict=True)]
+    slopes = [np.diff(each) / np.diff(column) for each, column in zip(values, nodes, strict=True)]
+    slopes = [np.maximum(np.append(each, each[-1]), 1e-9 * each.max() + 1e-300) for each in slopes]
+    return HypervolumeImprovement(tuple(nodes), tuple(slopes), np.array(list(boxes(ranks, [*map(len, nodes)]))))
+
+
+def thinned(front: Floats, most: int) -> Floats:
+    """At most this many of the (n, m) points of a front, evenly along its first objective."""
+    if len(front) <= most:
+        return front
+    order = np.argsort(front[:, 0], kind="stable")
+    return np.asarray(front[order[np.linspace(0, len(front) - 1, most).round().astype(np.intp)]])
+
+
+def boxes(ranks: Ints, tops: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
+    """Disjoint boxes that together are all that (n, m) ranks do not dominate: low and high rank of each objective.
+
+    ``tops`` are the ranks that stand for infinity.
+
+    >>> list(boxes(np.array([[1, 2], [2, 1]]), [5, 5]))
+    [[(2, 5), (0, 1)], [(1, 5), (1, 2)], [(0, 5), (2, 5)]]
+    """
+    if ranks.shape[1] == 1:
+        yield [(int(ranks.max(initial=0)), tops[0])]
+        return
+    for low, high in pairwise([*np.unique([0, *ranks[:, -1]]).tolist(), tops[-1]]):
+        for box in boxes(ranks[ranks[:, -1] >= high][:, :-1], tops[:-1]):
+            yield [*box, (low, high)]
+
+
+@dataclass(frozen=True, eq=False)
+class HypervolumeImprovement:
+    """Logarithm of the expected hypervolume improvement over a front.
+
+    Parameters
+    ----------
+    nodes : m arrays
+        Coordinates of the front in each objective, ascending: the reference first, some beyond the best value last.
+    slopes : m arrays
+        Units of the values per standard unit, from each node to the next.
+    boxes : (b, m, 2) ints
+        The boxes that the front does not dominate, see `boxes`.
+    """
+
+    nodes: tuple[Floats, ...]
+    slopes: tuple[Floats, ...]
+    boxes: Ints
+
+    def __call__(self, mean: Floats, std: Floats) -> Floats:
+        total = np.zeros((len(mean), len(self.boxes)))
+        for k, (nodes, slopes) in enumerate(zip(self.nodes, self.slopes, strict=True)):
+            gap = mean[:, [k]] - nodes
+            above = log_expected_improvement(gap, np.broadcast_to(std[:, [k]], gap.shape))
+            parts = np.column_stack([log_less(above[:, :-1], above[:, 1:]), above[:, -1]]) + np.log(slopes)
+            above = np.logaddexp.accumulate(parts[:, ::-1], axis=1)[:, ::-1]
+            above = np.column_stack([above, np.full(len(mean), -np.inf)])
+            total += log_less(above[:, self.boxes[:, k, 0]], above[:, self.boxes[:, k, 1]])
+        return np.asarray(logsumexp(total, axis=1))
+
+
+def log_less(first: Floats, second: Floats) -> Floats:
+    """ln(e^first - e^second), elementwise, at least -1e300."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = first + np.log(-np.expm1(np.minimum(second - first, 0.0)))
+    return np.nan_to_num(found, nan=-1e300, neginf=-1e300)
+
+
+@dataclass(frozen=True, eq=False)
+class Scalarisation:
+    """Logarithm of the expected improvement of -(max_k w_k l_k + rho sum_k w_k l_k), l_k what is missing to an ideal.
+
+    Parameters
+    ----------
+    weights, worst, spread : (m,) floats
+        What is missing is 1 at the worst and 0 at worst + spread.
+    incumbent : float
+        The largest scalarisation of a measured arm's mean.
+    deviations : (draws, m) floats
+        Standard normal draws that all arms share.
+    """
+
+    weights: Floats
+    worst: Floats
+    spread: Floats
+    incumbent: float
+    deviations: Floats
+    rho: float = 0.05
+    softness: float = 0.01
+    """Width over which the improvement goes over into 0, so that arms without one are told apart."""
+
+    @classmethod
+    def random(cls, worst: Floats, spread: Floats, measured: Floats, rng: Rng, draws: int = 64) -> Scalarisation:
+        """Scalarisation with weights that are uniform on the simplex, given the (n, m) means of measured arms."""
+        count = len(worst)
+        made = cls(rng.dirichlet(np.ones(count)), worst, spread, 0.0, rng.standard_normal((draws, count)))
+        incumbent = float(made.scalars(measured.T).max())
+        return cls(made.weights, worst, spread, incumbent, made.deviations)
+
+    def scalars(self, numbers: Sequence[Floats] | Floats) -> Floats:
+        """The scalarisation of m arrays of numbers."""
+        weighed = [
+            weight * (1 - (column - worst) / spread)
+            for weight, column, worst, spread in zip(self.weights, numbers, self.worst, self.spread, strict=True)
+        ]
+        return np.asarray(-(np.max(weighed, axis=0) + self.rho * np.sum(weighed, axis=0)))
+
+    def __call__(self, mean: Floats, std: Floats) -> Floats:
+        drawn = [m[:, None] + s[:, None] * d for m, s, d in zip(mean.T, std.T, self.deviations.T, strict=True)]
+        gains = (self.scalars(drawn) - self.incumbent) / self.softness
+        log_softplus = np.where(gains > -30, np.log(np.logaddexp(0.0, np.maximum(gains, -30.0))), gains)
+        return np.asarray(logsumexp(log_softplus, axis=1))
