@@ -145,7 +145,7 @@ def _is_value(answer: Observation) -> bool:
 def tell_all(optimizer: Optimizer, answers: Iterable[Observation]) -> None:
     """Tell an optimizer these answers."""
     for answer in answers:
-        params, value, noise, constraints, context = answer[:5]
+        params, value, noise, constraints, context = (*answer, None, None, None)[:5]
         bound, fidelity = getattr(answer, "bound", None), getattr(answer, "fidelity", None)
         values = getattr(answer, "values", None)
         if value is None:

@@ -36,6 +36,15 @@ Goals = dict[str, Goal]
 """Goal of each objective by its name, where there are several."""
 
 
+def check_apart(name: str, given: Any, **others: Any) -> None:
+    """Raise ValueError if an argument is given together with one of some others."""
+    clash = next((other for other, its in others.items() if its is not None), None)
+    if given is not None and clash is not None:
+        raise ValueError(
+            f"an optimizer has {name} or {clash}, not both, got {clash}={others[clash]!r}: drop one of the two"
+        )
+
+
 def checked_goals(goal: Any, goals: Any) -> Goals | None:
     """The goals by objective, None for one objective; ValueError if they make no sense."""
     if goals is None:

@@ -24,6 +24,7 @@ from noregret.optimizer.checking import (
     Goal,
     Goals,
     StopRule,
+    check_apart,
     checked_baseline,
     checked_bound,
     checked_confidence,
@@ -160,10 +161,8 @@ class Optimizer:
         self.safe = checked_safe(safe, self.constraints, baseline, self.drift)
         self._contexts, seed = checked_contexts(self.space, context, fidelity), seed_sequence(rng)
         self.context, self.fidelity = (None if its is None else dict(its) for its in (context, fidelity))
-        if fidelity is not None and drift is not None:
-            raise ValueError(
-                f"an optimizer has a fidelity or drift, not both, got drift={drift!r}: drop one of the two"
-            )
+        check_apart("fidelity", fidelity, drift=drift, goals=goals, safe=safe)
+        check_apart("safe", safe, goals=goals)
         self.baseline = None if baseline is None else checked_baseline(self.space, baseline)
         self._history = History(self._contexts.whole, self.baseline)
         if baseline is not None and context is None:
