@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import time
 from pathlib import Path
 from threading import Event
@@ -63,6 +64,8 @@ def is_alive(pid):
 
 class Verdict:
     """A judge that stops runs from a step on, and remembers what it saw."""
+
+    limit = math.inf
 
     def __init__(self, step):
         self.step, self.seen = step, []

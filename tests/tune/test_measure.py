@@ -1,5 +1,6 @@
 """One measurement: for any command, its output is read, it ends, and no process is left."""
 
+import math
 import os
 import signal
 import subprocess
@@ -138,7 +139,7 @@ def test_the_value_of_repeats_is_their_median_with_its_error(keeper, tmp_path, r
 def test_a_range_of_repeats_ends_when_the_results_are_enough(keeper, tmp_path):
     def found(is_enough):
         (tmp_path / "runs").unlink(missing_ok=True)
-        judge = is_enough and SimpleNamespace(is_enough=is_enough)
+        judge = is_enough and SimpleNamespace(limit=math.inf, is_enough=is_enough)
         return measure(study(tmp_path, *COUNTED, repeats=(2, 5)), {"x": 0.5}, keeper, Event(), judge)
 
     assert found(lambda values: True).runs == (5.0, 1.0)
