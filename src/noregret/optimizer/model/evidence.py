@@ -88,8 +88,9 @@ class Evidence:
             return self
         known = np.flatnonzero(self.bounds == 0)
         points, found = np.unique(self.where[known]), replace(self.chosen(known), bounds=None)
-        ages, origin = (None if each is None else each[points] for each in (self.ages, self.origin))
-        return replace(found, ages=ages, origin=origin)
+        if self.ages is None or self.origin is None:
+            return found
+        return replace(found, ages=self.ages[points], origin=self.origin[points])
 
     def variance(self, default: float) -> Floats:
         """Noise variance of each measurement, (n,), ``default`` where it is unknown."""
