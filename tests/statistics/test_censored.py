@@ -42,9 +42,7 @@ def test_intervals_hold_and_recommendations_are_no_worse(name):
     held = np.mean([best.lower <= seconds(best.params) <= best.upper for best in bests])
     assert held >= 0.85  # of 95%: with 16 seeds, two misses in 100 such tests have fewer
     places = [{"x": x, "y": y} for x in (0.1, 0.5, 0.9) for y in (0.1, 0.5, 0.9)]
-    inside = [
-        its.lower <= seconds(its.params) <= its.upper for opt, _ in capped for its in opt.predict_many(places)
-    ]
+    inside = [its.lower <= seconds(its.params) <= its.upper for opt, _ in capped for its in opt.predict_many(places)]
     assert np.mean(inside) >= 0.85
     ours, theirs = ([seconds(opt.best().params) for opt, _ in runs] for runs in (capped, plain))
     assert np.mean(ours) <= np.mean(theirs) + 0.03

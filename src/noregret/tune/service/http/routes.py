@@ -199,6 +199,8 @@ async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedFo
 async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
     """Store the observation of a trial. The same one twice counts once."""
     value, bound = form.number()
+    if value is None:
+        raise BadField(("body", "value"), ValueError("must be a number; or give at_least or at_most instead"))
     numbers = _numbers(study, form.constraints, ("body", "constraints"), bound is not None)
     await _told(study, id, Outcome(value, noise=form.noise, constraints=numbers, bound=bound))
     return models.TrialState(id=id, state="done", value=value, **_if_bound(bound))
