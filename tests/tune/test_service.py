@@ -309,6 +309,23 @@ def test_the_field_at_fault_is_named(client, change, place):
 
 
 @pytest.mark.slow
+def test_a_bound_is_told_in_place_of_a_value(client, study):
+    for _ in range(2):
+        ask(client, study)
+    first = client.post(f"{study}/trials/0/tell", json={"at_least": 30.0})
+    assert first.json() == {"id": 0, "state": "done", "value": 30.0, "bound": "at_least"}
+    assert client.post(f"{study}/trials/0/tell", json={"at_least": 30.0}).status_code == 200
+    for other in ({"value": 30.0}, {"at_most": 30.0}):
+        assert client.post(f"{study}/trials/0/tell", json=other).status_code == 409
+    assert client.post(f"{study}/trials/1/tell", json={"value": 1.0, "at_least": 2.0}).status_code == 422
+    assert client.get(f"{study}/best").status_code == 409, "no value is known"
+    past = {"trials": [{"params": {"x": 0.5}, "at_most": 3.0}]}
+    assert client.post(f"{study}/tell", json=past).json()["trials"][0]["bound"] == "at_most"
+    kept = [(its["value"], its.get("bound")) for its in client.get(f"{study}/trials").json()["trials"]]
+    assert kept == [(30.0, "at_least"), (None, None), (3.0, "at_most")]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["", "NaN", "1e999", str(10**400), "true", "null", '"1"', "[]"])
 def test_values_that_are_none_are_refused_and_change_nothing(client, study, value):
     ask(client, study)

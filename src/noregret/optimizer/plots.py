@@ -54,18 +54,21 @@ MARKS: dict[str, dict[str, Any]] = {
     "below": {"marker": "v", "color": GREY, "markersize": 5, "clip_on": False, "label": "beyond the edge"},
     "seen": {"marker": "o", "color": "white", "mec": "black", "mew": 0.6, "ms": 4, "clip_on": False},
     "star": {"marker": "*", "color": BEST, "mec": "white", "ms": 15, "clip_on": False},
+    "at_least": {"marker": "^", "color": DOT, "fillstyle": "none", "ms": 6, "label": "at least this"},
+    "at_most": {"marker": "v", "color": DOT, "fillstyle": "none", "ms": 6, "label": "at most this"},
     "failed": {"marker": "x", "color": WRONG, "markersize": 6, "clip_on": False, "label": "failed"},
 }
 """Marks of observations by kind: on white, and the last three on a map."""
 
 
 class _Seen(NamedTuple):
-    """An observation: its place in the history, its params, its value and its weight."""
+    """An observation: its place in the history, its params, its value, its weight, and the direction of a bound."""
 
     place: int
     params: Any
     value: float
     trust: float
+    bound: str | None = None
 
 
 class Plots:
@@ -317,7 +320,7 @@ class Plots:
     def _best(self, context: Any, method: str) -> Estimate:
         if self._optimizer.goals:
             raise ValueError(f"{method}() is about one objective, and this Optimizer has several: use front()")
-        if sum(its.value is not None for its in self._optimizer.answers) < FEWEST:
+        if sum(its.value is not None and its.bound is None for its in self._optimizer.answers) < FEWEST:
             raise ValueError(f"{method}() needs at least {FEWEST} values: tell more first")
         found: Estimate = self._optimizer.best(context)
         return found
@@ -328,7 +331,9 @@ class Plots:
         answers = [(i + 1, its.fidelity) for i, its in enumerate(self._optimizer.answers) if its.value is not None]
         found = zip(answers, self._optimizer.measurements, strict=True)
         highest = {name: its.high for name, its in (self._optimizer.fidelity or {}).items()} or None
-        return [_Seen(place, its.params, its.value, its.trust) for (place, at), its in found if at == highest]
+        return [
+            _Seen(place, its.params, its.value, its.trust, its.bound) for (place, at), its in found if at == highest
+        ]
 
     def _best_so_far(self, best: Estimate, context: Any) -> list[tuple[float, Estimate]]:
         """Place and estimate of the best setting measured so far, whenever it changed; the last is the recommended one.
@@ -339,7 +344,7 @@ class Plots:
         if self._optimizer.context is not None:
             return [(0.5, best)]
         key, steps, promise = self._optimizer.space.key, list[tuple[float, Estimate]](), -math.inf
-        first = {key(its.params): its for its in reversed(self._seen)}
+        first = {key(its.params): its for its in reversed(self._seen) if its.bound is None}
         last = first[key(best.params)].place if key(best.params) in first else len(self._optimizer.answers)
         measured = sorted((its for its in first.values() if its.place < last), key=lambda its: its.place)
         estimates = self._optimizer.predict_many([its.params for its in measured])
@@ -398,12 +403,16 @@ class _Ends(NamedTuple):
 
 
 def _dots(ax: Axes, ends: _Ends, places: Sequence[float], seen: Sequence[_Seen], best: Estimate) -> None:
-    """Observations: those of the recommended setting stand out, outliers are hollow, far ones at the edge."""
+    """Observations: those of the recommended setting stand out, outliers are hollow, far ones at the edge.
+
+    A bound is a hollow triangle that points to where the value is.
+    """
     drawn: dict[str, list[tuple[float, float]]] = {}
     low, high = ends.limits
     for place, its in zip(places, seen, strict=True):
         edge = "above" if its.value > high else "below" if its.value < low else ""
         kind = "outlier" if its.trust < OUTLYING else "best" if _is_same(its.params, best.params) else "dot"
+        kind = its.bound or kind
         drawn.setdefault(edge or kind, []).append((place, min(max(its.value, low), high)))
     for kind, points in drawn.items():
         ax.plot(*zip(*points, strict=True), **MARKS[kind], linestyle="none", zorder=3)

@@ -84,7 +84,13 @@ class Evidence:
     @property
     def exact(self) -> Evidence:
         """The measurements whose value is known, and the points that they are of."""
-        return self if self.bounds is None else replace(self.chosen(np.flatnonzero(self.bounds == 0)), bounds=None)
+        if self.bounds is None:
+            return self
+        known = np.flatnonzero(self.bounds == 0)
+        points, found = np.unique(self.where[known]), replace(self.chosen(known), bounds=None)
+        if self.ages is None or self.origin is None:
+            return found
+        return replace(found, ages=self.ages[points], origin=self.origin[points])
 
     def variance(self, default: float) -> Floats:
         """Noise variance of each measurement, (n,), ``default`` where it is unknown."""

@@ -76,7 +76,8 @@ class FitMatern:
 
         reach = np.where(spread < KNOWN, 0.0, 4 * spread)
         ends = np.append((centre - reach)[:-1], math.log(LEAST_NOISE)), centre + reach
-        starts = self._starts(centre, likelihood, len(evidence.points)) if start is None else [start.theta]
+        is_start = start is not None and len(start.theta) == len(centre)  # the other may have another kind of kernel
+        starts = [start.theta] if start and is_start else self._starts(centre, likelihood, len(evidence.points))
         found = min((_minimised(loss, each, *ends) for each in starts), key=lambda end: float(end.fun))
         return likelihood.fit(found.x, 0.5 * float((((found.x - centre) / spread) ** 2).sum()))
 

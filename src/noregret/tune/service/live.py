@@ -414,7 +414,7 @@ class LiveStudy:
             latest = self._latest
             if latest is None or (latest.answers, len(latest.records)) != (len(answers), len(records)):
                 optimizer = self._model(answers, itself, settled=len(told))
-                has_value = any(value is not None for _, value, *_ in answers)
+                has_value = any(its.value is not None and its.bound is None for its in answers)
                 latest = self._latest = Known(records, len(answers), has_value, optimizer)
             return latest
 

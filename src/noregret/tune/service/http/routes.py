@@ -223,6 +223,8 @@ async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedFo
 async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
     """Store the observation of a trial. The same one twice counts once."""
     told, bound = form.number()
+    if told is None:
+        raise BadField(("body", "value"), ValueError("must be a number; or give at_least or at_most instead"))
     value, values = _values(study, told, ("body", bound or "value"))
     numbers = _numbers(study, form.constraints, ("body", "constraints"), bound is not None)
     more: dict[str, Any] = {"bound": bound, "cost": form.cost, "values": values}
