@@ -410,7 +410,7 @@ class Optimizer:
         """All answers in order and the trials that are out, as a DataFrame (extra ``frames``).
 
         Columns are ``trial state value noise``, one per parameter, ``context.NAME``, ``constraint.NAME``, and ``cost``
-        if costs were told. The state is "done", "failed" or "running"; a trial is empty for params of the past.
+        if costs are known. The state is "done", "failed" or "running"; a trial is empty for params of the past.
         """
         return self._frames.frame(self._history, self._trials)
 
