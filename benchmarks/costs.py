@@ -5,10 +5,11 @@ random direction that has nothing to do with f. Costs and values are noisy. All 
 that of 15 to 40 random settings on average, and 100 trials at most. A trial that exceeds it ends the run and does not
 count.
 
-- ignored: the cost is not told;
+- ignored: the optimizer does not know the costs;
 - per cost: expected improvement divided by the cost;
-- cooled: the exponent of the cost falls from 1 to 0 (``Optimizer(budget=...)``);
-- unknown: costs are told, the budget is not.
+- cooled: every second question divides by the cost to a power that falls from 1 to 0 (``Optimizer(budget=...)``);
+- every question: the same, for every question;
+- unknown: it knows the costs and not the budget.
 
 Printed in Markdown: the mean regret of the recommended setting by true values, 0 the best and 1 the mean of random
 settings, the mean difference to "ignored" on the same seeds with its standard error, and the number of trials.
@@ -43,7 +44,7 @@ NOISES: dict[str, Callable[[np.random.Generator], float]] = {
     "Gaussian": lambda rng: float(rng.standard_normal()),
     "Student-t(2)": lambda rng: float(rng.standard_t(2)),
 }
-METHODS = "ignored", "per cost", "cooled", "unknown"
+METHODS = "ignored", "per cost", "every question", "cooled", "unknown"
 RATIO = 100.0
 """Largest cost divided by the smallest."""
 TRIALS = {"cheap where good": 15, "expensive where good": 40, "unrelated": 30}
@@ -94,10 +95,11 @@ def log_cost(name: str, kind: str, point: Array, seed: int) -> float:
 
 
 def optimizer(method: str, dimension: int, budget: float, seed: int) -> Optimizer:
-    questions = Recheck(), RemeasureBaseline(), Improve(cost_exponent=1.0)
-    config = OptimizerConfig(questions=questions) if method == "per cost" else None
+    exponent = {"per cost": 1.0, "every question": None}
+    questions = Recheck(), RemeasureBaseline(), Improve(cost_exponent=exponent.get(method), weighed_every=1)
+    config = OptimizerConfig(questions=questions) if method in exponent else None
     space = {f"x{i}": Float(0, 1) for i in range(dimension)}
-    known = budget if method in ("per cost", "cooled") else None
+    known = budget if method not in ("ignored", "unknown") else None
     return Optimizer(space, goal="maximize", rng=seed, budget=known, calibration=config)
 
 

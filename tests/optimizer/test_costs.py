@@ -110,8 +110,8 @@ def test_cheap_settings_are_asked_for_where_improvement_is_alike():
     """The value does not depend on x, and the cost does."""
 
     def asked(exponent):
-        config, rng = OptimizerConfig(questions=(Improve(cost_exponent=exponent),)), np.random.default_rng(0)
-        opt = Optimizer(SPACE, rng=0, calibration=config)
+        improve, rng = Improve(cost_exponent=exponent, weighed_every=1), np.random.default_rng(0)
+        opt = Optimizer(SPACE, rng=0, calibration=OptimizerConfig(questions=(improve,)))
         for x, y in rng.random((20, 2)).tolist():
             opt.tell({"x": x, "y": y}, (y - 0.7) ** 2 + 0.05 * rng.standard_normal(), cost=price({"x": x}))
         return np.mean([trial.params["x"] for trial in opt.ask(10)])

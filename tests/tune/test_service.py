@@ -180,6 +180,29 @@ def test_suggestions_are_those_of_an_optimizer_that_was_told_the_same(client, st
 
 
 @pytest.mark.slow
+def test_costs_are_told_and_weighed(client, study):
+    from noregret import Float, Optimizer
+
+    optimizer = Optimizer({"x": Float(0, 1)}, goal="minimize", rng=0)
+    for number in range(14):
+        (trial,), own = ask(client, study), optimizer.ask()
+        assert trial["params"] == own.params
+        value, cost = abs(own.params["x"] - 0.6), 100.0 ** own.params["x"]
+        if number == 5:
+            optimizer.fail(own, cost=cost)
+            assert client.post(f"{study}/trials/{trial['id']}/fail", json={"cost": cost}).status_code == 200
+        else:
+            optimizer.tell(own, value, cost=cost)
+            assert tell(client, study, trial["id"], value, cost=cost) == 200
+    past = {"params": {"x": 0.5}, "value": 0.1, "cost": 10.0}
+    assert client.post(f"{study}/tell", json={"trials": [past]}).status_code == 200
+    optimizer.tell({"x": 0.5}, 0.1, cost=10.0)
+    assert ask(client, study)[0]["params"] == pytest.approx(optimizer.ask().params, abs=1e-6)
+    bad = client.post(f"{study}/trials/14/tell", json={"value": 1.0, "cost": 0})
+    assert places(bad) == [["body", "cost"]]
+
+
+@pytest.mark.slow
 def test_constraints_are_told_by_name(client):
     body = {"name": "limited", "space": X, "constraints": {"memory": {"max": 0.5}, "speed": {"min": 1}}}
     assert client.post("/studies", json=body).status_code == 201

@@ -31,7 +31,7 @@ class Estimate:
     is_likeliest : bool
         Whether it was recommended although it is not likely to meet all constraints, as nothing else is.
     cost : float or None
-        Median of the predicted cost of one measurement, in `Optimizer.predict` if costs were told; None if unknown.
+        Median of the predicted cost of one measurement, in `Optimizer.predict` if costs are known; None if not.
     """
 
     params: Any

@@ -5,7 +5,8 @@ is fitted when there are half as many answers again, so that it adds little to t
 have a cost count too: asking there costs as much.
 
 The score of a setting is ln(expected improvement) - kappa E[ln cost]. kappa is 1 at first and falls to 0 with the
-second half of the budget: improvement per cost, then plain improvement, so that an expensive best is still found.
+second half of the budget: improvement per cost, then plain improvement, so that an expensive best is still found. Only
+every second question is weighed, see `Improve`.
 
 E. H. Lee, V. Perrone, C. Archambeau, M. Seeger. Cost-aware Bayesian optimization. arXiv:2003.10870, 2020 (EI-cool).
 """

@@ -206,14 +206,17 @@ class Improve:
     cost_exponent: float | None = None
     """Improvement is divided by the cost to this power, under the default rule while f stays; None for 1 that falls
     to 0 as the second half of the budget is spent, or 0.5 if no budget is known."""
+    weighed_every: int = 2
+    """One of this many questions is weighed by cost. Where an expensive region is better than the model knows, cheap
+    questions alone do not find out; and they take the smaller part of the budget."""
     tie: float = 1e-9
     """Scores that differ by a smaller part are equal, so that rounding does not choose."""
 
     def __call__(self, state: State, rng: Rng) -> Asked | None:
         scores = np.where(state.allowed, self._scores(state, rng), -np.inf)
         if state.prices is not None:
-            is_logarithm = self.rule is None and not state.is_moving
-            scores = state.prices.weighed(scores, self.cost_exponent if is_logarithm else 0.0)
+            is_weighed = self.rule is None and not state.is_moving and state.known % self.weighed_every == 0
+            scores = state.prices.weighed(scores, self.cost_exponent if is_weighed else 0.0)
         noise = state.models.fit.noise / state.models.fit.size
         if state.pending and noise <= self.little:
             others = np.where(np.isin(state.numbers, state.pending), -np.inf, scores)
