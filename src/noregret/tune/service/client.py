@@ -61,10 +61,10 @@ class RemoteEstimate(Estimate):
 def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
     """Connect to a study of a server that ``noregret serve`` runs.
 
-    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `best`, `predict`, `gain` and `done`, with one
-    difference: the same observation twice counts once. `describe` returns the study, `trials` lists all trials, and
-    `delete` deletes the study. An `Optimizer`'s other methods and properties, such as `importance` and `to_frame`, are
-    not available.
+    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `report`, `should_stop`, `best`, `predict`,
+    `gain` and `done`, with one difference: the same observation twice counts once. `describe` returns the study,
+    `trials` lists all trials, and `delete` deletes the study. An `Optimizer`'s other methods and properties, such as
+    `importance` and `to_frame`, are not available.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def connect(url: str, study: str, token: str | None = None, *, space: Any = None
     space : dict, optional
         As for `Optimizer`: the study is created if it does not exist, and must be the same if it does.
     options
-        ``goal``, ``baseline``, ``constraints``, ``context`` and ``drift`` of a new study.
+        ``goal``, ``baseline``, ``constraints``, ``context``, ``drift`` and ``fidelity`` of a new study.
     """
     connection = Connection(url, study, token)
     if space is not None:
@@ -98,6 +98,7 @@ class Connection:
         self._place, self._base = (parts.hostname, parts.port), parts.path.rstrip("/")
         self.url, self.study = url, study
         self._token = token or os.environ.get("NOREGRET_TOKEN")
+        self._stopped: frozenset[int] = frozenset()
 
     def __repr__(self) -> str:
         return f"connect({self.url!r}, {self.study!r})"
@@ -111,6 +112,7 @@ class Connection:
         constraints: Mapping[str, tuple[str, float]] | None = None,
         context: Mapping[str, Float | Int | Choice] | None = None,
         drift: Any = None,
+        fidelity: Mapping[str, Float | Int] | None = None,
     ) -> None:
         """Create the study if it does not exist; ValueError if another one of its name does."""
         sides = {"<=": "max", ">=": "min"}
@@ -123,6 +125,8 @@ class Connection:
             "constraints": {name: {sides[side]: bound} for name, (side, bound) in (constraints or {}).items()},
         }
         body |= {} if drift is None else {"drift": drift}  # older servers refuse the field
+        if fidelity is not None:
+            body |= {"fidelity": {name: form(parameter) for name, parameter in fidelity.items()}}
         self._send("POST", "/studies", body)
 
     @overload
@@ -138,7 +142,9 @@ class Connection:
         """
         body = {"count": 1 if count is None else count, "context": context, "client": client}
         asked = self._send("POST", self._path("/ask"), body)["trials"]
-        trials = [Trial(found["id"], found["params"], context=context) for found in asked]
+        trials = [
+            Trial(found["id"], found["params"], context=context, fidelity=found.get("fidelity")) for found in asked
+        ]
         return trials[0] if count is None else trials
 
     def tell(
@@ -148,18 +154,35 @@ class Connection:
         noise: float | None = None,
         constraints: Mapping[str, float | None] | None = None,
         context: Any = None,
+        *,
+        fidelity: Any = None,
     ) -> None:
         """Report the value of a trial, or of params measured in the past, in this context if there are contexts.
 
-        The same one twice counts once. On return it is on the server's disk.
+        The same one twice counts once. On return it is on the server's disk. The ``fidelity`` is by default that of the
+        trial, or of its last report if it was to be stopped; for params the highest.
         """
         numbers = None if constraints is None else {name: _reading(name, its) for name, its in constraints.items()}
         deviation = None if noise is None else checked_noise(_number(noise))
         body = {"value": checked_value(_number(value)), "noise": deviation, "constraints": numbers}
+        body |= {} if fidelity is None else {"fidelity": fidelity}
         if isinstance(trial, Trial):
             self._send("POST", self._path(f"/trials/{trial.id}/tell"), body)
         else:
             self._send_past([{"params": _params(trial), "context": context, **body}])
+
+    def report(self, trial: Trial, fidelity: Any, value: float) -> None:
+        """Report an intermediate value of a trial that is running: ``study.report(trial, {"epochs": 9}, value)``."""
+        body = {"fidelity": fidelity, "value": checked_value(_number(value))}
+        answer = self._send("POST", self._path(f"/trials/{trial.id}/report"), body)
+        self._stopped = self._stopped | {trial.id} if answer["stop"] else self._stopped - {trial.id}
+
+    def should_stop(self, trial: Trial) -> bool:
+        """Return True if the server said after the last report of a trial that it is to be stopped.
+
+        Stop it then, and `tell` its last value.
+        """
+        return trial.id in self._stopped
 
     def tell_many(self, frame: Any) -> None:
         """Report measurements of the past, as `Optimizer.tell_many` takes them; all are checked before one is sent.
@@ -174,12 +197,14 @@ class Connection:
             for name, its in found["constraints"].items()
         }
         space, context = (_space(found[key]) for key in ("space", "context"))
-        checking = Optimizer(space, goal=found["goal"], context=context, constraints=bounds or None)
+        levels = _space(found.get("fidelity"))
+        checking = Optimizer(space, goal=found["goal"], context=context, constraints=bounds or None, fidelity=levels)
         checking.tell_many(frame)
         counts: Counter[str] = Counter()
         rows: list[dict[str, Any]] = []
         for its in checking.answers:
             row = {"params": its.params, "context": its.context}
+            row |= {} if its.fidelity is None or its.value is None else {"fidelity": its.fidelity}
             if its.value is None:
                 row |= {"failed": True}
             else:

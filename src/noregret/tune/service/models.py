@@ -29,6 +29,7 @@ from noregret.optimizer import (
     checked_baseline,
     checked_contexts,
     checked_drift,
+    checked_fidelity,
     checked_when,
 )
 from noregret.tune.study.parameters import parameter
@@ -99,6 +100,9 @@ class ChoiceForm(Described):
 
 
 ParameterForm = Annotated[FloatForm | IntForm | ChoiceForm, Field(discriminator="type")]
+FidelityForm = Annotated[
+    dict[Label, Annotated[FloatForm | IntForm, Field(discriminator="type")]], Field(min_length=1, max_length=1)
+]
 SpaceForm = Annotated[dict[Label, ParameterForm], Field(min_length=1, max_length=MANY)]
 
 
@@ -126,6 +130,7 @@ class StudyForm(Form):
     require: Annotated[list[Label], Field(max_length=MANY)] = []
     baseline: Params | None = None
     drift: Annotated[HalfLife | Literal["auto"] | None, BeforeValidator(checked_drift)] = None
+    fidelity: FidelityForm | None = None
 
     def study(self, storage: str) -> ServiceStudy:
         """The study, in the storage with this URL."""
@@ -141,11 +146,12 @@ class StudyForm(Form):
             constraints={name: Constraint(LastNumber(), its.max, its.min) for name, its in self.constraints.items()},
             require=tuple(self.require),
             description=self.model_dump(
-                mode="json", exclude={name for name in ("drift", "require") if not getattr(self, name)}
+                mode="json", exclude={name for name in ("drift", "require", "fidelity") if not getattr(self, name)}
             ),
             context=None if self.context is None else _parameters(self.context),
             drift=self.drift,
             confirm=0,
+            fidelity=None if self.fidelity is None else {name: its.parameter() for name, its in self.fidelity.items()},  # type: ignore[misc]
         )
 
     @field_validator("space", "context")
@@ -168,6 +174,15 @@ class StudyForm(Form):
         if baseline is None or "space" not in info.data or "require" not in info.data:
             return baseline
         return dict(checked_baseline(as_space(_parameters(info.data["space"]), info.data["require"]), baseline))
+
+    @field_validator("fidelity")
+    @classmethod
+    def _is_fidelity(cls, fidelity: FidelityForm | None, info: ValidationInfo) -> FidelityForm | None:
+        if fidelity is not None:
+            checked_fidelity(_parameters(fidelity), [*info.data.get("space", ()), *(info.data.get("context") or ())])
+            if info.data.get("drift") is not None:
+                raise ValueError("a study has a fidelity or drift, not both: drop one of the two")
+        return fidelity
 
 
 def _parameters(space: dict[str, Any]) -> dict[str, Float | Int | Choice]:
@@ -204,6 +219,20 @@ class TellForm(Form):
     value: float
     noise: Annotated[float, Field(gt=0)] | None = None
     constraints: dict[Label, float | None] | None = None
+    fidelity: Params | None = None
+
+
+class ReportForm(Form):
+    """Intermediate value of a trial that is running, and the fidelity that it has reached."""
+
+    fidelity: Params
+    value: float
+
+
+class VerdictForm(BaseModel):
+    """Whether a running trial is to be stopped: tell its last value then."""
+
+    stop: bool
 
 
 class OutcomeForm(Form):
@@ -221,6 +250,7 @@ class OutcomeForm(Form):
     failed: bool = False
     noise: Annotated[float, Field(gt=0)] | None = None
     constraints: dict[Label, float | None] | None = None
+    fidelity: Params | None = None
 
     @model_validator(mode="after")
     def _is_one(self) -> OutcomeForm:
@@ -246,10 +276,11 @@ class FailForm(Form):
 
 
 class TrialForm(BaseModel):
-    """A trial to measure."""
+    """A trial to measure, at a fidelity if the study has one."""
 
     id: int
     params: dict[str, Any]
+    fidelity: dict[str, Any] | None = None
 
 
 class AskedForm(BaseModel):
