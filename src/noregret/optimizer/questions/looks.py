@@ -64,7 +64,9 @@ class CheapLooks:
         others = np.setdiff1d(state.incumbents, state.arms([number]))
         gap = -abs(float(mean[-1] - belief.mean[others].max())) if others.size else 0.0
         costs = np.array([contexts.fidelity.cost(rung) for rung in rungs])
-        scores = log_expected_improvement(np.full(len(rungs), gap), np.maximum(change, 1e-300)) - self.power * np.log(costs)
+        scores = log_expected_improvement(np.full(len(rungs), gap), np.maximum(change, 1e-300)) - self.power * np.log(
+            costs
+        )
         return rungs[int(np.argmax(scores))]
 
     def should_stop(self, state: Snapshot, number: int) -> bool:
