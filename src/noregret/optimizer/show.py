@@ -121,7 +121,7 @@ class Frames:
         try:
             is_failure = row.state == "failed"
             arrival = FAILURE if is_failure else self.arrival(row.value, row.noise, row.constraints)
-            return self._contexts.checked(row.params, row.context, row.fidelity), arrival
+            return self._contexts.checked(row.params, row.context, None if is_failure else row.fidelity), arrival
         except ValueError as error:
             raise ValueError(f"row {number} of the frame: {error}") from None
 

@@ -103,7 +103,7 @@ class History:
         self.arrivals = Arrivals()
         self.baseline = baseline  # the setting that others are compared with, without a context
         self.baseline_points: list[int] = []  # the points that have been met with this setting: one in each context
-        self.measured = 0  # arrivals that have a value
+        self.measured = 0  # arrivals that have a value; those of one run count once
         self.usable = 0  # arrivals up to the second of these
         self.runs: set[int] = set()  # trials that have reported intermediate values
         self.replaced = 0  # values that a later one of the same run replaces
@@ -196,17 +196,19 @@ class History:
     def add(self, arrival: Arrival) -> None:
         """Take in a measurement or a failure."""
         self.arrivals.append(arrival)
-        if arrival.run >= 0:
-            self.replaced += arrival.run in self.runs
-            self.runs.add(arrival.run)
         if arrival.failed:
             self._failures.add(arrival.where)
-        else:
-            self._counts[arrival.where] += 1
-            self.measured += 1
-            self.is_noise_known &= arrival.noise == arrival.noise
-            if self.measured <= 2:
-                self.usable = len(self.arrivals)
+            return
+        self._counts[arrival.where] += 1
+        self.is_noise_known &= arrival.noise == arrival.noise
+        if arrival.run in self.runs:
+            self.replaced += 1
+            return
+        self.measured += 1
+        if arrival.run >= 0:
+            self.runs.add(arrival.run)
+        if self.measured <= 2:
+            self.usable = len(self.arrivals)
 
     def evidence(self, stop: int) -> tuple[Evidence, Ints]:
         """Evidence of the first ``stop`` answers, and the number of each of its points.
