@@ -95,6 +95,8 @@ def test_a_run_of_many_reports_adds_few_rows_and_counts_once():
     opt.tell(trial, 1e-4)
     evidence, _ = opt._history.evidence(6)
     assert evidence.values.tolist() == [-1e-4]
+    with pytest.raises(ValueError, match="needs at least 2 values, 1 told so far"):
+        opt.predict({"x": 0.5, "y": 0.5})
 
 
 def test_a_run_that_the_user_ends_says_its_fidelity():
@@ -104,6 +106,17 @@ def test_a_run_that_the_user_ends_says_its_fidelity():
         opt.report(trial, {"epochs": 4}, 1.0)
         opt.tell(trial, 0.9, fidelity=fidelity)
         assert opt.answers[-1].fidelity == expected
+
+
+def test_reports_do_not_make_other_trials_count_as_lost():
+    opt = Optimizer(SPACE, fidelity=EPOCHS, rng=0)
+    waiting = opt.ask()
+    for _ in range(4):
+        trial = opt.expect({"x": 0.5, "y": 0.5})
+        for epoch in (1, 3, 9, 27, 81):
+            opt.report(trial, {"epochs": epoch}, 1.0)
+        opt.tell(trial, 1.0)
+    assert waiting.id in opt._trials.pending()
 
 
 def test_nothing_is_stopped_before_the_first_fit():

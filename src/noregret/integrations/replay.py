@@ -163,12 +163,17 @@ def tell_all(optimizer: Optimizer, answers: Iterable[Observation]) -> None:
 
 
 def is_hopeless(
-    optimizer: Optimizer, params: Any, fidelity: Mapping[str, Any] | None, reports: Iterable[tuple[Any, float]]
+    optimizer: Optimizer,
+    params: Any,
+    fidelity: Mapping[str, Any] | None,
+    reports: Iterable[tuple[Any, float]],
+    context: Any = None,
 ) -> bool:
     """`Optimizer.should_stop` of a trial with these reports, as steps and values; the optimizer is changed."""
     key = optimizer.space.key
-    pending = (trial for trial in optimizer.pending if key(trial.params) == key(params) and trial.fidelity == fidelity)
-    trial = next(pending, None) or optimizer.expect(params, fidelity=fidelity)
+    same = (its for its in optimizer.pending if key(its.params) == key(params) and its.fidelity == fidelity)
+    trial = next((its for its in same if its.context == context), None)
+    trial = trial or optimizer.expect(params, context, fidelity=fidelity)
     for step, value in reports:
         optimizer.report(trial, dict.fromkeys(optimizer.fidelity or (), step), value)
     return optimizer.should_stop(trial)

@@ -321,18 +321,12 @@ class Optimizer:
         """
         value, bound = checked_bound(value, at_least, at_most)
         arrival = self._frames.arrival(value, noise, constraints, bound, cost)
-        if self.fidelity is not None and isinstance(trial, Trial):
-            where, run = self._reached(trial, self._contexts.checked_fidelity(fidelity))
-            self._resolved(trial, context, failing=False)
-            self._add(arrival._replace(where=where, run=run))
-            return
-        self._add(arrival._replace(where=self._resolved(trial, context, failing=False, fidelity=fidelity)))
-
-    def _reached(self, trial: Trial, fidelity: Any) -> tuple[int, int]:
-        """Point that the value of a trial is about, and its run, -1 if it has not reported."""
-        number, run = self._trials.number(trial), self._trials.runs.get(trial.id)
-        reached = fidelity or (run.reached if run is not None and run.is_stopped else trial.fidelity)
-        return self._at(number, reached), -1 if run is None else trial.id
+        at = self._contexts.checked_fidelity(fidelity)
+        run = self._trials.runs.get(trial.id) if isinstance(trial, Trial) else None
+        where = self._resolved(trial, context, failing=False, fidelity=fidelity)
+        if run is not None:
+            arrival, at = arrival._replace(run=trial.id), at or (run.reached if run.is_stopped else None)
+        self._add(arrival._replace(where=where if at is None else self._at(where, at)))
 
     @synchronized
     def report(self, trial: Trial, fidelity: Any, value: float) -> None:
@@ -351,9 +345,8 @@ class Optimizer:
         if reached[levels.name] <= run.reached[levels.name]:
             return
         rung = levels.rung(reached)
-        self._trials.runs[trial.id] = run._replace(reached=reached, kept=rung)
+        self._trials.report(trial.id, run._replace(reached=reached, kept=rung), rung > run.kept)
         if rung > run.kept:
-            self._trials.answers.append(trial.id)
             self._add(arrival._replace(where=self._at(number, reached), run=trial.id))
 
     @synchronized
@@ -666,7 +659,7 @@ class Optimizer:
         best = self.best() if is_one and (values > 1 or self._only_value()) else None
         gain = self.gain() if self._has_gain and is_one else None
         bounds = self._history.bounds
-        failed = len(self._history.arrivals) - values - bounds
+        failed = len(self._history.arrivals) - values - bounds - self._history.replaced
         names, half_life = self.space.names, self.half_life
         return Standing(self.goal, names, self.constraints, values, failed, out, best, gain, half_life, bounds)
 

@@ -194,7 +194,7 @@ class Frames:
                 arrival = FAILURE._replace(cost=checked_cost(row.cost))
             else:
                 arrival = self.arrival(value, row.noise, row.constraints, row.bound, row.cost)
-            return self._contexts.checked(row.params, row.context, row.fidelity), arrival
+            return self._contexts.checked(row.params, row.context, None if is_failure else row.fidelity), arrival
         except ValueError as error:
             raise ValueError(f"row {number} of the frame: {error}") from None
 

@@ -106,6 +106,7 @@ class Trials:
         self._unanswered: dict[int, None] = {}  # trials without an answer, oldest first
         self.answers: list[int | None] = []  # the trial of each answer, None for params of the past
         self.runs: dict[int, Run] = {}  # trials without an answer that have reported
+        self._reports = 0  # answers that are reports
 
     def __len__(self) -> int:
         return self._next
@@ -128,6 +129,7 @@ class Trials:
             "unanswered": list(self._unanswered),
             "answers": self.answers,
             "runs": [[id, *its] for id, its in self.runs.items()],
+            "reports": self._reports,
         }
 
     @classmethod
@@ -139,19 +141,20 @@ class Trials:
         trials._told, trials._failed = set(record["told"]), set(record["failed"])
         trials._unanswered = dict.fromkeys(record["unanswered"])
         trials.runs = {id: Run(*its) for id, *its in record.get("runs", ())}
+        trials._reports = record.get("reports", 0)
         return trials
 
     def send(self, number: int, params: Any, context: Any, fidelity: Any = None) -> Trial:
         """A new trial at the point with this number."""
         trial, with_it = Trial(self._next, params, uuid4().hex, context, fidelity), len(self.pending()) + 1
-        self._sent[trial.id] = _Sent(number, trial.token, len(self.answers) + self.PATIENCE * with_it)
+        self._sent[trial.id] = _Sent(number, trial.token, len(self.answers) - self._reports + self.PATIENCE * with_it)
         self._unanswered[trial.id], self._next = None, self._next + 1
         return trial
 
     def pending(self) -> dict[int, int]:
         """Points of the trials without an answer that do not count as lost, by their id."""
         sent = ((id, self._sent[id]) for id in self._unanswered)
-        return {id: each.number for id, each in sent if len(self.answers) < each.lost_at}
+        return {id: each.number for id, each in sent if len(self.answers) - self._reports < each.lost_at}
 
     def oldest(self, number: int) -> int | None:
         """First trial without an answer at this point, None if there is none."""
@@ -189,6 +192,13 @@ class Trials:
             (self._failed if failing else self._told).add(id)
             self._unanswered.pop(id, None)
             self.runs.pop(id, None)
+
+    def report(self, id: int, run: Run, is_kept: bool) -> None:
+        """A trial that is still running has reported a value, which is kept or not."""
+        self.runs[id] = run
+        if is_kept:
+            self.answers.append(id)
+            self._reports += 1
 
     def running(self) -> dict[int, int]:
         """Points of the trials without an answer, by their id."""

@@ -137,7 +137,7 @@ class History:
         self.arrivals = Arrivals()
         self.baseline = baseline  # the setting that others are compared with, without a context
         self.baseline_points: list[int] = []  # the points that have been met with this setting: one in each context
-        self.measured = 0  # arrivals that have a value; with several objectives, of the one that has most
+        self.measured = 0  # arrivals that have a value, those of one run once; of the objective that has most
         self.bounds = 0  # arrivals that have a bound instead
         self.usable = 0  # arrivals up to the second of these
         self.runs: set[int] = set()  # trials that have reported intermediate values
@@ -247,26 +247,30 @@ class History:
         """Take in a measurement or a failure."""
         self.arrivals.append(arrival)
         self.costed += arrival.cost == arrival.cost
-        if arrival.run >= 0:
-            self.replaced += arrival.run in self.runs
-            self.runs.add(arrival.run)
         if arrival.failed:
             self._failures.add(arrival.where)
-        elif arrival.bound:
+            return
+        if arrival.bound:
             self._bounded.add(arrival.where)
             self.bounds += 1
-        elif arrival.value != arrival.value:
+            return
+        if arrival.value != arrival.value:
             self._elsewhere.append(len(self.arrivals) - 1)
-        else:
-            self._counts[arrival.where] += 1
-            self.measured += 1
-            if arrival.values:
-                before = self._of_each or [0] * len(arrival.values)
-                self._of_each = [count + (value == value) for count, value in zip(before, arrival.values, strict=True)]
-                self.measured = max(self._of_each)
-            self.is_noise_known &= arrival.noise == arrival.noise
-            if self.measured <= 2:
-                self.usable = len(self.arrivals)
+            return
+        self._counts[arrival.where] += 1
+        self.is_noise_known &= arrival.noise == arrival.noise
+        if arrival.run in self.runs:
+            self.replaced += 1
+            return
+        self.measured += 1
+        if arrival.values:
+            before = self._of_each or [0] * len(arrival.values)
+            self._of_each = [count + (value == value) for count, value in zip(before, arrival.values, strict=True)]
+            self.measured = max(self._of_each)
+        if arrival.run >= 0:
+            self.runs.add(arrival.run)
+        if self.measured <= 2:
+            self.usable = len(self.arrivals)
 
     def evidence(self, stop: int) -> tuple[Evidence, Ints]:
         """Evidence of the first ``stop`` answers, and the number of each of its points.

@@ -37,10 +37,7 @@ class CheapLooks:
     doubt: float = 0.05
     """A run is stopped if it is better than what is recommended with a smaller probability."""
     caution: float = 2.0
-    """What is recommended has the largest mean - caution * std, as `Optimizer.best` does."""
-
-    tops: bool = True
-    power: float = 1.0
+    """The recommended setting has the largest mean - caution * std, as in `OptimizerConfig`."""
 
     def at_first(self, contexts: Contexts, state: Opening, number: int) -> Mapping[str, Any]:
         """Fidelity of a question of the initial design: each rung in turn, and the highest for the baseline."""
@@ -54,7 +51,7 @@ class CheapLooks:
     def __call__(self, contexts: Contexts, state: State, number: int) -> Mapping[str, Any]:
         """Fidelity at which to measure the setting of a point."""
         assert contexts.fidelity is not None
-        if state.history.runs and self.tops:
+        if state.history.runs:
             return contexts.fidelity.highest
         rungs, params, belief = contexts.fidelity.rungs, state.history.params[number], state.belief
         points = state.history.space.encode([contexts.at_fidelity(params, rung) for rung in rungs])
@@ -63,11 +60,9 @@ class CheapLooks:
         change = np.maximum(covariance[-1], 0.0) / np.sqrt(variances)
         others = np.setdiff1d(state.incumbents, state.arms([number]))
         gap = -abs(float(mean[-1] - belief.mean[others].max())) if others.size else 0.0
-        costs = np.array([contexts.fidelity.cost(rung) for rung in rungs])
-        scores = log_expected_improvement(np.full(len(rungs), gap), np.maximum(change, 1e-300)) - self.power * np.log(
-            costs
-        )
-        return rungs[int(np.argmax(scores))]
+        improvement = log_expected_improvement(np.full(len(rungs), gap), np.maximum(change, 1e-300))
+        costs = [contexts.fidelity.cost(rung) for rung in rungs]
+        return rungs[int(np.argmax(improvement - np.log(costs)))]
 
     def should_stop(self, state: Snapshot, number: int) -> bool:
         """Return True if the setting of a point at the highest fidelity is unlikely to be better than recommended.

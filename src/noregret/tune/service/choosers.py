@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import signal
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from itertools import count
@@ -25,7 +25,7 @@ from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 from noregret.belief.numerics.threads import one_thread
-from noregret.integrations.replay import Fits, Remembering, Replay
+from noregret.integrations.replay import Fits, Remembering, Replay, is_hopeless
 from noregret.optimizer import Observation, Optimizer
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.service.models import ServiceStudy
@@ -33,8 +33,8 @@ from noregret.tune.study.study import Params
 
 LOG = logging.getLogger("uvicorn.error")
 T = TypeVar("T")
-Measured = tuple[Params, Params | None]
-"""Params, and their context."""
+Measured = tuple[Params, Params | None, Mapping[str, Any] | None]
+"""Params, their context, and their fidelity."""
 
 NO_FITS: Fits = {}
 NUMBERS = count()
@@ -231,11 +231,18 @@ def made_fits(optimizer: Optimizer) -> Fits:
     return optimizer.calibration.fits
 
 
-def chosen(pending: Sequence[Measured], contexts: Sequence[Params | None], optimizer: Optimizer) -> list[Params]:
-    """Next params in each of these contexts, one after another, with these trials pending."""
-    for params, context in pending:
-        optimizer.expect(params, context)
-    return [optimizer.ask(context=context).params for context in contexts]
+def chosen(pending: Sequence[Measured], contexts: Sequence[Params | None], optimizer: Optimizer) -> list[Measured]:
+    """Next params and fidelity in each of these contexts, one after another, with these trials pending."""
+    for params, context, fidelity in pending:
+        optimizer.expect(params, context, fidelity=fidelity)
+    asked = (optimizer.ask(context=context) for context in contexts)
+    return [(trial.params, trial.context, trial.fidelity) for trial in asked]
+
+
+def judged(measured: Measured, reports: Sequence[tuple[Any, float]], optimizer: Optimizer) -> bool:
+    """Return True if a running trial with these reports, as steps and values, is to be stopped."""
+    params, context, fidelity = measured
+    return is_hopeless(optimizer, params, fidelity, reports, context)
 
 
 class Job(NamedTuple):

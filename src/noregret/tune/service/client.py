@@ -66,10 +66,10 @@ class RemoteEstimate(Estimate):
 def connect(url: str, study: str, token: str | None = None, *, space: Any = None, **options: Any) -> Connection:
     """Connect to a study of a server that ``noregret serve`` runs.
 
-    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `best`, `predict`, `gain` and `done`, and
-    `front` and `hypervolume` for several objectives, with one difference: the same observation twice counts once.
-    `describe` returns the study, `trials` lists all trials, and `delete` deletes the study. An `Optimizer`'s other
-    methods and properties, such as `importance` and `to_frame`, are not available.
+    It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `report`, `should_stop`, `best`, `predict`,
+    `gain` and `done`, and `front` and `hypervolume` for several objectives, with one difference: the same observation
+    twice counts once. `describe` returns the study, `trials` lists all trials, and `delete` deletes the study. An
+    `Optimizer`'s other methods and properties, such as `importance` and `to_frame`, are not available.
 
     Parameters
     ----------
@@ -82,7 +82,8 @@ def connect(url: str, study: str, token: str | None = None, *, space: Any = None
     space : dict, optional
         As for `Optimizer`: the study is created if it does not exist, and must be the same if it does.
     options
-        ``goal`` or ``goals``, ``baseline``, ``constraints``, ``context``, ``drift`` and ``safe`` of a new study.
+        ``goal`` or ``goals``, ``baseline``, ``constraints``, ``context``, ``drift``, ``safe`` and ``fidelity`` of a new
+        study.
     """
     connection = Connection(url, study, token)
     if space is not None:
@@ -103,6 +104,7 @@ class Connection:
         self._place, self._base = (parts.hostname, parts.port), parts.path.rstrip("/")
         self.url, self.study = url, study
         self._token = token or os.environ.get("NOREGRET_TOKEN")
+        self._stopped: frozenset[int] = frozenset()
 
     def __repr__(self) -> str:
         return f"connect({self.url!r}, {self.study!r})"
@@ -118,6 +120,7 @@ class Connection:
         drift: Any = None,
         safe: float | None = None,
         goals: Mapping[str, str] | None = None,
+        fidelity: Mapping[str, Float | Int] | None = None,
     ) -> None:
         """Create the study if it does not exist; ValueError if another one of its name does."""
         sides = {"<=": "max", ">=": "min"}
@@ -132,6 +135,8 @@ class Connection:
         body |= {} if drift is None else {"drift": drift}  # older servers refuse the field
         body |= {} if safe is None else {"safe": safe}
         body |= {} if goals is None else {"goals": dict(goals)}
+        if fidelity is not None:
+            body |= {"fidelity": {name: form(parameter) for name, parameter in fidelity.items()}}
         self._send("POST", "/studies", body)
 
     @overload
@@ -147,7 +152,9 @@ class Connection:
         """
         body = {"count": 1 if count is None else count, "context": context, "client": client}
         asked = self._send("POST", self._path("/ask"), body)["trials"]
-        trials = [Trial(found["id"], found["params"], context=context) for found in asked]
+        trials = [
+            Trial(found["id"], found["params"], context=context, fidelity=found.get("fidelity")) for found in asked
+        ]
         return trials[0] if count is None else trials
 
     def tell(
@@ -161,12 +168,14 @@ class Connection:
         *,
         at_least: float | None = None,
         at_most: float | None = None,
+        fidelity: Any = None,
     ) -> None:
         """Report the value of a trial, or of params measured in the past, in this context if there are contexts.
 
         With several objectives the value is a dict with a number for each, or None for one that was not measured. In
         place of the value, ``at_least`` or ``at_most`` is a bound beyond which it lies. The same one twice counts once.
-        On return it is on the server's disk.
+        On return it is on the server's disk. The ``fidelity`` is by default that of the trial, or of its last report if
+        it was to be stopped; for params the highest.
         """
         number, bound = checked_bound(value, at_least, at_most)
         numbers = None if constraints is None else {name: _reading(name, its) for name, its in constraints.items()}
@@ -178,10 +187,24 @@ class Connection:
         )
         body = {bound or "value": told, "noise": deviation, "constraints": numbers}
         body |= _cost(cost)
+        body |= {} if fidelity is None else {"fidelity": fidelity}
         if isinstance(trial, Trial):
             self._send("POST", self._path(f"/trials/{trial.id}/tell"), body)
         else:
             self._send_past([{"params": _params(trial), "context": context, **body}])
+
+    def report(self, trial: Trial, fidelity: Any, value: float) -> None:
+        """Report an intermediate value of a trial that is running: ``study.report(trial, {"epochs": 9}, value)``."""
+        body = {"fidelity": fidelity, "value": checked_value(_number(value))}
+        answer = self._send("POST", self._path(f"/trials/{trial.id}/report"), body)
+        self._stopped = self._stopped | {trial.id} if answer["stop"] else self._stopped - {trial.id}
+
+    def should_stop(self, trial: Trial) -> bool:
+        """Return True if the server said after the last report of a trial that it is to be stopped.
+
+        Stop it then, and `tell` its last value.
+        """
+        return trial.id in self._stopped
 
     def tell_many(self, frame: Any) -> None:
         """Report measurements of the past, as `Optimizer.tell_many` takes them; all are checked before one is sent.
@@ -196,14 +219,16 @@ class Connection:
             for name, its in found["constraints"].items()
         }
         space, context = (_space(found[key]) for key in ("space", "context"))
+        levels = _space(found.get("fidelity"))
         goals = {"goals": found["goals"]} if found.get("goals") else {"goal": found["goal"]}
-        checking = Optimizer(space, **goals, context=context, constraints=bounds or None)
+        checking = Optimizer(space, **goals, context=context, constraints=bounds or None, fidelity=levels)
         checking.tell_many(frame)
         counts: Counter[str] = Counter()
         rows: list[dict[str, Any]] = []
         for its in checking.answers:
             row = {"params": its.params, "context": its.context}
             row |= _cost(its.cost)
+            row |= {} if its.fidelity is None or its.value is None else {"fidelity": its.fidelity}
             if its.value is None:
                 row |= {"failed": True}
             else:

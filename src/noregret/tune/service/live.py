@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -34,7 +34,7 @@ from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.fronts import findings_of
 from noregret.tune.learning.suggest import replay_of
 from noregret.tune.measuring import Outcome
-from noregret.tune.service.choosers import Chooser, Fitting, ModelClient, chosen, itself
+from noregret.tune.service.choosers import Chooser, Fitting, ModelClient, chosen, itself, judged
 from noregret.tune.service.models import ServiceStudy
 from noregret.tune.store import trials
 from noregret.tune.store.faults import Unavailable
@@ -43,6 +43,7 @@ from noregret.tune.store.records import Record, Suggestion, distributions, finge
 from noregret.tune.store.storage import Found, Storage
 from noregret.tune.store.trials import Overtaken, TrialTable, check_newest, unless_overtaken
 from noregret.tune.study.importing import ImportedRow
+from noregret.tune.study.results import Report
 from noregret.tune.study.study import Params
 
 Asked = TypeVar("Asked")
@@ -189,7 +190,7 @@ def _past(record: Record) -> ImportedRow:
     """A trial as an observation of the past."""
     said = record.params, record.value, record.noise, record.constraints
     more: dict[str, Any] = {"bound": record.bound, "cost": record.cost, "values": record.values}
-    return ImportedRow(*said, context=record.context, **more)
+    return ImportedRow(*said, context=record.context, **more, fidelity=record.fidelity)
 
 
 class Known(NamedTuple):
@@ -225,8 +226,8 @@ class AskRequest:
     context: Params | None = None
 
 
-Assignment = list[tuple[int, Params]]
-"""Assigned trials: ids and params."""
+Assignment = list[tuple[int, Params, Mapping[str, Any] | None]]
+"""Assigned trials: ids, params and fidelities."""
 
 
 @dataclass
@@ -303,7 +304,7 @@ class LiveStudy:
         self._ledger.is_deleted = True
 
     def ask(self, request: AskRequest) -> Future[Assignment]:
-        """Trials to measure, as ids and params: first those that the client has, then lost ones, then new ones.
+        """Trials to measure, as ids, params and fidelities: first those of the client, then lost ones, then new ones.
 
         Concurrent requests for a study are batched, so new outcomes are processed once. Requests of one client in one
         context get the same trials. Overtaken if other servers were faster `ATTEMPTS` times.
@@ -322,6 +323,57 @@ class LiveStudy:
         """
         with self._lock:
             return self._storage.patiently(lambda: unless_overtaken(lambda: self._store(outcomes)))
+
+    def report(self, number: int, fidelity: Params, value: float) -> bool | None:
+        """Keep an intermediate value of a pending trial; return True if it is to be stopped, None if there is no trial.
+
+        A trial is judged, and a report stored, when it has reached another of five fidelities: see `Optimizer.report`.
+        ValueError if the study has no such fidelity, or the trial has an outcome.
+        """
+        levels = self.study.levels
+        if levels is None:
+            raise ValueError("the study has no fidelity: make one with a fidelity to report intermediate values")
+        reached = levels.checked(fidelity)
+        with self._lock:
+            self._storage.patiently(self._ledger.refresh)
+            record = self._ledger.records.get(number)
+            if record is None:
+                return None
+            if record.finished:
+                raise ValueError(f"trial {number} has an outcome already")
+            last = {levels.name: record.reports[-1].step if record.reports else -math.inf}
+            if record.is_stopped or levels.rung(reached) <= levels.rung(last):
+                return record.is_stopped
+            reports = (*record.reports, Report(reached[levels.name], value))
+            answers = self._ledger.told + self._ledger.answers(sorted(self._ledger.fresh))
+            verdict = partial(judged, (record.params, record.context, record.fidelity), reports)
+            is_stopped = self._model(answers, verdict, settled=len(self._ledger.told))
+            new = {**record.holder, "token": token_hex(8)}
+            self._storage.patiently(lambda: self._keep(record, reports, is_stopped, new))
+            return is_stopped
+
+    def _keep(self, record: Record, reports: Sequence[Report], is_stopped: bool, holder: Mapping[str, Any]) -> None:
+        with self._storage.transaction() as connection:
+            self._ledger.check(connection)
+            trials.report(connection, record, reports, is_stopped, holder)
+
+    def level(self, number: int, fidelity: Params | None) -> tuple[Mapping[str, Any] | None, bool]:
+        """Fidelity of a trial's value, the given one if there is one, and whether the trial was stopped.
+
+        By default the one that was asked, or that of the last report if the trial was to be stopped.
+        """
+        levels = self.study.levels
+        if levels is None:
+            if fidelity is not None:
+                raise ValueError("the study has no fidelity: leave it out")
+            return None, False
+        self.records()
+        record = self._ledger.records.get(number)
+        if record is None:
+            return None, False
+        was_stopped = record.is_stopped and not record.finished
+        reached = {levels.name: record.reports[-1].step} if was_stopped else record.fidelity
+        return (levels.checked(fidelity) if fidelity is not None else reached), record.is_stopped
 
     def records(self) -> list[Record]:
         """All trials, by number."""
@@ -463,12 +515,13 @@ class LiveStudy:
             return
         told, fresh = self._ledger.told, sorted(self._ledger.fresh)
         fresh, fits = self._fitting.ready(told, fresh, self._ledger.answers(fresh))
-        pending = [(record.params, record.context) for record in self._ledger.unknown(fresh)]
+        pending = [(record.params, record.context, record.fidelity) for record in self._ledger.unknown(fresh)]
         contexts = [plan.request.context for plan in plans for _ in range(plan.missing)]
         found = iter(self._model(told + self._ledger.answers(fresh), partial(chosen, pending, contexts), fits=fits))
         for plan in plans:
             while plan.missing > 0:
-                plan.suggestions.append(Suggestion(next(found), fresh, plan.request.context))
+                params, _, fidelity = next(found)
+                plan.suggestions.append(Suggestion(params, fresh, plan.request.context, fidelity))
                 fresh = []
 
     def _write(self, plans: Sequence[Plan]) -> list[Assignment]:
@@ -486,8 +539,8 @@ class LiveStudy:
                 new = [(next(numbers), suggestion) for suggestion in plan.suggestions]
                 for number, suggestion in new:
                     trials.add(connection, study, number, suggestion, _holder(plan.request), self._ledger.distributions)
-                old = [(record.number, record.params) for record in plan.running]
-                granted.append(old + [(number, suggestion.params) for number, suggestion in new])
+                old = [(record.number, record.params, record.fidelity) for record in plan.running]
+                granted.append(old + [(number, its.params, its.fidelity) for number, its in new])
         return granted
 
 

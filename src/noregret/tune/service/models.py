@@ -31,6 +31,7 @@ from noregret.optimizer import (
     checked_constraints,
     checked_contexts,
     checked_drift,
+    checked_fidelity,
     checked_safe,
     checked_when,
 )
@@ -109,6 +110,9 @@ class ChoiceForm(Described):
 
 
 ParameterForm = Annotated[FloatForm | IntForm | ChoiceForm, Field(discriminator="type")]
+FidelityForm = Annotated[
+    dict[Label, Annotated[FloatForm | IntForm, Field(discriminator="type")]], Field(min_length=1, max_length=1)
+]
 SpaceForm = Annotated[dict[Label, ParameterForm], Field(min_length=1, max_length=MANY)]
 
 
@@ -141,6 +145,7 @@ class StudyForm(Form):
     drift: Annotated[HalfLife | Literal["auto"] | None, BeforeValidator(checked_drift)] = None
     safe: Annotated[float, Field(ge=0.5, lt=1)] | None = None
     goals: Goals | None = None
+    fidelity: FidelityForm | None = None
 
     def study(self, storage: str) -> ServiceStudy:
         """The study, in the storage with this URL."""
@@ -160,12 +165,13 @@ class StudyForm(Form):
             require=tuple(self.require),
             description=self.model_dump(
                 mode="json",
-                exclude={name for name in ("drift", "require", "safe", "goals") if not getattr(self, name)},
+                exclude={name for name in ("drift", "require", "safe", "goals", "fidelity") if not getattr(self, name)},
             ),
             context=None if self.context is None else _parameters(self.context),
             drift=self.drift,
             confirm=0,
             objectives={name: Objective(goal, LastNumber()) for name, goal in (self.goals or {}).items()},
+            fidelity=None if self.fidelity is None else {name: its.parameter() for name, its in self.fidelity.items()},  # type: ignore[misc]
         )
 
     @model_validator(mode="before")
@@ -212,6 +218,15 @@ class StudyForm(Form):
             checked_safe(safe, bounds, info.data["baseline"], info.data["drift"])
         return safe
 
+    @field_validator("fidelity")
+    @classmethod
+    def _is_fidelity(cls, fidelity: FidelityForm | None, info: ValidationInfo) -> FidelityForm | None:
+        if fidelity is not None:
+            checked_fidelity(_parameters(fidelity), [*info.data.get("space", ()), *(info.data.get("context") or ())])
+            if info.data.get("drift") is not None:
+                raise ValueError("a study has a fidelity or drift, not both: drop one of the two")
+        return fidelity
+
 
 def _parameters(space: dict[str, Any]) -> dict[str, Float | Int | Choice]:
     return {name: form.parameter() for name, form in space.items()}
@@ -254,10 +269,24 @@ class ValueForm(Form):
     noise: Annotated[float, Field(gt=0)] | None = None
     constraints: dict[Label, float | None] | None = None
     cost: Annotated[float, Field(gt=0)] | None = None
+    fidelity: Params | None = None
 
     def number(self) -> tuple[float | None, Literal["at_least", "at_most"] | None]:
         """The value or the bound, and the direction of the bound; ValueError if there are several."""
         return checked_bound(self.value, self.at_least, self.at_most)
+
+
+class ReportForm(Form):
+    """Intermediate value of a trial that is running, and the fidelity that it has reached."""
+
+    fidelity: Params
+    value: float
+
+
+class VerdictForm(BaseModel):
+    """Whether a running trial is to be stopped: tell its last value then."""
+
+    stop: bool
 
 
 class TellForm(ValueForm):
@@ -308,10 +337,11 @@ class FailForm(Form):
 
 
 class TrialForm(BaseModel):
-    """A trial to measure."""
+    """A trial to measure, at a fidelity if the study has one."""
 
     id: int
     params: dict[str, Any]
+    fidelity: dict[str, Any] | None = None
 
 
 class AskedForm(BaseModel):

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 TOLD, RUN, IMPORTED = "noregret:told", "noregret:run", "noregret:import"
 """Attributes of a trial: the results that were new when it was suggested, details of its run, its imported row."""
-CONTEXT, FIDELITY = "noregret:context", "noregret:fidelity"
-"""Attributes of a trial that hold its context, and the fidelity to measure it at."""
+CONTEXT, FIDELITY, REPORTS = "noregret:context", "noregret:fidelity", "noregret:reports"
+"""Attributes of a trial: its context, the fidelity to measure it at, and intermediate results while it is pending."""
 
 State = Literal["waiting", "running", "done", "failed", "pruned"]
 STATES: dict[str, State] = {
@@ -81,7 +81,7 @@ class Record:
     reports: tuple[Report, ...] = ()
     """Intermediate results of the run, see `Outcome`."""
     is_stopped: bool = False
-    """True if the run was stopped early."""
+    """True if the run was stopped early, or is to be stopped."""
     values: Mapping[str, float | None] = field(default_factory=dict)
     """With several objectives, the value of each, None if it was not measured; ``value`` is the first that was."""
 

@@ -39,6 +39,7 @@ from noregret.tune.store.records import (
     CONTEXT,
     FIDELITY,
     IMPORTED,
+    REPORTS,
     RUN,
     STATES,
     TOLD,
@@ -176,6 +177,15 @@ def take(connection: Any, trial: int, old: Mapping[str, Any], new: Mapping[str, 
 def release(connection: Any, trial: int, old: Mapping[str, Any]) -> bool:
     """Let a running trial wait for a new holder; False if it has another holder than ``old``, or is finished."""
     return renew(connection, trial, old, {}) and bool(connection.execute(WAITING, {"trial": trial}).rowcount)
+
+
+def report(
+    connection: Any, record: Record, reports: Sequence[Report], is_stopped: bool, holder: Mapping[str, Any]
+) -> None:
+    """Store the intermediate results of a pending trial, and a sign of its holder."""
+    kept = {"reports": [list(each) for each in reports], "stopped": is_stopped}
+    connection.execute(ATTRIBUTE, _attribute(record.id, REPORTS, kept))
+    renew(connection, record.id, record.holder, holder)
 
 
 def tell(connection: Any, trial: int, outcome: Outcome) -> Outcome | None:
@@ -343,6 +353,7 @@ def _distribution(form: str) -> BaseDistribution:
 def _record(trial: Any, params: Params, attributes: dict[str, Any], value: float | None) -> Record:
     id, number, name, start, end = trial
     state, run, elsewhere = STATES[name], attributes.get(RUN, {}), attributes.get(IMPORTED)
+    reported = attributes.get(REPORTS, {})
     return Record(
         number=number,
         params=params,
@@ -364,8 +375,8 @@ def _record(trial: Any, params: Params, attributes: dict[str, Any], value: float
         cost=run.get("cost"),
         runs=tuple(run.get("runs", ())),
         fidelity=run.get("fidelity", attributes.get(FIDELITY)),
-        reports=tuple(Report(*report) for report in run.get("reports", ())),
-        is_stopped=run.get("stopped", False),
+        reports=tuple(Report(*each) for each in run.get("reports", reported.get("reports", ()))),
+        is_stopped=(run if RUN in attributes else reported).get("stopped", False),
         values=run.get("values", {}) if state == "done" else {},
     )
 

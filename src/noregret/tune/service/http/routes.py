@@ -205,13 +205,18 @@ def delete(name: Name, studies: All) -> None:
     studies.delete(name)
 
 
-@router.post("/studies/{name}/ask", tags=["trials"], responses=NO_STUDY)
+@router.post("/studies/{name}/ask", tags=["trials"], responses=NO_STUDY, response_model_exclude_none=True)
 async def ask(study: Live, form: models.AskForm | None = None) -> models.AskedForm:
     """Return trials to measure next. The same client key gets its pending trials again."""
     form = form or models.AskForm()
     context = _context(study, form.context, ("body", "context"))
     trials = await wrap_future(study.ask(AskRequest(form.count, form.client, context)))
-    return models.AskedForm(trials=[models.TrialForm(id=number, params=params) for number, params in trials])
+    return models.AskedForm(
+        trials=[
+            models.TrialForm(id=number, params=params, fidelity=None if level is None else dict(level))
+            for number, params, level in trials
+        ]
+    )
 
 
 @router.post(
@@ -227,9 +232,50 @@ async def tell(study: Live, id: Id, form: models.TellForm) -> models.TrialState:
         raise BadField(("body", "value"), ValueError("must be a number; or give at_least or at_most instead"))
     value, values = _values(study, told, ("body", bound or "value"))
     numbers = _numbers(study, form.constraints, ("body", "constraints"), bound is not None)
-    more: dict[str, Any] = {"bound": bound, "cost": form.cost, "values": values}
-    await _told(study, id, Outcome(value, noise=form.noise, constraints=numbers, **more))
+    level, is_stopped = None, False
+    if study.study.levels is not None or form.fidelity is not None:
+        level, is_stopped = await run_in_threadpool(_level, study, id, form.fidelity, ("body", "fidelity"))
+    its: dict[str, Any] = {"noise": form.noise, "constraints": numbers, "fidelity": level, "is_stopped": is_stopped}
+    its |= {"bound": bound, "cost": form.cost, "values": values}
+    await _told(study, id, Outcome(value, **its))
     return models.TrialState(id=id, state="done", value=values or value, **_if_bound(bound))
+
+
+@router.post("/studies/{name}/trials/{id}/report", tags=["trials"], responses={**NO_STUDY, **OTHER})
+def report(study: Live, id: Id, form: models.ReportForm) -> models.VerdictForm:
+    """Keep an intermediate value of a running trial, and return whether to stop it.
+
+    It is a sign that the client is alive. 409 if the trial has an outcome, or the study no fidelity.
+    """
+    if study.study.levels is not None:
+        _checked_level(study, form.fidelity, ("body", "fidelity"))
+    try:
+        stop = study.report(id, form.fidelity, form.value)
+    except ValueError as error:
+        raise Contradiction(str(error)) from None
+    if stop is None:
+        raise Unknown(f"there is no trial {id}")
+    return models.VerdictForm(stop=stop)
+
+
+def _checked_level(study: LiveStudy, given: Any, place: tuple[str | int, ...]) -> dict[str, Any]:
+    """A fidelity of the study; BadField if it is bad."""
+    try:
+        if study.study.levels is None:
+            raise ValueError("the study has no fidelity: leave it out")
+        return study.study.levels.checked(given)
+    except ValueError as error:
+        raise BadField(place, error) from None
+
+
+def _level(
+    study: LiveStudy, id: int, given: Any, place: tuple[str | int, ...]
+) -> tuple[Mapping[str, Any] | None, bool]:
+    """Fidelity of the value of a trial, and whether the trial was stopped; BadField if the given one is bad."""
+    try:
+        return study.level(id, given)
+    except ValueError as error:
+        raise BadField(place, error) from None
 
 
 @router.post(
@@ -271,14 +317,18 @@ def _outcome(study: LiveStudy, form: models.OutcomeForm, place: tuple[str | int,
     value, values = _values(study, told, (*place, bound or "value"))
     numbers = {} if form.failed else _numbers(study, form.constraints, (*place, "constraints"), bound is not None)
     if form.id is not None:
+        level, stopped = (None, False) if form.failed else _level(study, form.id, form.fidelity, (*place, "fidelity"))
         said: dict[str, Any] = {"noise": form.noise, "constraints": numbers, "bound": bound, "cost": form.cost}
-        return TrialOutcome(form.id, Outcome(value, failure, **said, values=values))
+        said |= {"values": values, "fidelity": level, "is_stopped": stopped}
+        return TrialOutcome(form.id, Outcome(value, failure, **said))
+    level = study.study.levels.highest if study.study.levels else None
+    level = level if form.fidelity is None else _checked_level(study, form.fidelity, (*place, "fidelity"))
     context = _context(study, form.context, (*place, "context"))
     try:
         params = dict(study.study.settings.checked(form.params))
     except ValueError as error:
         raise BadField((*place, "params"), error) from None
-    more: dict[str, Any] = {"bound": bound, "cost": form.cost, "values": values}
+    more: dict[str, Any] = {"bound": bound, "cost": form.cost, "values": values, "fidelity": level}
     return ImportedRow(params, value, form.noise, numbers, form.key or "", context, failure, **more)
 
 
@@ -532,6 +582,7 @@ def _record(record: Record) -> models.RecordForm:
         state="running" if not record.finished else "failed" if record.value is None else "done",
         context=record.context,
         **_if_bound(record.bound),
+        fidelity=None if record.fidelity is None else dict(record.fidelity),
     )
 
 
