@@ -32,7 +32,7 @@ from noregret.belief.posterior import HUGE
 from noregret.integrations.distributions import Parameter
 from noregret.integrations.replay import Replay
 from noregret.integrations.structure import Column, Columns, Structure, params_of, too_many
-from noregret.optimizer import MOST_OPTIONS, Estimate, Goal, Observation, Optimizer, axis_of
+from noregret.optimizer import MOST_OPTIONS, Goal, JointEstimate, Observation, Optimizer, axis_of
 
 RECENT = 100
 """Number of last trials among which a pending one is expected to finish; older pending ones are taken for lost."""
@@ -124,7 +124,7 @@ class NoRegretSampler(BaseSampler):
             )
         warnings.warn(f"parameter {name!r} is drawn at random: {advice}", stacklevel=2)
 
-    def best(self, study: Study, *, limits: Any = None, weights: Any = None) -> Estimate:
+    def best(self, study: Study, *, limits: Any = None, weights: Any = None) -> Any:
         """Recommended params with their estimate: not those of the luckiest measurement.
 
         With several objectives, ``limits`` or ``weights`` say which of the front are wanted, as `Optimizer.best` takes
@@ -133,13 +133,13 @@ class NoRegretSampler(BaseSampler):
         wish = {"limits": limits, "weights": weights} if len(study.directions) > 1 else {}
         return self._recommended(study, lambda optimizer: [optimizer.best(**wish)])[0]
 
-    def front(self, study: Study) -> list[Estimate]:
+    def front(self, study: Study) -> list[JointEstimate]:
         """The params that are likely best in some trade-off of several objectives: `Optimizer.front`."""
         if len(study.directions) == 1:
             raise ValueError("front() needs several objectives, and this study has one: use best()")
         return self._recommended(study, Optimizer.front)
 
-    def _recommended(self, study: Study, conclude: Callable[[Optimizer], list[Estimate]]) -> list[Estimate]:
+    def _recommended(self, study: Study, conclude: Callable[[Optimizer], list[Any]]) -> list[Any]:
         """Estimates that an optimizer gives, with params as Optuna has them."""
         columns = self._columns(study)
         if not columns:
@@ -179,7 +179,7 @@ class _Learner:
             {label: columns[label].parameter for label in sorted(columns)},
             dict.fromkeys(constraints, ("<=", 0.0)),
         )
-        several = {"goals": goals} if self._names else {}
+        several: dict[str, Any] = {"goals": goals} if self._names else {}
         goal = None if self._names else next(iter(goals.values()))
         self._replay = Replay(space, goal, seed, constraints=bounds, **several)
         self._finished: dict[int, tuple[FrozenTrial, list[Observation]]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from noregret.formatting import number
 from noregret.optimizer import FEWEST, Gains, Hypervolume, JointEstimate, Measurement, Optimizer, Share, is_same_setting
@@ -182,7 +182,8 @@ class FrontFindings(Findings):
 
     def _trust(self, its: Measurement) -> float:
         """Least weight of an observation in an objective."""
-        return min(its.trust.values())
+        by_objective = cast(Mapping[str, float], its.trust)
+        return min(by_objective.values())
 
     @cached_property
     def kinds(self) -> dict[int, str]:
