@@ -13,7 +13,9 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
+    Tag,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -51,8 +53,15 @@ Params = dict[Label, Scalar]
 When = Annotated[dict[Label, Scalar | list[Scalar]], Field(max_length=MANY), AfterValidator(checked_when)]
 Goal = Literal["minimize", "maximize"]
 Goals = Annotated[dict[Label, Goal], Field(min_length=2, max_length=MOST_GOALS)]
-Value = float | dict[Label, float | None]
-"""A value, or one for each of several objectives; null, or no field, for one that was not measured."""
+Value = float | dict[str, float | None]
+"""A value, or one for each of several objectives, null for one that was not measured."""
+KINDS = "(number)", "(object)"
+"""Names of the two kinds of values; errors leave them out."""
+Told = Annotated[
+    Annotated[float, Tag(KINDS[0])] | Annotated[dict[Label, float | None], Tag(KINDS[1])],
+    Discriminator(lambda given: KINDS[isinstance(given, dict)]),
+]
+"""A value of a request: errors are about a number unless it is an object."""
 HalfLife = Annotated[float, Field(ge=1, le=LONGEST)]
 
 
@@ -228,7 +237,7 @@ class AskForm(Form):
 class TellForm(Form):
     """Observation of a trial. With several objectives the ``value`` is an object with a number for each."""
 
-    value: Value
+    value: Told
     noise: Annotated[float, Field(gt=0)] | None = None
     constraints: dict[Label, float | None] | None = None
 
@@ -244,7 +253,7 @@ class OutcomeForm(Form):
     params: Params | None = None
     context: Params | None = None
     key: Label | None = None
-    value: Value | None = None
+    value: Told | None = None
     failed: bool = False
     noise: Annotated[float, Field(gt=0)] | None = None
     constraints: dict[Label, float | None] | None = None
