@@ -68,7 +68,7 @@ class FrontFindings(Findings):
     study, records, optimizer, stopped
         As for `Findings`.
     wish : Wish
-        What to pick from the front.
+        Picks a setting from the front.
     """
 
     def __init__(
