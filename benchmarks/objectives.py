@@ -1,14 +1,14 @@
 """Several objectives under noise: ``python -m benchmarks.objectives --seeds 3 --evaluations 100``.
 
 Every method asks for one setting at a time and measures it with noise: Gaussian, Student-t with two degrees of freedom,
-or Gaussian with 3 % of the values far off. After 50, 100 and 200 evaluations it recommends a front, and the score is the
+or Gaussian with 3% of the values far off. After 50, 100 and 200 evaluations it recommends a front, and the score is the
 hypervolume of the *true* values there, as a part of that of the true front; the reference point is a tenth of the
 front's range beyond its worst values.
 
 Optuna's samplers and random search recommend the settings that no other one dominates by the measured values. qLogNEHVI
-recommends those that no other one dominates by the posterior mean of its own models, which is better for it under noise.
-It runs where BoTorch can be imported. Each run is one line of a JSON Lines file and is not repeated; CPU seconds are
-those of the method alone.
+recommends those that no other one dominates by the posterior mean of its own models, which is better for it under
+noise, and it is told the reference point. It runs where BoTorch can be imported. Each run is one line of a JSON Lines
+file and is not repeated; CPU seconds are those of the method alone.
 """
 
 from __future__ import annotations
@@ -136,7 +136,11 @@ def ours(world: World, seed: int) -> Run:
     while True:
         trial = opt.ask()
         point = np.array([trial.params[name] for name in names])
-        yield point, lambda told, trial=trial: opt.tell(trial, dict(zip(goals, told.tolist(), strict=True))), recommended
+        yield (
+            point,
+            lambda told, trial=trial: opt.tell(trial, dict(zip(goals, told.tolist(), strict=True))),
+            recommended,
+        )
 
 
 def measured_front(points: list[Array], told: list[Array]) -> Array:
