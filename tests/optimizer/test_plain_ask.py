@@ -13,8 +13,14 @@ from noregret import Float, Optimizer
 MOST_FILES = 25
 """Files of the package that a warm ``ask`` of a plain problem may enter. Lower it when a change makes them fewer."""
 
-UNUSED = {"optimizer/model/constraints.py", "optimizer/model/drift.py", "optimizer/space/require.py"}
-"""Files about constraints, drift and conditions, which a plain problem does not have."""
+UNUSED = {
+    "optimizer/model/constraints.py",
+    "optimizer/model/drift.py",
+    "optimizer/model/objectives.py",
+    "optimizer/questions/objectives.py",
+    "optimizer/space/require.py",
+}
+"""Files about constraints, drift, several objectives and conditions, which a plain problem does not have."""
 
 
 def entered(call):
