@@ -40,6 +40,15 @@ def test_the_demo_ends_in_a_gain_over_its_baseline(tmp_path, capsys):
     assert "constraint" in out
 
 
+def test_time_against_size_ends_in_a_front(tmp_path, capsys):
+    folder = shutil.copytree(EXAMPLES / "tune_compression", tmp_path / "demo")
+    study, script = folder / "time_and_size.toml", folder / "compress.py"
+    study.write_text(study.read_text().replace("evaluations = 60\nseconds = 40", "evaluations = 5"))
+    script.write_text(re.sub(r"FILES = \d+", "FILES = 3", script.read_text()))
+    assert main(["tune", str(study)]) == 0
+    assert re.search(r"the front: .*\n +time +size +probability  setting\n", capsys.readouterr().out)
+
+
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_flags_of_gcc_are_tuned_with_a_study_of_thirty_lines(tmp_path, capsys):
     folder = shutil.copytree(EXAMPLES / "gcc_flags", tmp_path / "gcc")

@@ -1,5 +1,7 @@
 """NoRegretSampler: Optuna's own conformance tests, and further guarantees."""
 
+import math
+
 import numpy as np
 import optuna
 import pytest
@@ -267,3 +269,30 @@ def test_whole_numbers_beyond_those_of_floating_point_are_suggested():
         trial.suggest_int("wide", 0, 2**62, step=2)
         study.tell(trial, abs(shifted - 10**18 - 300) / 1000)
     assert abs(study.best_params["shifted"] - 10**18 - 300) < 200
+
+
+@pytest.mark.slow
+def test_several_directions_are_sampled_together():
+    rng = np.random.default_rng(0)
+
+    def objective(trial):
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        if trial.number == 3:
+            raise optuna.TrialPruned
+        noise = 0.02 * rng.standard_normal(2)
+        return x**2 + y + noise[0], math.inf if trial.number == 4 else 1 - (1 - x) ** 2 - y + noise[1]
+
+    sampler = NoRegretSampler(seed=0)
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
+    study.optimize(objective, n_trials=24)
+    front = sampler.front(study)
+    assert np.mean([member.params["y"] for member in front]) < 0.1  # y is bad for both
+    assert np.mean([trial.params["y"] for trial in study.trials[-8:]]) < 0.2
+    costs, gains = ([member.values[name] for member in front] for name in ("0", "1"))
+    assert costs == sorted(costs)
+    assert gains == sorted(gains)
+    assert sampler.best(study, limits={"1": (">=", 0.6)}).params in [member.params for member in front]
+    with pytest.raises(ValueError, match="what matters"):
+        sampler.best(study)
+    with pytest.raises(ValueError, match=r"use best\(\)"):
+        sampler.front(optuna.create_study(sampler=sampler))

@@ -21,10 +21,13 @@ UNUSED = {
     "optimizer/model/constraints.py",
     "optimizer/model/costs.py",
     "optimizer/model/drift.py",
+    "optimizer/model/objectives.py",
+    "optimizer/questions/objectives.py",
     "optimizer/space/require.py",
     *SAFE,
 }
-"""Files about bounds, constraints, costs, drift, conditions and safe questions, which a plain problem does not have."""
+"""Files about features that a plain problem does not have: bounds, constraints, costs, drift, several objectives,
+conditions, safe questions."""
 
 
 def entered(call):

@@ -35,7 +35,7 @@ from noregret.belief.posterior import HUGE
 from noregret.integrations.distributions import Parameter
 from noregret.integrations.replay import Replay, is_hopeless
 from noregret.integrations.structure import Column, Columns, Structure, params_of, too_many
-from noregret.optimizer import MOST_OPTIONS, Estimate, Fidelity, Goal, Int, Observation, Optimizer, axis_of
+from noregret.optimizer import MOST_OPTIONS, Fidelity, Goal, Int, JointEstimate, Observation, Optimizer, axis_of
 
 RECENT = 100
 """Number of last trials among which a pending one is expected to finish; older pending ones are taken for lost."""
@@ -137,7 +137,7 @@ class NoRegretSampler(BaseSampler):
         wish = {"limits": limits, "weights": weights} if len(study.directions) > 1 else {}
         return self._recommended(study, lambda optimizer: [optimizer.best(**wish)])[0]
 
-    def front(self, study: Study) -> list[Estimate]:
+    def front(self, study: Study) -> list[JointEstimate]:
         """The params that are likely best in some trade-off of several objectives: `Optimizer.front`."""
         if len(study.directions) == 1:
             raise ValueError("front() needs several objectives, and this study has one: use best()")

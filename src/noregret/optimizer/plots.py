@@ -266,11 +266,16 @@ class Plots:
         found = self._optimizer.front(context)
         a, b = self._two(list(goals), x, y)
         ax = _axes(ax, (6.2, 4.4))
-        seen = [(its.value[a], its.value[b]) for its in self._optimizer.measurements if {a, b} <= set(its.value)]
-        ends = [_Ends.of_all([row[i] for row in seen], found, name) for i, name in enumerate((a, b))]
-        inside = [row for row in seen if all(e.low <= v <= e.high for v, e in zip(row, ends, strict=True))]
-        if inside:
-            ax.plot(*zip(*inside, strict=True), **MARKS["dot"], alpha=0.6, linestyle="none")
+        seen = [its for its in self._optimizer.measurements if {a, b} <= set(its.value)]
+        ends = [_Ends.of_front(found, name) for name in (a, b)]
+        drawn: dict[str, list[tuple[float, float]]] = {}
+        for its in seen:
+            told = its.value[a], its.value[b]
+            near = [min(max(value, e.limits[0]), e.limits[1]) for value, e in zip(told, ends, strict=True)]
+            kind = "outlier" if min(its.trust[a], its.trust[b]) < OUTLYING else "dot"
+            drawn.setdefault(kind if near == list(told) else "above", []).append((near[0], near[1]))
+        for kind, points in drawn.items():
+            ax.plot(*zip(*points, strict=True), **MARKS[kind], alpha=0.6, linestyle="none")
         across, up = (np.array([its.values[name] for its in found]) for name in (a, b))
         errors = [
             np.abs([[its.values[n] - its.lower[n] for its in found], [its.upper[n] - its.values[n] for its in found]])
@@ -381,14 +386,13 @@ class _Ends(NamedTuple):
         return cls(min(near), max(near))
 
     @classmethod
-    def of_all(cls, values: Sequence[float], front: Sequence[Any], name: str) -> _Ends:
-        """Range of the front with its intervals, and of most of the observations as far as twice that."""
-        found = [end for its in front for end in (its.values[name], its.lower[name], its.upper[name])]
-        found = [end for end in found if math.isfinite(end)]
-        low, high = min(found), max(found)
-        reach = high - low
-        near = [value for value in values if low - reach <= value <= high + reach]
-        return cls(min([low, *near]), max([high, *near]))
+    def of_front(cls, front: Sequence[Any], name: str) -> _Ends:
+        """Range of one objective on a front, and of the intervals as far as half of that beyond its ends."""
+        middle = [its.values[name] for its in front]
+        reach = 0.5 * (max(middle) - min(middle)) or math.inf
+        low = max(min(its.lower[name] for its in front), min(middle) - reach)
+        high = min(max(its.upper[name] for its in front), max(middle) + reach)
+        return cls(low, high) if math.isfinite(high - low) else cls(min(middle), max(middle))
 
     @property
     def limits(self) -> tuple[float, float]:

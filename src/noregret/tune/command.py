@@ -190,7 +190,7 @@ def _report(args: argparse.Namespace) -> None:
 
 
 def _wish(study: Study, limits: list[str], weights: list[str]) -> Wish:
-    """What to pick from the front of a study; StudyError if it has none, or the words cannot be read."""
+    """Limits and weights that pick from the front of a study; StudyError if it has none, or they cannot be read."""
     from noregret.tune.learning.fronts import Wish
 
     if (limits or weights) and not study.objectives:

@@ -19,7 +19,7 @@ import numpy as np
 from noregret.belief.numerics.linalg import pivoted_root
 from noregret.belief.posterior import Floats, Ints
 from noregret.decision.playing import child
-from noregret.formatting import as_precise_as, number, shown
+from noregret.formatting import as_precise_as, shown
 from noregret.optimizer.answers.answers import Answers
 from noregret.optimizer.answers.certificate import LEVEL
 from noregret.optimizer.answers.estimate import Gain, chance_in_words
@@ -180,7 +180,9 @@ class FrontAnswers:
         allowed = state.allowed & ~np.isin(state.numbers, state.history.unproven)
         is_small = state.space.count <= len(state.numbers) or isinstance(state.space, FixedContext)
         found = np.flatnonzero(allowed & (is_small | (state.numbers != CANDIDATE)))
-        if not state.margins or not found.size:
+        if not found.size:
+            raise ValueError("a front needs a value of params that meet require: tell one first")
+        if not state.margins:
             return found
         chances = state.log_feasible[found]
         return np.asarray(found[chances >= min(math.log(RECOMMEND), float(chances.max()))])
@@ -238,7 +240,8 @@ class FrontAnswers:
     def predict(self, params: Sequence[Any]) -> list[JointEstimate]:
         """Estimates of each of these params of the whole space, at least one."""
         if len(params) > TOGETHER:
-            return self.predict(params[:TOGETHER]) + self.predict(params[TOGETHER:])
+            starts = range(0, len(params), TOGETHER)
+            return [its for start in starts for its in self.predict(params[start : start + TOGETHER])]
         columns = [answers.predict(params) for answers in self.each.values()]
         points = self._first.state.history.space.encode(params)
         drawn, count = self.draws(np.vstack([points, self._contenders])), len(points)
@@ -338,16 +341,6 @@ class FrontAnswers:
     def importance(self, better_half: bool = False) -> dict[str, Importance]:
         """Importance of each parameter by objective."""
         return {name: answers.importance(better_half) for name, answers in self.each.items()}
-
-    def trade_offs(self) -> str:
-        """The ends of the front in words, one objective after another."""
-        found = []
-        for name, goal in self.goals.items():
-            ends = [its.values[name] for its in self._estimates]
-            low, high = min(ends), max(ends)
-            first, last = (low, high) if goal == "minimize" else (high, low)
-            found.append(f"{name} {number(first)} to {number(last)}")
-        return ", ".join(found)
 
 
 def _context(state: Snapshot) -> Any:

@@ -39,7 +39,8 @@ BEYOND = np.array([0.25, 0.5, 1.0, 2.0])
 """Standard units beyond the best value of an objective at which the slope of its transformation is taken."""
 
 MARGIN = 0.1
-"""The reference point is this part of the front's range below its worst values (as in BoTorch)."""
+"""The reference point is this part of the front's range below its worst values, as in BoTorch. The front is that of
+the means of all arms, not of the measured ones only: its ends would be out of reach otherwise."""
 
 
 def for_objectives(questions: Sequence[Question]) -> tuple[Question, ...]:
@@ -136,9 +137,11 @@ class ImproveFront:
 
     def _score(self, state: State, states: Sequence[State], rng: Rng) -> Callable[[Floats], Floats]:
         """Score of (n, d) points."""
-        measured = state.belief.arms[state.incumbents]
-        mean, _ = means_at(states, measured)
-        rule = front_rule(states, mean, self.most, rng)
+        every = np.vstack([its.belief.arms[its.allowed] for its in states])
+        chances = state.log_feasible_at(every) if state.margins else np.zeros(len(every))
+        likely = every[chances >= math.log(SEARCH)]
+        mean, _ = means_at(states, np.vstack([state.belief.arms[state.incumbents], likely]))
+        rule = front_rule(states, mean[: state.incumbents.size], mean, self.most, rng)
         is_one_choice = len(state.space.names) == 1 and len(state.space.groups) == state.space.count
         saturated = AMONG_NAMES if is_one_choice else SaturatedImprovement()
         enough = max(saturated.enough, saturated.early / max(state.belief.rounds, 1))
@@ -153,17 +156,17 @@ class ImproveFront:
         return score
 
 
-def front_rule(states: Sequence[State], mean: Floats, most: int, rng: Rng) -> Score:
-    """Rule that scores arms by what they may add to the front of (n, m) posterior means."""
-    front = mean[nondominated(mean)]
-    spread = np.ptp(front, axis=0)
-    spread = np.where(spread > 0, spread, np.maximum(np.ptp(mean, axis=0), 1.0))
+def front_rule(states: Sequence[State], measured: Floats, reachable: Floats, most: int, rng: Rng) -> Score:
+    """Rule that scores arms by what they may add to the front of (n, m) means, given those that can be reached."""
+    ends = reachable[nondominated(reachable)]
+    worst, spread = ends.min(axis=0), np.ptp(ends, axis=0)
+    spread = np.where(spread > 0, spread, np.maximum(np.ptp(reachable, axis=0), 1.0))
     if len(states) > 3:
-        return Scalarisation.random(front.min(axis=0), spread, mean, rng)
-    front = thinned(front, most if len(states) == 2 else most // 2)
-    nodes = [
-        np.unique([column.min() - MARGIN * range_, *column]) for column, range_ in zip(front.T, spread, strict=True)
-    ]
+        return Scalarisation.random(worst, spread, measured, rng)
+    reference = worst - MARGIN * spread
+    front = measured[nondominated(measured)]
+    front = thinned(front[(front > reference).all(axis=1)], most if len(states) == 2 else most // 2)
+    nodes = [np.unique([lowest, *column]) for lowest, column in zip(reference, front.T, strict=True)]
     ranks = np.column_stack([np.searchsorted(its, column) for its, column in zip(nodes, front.T, strict=True)])
     nodes = [np.concatenate([its, its[-1] + BEYOND]) for its in nodes]
     values = [reported([its], column[:, None])[:, 0] for its, column in zip(states, nodes, strict=True)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from noregret.formatting import number
 from noregret.optimizer import FEWEST, Gains, Hypervolume, JointEstimate, Measurement, Optimizer, Share, is_same_setting
@@ -68,7 +68,7 @@ class FrontFindings(Findings):
     study, records, optimizer, stopped
         As for `Findings`.
     wish : Wish
-        What to pick from the front.
+        Picks a setting from the front.
     """
 
     def __init__(
@@ -182,8 +182,8 @@ class FrontFindings(Findings):
 
     def _trust(self, its: Measurement) -> float:
         """Least weight of an observation in an objective."""
-        trust: Any = its.trust  # of each objective
-        return float(min(trust.values()))
+        by_objective = cast(Mapping[str, float], its.trust)
+        return min(by_objective.values())
 
     @cached_property
     def kinds(self) -> dict[int, str]:

@@ -13,7 +13,9 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
+    Tag,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -55,8 +57,15 @@ Params = dict[Label, Scalar]
 When = Annotated[dict[Label, Scalar | list[Scalar]], Field(max_length=MANY), AfterValidator(checked_when)]
 Goal = Literal["minimize", "maximize"]
 Goals = Annotated[dict[Label, Goal], Field(min_length=2, max_length=MOST_GOALS)]
-Value = float | dict[Label, float | None]
-"""A value, or one for each of several objectives; null, or no field, for one that was not measured."""
+Value = float | dict[str, float | None]
+"""A value, or one for each of several objectives, null for one that was not measured."""
+KINDS = "(number)", "(object)"
+"""Names of the two kinds of values; errors leave them out."""
+Told = Annotated[
+    Annotated[float, Tag(KINDS[0])] | Annotated[dict[Label, float | None], Tag(KINDS[1])],
+    Discriminator(lambda given: KINDS[isinstance(given, dict)]),
+]
+"""A value of a request: errors are about a number unless it is an object."""
 HalfLife = Annotated[float, Field(ge=1, le=LONGEST)]
 
 
@@ -263,7 +272,7 @@ class ValueForm(Form):
     ``cost`` that is expected, if costs are sent.
     """
 
-    value: Value | None = None
+    value: Told | None = None
     at_least: float | None = None
     at_most: float | None = None
     noise: Annotated[float, Field(gt=0)] | None = None

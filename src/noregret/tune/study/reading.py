@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import partial
 from glob import escape, glob
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from noregret.optimizer import EXACT, Choice, Float, Int, axis_of, checked_fidelity
 from noregret.tune.study import checks
@@ -34,6 +34,9 @@ from noregret.tune.study.study import (
     groups,
     names_in,
 )
+
+if TYPE_CHECKING:
+    from noregret.optimizer import Goal
 
 Space = Mapping[str, Float | Int | Choice] | list[Params]
 
@@ -272,8 +275,8 @@ def _objectives(section: Section) -> dict[str, Objective]:
 def _objective(name: str, section: Section) -> Objective:
     if not re.fullmatch(WORD, name):
         section.refuse("", f"an objective's name must be a word such as latency, got {name!r}")
-    goal: Any = section.get("goal", checks.one_of("minimize", "maximize"), "minimize")
-    objective = Objective(goal, section.get("result", checks.result))
+    goals: Callable[[Any], Goal] = checks.one_of("minimize", "maximize")
+    objective = Objective(section.get("goal", goals, "minimize"), section.get("result", checks.result))
     section.nothing_else()
     return objective
 

@@ -92,7 +92,7 @@ def stored(study: Study, wish: Wish = NO_WISH) -> Findings:
 
 
 def findings(study: Study, store: Store, wish: Wish = NO_WISH) -> Findings:
-    """Findings of a study; with several objectives, what to pick from the front."""
+    """Findings of a study; with several objectives, a wish picks from the front."""
     records = store.records()
     return findings_of(study, records, believed(study, records), store.stopped(), wish)
 

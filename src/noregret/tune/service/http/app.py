@@ -121,7 +121,8 @@ def _explain_faults(app: FastAPI) -> None:
 
 
 def _fields(found: list[tuple[Any, str, str]]) -> JSONResponse:
-    detail = [{"loc": list(place), "msg": said, "type": kind} for place, said, kind in found]
+    fields = [([part for part in place if part not in models.KINDS], said, kind) for place, said, kind in found]
+    detail = [{"loc": place, "msg": said, "type": kind} for place, said, kind in fields]
     return JSONResponse({"detail": detail}, 422)
 
 
