@@ -320,3 +320,21 @@ def test_points_off_the_span_of_the_arms_features_are_predicted_by_the_whole_reg
     mean = new.T @ np.linalg.solve(V, phi[:, pulls] @ rewards)
     std = np.sqrt(0.3 * np.einsum("ij,ij->j", new, np.linalg.solve(V, new)))
     np.testing.assert_allclose(belief.predict(points), (mean, std), atol=1e-7)
+
+
+@pytest.mark.parametrize("features", SKETCH, ids=repr)
+def test_more_arms_behind_the_present_ones(features):
+    """Extended by 5 arms, and then updated, a sketch equals one on all arms from the start."""
+    arms = np.random.default_rng(0).random((30, 1))
+    few, whole = (SparseGP(features, 0.1).prior(each, np.random.default_rng(1)) for each in (arms[:25], arms))
+    pulls, rewards = np.random.default_rng(2).integers(25, size=12), np.random.default_rng(3).standard_normal(12)
+    for t, (arm, reward) in enumerate(zip(pulls, rewards, strict=True)):
+        few.update(arm, reward)
+        whole.update(arm, reward)
+        if t == 7:
+            few = few.at(arms)
+    for name in ("mean", "std", "information_gain", "effective_dimension", "claimed_gain", "misfit"):
+        assert getattr(few, name) == pytest.approx(getattr(whole, name), abs=1e-7), name
+    few.update([28, 3], [1.0, 2.0])
+    whole.update([28, 3], [1.0, 2.0])
+    assert few.mean == pytest.approx(whole.mean, abs=1e-7)

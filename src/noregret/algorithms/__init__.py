@@ -6,7 +6,7 @@ from noregret.algorithms.domain_shrinking import bpe, gp_threds, reds
 from noregret.algorithms.heavy_tails import ata_gp_ucb, tgp_ucb
 from noregret.algorithms.kernelized_bandits import gp_ei, gp_pi, gp_ts, gp_ucb, igp_ucb, random
 from noregret.algorithms.robust_bandits import hvt_ucb, mom_gp_ucb
-from noregret.algorithms.sketching import bbkb, bkb, mini_bkb, mini_gp_ucb
+from noregret.algorithms.sketching import ada_bkb, bbkb, bkb, mini_bkb, mini_gp_ucb
 from noregret.algorithms.tighter_widths import amm_ucb, ay_ucb, dmm_ucb
 from noregret.algorithms.unknown_constants import a_gp_ucb, lb_gp_ucb, rcgp_ucb
 
@@ -35,6 +35,7 @@ _BUILDERS = (
     wgp_ucb,
     bkb,
     bbkb,
+    ada_bkb,
     mini_gp_ucb,
     mini_bkb,
     bpe,

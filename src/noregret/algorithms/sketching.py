@@ -1,9 +1,11 @@
-"""BKB, and its variants for a million rounds: batches and repeated pulls.
+"""BKB, and its variants for a million rounds or a continuous domain: batches, repeated pulls, an adaptive partition.
 
 D. Calandriello, L. Carratino, A. Lazaric, M. Valko, L. Rosasco:
 Gaussian process optimization with adaptive sketching: scalable and no regret. COLT 2019 (BKB).
 Near-linear time Gaussian process optimization with adaptive batching and resparsification. ICML 2020 (BBKB).
 Scaling Gaussian process optimization by evaluating a few unique candidates multiple times. ICML 2022 (mini-GP-UCB).
+M. Rando, L. Carratino, S. Villa, L. Rosasco. Ada-BKB: scalable Gaussian process optimization on continuous domains by
+adaptive discretization. AISTATS 2022.
 
 =================  =======================================================================================
 the papers'        here
@@ -38,10 +40,11 @@ from noregret.algorithms.constants import Constants, check_constants, checks_con
 from noregret.algorithms.tighter_widths import AYWidth
 from noregret.belief.exact import ExactGP
 from noregret.belief.features.nystrom import Coins, Counting, Nystrom
-from noregret.belief.kernels import KernelLike
+from noregret.belief.kernels import KernelLike, as_kernel
 from noregret.belief.posterior import Posterior
 from noregret.belief.sparse import SparseGP
 from noregret.decision.loops import Batched, Repeated, Sequential
+from noregret.decision.partition import AdaptivePartition
 from noregret.decision.rules import UCB
 from noregret.decision.schedules import Schedule
 
@@ -213,6 +216,36 @@ def mini_bkb(
     """mini-GP-UCB on BKB's Nystrom features, with a new dictionary after every choice; ``coins`` as in `bkb`."""
     model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
     return Repeated(model, UCB(_width(norm, noise, delta, epsilon, constants, scale)), growth)
+
+
+@checks_constants
+def ada_bkb(
+    kernel: KernelLike,
+    *,
+    norm: float = 1.0,
+    noise: float = 0.1,
+    delta: float = 0.1,
+    horizon: int | None = None,
+    ridge: float | None = None,
+    epsilon: float = 0.5,
+    oversampling: float | None = None,
+    coins: Coins = "kept",
+    constants: Constants = "theory",
+    scale: float = 1.0,
+) -> AdaptivePartition:
+    """Ada-BKB (Rando et al. 2022): BKB on the centres of a partition that is refined where f may be large.
+
+    It is for a `noregret.Box` and long horizons: a round evaluates the sketch at a few centres, not at all arms. The
+    keywords are those of `bkb`.
+
+    With BKB's Thm 2, which holds at all points at once, the regret is at most 3/2 of the bound for exact maxima
+    (`AdaptivePartition` has the proof). The loop is written from memory of the paper and differs from it: radii come
+    from the kernel and B, not from the constants v_1 and rho of a tree; indices keep their smallest value; there is no
+    largest depth. The paper's bound on the number of leaves is not claimed.
+    """
+    model = _sketch(kernel, noise, delta, horizon, ridge, epsilon, oversampling, coins, constants)
+    rule = UCB(_width(norm, noise, delta, epsilon, constants, scale))
+    return AdaptivePartition(model, rule, norm, as_kernel(kernel))
 
 
 def accuracy(epsilon: float) -> float:

@@ -83,13 +83,16 @@ class Box:
         cells = np.clip(np.floor((points - self.lower) / (step * self.sides)), 0, round(1 / step) - 1)
         return np.asarray(self.lower + step * self.sides * (cells + 0.5))
 
+    def kernel_distances(self, kernel: Kernel, offsets: Floats) -> Floats:
+        """Kernel's distance sqrt(k(x,x) + k(c,c) - 2 k(c,x)) of the centre c and x = c + each (n, d) offset, (n,)."""
+        middle, moved = self.centre[None], self.centre + offsets
+        squared = kernel.diag(moved) + kernel.diag(middle) - 2 * kernel(moved, middle)[:, 0]
+        return np.sqrt(np.maximum(squared, 0.0))
+
     def _step(self, kernel: Kernel, fineness: float) -> float:
         """Distance of neighbouring points of D_n, as a share of the sides: a power of 1/2."""
         steps = 0.5 ** np.arange(60)
-        offsets = steps[:, None] * self.sides / 2
-        middle, moved = self.centre[None], self.centre + offsets
-        squared = kernel.diag(moved) + kernel.diag(middle) - 2 * kernel(moved, middle)[:, 0]
-        fine = np.flatnonzero(squared <= fineness**-2)
+        fine = np.flatnonzero(self.kernel_distances(kernel, steps[:, None] * self.sides / 2) <= 1 / fineness)
         if not fine.size:
             raise ValueError(f"{kernel} is not continuous enough for a grid of fineness {fineness}: lower the horizon")
         return float(steps[fine[0]])

@@ -274,8 +274,14 @@ class SparsePosterior:
             return np.asarray(self._map.unexplained_covariance(first, second) + self.ridge * carried)
 
     def at(self, arms: Any) -> Any:
-        """Return the same knowledge about other (N, d) arms; observations of points that are not among them stay."""
+        """Return the same knowledge about other (N, d) arms; observations of points that are not among them stay.
+
+        It costs O(m^2 N), and O(m (m n + N)) if the arms are the present ones with n more behind them, for features
+        that can be extended.
+        """
         arms, pulled = as_arms(arms), self._pulls.arms
+        if self._begins(arms):
+            return self._extended(arms)
         points = numpy_of(self._points[pulled])
         if isinstance(arms, Blocks):
             return BlockPosterior(self.at(arms.first), arms, points)
@@ -287,6 +293,21 @@ class SparsePosterior:
         other._map, other._memory = self._map.move(other._points, index), self._memory.copy()
         other._pulls = self._pulls.moved(places)
         other._rebuild()
+        return other
+
+    def _begins(self, arms: Any) -> bool:
+        """True if these arms begin with all points so far, and the features can be extended to the others."""
+        count = len(self._points)
+        if not hasattr(self._map, "extended") or isinstance(arms, Blocks) or not self._shown == count < len(arms):
+            return False
+        return bool(np.array_equal(arms[:count], self._points))
+
+    def _extended(self, arms: Floats) -> Self:
+        """`at` for arms that begin with the present ones; the features stay the same."""
+        other, features = self.copy(), self._map
+        other._map, other._points, other._shown = features.extended(arms), arms, len(arms)  # type: ignore[attr-defined]
+        other._mean = other._std = None
+        other._regression.extend(other._map.table, other._map.unexplained)
         return other
 
     def copy(self) -> Self:
@@ -427,6 +448,14 @@ class FeatureRegression:
         self.gain += float(np.log(root.diagonal()).sum() - 0.5 * len(new) * math.log(self._ridge))
         self._table, self._unexplained, self._changes = table, unexplained, self._changes + len(new)
         self._inverse_root = self._last_row = None
+
+    def extend(self, table: Array, unexplained: Array) -> None:
+        """Replace the table by one with more arms behind the present ones, and the same features."""
+        count = self._table.shape[1]
+        new = table[:, count:]
+        carried = self._ridge * (new * (self.inverse @ new)).sum(axis=0)
+        self.variance = np.concatenate([self.variance, unexplained[count:] + carried])
+        self._table, self._unexplained, self._last_row = table, unexplained, None
 
     def learn(self, arms: Ints, weights: Floats) -> None:
         """Learn pulls of distinct arms."""

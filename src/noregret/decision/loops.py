@@ -147,9 +147,14 @@ def play_on_box(
         point = rule.point(belief, box, rng)[None]
         count = times(belief, float(belief.predict(point)[1][0]))
         pulled, rewards = yield Pull(np.repeat(point, count, axis=0), belief, region, belief.arms)
-        new = np.unique(pulled[arms_of(belief.arms, pulled) < 0], axis=0)
-        belief = belief.at(np.vstack([belief.arms, new])) if len(new) else belief
+        belief = with_arms(belief, pulled)
         belief.learn(pulled, rewards)
+
+
+def with_arms(belief: Posterior, points: Floats) -> Posterior:
+    """Same knowledge about the arms of the belief and these (n, d) points."""
+    new = np.unique(points[arms_of(belief.arms, points) < 0], axis=0)
+    return belief.at(np.vstack([belief.arms, new])) if len(new) else belief
 
 
 def starts_from_belief(algorithm: Algorithm) -> bool:

@@ -55,6 +55,7 @@ STYLES: dict[str, tuple[str, Any]] = {
     "catoni-bpe": (PURPLE, (0, (3, 1, 1, 1))),
     "bkb": (GREEN, DASHDOT),
     "bbkb": (RED, DASHDOT),
+    "ada-bkb": (SKY, LONG_DASHED),
     "mini-gp-ucb": (PURPLE, DASHDOT),
     "mini-bkb": (BLUE, DASHDOT),
     "bpe": (ORANGE, DASHED),

@@ -197,6 +197,15 @@ class NystromMap:
         other._coins, other._redraws = self._coins, self._redraws
         return other
 
+    def extended(self, arms: Floats) -> Self:
+        """Return the same features on arms that begin with the present ones, at O(m^2) per new arm."""
+        other, (table, unexplained) = copy.copy(self), self.at(arms[len(self._arms) :])
+        other._arms, other._columns = arms, self._columns.extended(arms)
+        other._prior = PriorDraws(self._features.kernel, arms)
+        other.table = other._room = np.hstack([self.table, table])
+        other.unexplained = np.concatenate([self.unexplained, unexplained])
+        return other
+
     def copy(self) -> Self:
         twin = copy.copy(self)
         twin.rng, twin._columns = copy.deepcopy(self.rng), self._columns.copy()

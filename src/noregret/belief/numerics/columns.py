@@ -134,6 +134,14 @@ class KernelColumns:
                 "(WhiteKernel) to the ridge, and let diag(X) be the diagonal of k(X, X)"
             )
 
+    def extended(self, arms: Floats) -> Self:
+        """Return the same columns for NumPy arms that begin with the present ones."""
+        twin, new = self.copy(), arms[len(self._arms) :]
+        members = np.fromiter(self._place, np.intp, len(self._place))
+        twin._arms, twin._columns = arms, np.hstack([twin._columns, self._kernel(self._arms[members], new)])
+        twin.variance = np.concatenate([self.variance, _checked_variance(self._kernel.diag(new), len(new))])
+        return twin
+
     def copy(self) -> Self:
         """Return a copy with its own cache; the columns known so far are shared."""
         twin = copy.copy(self)

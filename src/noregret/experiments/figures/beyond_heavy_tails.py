@@ -167,10 +167,10 @@ LOWER_BOUND = Figure(
         height 2 Delta, so low that in T rounds about M/4 rewards of the best arm differ from 0. The proof gives T
         Delta up to a constant C that it does not name, taken as 1 here. Nothing learns much: an arm away from the
         bump has a regret of about 2 Delta, so even random play has at most some twice the bound. The last picture
-        plays the instance for T = 250 on, where an algorithm that learns falls below the line T^(1/2) in the end: the
-        bound is about another instance for every T. The paper has no such experiment. TGP and ATA have the widths of
-        their authors; those of Hvt-UCB and Catoni-REDS are a tenth of the theory's noise part, since with all of it
-        they would play like random.
+        plays the instance for T = 250 on: an algorithm that learns bends away from the straight line of random play.
+        The bound T^(1/2) is about another instance for every T, so it may fall below that in the end. The paper has
+        no such experiment. TGP and ATA have the widths of their authors; those of Hvt-UCB and Catoni-REDS are a tenth
+        of the theory's noise part, since with all of it they would play like random.
     """,
     panels=(*HARD_PANELS, PLAYED_ON),
     claims=[
