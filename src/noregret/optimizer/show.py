@@ -56,7 +56,7 @@ GIVEN = "context."
 COST = "cost"
 """The last column, if costs are known."""
 
-LEVEL = "fidelity."
+FIDELITY = "fidelity."
 """Prefix of the column of a fidelity."""
 
 STATES = ("done", "failed", "running")
@@ -97,7 +97,7 @@ class Frames:
         self._goals = goals or {}
         self._about = ("trial", "state", *(OBJECTIVE + name for name in self._goals)) if goals else ABOUT
         self._given = {GIVEN + name: name for name in contexts.contexts.names} if contexts.contexts else {}
-        self._level = {LEVEL + contexts.fidelity.name: contexts.fidelity.name} if contexts.fidelity else {}
+        self._level = {FIDELITY + contexts.fidelity.name: contexts.fidelity.name} if contexts.fidelity else {}
 
     def arrival(
         self, value: Any, noise: Any, constraints: Any, bound: Bound | None = None, cost: Any = None
@@ -171,7 +171,7 @@ class Frames:
         prefixes = (
             PREFIX,
             *[GIVEN] * bool(self._given),
-            *[LEVEL] * bool(self._level),
+            *[FIDELITY] * bool(self._level),
             *[OBJECTIVE] * bool(self._goals),
         )
         more = [*[BOUND] * has_bounds, *[COST] * has_costs]
@@ -250,7 +250,7 @@ class Frames:
         params = dict(row.params if isinstance(row.params, Mapping) else enumerate(row.params))
         constraints = {PREFIX + name: number for name, number in row.constraints.items()}
         given = {GIVEN + name: value for name, value in (row.context or {}).items()}
-        given |= {LEVEL + name: value for name, value in (row.fidelity or {}).items()}
+        given |= {FIDELITY + name: value for name, value in (row.fidelity or {}).items()}
         values = [row.values.get(name) for name in self._goals] if self._goals else [row.value, row.noise]
         about = dict(zip(self._about, (row.trial, row.state, *values), strict=True))
         more = {name: cell for name, cell in ((BOUND, row.bound), (COST, row.cost)) if cell is not None}
