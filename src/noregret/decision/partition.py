@@ -27,7 +27,7 @@ PARTS = 3
 FINEST = 1e-6
 """Cells of a box with a smaller radius are not divided: double precision does not resolve much smaller distances."""
 BLOCK = 16
-"""Number of indices that are renewed together."""
+"""Number of the highest indices that are renewed at the start of a round; later, those of the parts of one cell."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +121,11 @@ class _Leaves:
     def highest(self, believed: Callable[[Any], tuple[Floats, Floats]], width: float) -> Any:
         """Cell with the highest index that is not to be divided; ``believed`` returns mean and std of some centres."""
         self._round += 1
+        self._renew(believed, width, BLOCK)
         while True:
             leaf = self._heap[0]
             if leaf.renewed < self._round:
-                self._renew(believed, width)
+                self._renew(believed, width, PARTS)
             elif leaf.half_width <= leaf.cell.radius and (parts := leaf.cell.parts()):
                 heapreplace(self._heap, _Leaf(leaf.below, self._count, parts[0]))
                 for i, part in enumerate(parts[1:], start=1):
@@ -133,10 +134,10 @@ class _Leaves:
             else:
                 return leaf.cell
 
-    def _renew(self, believed: Callable[[Any], tuple[Floats, Floats]], width: float) -> None:
-        """Renew the highest indices, as far as they are old."""
+    def _renew(self, believed: Callable[[Any], tuple[Floats, Floats]], width: float, most: int) -> None:
+        """Renew the highest indices, ``most`` of them at most, as far as they are old."""
         old: list[_Leaf] = []
-        while self._heap and len(old) < BLOCK and self._heap[0].renewed < self._round:
+        while self._heap and len(old) < most and self._heap[0].renewed < self._round:
             old.append(heappop(self._heap))
         means, stds = believed([leaf.cell.centre for leaf in old])
         for leaf, mean, half_width in zip(old, means.tolist(), (width * stds).tolist(), strict=True):
