@@ -138,3 +138,4 @@ def test_what_was_cut_short_is_stored_exported_and_shown(tmp_path):
 
 def test_words():
     assert words.cut_short(3.1, 2.0) == "stopped after 3.1 s: slower than twice the best"
+    assert words.cut_short(60.0, 2.0, 60.0) == "stopped after 60 s (timeout): at least that slow"

@@ -5,7 +5,7 @@ the other names of `noregret.optimizer.names` are imported when the first of the
 
 ================  ================================================================================================
 `space`           describes: parameters, conditions, tables and contexts, as points of the unit cube
-`model`           believes: history, hypotheses, fit, posterior, candidates; failures, constraints and drift
+`model`           believes: history, hypotheses, fit, posterior, candidates; failures, bounds, constraints, drift
 `questions`       asks: opening, exploring by regret balancing, rechecking, improving
 `answers`         says: estimate, gain, certificate (intervals, gap, stopping rule) and importance
 `config`          `OptimizerConfig`: all steps, each of them replaceable

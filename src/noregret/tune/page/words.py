@@ -66,12 +66,14 @@ def result(told: Outcome | Record) -> str:
     return side + number(told.value or 0.0)
 
 
-def cut_short(seconds: float, cap: float | None) -> str:
-    """The outcome of a run that was stopped by the cap of its study.
+def cut_short(seconds: float, cap: float | None, timeout: float = math.inf) -> str:
+    """The outcome of a run that was stopped by the cap of its study, or by its time-out if that is shorter.
 
     >>> cut_short(3.14159, 2.0), cut_short(10.0, 1.5)
     ('stopped after 3.142 s: slower than twice the best', 'stopped after 10 s: slower than 1.5 times the best')
     """
+    if seconds >= timeout:
+        return f"stopped after {number(seconds)} s (timeout): at least that slow"
     times = "" if cap in (None, 1.0) else "twice " if cap == 2 else f"{cap:g} times "
     return f"stopped after {number(seconds)} s: slower than {times}the best"
 

@@ -99,7 +99,8 @@ class Lines:
 
     def told(self, trial: Record, outcome: Outcome, counted: bool) -> None:
         what = f"failed: {printable(outcome.failure)}" if outcome.value is None else result(outcome)
-        what = words.cut_short(outcome.value or 0.0, self.study.cap) if outcome.bound else what
+        if outcome.bound:
+            what = words.cut_short(outcome.value or 0.0, self.study.cap, self.study.timeout)
         what += f", {how}" if (how := how_measured(self.study, outcome)) else ""
         late = "" if counted else " [not counted: another worker has answered]"
         why = last_lines(outcome) if self._is_first_failure(trial, outcome) else []
