@@ -30,6 +30,7 @@ from noregret.optimizer.model.learning import spread
 from noregret.optimizer.optimizer import Optimizer
 from noregret.optimizer.plots import Plots
 from noregret.optimizer.questions.explore import Explore
+from noregret.optimizer.questions.looks import CheapLooks
 from noregret.optimizer.questions.questions import Improve, Recheck, RemeasureBaseline
 from noregret.optimizer.show import GIVEN, change_in_words
 from noregret.optimizer.space.contexts import Contexts, FixedContext, checked_contexts
@@ -46,6 +47,7 @@ __all__ = [
     "LONGEST",
     "RECOMMEND",
     "Change",
+    "CheapLooks",
     "Constraint",
     "Contexts",
     "Drift",

@@ -32,7 +32,7 @@ PREFIX = "constraint."
 GIVEN = "context."
 """Prefix of the column of a context."""
 
-LEVEL = "fidelity."
+FIDELITY = "fidelity."
 """Prefix of the column of a fidelity."""
 
 STATES = ("done", "failed", "running")
@@ -66,7 +66,7 @@ class Frames:
     def __init__(self, contexts: Contexts, constraints: Constraints, sign: float) -> None:
         self._contexts, self._space, self._constraints, self._sign = contexts, contexts.space, constraints, sign
         self._given = {GIVEN + name: name for name in contexts.contexts.names} if contexts.contexts else {}
-        self._level = {LEVEL + contexts.fidelity.name: contexts.fidelity.name} if contexts.fidelity else {}
+        self._level = {FIDELITY + contexts.fidelity.name: contexts.fidelity.name} if contexts.fidelity else {}
 
     def arrival(self, value: Any, noise: Any, constraints: Any) -> Arrival:
         """An answer that has yet to be put where it belongs; ValueError if it is bad."""
@@ -106,7 +106,7 @@ class Frames:
 
     def _columns(self) -> list[Any]:
         """The columns that there may be, in order; ValueError if a parameter has the name of another column."""
-        prefixes = (PREFIX, *[GIVEN] * bool(self._given), *[LEVEL] * bool(self._level))
+        prefixes = (PREFIX, *[GIVEN] * bool(self._given), *[FIDELITY] * bool(self._level))
         clash = [name for name in self._space.names if name in ABOUT or str(name).startswith(prefixes)]
         if clash:
             raise ValueError(f"a frame has a column {clash[0]!r} of its own: rename the parameter of that name")
@@ -162,7 +162,7 @@ class Frames:
         params = dict(row.params if isinstance(row.params, Mapping) else enumerate(row.params))
         constraints = {PREFIX + name: number for name, number in row.constraints.items()}
         given = {GIVEN + name: value for name, value in (row.context or {}).items()}
-        given |= {LEVEL + name: value for name, value in (row.fidelity or {}).items()}
+        given |= {FIDELITY + name: value for name, value in (row.fidelity or {}).items()}
         return (
             dict(zip(ABOUT, (row.trial, row.state, row.value, row.noise), strict=True)) | params | given | constraints
         )
