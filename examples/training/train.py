@@ -1,4 +1,4 @@
-"""Train a linear classifier of digits, and print its loss on other digits each epoch."""
+"""Train a linear classifier of digits, and print its loss on others each epoch."""
 
 import argparse
 import json
