@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,7 +33,7 @@ def study(tmp_path, **options):
 
 def measured(its, seconds, limit):
     with Keeper() as keeper:
-        return measure(its, {"t": seconds}, keeper, Event(), limit)
+        return measure(its, {"t": seconds}, keeper, Event(), SimpleNamespace(limit=limit))
 
 
 def test_a_run_beyond_the_limit_is_a_bound_and_no_failure(tmp_path):
@@ -72,7 +73,7 @@ def test_the_median_of_five_repeats_is_a_bound_if_three_are_stopped(tmp_path, mo
         return Run("", "", None if ended else 0, min(seconds, timeout), ended)
 
     monkeypatch.setattr(measuring, "run_command", run_command)
-    outcome = measure(study(tmp_path, repeats=5, warmup=1), {"t": 0.0}, None, Event(), 5.0)
+    outcome = measure(study(tmp_path, repeats=5, warmup=1), {"t": 0.0}, None, Event(), SimpleNamespace(limit=5.0))
     assert (outcome.value, outcome.bound, len(limits) - 1) == expected
     assert limits[:2] == [3600.0, 5.0]
     assert outcome.bound is None or outcome.noise is None
