@@ -39,8 +39,8 @@ BEYOND = np.array([0.25, 0.5, 1.0, 2.0])
 """Standard units beyond the best value of an objective at which the slope of its transformation is taken."""
 
 MARGIN = 0.1
-"""The reference point is this part of the front's range below its worst values (as in BoTorch). The front is that of the
-means of all arms, not of the measured ones only: its ends would be out of reach otherwise."""
+"""The reference point is this part of the front's range below its worst values (as in BoTorch). The front is that of
+the means of all arms, not of the measured ones only: its ends would be out of reach otherwise."""
 
 
 def for_objectives(questions: Sequence[Question]) -> tuple[Question, ...]:
