@@ -257,7 +257,7 @@ class Scalarisation:
     deviations: Floats
     rho: float = 0.05
     softness: float = 0.01
-    """Width over which the improvement goes over into 0, so that arms without one are told apart."""
+    """Width over which the improvement goes over into 0, so that arms without one still differ."""
 
     @classmethod
     def random(cls, worst: Floats, spread: Floats, measured: Floats, rng: Rng, draws: int = 64) -> Scalarisation:
