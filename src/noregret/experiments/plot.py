@@ -32,7 +32,7 @@ POINTS = 500
 """Largest number of points drawn of a curve."""
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-BLUE, RED, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#999999"
+BLUE, RED, PURPLE, GREY, BROWN = "#0072B2", "#D55E00", "#CC79A7", "#999999", "#8C564B"
 SOLID, DASHED, DOTTED, DASHDOT = "-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5))
 LONG_DASHED = (0, (10, 2))
 
@@ -51,11 +51,11 @@ STYLES: dict[str, tuple[str, Any]] = {
     "ata-gp-ucb-qff": (BLUE, DASHED),
     "mom-gp-ucb": (ORANGE, DASHDOT),
     "hvt-ucb": (BLACK, DASHED),
-    "catoni-reds": (BLUE, DOTTED),
-    "catoni-bpe": (PURPLE, (0, (3, 1, 1, 1))),
+    "catoni-reds": (BROWN, SOLID),
+    "catoni-bpe": (BROWN, DASHED),
     "bkb": (GREEN, DASHDOT),
     "bbkb": (RED, DASHDOT),
-    "ada-bkb": (SKY, LONG_DASHED),
+    "ada-bkb": (BROWN, DOTTED),
     "mini-gp-ucb": (PURPLE, DASHDOT),
     "mini-bkb": (BLUE, DASHDOT),
     "bpe": (ORANGE, DASHED),

@@ -97,7 +97,7 @@ HARD_PANELS = tuple(
 
 
 FIRST_HORIZON = 250
-"""Horizon of the instances that are played on."""
+"""Horizon of the instances that are played for more rounds."""
 
 
 def first_instance(*, rng: Seed = None) -> Problem:
@@ -107,7 +107,7 @@ def first_instance(*, rng: Seed = None) -> Problem:
 
 PLAYED_ON = ComparisonPanel(
     "lower-bound-played-on",
-    f"The instance for T = {FIRST_HORIZON}, alpha = 1, played on",
+    f"The instance for T = {FIRST_HORIZON}, alpha = 1, in more rounds",
     first_instance,
     {
         label: Entrant(builder, {"moment": MOMENT, "norm": NORM, "alpha": 1.0, **settings})
@@ -192,7 +192,7 @@ LOWER_BOUND = Figure(
 
 
 def honest(kernel: Kernel, *, rng: Seed = None) -> Problem:
-    """Function of Fig. 1 (a) or (c) of the heavy-tails paper, but algorithms are told its true norm."""
+    """Function of Fig. 1 (a) or (c) of the heavy-tails paper, but algorithms get its true norm."""
     return replace(rkhs_sum(kernel, payoff=StudentT(3), rng=rng), paper={})
 
 
@@ -213,8 +213,8 @@ CATONI = Figure(
     title="Heavy tails with the constants of the theory: Catoni-REDS and Catoni-BPE",
     says="""
         Ours, not a paper's: elimination with Catoni's mean has regret of order sqrt(gamma T) under rewards with a
-        finite variance, where the bounds of TGP-UCB and ATA-GP-UCB are larger. 'The paper' of the verdicts is our page of
-        guarantees.
+        finite variance, where the bounds of TGP-UCB and ATA-GP-UCB are larger. 'The paper' of the verdicts is our page
+        of guarantees.
     """,
     how="""
         The functions of Fig. 1 (a) and (c) of the heavy-tails paper, a new one in every trial; Student-t noise of 3
