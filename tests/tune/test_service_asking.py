@@ -39,7 +39,7 @@ def studies(tmp_path):
 def asked(live, *requests):
     """The trials that each of these requests gets when all come at once, by number."""
     futures = [live.ask(request) for request in requests]
-    return [[number for number, _ in future.result(SECONDS)] for future in futures]
+    return [[number for number, *_ in future.result(SECONDS)] for future in futures]
 
 
 def counted(monkeypatch, name):
@@ -55,7 +55,7 @@ def counted(monkeypatch, name):
 
 
 def numbers(granted):
-    return [[number for number, _ in trials] for trials in granted]
+    return [[number for number, *_ in trials] for trials in granted]
 
 
 @pytest.mark.slow
@@ -156,8 +156,8 @@ def test_a_request_that_cannot_be_granted_fails_alone(studies, monkeypatch):
     monkeypatch.setattr(trials, "take", refusing)
     with blocked(studies, live):
         good, bad, new = live.ask(AskRequest(1, "good")), live.ask(AskRequest(1, "bad")), live.ask(AskRequest(1))
-    assert [number for number, _ in good.result(SECONDS)] == [0]
-    assert [number for number, _ in new.result(SECONDS)] == [2]
+    assert [number for number, *_ in good.result(SECONDS)] == [0]
+    assert [number for number, *_ in new.result(SECONDS)] == [2]
     with pytest.raises(Overtaken):
         bad.result(SECONDS)
 

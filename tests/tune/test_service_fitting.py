@@ -42,7 +42,7 @@ def told(live, number, params):
 def work(live, trials):
     """Ask and tell, one trial after another."""
     for _ in range(trials):
-        ((number, params),) = live.ask(AskRequest(1)).result(SECONDS)
+        ((number, params, _),) = live.ask(AskRequest(1)).result(SECONDS)
         told(live, number, params)
 
 
@@ -123,7 +123,7 @@ def test_a_client_that_is_alone_is_asked_what_an_optimizer_would(tmp_path, proce
         live = studies["s"]
         optimizer = Optimizer(live.study.space, goal="minimize", rng=0)
         for _ in range(15):
-            ((number, params),) = live.ask(AskRequest(1)).result(SECONDS)
+            ((number, params, _),) = live.ask(AskRequest(1)).result(SECONDS)
             own = optimizer.ask()
             assert params == own.params
             told(live, number, params)
