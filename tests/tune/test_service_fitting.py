@@ -53,8 +53,8 @@ def recomputed(live):
     for record in records:
         known += record.told
         answers = live._ledger.answers(known)
-        pending = [(its.params, None) for its in records[: record.number] if its.number not in known]
-        yield chosen(pending, [None], replay(answers))[0]
+        pending = [(its.params, None, None) for its in records[: record.number] if its.number not in known]
+        yield chosen(pending, [None], replay(answers))[0][0]
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ MEDIAN = math.sqrt(math.pi / 2)
 
 @dataclass(frozen=True)
 class Target:
-    """What a trial has to reach to be run again.
+    """Value that a trial has to come near to be run again.
 
     >>> target = Target(10.0, noise=1.0, goal="minimize")
     >>> target.is_out_of_reach([12.0]), target.is_out_of_reach([10.5])

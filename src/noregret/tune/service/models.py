@@ -293,7 +293,7 @@ class ReportForm(Form):
 
 
 class VerdictForm(BaseModel):
-    """Whether a running trial is to be stopped: tell its last value then."""
+    """Decision about a running trial: if it is to be stopped, tell its last value."""
 
     stop: bool
 

@@ -142,7 +142,7 @@ class Objects(Lines):
 
 
 def how_measured(study: Study, outcome: Outcome) -> str:
-    """What is special about the measurement of a value, in a few words; empty if nothing is."""
+    """Note on the measurement of a value, in a few words; empty if there is nothing special."""
     if outcome.runs:
         return f"median of {len(outcome.runs)} runs"
     if study.levels is None or outcome.fidelity in (None, study.levels.highest):
