@@ -7,7 +7,7 @@ front's range beyond its worst values.
 
 Optuna's samplers and random search recommend the settings that no other one dominates by the measured values. qLogNEHVI
 recommends those that no other one dominates by the posterior mean of its own models, which is better for it under
-noise, and it is told the reference point. It runs where BoTorch can be imported. Each run is one line of a JSON Lines
+noise, and it knows the reference point. It runs where BoTorch can be imported. Each run is one line of a JSON Lines
 file and is not repeated; CPU seconds are those of the method alone.
 """
 
@@ -199,7 +199,7 @@ def nehvi(world: World, seed: int) -> Run:
     d, rng = world.dimension, np.random.default_rng([seed, 1])
     points: list[Array] = []
     told: list[Array] = []
-    reference = torch.tensor(-(world.front.min(axis=0) + 1.1 * world.scale))  # it is told what the others are not
+    reference = torch.tensor(-(world.front.min(axis=0) + 1.1 * world.scale))  # it knows what the others do not
 
     def fitted() -> Any:
         x, y = torch.tensor(np.array(points)), -torch.tensor(np.array(told))

@@ -14,17 +14,24 @@ from noregret.optimizer.questions.objectives import HypervolumeImprovement, Scal
 GOALS = {"latency": "minimize", "cost": "minimize"}
 
 
-def filled(answers=16, options=None, seed=0, **more):
-    """An optimizer of a table of 40 rows on whose front latency and cost are opposed, and which is noisy."""
-    rows = [{"x": i / 39} for i in range(40)]
-    opt = Optimizer(rows, goals=GOALS, rng=seed, **(options or {}), **more)
-    rng = np.random.default_rng(seed)
-    for _ in range(answers):
-        trial = opt.ask(context={"load": 0.5} if "context" in more else None)
-        told = measured(trial.params, rng)
-        constraints = {"memory": trial.params["x"]} if "constraints" in more else None
-        opt.tell(trial, told, constraints=constraints)
+ROWS = [{"x": i / 39} for i in range(40)]
+
+
+def filled(answers=16, seed=0, **options):
+    """An optimizer of a table of 40 rows, between whose objectives there are compromises, with noisy values."""
+    opt, rng = Optimizer(ROWS, goals=GOALS, rng=seed, **options), np.random.default_rng(seed)
+    for count in range(answers):
+        params = ROWS[17 * count % 40]
+        constraints = {"memory": params["x"]} if "constraints" in options else None
+        context = {"load": 0.5} if "context" in options else None
+        opt.tell(params, measured(params, rng), constraints=constraints, context=context)
     return opt
+
+
+@pytest.fixture(scope="module")
+def known():
+    """An optimizer after 60 answers; no test changes it."""
+    return filled(60)
 
 
 def measured(params, rng, noise=0.03):
@@ -50,9 +57,9 @@ def test_nondominated_rows_are_those_that_no_other_dominates(objectives):
 @pytest.mark.parametrize("objectives", [2, 3, 4])
 def test_hypervolume_is_the_share_of_random_points_below_the_front(objectives):
     rng = np.random.default_rng(0)
-    front, drawn = points_of(rng, 8, objectives), points_of(rng, 100_000, objectives)
+    front, drawn = points_of(rng, 8, objectives), points_of(rng, 20_000, objectives)
     share = np.mean(is_dominated(drawn, front))
-    assert hypervolume(front, np.zeros(objectives)) == pytest.approx(share, abs=0.006)
+    assert hypervolume(front, np.zeros(objectives)) == pytest.approx(share, abs=0.015)
     assert hypervolume(front, np.ones(objectives)) == 0, "nothing is above the reference"
 
 
@@ -77,7 +84,7 @@ def test_expected_improvement_is_that_of_draws(objectives):
     slopes = [rng.uniform(0.5, 2.0, len(each)) for each in nodes]
     ranks = np.column_stack([np.searchsorted(its, column) for its, column in zip(nodes, front.T, strict=True)])
     rule = HypervolumeImprovement(tuple(nodes), tuple(slopes), np.array(list(boxes(ranks, [*map(len, nodes)]))))
-    mean, std = rng.uniform(0, 1, (5, objectives)), rng.uniform(0.1, 0.4, (5, objectives))
+    mean, std = rng.uniform(0, 1, (3, objectives)), rng.uniform(0.1, 0.4, (3, objectives))
 
     def values(numbers):
         """Piecewise linear, 0 at the reference."""
@@ -89,7 +96,7 @@ def test_expected_improvement_is_that_of_draws(objectives):
 
     known, zero = values(front), np.zeros(objectives)
     for m, s, score in zip(mean, std, rule(mean, std), strict=True):
-        drawn = values(m + s * rng.standard_normal((4000, objectives)))
+        drawn = values(m + s * rng.standard_normal((400, objectives)))
         before = hypervolume(known, zero)
         gains = [hypervolume(np.vstack([known, row]), zero) - before for row in drawn]
         assert np.exp(score) == pytest.approx(np.mean(gains), abs=5 * np.std(gains) / np.sqrt(len(gains)) + 1e-4)
@@ -109,8 +116,8 @@ def test_a_scalarisation_prefers_what_is_better_in_all_objectives():
     assert better > worse
 
 
-def test_the_front_has_the_compromises_and_no_others():
-    opt = filled(60)
+def test_the_front_has_the_compromises_and_no_others(known):
+    opt = known
     found = [its.params["x"] for its in opt.front()]
     assert all(0.15 < x < 0.85 for x in found)
     assert min(found) < 0.4 < 0.6 < max(found)
@@ -134,8 +141,8 @@ def test_one_lucky_observation_puts_nothing_on_the_front():
     assert [its.params["x"] for its in opt.front()] == ["a"]
 
 
-def test_best_needs_limits_or_weights_and_picks_from_the_front():
-    opt = filled(40)
+def test_best_needs_limits_or_weights_and_picks_from_the_front(known):
+    opt = known
     with pytest.raises(ValueError, match=r"limits=.*weights="):
         opt.best()
     cheap = opt.best(limits={"cost": ("<=", 1.05)})
@@ -160,8 +167,8 @@ def test_best_needs_limits_or_weights_and_picks_from_the_front():
             opt.best(**bad)
 
 
-def test_hypervolume_has_an_interval_and_shrinks_with_the_reference():
-    opt = filled(40)
+def test_hypervolume_has_an_interval_and_shrinks_with_the_reference(known):
+    opt = known
     near, far = opt.hypervolume({"latency": 0.3, "cost": 1.3}), opt.hypervolume({"latency": 1.0, "cost": 2.0})
     assert near.lower <= near.estimate <= near.upper < far.lower
     every = np.array([[-((x - 0.3) ** 2), -1 - (x - 0.7) ** 2] for x in np.linspace(0, 1, 40)])
@@ -214,7 +221,7 @@ def test_goals_and_values_are_checked():
 
 def test_values_that_were_not_measured_may_be_missing():
     opt, rng = filled(0), np.random.default_rng(0)
-    for count in range(24):
+    for count in range(12):
         trial = opt.ask()
         told = measured(trial.params, rng)
         opt.tell(trial, told if count % 3 else {"latency": told["latency"]})
@@ -222,10 +229,10 @@ def test_values_that_were_not_measured_may_be_missing():
     assert opt.front()
     frame = opt.to_frame()
     assert list(frame.columns) == ["trial", "state", "value.latency", "value.cost", "x"]
-    assert frame["value.cost"].isna().sum() == 9
+    assert frame["value.cost"].isna().sum() == 5
     assert opt.answers[0].values.keys() == {"latency"}
     assert opt.answers[-1].value is None
-    twin = Optimizer([{"x": i / 39} for i in range(40)], goals=GOALS, rng=0)
+    twin = filled(0)
     twin.tell_many(frame)
     assert [a.values for a in twin.answers] == [a.values for a in opt.answers]
     assert [m.value for m in twin.measurements][:2] == [opt.answers[0].values, opt.answers[1].values]
@@ -243,24 +250,24 @@ def test_a_saved_optimizer_and_a_copy_ask_the_same(tmp_path):
     asked = opt.ask().params
     assert loaded.ask().params == asked == twin.ask().params
     assert [its.params for its in loaded.front()] == [its.params for its in opt.front()]
-    replayed = Replay([{"x": i / 39} for i in range(40)], None, 0, goals=GOALS)(opt.answers)
+    replayed = Replay(ROWS, None, 0, goals=GOALS)(opt.answers)
     assert replayed.answers == opt.answers
 
 
 def test_the_gain_is_told_for_each_objective():
-    opt = filled(40, {"baseline": {"x": 0.0}})
+    opt = filled(40, baseline={"x": 0.0})
     gains = opt.gain()
     assert gains.is_better
     assert str(gains).startswith("better in both: latency ")
     assert 0 < gains["latency"].lower < gains["latency"].estimate
     other = opt.gain(weights={"latency": 1, "cost": 0.001})
     assert other["latency"].estimate > gains["latency"].estimate - 0.02
-    at_best = filled(30, {"baseline": {"x": 0.48717948717948717}})
+    at_best = filled(40, baseline=ROWS[19])
     assert not at_best.gain().is_better, "nothing is better than a setting of the front in both"
 
 
-def test_it_is_shown_in_one_line_and_as_html():
-    opt = filled(20)
+def test_it_is_shown_in_one_line_and_as_html(known):
+    opt = known
     assert "minimize latency, minimize cost over x" in repr(opt)
     assert "on the front" in repr(opt)
     assert "<table" in opt._repr_html_()
@@ -269,10 +276,10 @@ def test_it_is_shown_in_one_line_and_as_html():
     assert "<Optimizer" in repr(Optimizer({"x": Float(0, 1)}, goals=GOALS))
 
 
-def test_the_front_is_drawn():
+def test_the_front_is_drawn(known):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
-    opt = filled(20)
+    opt = known
     ax = opt.plot.front()
     assert ax.get_xlabel() == "latency (minimize)"
     with pytest.raises(ValueError, match="names of objectives"):
@@ -284,13 +291,13 @@ def test_the_front_is_drawn():
 
 @pytest.mark.slow
 def test_constraints_contexts_conditions_batches_and_failures_work_with_it():
-    constrained = filled(24, constraints={"memory": ("<=", 0.5)})
+    constrained = filled(40, constraints={"memory": ("<=", 0.5)})
     assert all(its.params["x"] <= 0.55 and its.feasible >= 0.9 for its in constrained.front())
-    contextual = filled(20, context={"load": Float(0, 1)})
+    contextual = filled(40, context={"load": Float(0, 1)})
     assert contextual.front(context={"load": 0.5})
     space = {"kind": Choice(["a", "b"]), "depth": Int(1, 8, when={"kind": "a"}), "x": Float(0, 1), "y": Float(0, 1)}
     opt = Optimizer(space, goals=GOALS | {"size": "maximize"}, rng=0, require=["x <= y"])
-    for _ in range(5):
+    for _ in range(4):
         for number, trial in enumerate(opt.ask(5)):
             x, y, depth = trial.params["x"], trial.params["y"], trial.params.get("depth", 4)
             assert x <= y
@@ -298,6 +305,7 @@ def test_constraints_contexts_conditions_batches_and_failures_work_with_it():
                 opt.fail(trial)
             else:
                 opt.tell(trial, {"latency": x + depth, "cost": 1 - x + y, "size": -((y - 0.5) ** 2) - depth / 10})
+    contextual.ask(context={"load": 0.2})
     assert len({tuple(trial.params.items()) for trial in opt.ask(4)}) == 4, "pending settings are not asked for again"
     assert all(its.params["x"] <= its.params["y"] for its in opt.front())
     assert set(opt.importance()) == {"latency", "cost", "size"}
@@ -317,7 +325,7 @@ def test_four_objectives_are_scalarised():
 def test_two_equal_objectives_are_like_one():
     """The null case: the front is next to one setting, and the optimum of both."""
     opt, rng = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, goals=GOALS, rng=0), np.random.default_rng(0)
-    for _ in range(35):
+    for _ in range(25):
         trial = opt.ask()
         value = (trial.params["x"] - 0.3) ** 2 + (trial.params["y"] - 0.6) ** 2 + 0.01 * rng.standard_normal()
         opt.tell(trial, {"latency": value, "cost": value})

@@ -39,8 +39,8 @@ BEYOND = np.array([0.25, 0.5, 1.0, 2.0])
 """Standard units beyond the best value of an objective at which the slope of its transformation is taken."""
 
 MARGIN = 0.1
-"""The reference point is this part of the front's range below its worst values (as in BoTorch). The front is that of the
-means of all arms, not of the measured ones only: its ends would be out of reach otherwise."""
+"""The reference point is this part of the front's range below its worst values (as in BoTorch). The front is that of
+the means of all arms, not of the measured ones only: its ends would be out of reach otherwise."""
 
 
 def for_objectives(questions: Sequence[Question]) -> tuple[Question, ...]:
@@ -257,7 +257,7 @@ class Scalarisation:
     deviations: Floats
     rho: float = 0.05
     softness: float = 0.01
-    """Width over which the improvement goes over into 0, so that arms without one are told apart."""
+    """Width over which the improvement goes over into 0, so that arms without one still differ."""
 
     @classmethod
     def random(cls, worst: Floats, spread: Floats, measured: Floats, rng: Rng, draws: int = 64) -> Scalarisation:
