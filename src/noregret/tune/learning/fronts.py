@@ -53,7 +53,7 @@ class Trade:
 
     def __str__(self) -> str:
         if not self.given_up:
-            return f"{' and '.join(self.saved)}, for nothing that was found".capitalize()
+            return f"{' and '.join(self.saved) or 'nothing changes'}, and nothing is given up"
         return f"giving up {' and '.join(self.given_up)} {' and '.join(self.saved) or 'brings nothing'}"
 
 

@@ -97,7 +97,8 @@ def about_pick(findings: FrontFindings) -> Iterator[str]:
     if findings.picked and findings.picked.is_likeliest:
         yield "No setting of the front is likely to meet it: this one comes nearest."
     if findings.gains:
-        yield f"{str(findings.gains).capitalize()}."
+        said = str(findings.gains)
+        yield f"{said[0].upper()}{said[1:]}."
 
 
 def table(findings: FrontFindings) -> tuple[list[str], list[list[str]]]:
