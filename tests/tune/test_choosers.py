@@ -35,9 +35,9 @@ def asked(led, rounds, turn=lambda number, answers: None):
     answers, out, found = [], [], []
     for number in range(rounds):
         turn(number, answers)
-        new = led(answers, partial(chosen, [(params, None) for params in out], [None] * (1 + number % 2)))
+        new = led(answers, partial(chosen, [(params, None, None) for params in out], [None] * (1 + number % 2)))
         found += new
-        out += new
+        out += [params for params, *_ in new]
         while len(out) > 3:
             answers.append(answer(out.pop(0)))
     return found

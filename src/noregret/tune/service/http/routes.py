@@ -582,7 +582,7 @@ def _record(record: Record) -> models.RecordForm:
         state="running" if not record.finished else "failed" if record.value is None else "done",
         context=record.context,
         **_if_bound(record.bound),
-        fidelity=None if record.fidelity is None else dict(record.fidelity),
+        **({} if record.fidelity is None else {"fidelity": dict(record.fidelity)}),
     )
 
 
