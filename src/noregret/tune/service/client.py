@@ -67,7 +67,8 @@ def connect(url: str, study: str, token: str | None = None, *, space: Any = None
     """Connect to a study of a server that ``noregret serve`` runs.
 
     It has an `Optimizer`'s methods `ask`, `tell`, `tell_many`, `fail`, `report`, `should_stop`, `best`, `predict`,
-    `gain`, `done`, `front` and `hypervolume`, with one difference: the same observation twice counts once. `describe` returns the study, `trials` lists all trials, and `delete` deletes the study. An
+    `gain`, `done`, `front` and `hypervolume`, with one difference: the same observation twice counts once. `describe`
+    returns the study, `trials` lists all trials, and `delete` deletes the study. An
     `Optimizer`'s other methods and properties, such as `importance` and `to_frame`, are not available.
 
     Parameters

@@ -575,6 +575,7 @@ def _states(counts: Mapping[State, int]) -> models.StateCounts:
 
 
 def _record(record: Record) -> models.RecordForm:
+    level: dict[str, Any] = {} if record.fidelity is None else {"fidelity": dict(record.fidelity)}
     return models.RecordForm(
         id=record.number,
         params=record.params,
@@ -582,7 +583,7 @@ def _record(record: Record) -> models.RecordForm:
         state="running" if not record.finished else "failed" if record.value is None else "done",
         context=record.context,
         **_if_bound(record.bound),
-        **({} if record.fidelity is None else {"fidelity": dict(record.fidelity)}),
+        **level,
     )
 
 
