@@ -2,7 +2,7 @@
 
 Tables of measured times: a convolution kernel on three GPUs (see ``development/data``), and a blocked sum in NumPy that
 was timed for this benchmark (``--measure`` times it again). The time of a setting is the mean of its timings, and a
-measurement is one of them at random. With a cap of c, a run is stopped after ``Optimizer.cap(c)`` seconds and told as
+measurement is one of them at random. With a cap of c, a run is stopped after ``Optimizer.cap(c)`` s and reported as
 ``at_least``, and the faster of the first two results is measured twice more at once, as ``noregret tune`` does. What
 counts is the time that all runs have taken, stopped ones included. Printed in Markdown, means and standard errors over
 the seeds:

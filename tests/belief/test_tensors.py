@@ -35,7 +35,7 @@ from noregret.belief.arrays import numpy_of
 from noregret.decision.rules import ProbabilityOfImprovement
 
 torch = needs("torch")
-ON_NYSTROM = {"ata-gp-ucb", "mom-gp-ucb", "hvt-ucb", "bkb", "bbkb", "mini-bkb"}
+ON_NYSTROM = {"ata-gp-ucb", "mom-gp-ucb", "hvt-ucb", "bkb", "bbkb", "mini-bkb", "ada-bkb"}
 
 
 @pytest.fixture(autouse=True)

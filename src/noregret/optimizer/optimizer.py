@@ -609,7 +609,7 @@ class Optimizer:
         Columns are ``trial state value noise`` (with several objectives ``trial state`` and ``value.NAME`` of each),
         one per parameter, ``context.NAME``, ``fidelity.NAME`` and ``constraint.NAME``. The state is "done", "failed" or
         "running"; a trial is empty for params measured in the past, and each report of a trial that was kept has a row
-        of its own. If some values are bounds, a column ``bound`` has "at_least" or "at_most" there; if costs were told,
+        of its own. If some values are bounds, a column ``bound`` has "at_least" or "at_most" there; if costs are known,
         there is a column ``cost``.
         """
         return self._frames.frame(self._history, self._trials)
