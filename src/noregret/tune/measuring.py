@@ -203,9 +203,9 @@ def measure(
 ) -> Outcome:
     """Run the command as often as the study's ``repeats`` says, after its warm-up; the value is the median.
 
-    A failed run is repeated as often as ``retries`` says, then the trial has failed. If half of the runs and
-    more are stopped at the judge's limit, the median is not known: no further one is started, and the value is a bound. Where there is
-    a limit, time-outs are such stops too.
+    A failed run is repeated as often as ``retries`` says, then the trial has failed. If half of the runs and more are
+    stopped at the judge's limit, the median is not known: no further one is started, and the value is a bound. Where
+    there is a limit, time-outs are such stops too.
 
     Parameters
     ----------
