@@ -116,10 +116,10 @@ def test_the_readme_says_where_it_is_first_and_where_it_is_not():
 
 
 @pytest.mark.parametrize("kind", ["gauss", "uniform", "cauchy"])
-def test_on_the_public_suite_noregret_is_first_as_the_readme_says(kind):
+def test_on_the_public_suite_noregret_is_first_or_level_as_the_readme_says(kind):
     peers = ("noregret", "optuna-tpe", "cma-es", "random")
     ranks = [float(quotes.numbers()[f"bbob.50.{kind}.{peer}"]) for peer in peers]
-    assert ranks[0] < min(ranks[1:])
+    assert ranks[0] <= min(ranks[1:]) if kind == "uniform" else ranks[0] < min(ranks[1:])
     assert sum(ranks) == pytest.approx(10, abs=0.21), "mean ranks of four, each rounded to a tenth"
 
 
