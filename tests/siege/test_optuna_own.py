@@ -11,7 +11,7 @@ cases = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna's o
 
 
 @pytest.mark.filterwarnings("ignore:parameter '.*' is drawn at random")
-class TestConformance(cases.BasicSamplerTestCase, cases.RelativeSamplerTestCase, cases.SingleOnlySamplerTestCase):
+class TestConformance(cases.BasicSamplerTestCase, cases.RelativeSamplerTestCase, cases.MultiObjectiveSamplerTestCase):
     @pytest.fixture
     def sampler(self):
         return NoRegretSampler
