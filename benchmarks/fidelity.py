@@ -11,9 +11,10 @@ best setting, 1 the mean of random ones. Methods:
   with the best last value.
 
 Problems: synthetic curves of which the faster end higher, so that they cross, with Gaussian or Student-t(2) noise that
-the values of one run share, and a small one of each value; networks on scikit-learn's digits (`partial_fit`) and
-gradient boosting on its diabetes data, from a table of curves with three splits and seeds each
-(``benchmarks/results/curves.npz``; ``--curves`` generates it again, in about 20 CPU seconds).
+the values of one run share, and a small one of each value; networks on scikit-learn's digits and a linear
+classifier on its breast cancer data (`partial_fit`), and gradient boosting on its diabetes data, from tables of 160 to
+180 settings whose curves have five splits and seeds each (``benchmarks/results/curves.npz``; ``--curves`` generates
+them again, in about ten CPU minutes).
 
 Results are kept in ``benchmarks/results/fidelity.csv``: a run that is there is not repeated.
 """
@@ -41,7 +42,7 @@ BUDGETS = (15, 30)
 REPORTS = (1, 2, 3, 5, 9, 15, 27, 45, 81)
 """Epochs after which a run reports."""
 
-SEEDS = 3
+SEEDS = 5
 """Splits and seeds of each setting of a table."""
 
 Params = Mapping[str, Any]
@@ -158,6 +159,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "Hartmann, Student-t(2)": lambda: hartmann("t2"),
     "network, digits": lambda: tabulated("network"),
     "boosting, diabetes": lambda: tabulated("boosting"),
+    "linear, breast cancer": lambda: tabulated("linear"),
 }
 
 
@@ -256,9 +258,11 @@ METHODS: dict[str, Callable[[Problem, Budget, int], Params]] = {
 
 
 def generated() -> dict[str, Any]:
-    """Curves of networks and of gradient boosting, three splits and seeds each."""
-    from sklearn.datasets import load_diabetes, load_digits
+    """Curves of networks, of gradient boosting and of a linear classifier, some splits and seeds each."""
+    from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
     from sklearn.ensemble import GradientBoostingRegressor
+    from sklearn.linear_model import SGDClassifier
+    from sklearn.metrics import log_loss
     from sklearn.model_selection import train_test_split
     from sklearn.neural_network import MLPClassifier
 
@@ -280,10 +284,37 @@ def generated() -> dict[str, Any]:
         ).fit(X, y)
         return [float(np.sqrt(np.mean((its - v) ** 2))) for its in model.staged_predict(V)]
 
-    rates, parts = (0.005, 0.02, 0.08, 0.3, 0.8), (0.4, 1.0)
+    def linear(rate: float, power: float, alpha: float, seed: int) -> list[float]:
+        X, y = load_breast_cancer(return_X_y=True)
+        X, V, y, v = train_test_split(X, y, train_size=200, random_state=seed)
+        mean, size = X.mean(axis=0), X.std(axis=0)
+        model = SGDClassifier(
+            loss="log_loss",
+            learning_rate="invscaling",
+            eta0=rate,
+            power_t=power,
+            alpha=alpha,
+            random_state=seed,
+        )
+        losses = []
+        for _ in range(27):
+            model.partial_fit((X - mean) / size, y, classes=[0, 1])
+            losses.append(float(log_loss(v, model.predict_proba((V - mean) / size))))
+        return losses
+
     grids: dict[str, Any] = {
-        "boosting": (boosting, {"rate": rates, "depth": (1, 2, 4), "part": parts}),
-        "network": (network, {"rate": (1e-4, 6e-4, 3e-3, 0.015, 0.08), "width": (4, 8, 24), "batch": (16, 64)}),
+        "network": (
+            network,
+            {"rate": np.geomspace(1e-4, 0.1, 10), "width": (4, 8, 16, 32), "batch": (8, 16, 64, 256)},
+        ),
+        "boosting": (
+            boosting,
+            {"rate": np.geomspace(0.005, 1.0, 10), "depth": (1, 2, 3, 5), "part": (0.3, 0.5, 0.7, 1.0)},
+        ),
+        "linear": (
+            linear,
+            {"rate": np.geomspace(1e-4, 1.0, 12), "power": (0.0, 0.2, 0.5), "alpha": np.geomspace(1e-5, 0.1, 5)},
+        ),
     }
     tables: dict[str, Any] = {}
     for name, (curve, grid) in grids.items():

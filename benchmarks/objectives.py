@@ -314,7 +314,8 @@ def main() -> None:
                     args.results.parent.mkdir(exist_ok=True)
                     with args.results.open("a") as file:
                         file.write(json.dumps(run) + "\n")
-    report([run for run in stored(args.results) if run["evaluations"] == args.evaluations])
+    chosen = [run for run in stored(args.results) if run["method"] in args.methods]
+    report([run for run in chosen if run["evaluations"] == args.evaluations])
 
 
 if __name__ == "__main__":

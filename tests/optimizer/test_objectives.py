@@ -9,7 +9,7 @@ import pytest
 from noregret import Choice, Float, Int, Optimizer
 from noregret.integrations.replay import Replay
 from noregret.optimizer.model.objectives import hypervolume, is_dominated, nondominated
-from noregret.optimizer.questions.objectives import HypervolumeImprovement, Scalarisation, boxes
+from noregret.optimizer.questions.objectives import HypervolumeImprovement, Scalarisation, boxes, ends
 
 GOALS = {"latency": "minimize", "cost": "minimize"}
 
@@ -100,6 +100,14 @@ def test_expected_improvement_is_that_of_draws(objectives):
         before = hypervolume(known, zero)
         gains = [hypervolume(np.vstack([known, row]), zero) - before for row in drawn]
         assert np.exp(score) == pytest.approx(np.mean(gains), abs=5 * np.std(gains) / np.sqrt(len(gains)) + 1e-4)
+
+
+def test_an_advantage_within_its_doubt_does_not_span_the_front():
+    mean = np.array([[1.0, 0.0], [0.0, 1.0], [1.05, -9.0], [1.5, -2.0]])
+    std = np.full((4, 2), 0.1)
+    assert ends(mean, std).tolist() == [[1.0, 0.0], [0.0, 1.0], [1.5, -2.0]]
+    assert ends(mean, 0 * std).tolist() == mean[[0, 1, 3]].tolist()  # 1.05 is dominated by 1.5 without any doubt
+    assert ends(mean[:3], 0 * std[:3]).tolist() == mean[:3].tolist()
 
 
 def test_far_below_the_front_scores_still_differ():

@@ -275,3 +275,16 @@ def test_a_value_is_added_alike_under_a_factor_and_an_unknown_mean():
     mean, covariance = Direct(kernel, rows, centre=0.7, factor=2.5).joint(rows.points)
     np.testing.assert_allclose(after.mean, mean, atol=1e-9)
     np.testing.assert_allclose(after.covariance(np.arange(6), np.arange(6)), covariance, atol=1e-9)
+
+
+def test_what_is_left_once_f_is_known_elsewhere_is_that_of_noiseless_rows():
+    rng = np.random.default_rng(5)
+    rows = Rows(rng.random((9, 2)), rng.standard_normal(9), np.full(9, 0.2))
+    known, points = rng.random((4, 2)), rng.random((6, 2))
+    process = condition(Matern(2.5, 0.4), rows)
+    mean, std, left = process.predict_given(np.vstack([known, known[:1]]), np.vstack([points, known]))
+    more = Rows(np.vstack([rows.points, known]), np.zeros(13), np.append(rows.noise, np.full(4, 1e-10)))
+    np.testing.assert_allclose(
+        left, condition(Matern(2.5, 0.4), more).predict(np.vstack([points, known]))[1], atol=2e-5
+    )
+    np.testing.assert_allclose((mean, std), process.predict(np.vstack([points, known])))

@@ -97,6 +97,16 @@ class Conditioned:
         variance = self.prior(points) - np.einsum("ij,ij->j", lifted, lifted)
         return self.whitened @ lifted, np.sqrt(np.maximum(variance, 0.0))
 
+    def predict_given(self, known: Floats, points: Floats) -> tuple[Floats, Floats, Floats]:
+        """Mean and std at (n, d) points, and the std that would remain if f were known at (k, d) others, each (n,)."""
+        lifted, at_known = self.lifted(points), self.lifted(known)
+        variance = self.prior(points) - np.einsum("ij,ij->j", lifted, lifted)
+        own = self.prior_covariance(known, known) - at_known.T @ at_known
+        root = pivoted_root(own)
+        shared = np.linalg.lstsq(root, self.prior_covariance(known, points) - at_known.T @ lifted, rcond=None)[0]
+        remaining = variance - np.einsum("ij,ij->j", shared, shared)
+        return self.whitened @ lifted, np.sqrt(np.maximum(variance, 0.0)), np.sqrt(np.maximum(remaining, 0.0))
+
     def joint(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean (n,) and covariance (n, n) at (n, d) points."""
         lifted = self.lifted(points)

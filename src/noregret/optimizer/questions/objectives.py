@@ -40,7 +40,7 @@ BEYOND = np.array([0.25, 0.5, 1.0, 2.0])
 
 MARGIN = 0.1
 """The reference point is this part of the front's range below its worst values, as in BoTorch. The front is that of
-the means of all arms, not of the measured ones only: its ends would be out of reach otherwise."""
+the means of all arms (`ends`), not of the measured ones only: its ends would be out of reach otherwise."""
 
 
 def for_objectives(questions: Sequence[Question]) -> tuple[Question, ...]:
@@ -63,25 +63,36 @@ class OfOneObjective:
         known = [each for each in state.objectives if each is not None]
         for index in rng.permutation(len(known)).tolist():
             own = state_of(known[index], state.pending, state.balance)
-            found = self.question(own, rng)
-            if isinstance(found, int):
-                number = int(own.numbers[found])
-                arms = state.arms([number]) if number != CANDIDATE else np.empty(0, dtype=np.intp)
-                return int(arms[0]) if arms.size else np.asarray(own.belief.arms[found])
+            found = in_all(state, own, self.question(own, rng))
             if found is not None:
                 return found
         return None
+
+
+def in_all(state: State, own: State, asked: Asked | None) -> Asked | None:
+    """What was asked about one objective, whose state is ``own``, in the state of all."""
+    if not isinstance(asked, int):
+        return asked
+    number = int(own.numbers[asked])
+    arms = state.arms([number]) if number != CANDIDATE else np.empty(0, dtype=np.intp)
+    return int(arms[0]) if arms.size else np.asarray(own.belief.arms[asked])
 
 
 @dataclass(frozen=True)
 class ImproveFront:
     """The setting with the highest score, plus the log probability that it is feasible.
 
-    A repeat that tells little about every objective loses its appeal, as in `SaturatedImprovement`. While no measured
-    arm is likely feasible, the one that most likely is.
+    The front's own values are uncertain too, and measuring one of its settings again mostly moves the front itself. So
+    the uncertainty that counts is what would be left if f were known at the front's settings. Settings of one choice
+    have no neighbours that could tell more about them: there all of the uncertainty counts. A repeat that tells little
+    about every objective loses its appeal, as in `SaturatedImprovement`. While no measured arm is likely feasible, the
+    one that most likely is.
     """
 
     improve: Improve
+    alone: int = 4
+    """One of this many questions is about one objective alone, in turn. The ends of the front are where one objective
+    is best; if the model is wrong about them, no setting beyond the reference point has a score."""
     most: int = 40
     """Points of the front that count, of two objectives; of three, half as many."""
     cloud: int = 128
@@ -96,6 +107,9 @@ class ImproveFront:
         is_searching = state.margins and state.log_feasible[state.incumbents].max() < math.log(SEARCH)
         if len(states) == 1 or is_searching:
             return self.improve(state, rng)
+        if state.known % self.alone == 0:
+            own = states[state.known // self.alone % len(states)]
+            return in_all(state, own, self.improve(own, rng))
         score = self._score(state, states, rng)
         arms = state.belief.arms
         scores = np.where(state.allowed, score(arms), -np.inf)
@@ -137,35 +151,51 @@ class ImproveFront:
 
     def _score(self, state: State, states: Sequence[State], rng: Rng) -> Callable[[Floats], Floats]:
         """Score of (n, d) points."""
+        measured = state.belief.arms[state.incumbents]
         every = np.vstack([its.belief.arms[its.allowed] for its in states])
         chances = state.log_feasible_at(every) if state.margins else np.zeros(len(every))
-        likely = every[chances >= math.log(SEARCH)]
-        mean, _ = means_at(states, np.vstack([state.belief.arms[state.incumbents], likely]))
-        rule = front_rule(states, mean[: state.incumbents.size], mean, self.most, rng)
+        mean, std = means_at(states, np.vstack([measured, every[chances >= math.log(SEARCH)]]))
+        front = nondominated(mean[: len(measured)])
+        front = front[thinned(mean[front], self.most if len(states) == 2 else self.most // 2)]
+        rule = front_rule(states, mean[front], ends(mean, std), rng)
         is_one_choice = len(state.space.names) == 1 and len(state.space.groups) == state.space.count
         saturated = AMONG_NAMES if is_one_choice else SaturatedImprovement()
         enough = max(saturated.enough, saturated.early / max(state.belief.rounds, 1))
 
         def score(points: Floats) -> Floats:
-            mean, std = means_at(states, points)
+            predicted = [its.belief.full.predict_given(measured[front], points) for its in states]
+            mean, std, apart = (np.column_stack(columns) for columns in zip(*predicted, strict=True))
             noise = np.column_stack([np.broadcast_to(its.models.noise_variance(points), len(points)) for its in states])
             news = np.minimum(1.0, enough * std**2 / noise).max(axis=1)
-            found = rule(mean, std) + np.log(np.maximum(news, 1e-300))
+            found = rule(mean, std if is_one_choice else apart) + np.log(np.maximum(news, 1e-300))
             return np.asarray(found + state.log_feasible_at(points) if state.margins else found)
 
         return score
 
 
-def front_rule(states: Sequence[State], measured: Floats, reachable: Floats, most: int, rng: Rng) -> Score:
-    """Rule that scores arms by what they may add to the front of (n, m) means, given those that can be reached."""
-    ends = reachable[nondominated(reachable)]
-    worst, spread = ends.min(axis=0), np.ptp(ends, axis=0)
-    spread = np.where(spread > 0, spread, np.maximum(np.ptp(reachable, axis=0), 1.0))
+def ends(mean: Floats, std: Floats) -> Floats:
+    """Means of the arms that span the front, of (n, m) means and stds.
+
+    An arm does not count whose advantage over another is within its std in all objectives, if it is further behind in
+    one: where the best value of one objective is reached in many places, noise makes some of them seem better, and they
+    may be arbitrarily bad in another.
+    """
+    front = nondominated(mean)
+    mean, std = mean[front], std[front]
+    ahead = mean - mean[:, None]  # of each arm (last) over each other one
+    is_level, is_ahead = np.all(ahead >= -std[:, None], axis=2), np.any(ahead > std[:, None], axis=2)
+    is_beaten = np.any(is_level & is_ahead, axis=1)
+    return np.asarray(mean if is_beaten.all() else mean[~is_beaten])
+
+
+def front_rule(states: Sequence[State], front: Floats, spanning: Floats, rng: Rng) -> Score:
+    """Rule that scores arms by what they may add to a front, given means that span all that can be reached."""
+    worst, spread = spanning.min(axis=0), np.ptp(spanning, axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
     if len(states) > 3:
-        return Scalarisation.random(worst, spread, measured, rng)
+        return Scalarisation.random(worst, spread, front, rng)
     reference = worst - MARGIN * spread
-    front = measured[nondominated(measured)]
-    front = thinned(front[(front > reference).all(axis=1)], most if len(states) == 2 else most // 2)
+    front = front[(front > reference).all(axis=1)]
     nodes = [np.unique([lowest, *column]) for lowest, column in zip(reference, front.T, strict=True)]
     ranks = np.column_stack([np.searchsorted(its, column) for its, column in zip(nodes, front.T, strict=True)])
     nodes = [np.concatenate([its, its[-1] + BEYOND]) for its in nodes]
@@ -175,12 +205,10 @@ def front_rule(states: Sequence[State], measured: Floats, reachable: Floats, mos
     return HypervolumeImprovement(tuple(nodes), tuple(slopes), np.array(list(boxes(ranks, [*map(len, nodes)]))))
 
 
-def thinned(front: Floats, most: int) -> Floats:
+def thinned(front: Floats, most: int) -> Ints:
     """At most this many of the (n, m) points of a front, evenly along its first objective."""
-    if len(front) <= most:
-        return front
     order = np.argsort(front[:, 0], kind="stable")
-    return np.asarray(front[order[np.linspace(0, len(front) - 1, most).round().astype(np.intp)]])
+    return np.asarray(order[np.unique(np.linspace(0, len(front) - 1, most).round().astype(np.intp))])
 
 
 def boxes(ranks: Ints, tops: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
