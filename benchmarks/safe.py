@@ -150,7 +150,7 @@ def main() -> None:
     parser.add_argument("--noises", nargs="+", default=list(NOISES), choices=list(NOISES))
     parser.add_argument("--levels", nargs="+", default=[str(level) for level in LEVELS])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, default=Path(".benchmarks/safe.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "safe.jsonl")
     options = parser.parse_args()
     if options.quick:
         options.seeds, options.problems = 2, list(QUICK)

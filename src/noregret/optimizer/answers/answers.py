@@ -64,17 +64,18 @@ class Answers:
     def best(self, fewest_changes: bool = True) -> Estimate:
         """Params with the largest lower confidence bound, of those that likely meet the constraints.
 
-        With ``fewest_changes`` they are set back to the baseline, if there is one, where that costs next to nothing.
+        If questions must be safe, it is one that could be asked for. With ``fewest_changes`` they are set back to the
+        baseline, if there is one, where that costs next to nothing.
         """
         state, belief = self.state, self.state.belief
-        lower = np.where(state.in_context, belief.mean - self.config.caution * belief.std, -math.inf)
+        lower = np.where(state.in_context if state.safety is None else state.allowed, belief.mean - self.config.caution * belief.std, -math.inf)
         proven = np.where(np.isin(state.numbers, state.history.unproven), -math.inf, lower)
         is_proven = bool(np.isfinite(proven).any())
         scores = proven if is_proven else lower
         arm = self._most_measured(scores, recommended(scores, state.margins, state.log_feasible))
         params, baseline = state.params(arm), state.history.baseline
         setting = self.contexts.without_context(params).params
-        if baseline is not None and fewest_changes and is_proven and self._is_fitted:
+        if baseline is not None and fewest_changes and is_proven and self._is_fitted and state.safety is None:
             setting = with_fewest_changes(state, self.contexts.space, setting, baseline)
             params = with_context(setting, state.space)
         found = self.predict([params])[0]
