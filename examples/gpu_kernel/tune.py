@@ -1,63 +1,57 @@
 """A GPU kernel: tune a convolution over a table of real timings.
 
-A row of convolution_a4000.csv.gz is a setting of the kernel with eight timings in
-milliseconds on an NVIDIA RTX A4000, or none if it does not run there. A trial returns one of
-the eight. Replace `measure` by your own launch of a kernel.
+A row of convolution_a4000.csv.gz is a setting of the kernel, with eight timings in
+milliseconds on an NVIDIA RTX A4000, or none if it does not run there. A trial returns
+one of the eight at random. Replace `milliseconds` by a launch of your own kernel.
 
 Run: python examples/gpu_kernel/tune.py [SEED]
 """
 
 import csv
 import gzip
+import logging
 import sys
 from pathlib import Path
 
 import numpy as np
 
-from noregret import Optimizer
+import noregret
 
 TABLE = Path(__file__).with_name("convolution_a4000.csv.gz")
-with gzip.open(TABLE, "rt", encoding="utf-8", newline="") as file:
-    names, *lines = csv.reader(file)
-names = names[:-8]
-settings = [dict(zip(names, map(int, line), strict=False)) for line in lines]
-timings = [np.array([float(cell) for cell in line[-8:] if cell]) for line in lines]
 seed = int(sys.argv[1]) if len(sys.argv) > 1 else 0
 world = np.random.default_rng(seed)
+logging.getLogger("noregret").setLevel(logging.ERROR)  # no tracebacks of failures
+
+with gzip.open(TABLE, "rt", encoding="utf-8", newline="") as file:
+    names, *lines = csv.reader(file)
+names, timings = names[:-8], {}
+for line in lines:
+    timings[tuple(map(int, line[:-8]))] = [float(cell) for cell in line[-8:] if cell]
 
 
-def measure(setting):
-    """Milliseconds of one launch, None if the kernel does not run."""
-    found = timings[settings.index(setting)]
-    return world.choice(found) if len(found) else None
+def milliseconds(setting):
+    """Duration of one launch; an error if the setting does not run."""
+    found = timings[tuple(setting.values())]
+    if not found:
+        raise RuntimeError("too many resources requested for launch")
+    return world.choice(found)
 
 
-def truth(setting):
-    """Median of all timings of a setting."""
-    return float(np.median(timings[settings.index(setting)]))
+# The kernel must also run on an older card, with at most 512 threads in a block.
+settings = [dict(zip(names, key, strict=True)) for key in timings]
+allowed = [s for s in settings if s["block_size_x"] * s["block_size_y"] <= 512]
+result = noregret.minimize(milliseconds, allowed, evaluations=100, rng=seed)
+print(result)
 
 
-# Of all rows, only those that also run on an older card with 512 threads in a block.
-fits = ["block_size_x * block_size_y <= 512"]
-opt = Optimizer(settings, goal="minimize", require=fits, rng=seed)
-for _ in range(100):
-    trial = opt.ask()
-    milliseconds = measure(trial.params)
-    if milliseconds is None:
-        opt.fail(trial)
-    else:
-        opt.tell(trial, milliseconds)
+def mean(setting):
+    """Mean of all timings of a setting, infinite if it does not run."""
+    return np.mean(timings[tuple(setting.values())] or [np.inf])
 
-luckiest = min(opt.measurements, key=lambda measurement: measurement.value)
-best = opt.best()
-print(opt)
-print(f"luckiest timing: {luckiest.value:.3f} ms, truly {truth(luckiest.params):.3f}")
-print(f"best(): {best.estimate:.3f} ms ({best.lower:.3f} to {best.upper:.3f}),", end=" ")
-print(f"truly {truth(best.params):.3f}")
-allowed = [
-    truth(each)
-    for each, found in zip(settings, timings, strict=True)
-    if len(found) and each["block_size_x"] * each["block_size_y"] <= 512
-]
-rank = sum(time < truth(best.params) for time in allowed) + 1
-print(f"it is number {rank} of the {len(allowed):,} settings that run")
+
+luckiest = min(result.optimizer.measurements, key=lambda m: m.value)
+best = result.best
+rank = 1 + sum(mean(setting) < mean(best.params) for setting in allowed)
+print(f"luckiest timing: {luckiest.value:.3f} ms, mean {mean(luckiest.params):.3f} ms")
+print(f"best: {best.estimate:.3f} ms, mean {mean(best.params):.3f} ms,", end=" ")
+print(f"number {rank} of {len(allowed):,}")

@@ -1,6 +1,6 @@
 """Simulate a node that serves a large language model, and print what it achieved.
 
-Usage: python3 server.py --rate 30 --sequences 256 --chunk 2048 --memory 0.9 --parallel 1
+Usage: server.py --rate 30 --sequences 256 --chunk 2048 --memory 0.9 --parallel 2
 
 Eight GPUs run 8 / parallel replicas of a model with 13 billion weights, and a load
 balancer gives each request to the next replica. A replica works in steps (continuous
@@ -12,8 +12,8 @@ batching with chunked prefill, as vLLM does it):
   chunk and free memory for the keys and values of their tokens;
 - if that memory is full, the youngest sequence leaves and starts over later.
 
-Requests arrive at random (a Poisson process) with lengths of heavy tails, others in every
-run, so the results are noisy. A run takes about half a second.
+Requests arrive at random (a Poisson process) and their lengths have heavy tails. They
+differ in every run, so the results are noisy. A run takes about half a second.
 """
 
 import argparse

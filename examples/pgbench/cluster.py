@@ -27,7 +27,9 @@ def program(name: str) -> str:
     """Path of a program of PostgreSQL; exit if it is not installed."""
     folders = sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True)
     path = shutil.which(name, path=os.pathsep.join([os.environ["PATH"], *folders]))
-    return path or sys.exit(f"{name} is missing: install PostgreSQL's server to run this")
+    return path or sys.exit(
+        f"{name} is missing: install PostgreSQL's server to run this"
+    )
 
 
 def run(name: str, *arguments: str, echo: bool = False) -> None:
@@ -80,7 +82,7 @@ def start(settings: list[str]) -> None:
 
 
 def bench() -> None:
-    """Print what pgbench prints: small updates, and one report in twenty transactions."""
+    """Print what pgbench prints, for small updates and one report among twenty."""
     folder = json.loads(STATE.read_text())["folder"]
     mix = ("-b", "tpcb-like@19", "-f", f"{folder}/report.sql@1")
     load = ("-c", CLIENTS, "-T", SECONDS, "-h", folder, "-U", "bench")
