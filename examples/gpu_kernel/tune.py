@@ -44,14 +44,14 @@ result = noregret.minimize(milliseconds, allowed, evaluations=100, rng=seed)
 print(result)
 
 
-def mean(setting):
-    """Mean of all timings of a setting, infinite if it does not run."""
-    return np.mean(timings[tuple(setting.values())] or [np.inf])
+def median(setting):
+    """Median of all timings of a setting, infinite if it does not run."""
+    return np.median(timings[tuple(setting.values())] or [np.inf])
 
 
 luckiest = min(result.optimizer.measurements, key=lambda m: m.value)
 best = result.best
-rank = 1 + sum(mean(setting) < mean(best.params) for setting in allowed)
-print(f"luckiest timing: {luckiest.value:.3f} ms, mean {mean(luckiest.params):.3f} ms")
-print(f"best: {best.estimate:.3f} ms, mean {mean(best.params):.3f} ms,", end=" ")
+rank = 1 + sum(median(setting) < median(best.params) for setting in allowed)
+print(f"luckiest: {luckiest.value:.3f} ms, median {median(luckiest.params):.3f} ms")
+print(f"best: {best.estimate:.3f} ms, median {median(best.params):.3f} ms,", end=" ")
 print(f"number {rank} of {len(allowed):,}")

@@ -222,7 +222,7 @@ def smallest(study, params):
     ("name", "words"),
     [
         ("ask_tell", "'key': .* ns per number"),
-        ("gpu_kernel/tune", r"(?s)luckiest timing: .*best: .* number \d+ of 3,484"),
+        ("gpu_kernel/tune", r"(?s)luckiest: .*best: .* number \d+ of 3,484"),
         ("minimize", "than your settings|your settings are the best"),
         ("optuna_sampler", "recommended: "),
     ],
