@@ -62,7 +62,14 @@ def test_the_paper_has_about_a_thousand_words_and_its_citations_resolve():
     _, front, body = (ROOT / "paper.md").read_text("utf-8").split("---\n", 2)
     for field in ("title", "tags", "authors", "affiliations", "date", "bibliography"):
         assert re.search(rf"^{field}:", front, re.MULTILINE), field
-    parts = ["Summary", "Statement of need", "State of the field", "What it implements", "How it is tested", "References"]
+    parts = [
+        "Summary",
+        "Statement of need",
+        "State of the field",
+        "What it implements",
+        "How it is tested",
+        "References",
+    ]
     assert set(parts) <= set(re.findall(r"^# (.*)$", body, re.MULTILINE))
     assert 750 <= len(body.split()) <= 1250
     known = re.findall(r"^@\w+\{(\w+),$", (ROOT / "paper.bib").read_text("utf-8"), re.MULTILINE)
