@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 TEXTS = {".py", ".md", ".toml", ".js", ".css", ".sh", ".pl", ".mjs"}
 FOLDERS = ("src", "docs", "benchmarks", "examples")
-PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "paper.md")
 LEFT_OUT = (
     "docs/decisions",  # a record of the past
 )

@@ -1,13 +1,17 @@
 """The examples work as described."""
 
+import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.conftest import installed
 
 from noregret.cli import main
 from noregret.optimizer import axis_of
@@ -61,6 +65,115 @@ def test_a_training_is_tuned_with_cheap_looks(tmp_path, capsys):
     assert re.search(r" train.py --rate \S+ --alpha \S+ --epochs 9\n", out), out
 
 
+@pytest.fixture(scope="module")
+def llm():
+    """The simulator of the LLM server."""
+    spec = importlib.util.spec_from_file_location("server", EXAMPLES / "llm_server" / "server.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+ONE = {"sequences": 8, "chunk": 256, "capacity": 10_000}
+
+
+def served(llm, arrivals, prompts, outputs, parallel=1, **settings):
+    arrays = np.array(arrivals, dtype=float), np.array(prompts), np.array(outputs)
+    return llm.serve(*arrays, parallel=parallel, **ONE | settings)
+
+
+@pytest.mark.parametrize("parallel", [1, 4])
+def test_a_request_alone_at_the_llm_server_takes_the_sum_of_its_steps(llm, parallel):
+    latency, made = served(llm, [2.0], [600], [3], parallel)
+    reading = [(256, 0), (256, 256), (88, 512)]
+    writing = [(1, 600), (1, 601), (1, 602)]
+    expected = sum(llm.step_seconds(tokens, cached, parallel) for tokens, cached in reading + writing)
+    assert (latency[0], made) == (pytest.approx(expected), 3)
+
+
+def test_requests_wait_for_a_place_at_the_llm_server(llm):
+    alone, _ = served(llm, [0.0], [100], [50])
+    latency, _ = served(llm, [0.0, 0.0, 0.0], [100] * 3, [50] * 3, sequences=1)
+    assert latency == pytest.approx([alone[0], 2 * alone[0], 3 * alone[0]])
+    together, _ = served(llm, [0.0, 0.0, 0.0], [100] * 3, [50] * 3)
+    assert max(together) < 1.5 * alone[0]
+
+
+def test_what_does_not_fit_into_the_memory_of_the_llm_server_starts_over(llm):
+    prompts, outputs = [100, 100], [100, 100]
+    both, made = served(llm, [0.0, 0.0], prompts, outputs)
+    tight, again = served(llm, [0.0, 0.0], prompts, outputs, capacity=250)
+    assert made == again == 200  # no token is lost, and none made twice
+    assert tight[0] < tight[1]
+    assert tight[1] > 1.4 * both[1]
+    assert served(llm, [0.0], [100], [100], capacity=150)[1] == 100  # alone it runs in any case
+
+
+def test_the_llm_server_is_slower_under_load_and_may_be_out_of_memory(llm):
+    def p99(rate, **changed):
+        usual = {"sequences": 128, "chunk": 512, "memory": 0.9, "parallel": 8}
+        return llm.measure(rate=rate, **usual | changed, rng=np.random.default_rng(0))["p99_seconds"]
+
+    assert p99(10) < p99(60)
+    with pytest.raises(SystemExit, match="out of memory: the chunk"):
+        p99(10, chunk=8192)
+    with pytest.raises(SystemExit, match="out of memory: the weights"):
+        p99(10, memory=0.35, parallel=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("study", r"p99 \d.*\n(.*\n)*best: "),
+        ("throughput_and_latency", r"the front: .*\n +tokens +p99 +probability  setting\n"),
+    ],
+)
+def test_an_llm_server_is_tuned_under_a_latency_limit(name, words, tmp_path, capsys):
+    folder = shutil.copytree(EXAMPLES / "llm_server", tmp_path / "llm")
+    study, server = folder / f"{name}.toml", folder / "server.py"
+    study.write_text(
+        study.read_text().replace("evaluations = 60", "evaluations = 6").replace("python3", sys.executable)
+    )
+    server.write_text(server.read_text().replace("SECONDS = 8, 30.0", "SECONDS = 8, 2.0"))
+    assert main(["tune", str(study)]) == 0
+    out = capsys.readouterr().out
+    assert re.search(words, out), out
+
+
+def test_pgbench_is_tuned_and_leaves_nothing_behind(tmp_path, capsys):
+    installed("pgbench", "postgresql")
+    folder = shutil.copytree(EXAMPLES / "pgbench", tmp_path / "pg")
+    study, cluster = folder / "study.toml", folder / "cluster.py"
+    study.write_text(
+        study.read_text().replace("evaluations = 40", "evaluations = 3").replace("warmup = 1", "warmup = 0")
+    )
+    cluster.write_text(cluster.read_text().replace('"10", "4", "2"', '"1", "1", "1"'))
+    try:
+        assert main(["tune", str(study)]) == 0
+        out = capsys.readouterr().out
+        state = json.loads((folder / "cluster.json").read_text())
+        assert any(word.startswith("shared_buffers=") for word in state["settings"])
+    finally:
+        subprocess.run([sys.executable, cluster, "stop"], check=(folder / "cluster.json").exists())
+    assert "failed" not in out
+    assert re.search(r"best: [\d.,]+, ", out), out
+    assert not Path(state["folder"]).exists()
+    assert not (folder / "cluster.json").exists()
+
+
+def test_without_postgresql_pgbench_says_what_to_install(tmp_path):
+    script = tmp_path / "cluster.py"
+    script.write_text((EXAMPLES / "pgbench" / "cluster.py").read_text().replace("/usr/lib/postgresql", "/nowhere"))
+    done = subprocess.run(
+        [sys.executable, script, "work_mem=4096kB"],
+        env=os.environ | {"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (1, "pgbench is missing: install PostgreSQL's server to run this\n")
+    assert list(tmp_path.iterdir()) == [script]
+
+
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_flags_of_gcc_are_tuned_with_a_study_of_thirty_lines(tmp_path, capsys):
     folder = shutil.copytree(EXAMPLES / "gcc_flags", tmp_path / "gcc")
@@ -109,6 +222,7 @@ def smallest(study, params):
     ("name", "words"),
     [
         ("ask_tell", "'key': .* ns per number"),
+        ("gpu_kernel/tune", r"(?s)luckiest: .*best: .* number \d+ of 3,484"),
         ("minimize", "than your settings|your settings are the best"),
         ("optuna_sampler", "recommended: "),
     ],

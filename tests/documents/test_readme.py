@@ -56,3 +56,22 @@ def test_the_readme_is_short_and_has_no_prompts():
     assert "make test" in text
     table = text.partition("## Choose it or not")[2].partition("\n\n[")[0]
     assert len(re.findall(r"\d+(?:\.\d+)?", table)) <= 3
+
+
+def test_the_paper_has_about_a_thousand_words_and_its_citations_resolve():
+    _, front, body = (ROOT / "paper.md").read_text("utf-8").split("---\n", 2)
+    for field in ("title", "tags", "authors", "affiliations", "date", "bibliography"):
+        assert re.search(rf"^{field}:", front, re.MULTILINE), field
+    parts = [
+        "Summary",
+        "Statement of need",
+        "State of the field",
+        "What it implements",
+        "How it is tested",
+        "References",
+    ]
+    assert set(parts) <= set(re.findall(r"^# (.*)$", body, re.MULTILINE))
+    assert 750 <= len(body.split()) <= 1250
+    known = re.findall(r"^@\w+\{(\w+),$", (ROOT / "paper.bib").read_text("utf-8"), re.MULTILINE)
+    assert len(known) == len(set(known))
+    assert set(re.findall(r"@(\w+)", body)) == set(known)

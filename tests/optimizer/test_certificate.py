@@ -345,6 +345,13 @@ def test_what_remains_is_a_percentage_where_the_estimate_is_not_near_0():
     assert opt.best().remaining_in_words(" s") == f"by the model, at most {percent:.2g}% left to gain (95%)"
 
 
+def test_what_remains_is_unknown_if_it_may_be_more_than_the_estimate():
+    best = told(60, lambda x: 100 + 50 * bowl(x), noise=0.1).best()
+    vars(best)["remaining"] = 3 * best.estimate
+    said = "what is left to gain is unknown: by the model it may be more than the estimate itself (95%)"
+    assert best.remaining_in_words(" s") == said
+
+
 def test_before_the_first_fit_nothing_is_said_about_what_remains():
     opt = told(5)
     assert opt.best().remaining == math.inf

@@ -97,6 +97,8 @@ def test_what_must_stay_within_limits_does(tmp_path, capsys):
     path = written(tmp_path, LIMIT)
     out = said(capsys, "tune", path).out
     assert "meets all constraints (probability" in out
+    assert "memory 600 > 450 (model=forest, depth=6)" in out
+    assert "memory 400 (model=forest, depth=4)" in out
     report = json.loads(said(capsys, "report", "--json", path).out)
     assert report["best"]["params"] == {"model": "forest", "depth": 4}
     assert report["best"]["feasible"] > 0.9

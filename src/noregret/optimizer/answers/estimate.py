@@ -86,13 +86,12 @@ class Estimate:
             return "what is left to gain is unknown: noise alone may explain the results"
         if self.remaining <= 0:
             return f"by the model, nothing is left to gain {level}"
-        is_clear = not self.lower <= 0 <= self.upper and self.remaining < abs(self.estimate)
-        left = (
-            f"{number(100 * self.remaining / abs(self.estimate), 2)}%"
-            if is_clear
-            else f"{number(self.remaining, 2)}{unit}"
-        )
-        return f"by the model, at most {left} left to gain {level}"
+        if self.lower <= 0 <= self.upper:
+            return f"by the model, at most {number(self.remaining, 2)}{unit} left to gain {level}"
+        if self.remaining >= abs(self.estimate):
+            return f"what is left to gain is unknown: by the model it may be more than the estimate itself {level}"
+        percent = number(100 * self.remaining / abs(self.estimate), 2)
+        return f"by the model, at most {percent}% left to gain {level}"
 
     @cached_property
     def gap(self) -> float:

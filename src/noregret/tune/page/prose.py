@@ -106,7 +106,7 @@ def why_over(findings: Findings) -> Iterator[str]:
 def room_left(best: Estimate, unit: str) -> str:
     """Improvement that another setting may still bring, and when that is wrong."""
     said = best.remaining_in_words(unit)
-    return said if math.isinf(best.remaining) else f"{said}; a narrow peak far from all trials would be missed"
+    return said if "unknown" in said else f"{said}; a narrow peak far from all trials would be missed"
 
 
 def _against_rivals(worse: int, close: int, level: float, bounded: bool) -> str:

@@ -142,12 +142,22 @@ class Objects(Lines):
 
 
 def how_measured(study: Study, outcome: Outcome) -> str:
-    """Note on the measurement of a value, in a few words; empty if there is nothing special."""
+    """Note on the measurement of a value, in a few words; empty if there is nothing special.
+
+    Numbers with a constraint come first, as ``p99 17.2``, or ``p99 38.1 > 20`` if they break it.
+    """
+    notes = []
+    for name, number in outcome.constraints.items():
+        note, bound = f"{name} {words.number(number)}", study.constraints.get(name)
+        if bound and bound.is_broken_by(number):
+            operator, limit = bound.bound
+            note += f" {'>' if operator == '<=' else '<'} {words.number(limit)}"
+        notes.append(note)
     if outcome.runs:
-        return f"median of {len(outcome.runs)} runs"
-    if study.levels is None or outcome.fidelity in (None, study.levels.highest):
-        return ""
-    return f"{'stopped early ' * outcome.is_stopped}at {words.params(outcome.fidelity or {})}"
+        notes.append(f"median of {len(outcome.runs)} runs")
+    elif study.levels is not None and outcome.fidelity not in (None, study.levels.highest):
+        notes.append(f"{'stopped early ' * outcome.is_stopped}at {words.params(outcome.fidelity or {})}")
+    return ", ".join(notes)
 
 
 def result(outcome: Outcome) -> str:
@@ -277,7 +287,8 @@ class Live(Lines):
         table.add_column("")
         settings = [words.cells(trial.params, self.study.names) for trial, _ in reversed(last)]
         lengths = [max(map(len, column)) + 2 for column in zip(self.study.names, *settings, strict=True)]
-        room = self._console.width - NUMBERS - (REASON if any(outcome.failure for _, outcome in last) else 0)
+        notes = [REASON if outcome.failure else len(how_measured(self.study, outcome)) for _, outcome in last]
+        room = self._console.width - NUMBERS - max(notes)
         if sum(lengths) <= room:
             for name in self.study.names:
                 table.add_column(name, justify="right", style="dim", no_wrap=True)
