@@ -57,6 +57,12 @@ class Notes:
         return [args for its, *args in self.calls if its == name]
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """The first run of MLflow creates a database, which takes long on a busy machine."""
+    monkeypatch.setattr(trackers, "FINISH_SECONDS", 600.0)
+
+
 @pytest.fixture
 def notes():
     return Notes()

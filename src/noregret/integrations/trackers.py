@@ -21,7 +21,7 @@ from noregret.extra import extra
 from noregret.optimizer import Estimate, Optimizer, Product, Table, Trial
 
 LOG = logging.getLogger("noregret")
-FINISH_SECONDS = 30.0
+FINISH_SECONDS = 60.0
 """Longest time that the end of a study waits for a tracker."""
 NAME = "noregret"
 """Name of the MLflow experiment or W&B project, and of a run, unless another one is given."""
@@ -127,7 +127,7 @@ class Tracker:
             self._jobs.put(("trial", (number, _named(params), finite(values), _numbers(best))))
 
     def finish(self, best: Estimate | None, has_failed: bool = False) -> None:
-        """End the run, if there is one, with the recommendation; wait until it is written, 30 seconds at most."""
+        """End the run, if there is one, with the recommendation; wait until it is written, a minute at most."""
         jobs, self._jobs, self._last = self._jobs, None, None
         if jobs is None:
             return
