@@ -101,7 +101,7 @@ class Tracker:
         """Optimizer and context of the last trial."""
 
     def __call__(self, optimizer: Optimizer, trial: Trial, value: float | None) -> None:
-        """Write a trial that the optimizer has been told; the value is None for a failure."""
+        """Write a trial whose outcome the optimizer knows; the value is None for a failure."""
         if self._jobs is None:
             self.start(self._name, described(optimizer))
         if not self._ended.is_set():
@@ -180,7 +180,7 @@ def finite(numbers: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def _values(optimizer: Optimizer, trial: Trial, value: float | None) -> dict[str, float]:
-    """Value, values of several objectives, and constraints of a trial; the last two as the optimizer was told."""
+    """Value, values of several objectives, and constraints of a trial; the last two as the optimizer knows them."""
     if value is None:
         return {}
     key = optimizer.space.key
