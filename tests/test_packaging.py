@@ -5,9 +5,11 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +59,35 @@ def test_the_version_is_the_same_wherever_it_stands():
         "pyproject.toml": r'^version = "(.+)"$',
         "CITATION.cff": r"^version: (.+)$",
         "CHANGELOG.md": r"^## (\d.+)$",
+        "recipe/recipe.yaml": r'^  version: "(.+)"$',
     }
     first = [re.search(line, (ROOT / name).read_text("utf-8"), re.MULTILINE)[1] for name, line in places.items()]
-    assert first == [first[0]] * 3
+    assert first == [first[0]] * 4
+
+
+def test_the_recipe_for_conda_says_what_the_project_does():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    recipe = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text("utf-8"))
+    assert recipe.keys() == {
+        *("schema_version", "context", "package", "source", "build", "requirements", "tests", "about", "extra")
+    }
+    assert recipe["build"]["noarch"] == "python"
+    described, needed = project["project"], recipe["requirements"]
+    assert [word.replace(" ", "") for word in needed["run"][1:]] == described["dependencies"]
+    assert f">={recipe['context']['python_min']}" == described["requires-python"]
+    assert needed["host"][2].replace(" ", "") == project["build-system"]["requires"][0]
+    assert recipe["build"]["python"]["entry_points"] == [f"noregret = {described['scripts']['noregret']}"]
+    assert recipe["about"]["summary"] == described["description"]
+    extras = {word for words in described["optional-dependencies"].values() for word in words}
+    for word in needed["run_constraints"]:
+        assert word.replace(" ", "").replace("-base", "") in extras
+    assert recipe["tests"][0]["python"]["pip_check"] is True
+
+
+def test_the_wheel_has_the_plugin_of_hydra_in_a_namespace():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert packages == ["src/noregret", "src/hydra_plugins"]
+    plugins = ROOT / "src" / "hydra_plugins"
+    assert not (plugins / "__init__.py").exists()  # others have plugins in it, too
+    assert (plugins / "hydra_noregret_sweeper" / "noregret_sweeper.py").exists()

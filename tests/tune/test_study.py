@@ -90,7 +90,7 @@ def test_choices_that_differ_on_the_command_line_are_different(tmp_path):
         (
             "storage =",
             "place =",
-            r"my.toml:4: place: unknown key: known are .* stop, storage, timeout, warmup, workers",
+            r"my.toml:4: place: unknown key: known are .* stop, storage, timeout, track, warmup, workers",
         ),
         ('goal = "maximize"', 'goal = "up"', r"my.toml:1: goal: must be one of 'minimize', 'maximize', got 'up'"),
         ("workers = 3", "workers = 0", r"my.toml:5: workers: must be a whole number from 1 to 256, got 0"),

@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from numbers import Integral
 from time import monotonic, sleep
@@ -173,7 +173,8 @@ def minimize(
         ``{"memory": ("<=", 512)}``, as `Optimizer` takes it.
     callbacks : sequence of callables
         Each is called as ``callback(optimizer, trial, value)`` after each evaluation, in this thread; the value is None
-        for a failure. One that returns True ends the call.
+        for a failure. One that returns True ends the call. Those that are context managers, such as the trackers of
+        `noregret.integrations.trackers`, are entered before the first evaluation and left after the last.
     storage : path or URL, optional
         SQLite file, or URL of a database, that keeps every evaluation (extra ``tune``). The same call continues after
         a crash, with the same questions, and returns the result at once if all is done. Several processes may work on
@@ -435,6 +436,9 @@ def _tuned(
         executor, count = _executor(workers, open_until_end)
         source = open_until_end.enter_context(problem.source(optimizer, plan))
         bar = open_until_end.enter_context(_bar(progress, plan, source))
+        for callback in callbacks:
+            if isinstance(callback, AbstractContextManager):
+                open_until_end.enter_context(callback)
         loop = Loop(problem.f, optimizer, source, plan, executor, count, callbacks, bar)
         try:
             stopped = loop.run()

@@ -60,6 +60,16 @@ def boolean(value: Any) -> bool:
     return value
 
 
+def place(value: Any) -> str:
+    """Return the text of a place, empty for true."""
+    if value is True:
+        return ""
+    try:
+        return words(value)
+    except ValueError:
+        raise ValueError(f"must be text that says where, or true for the default, got {value!r}") from None
+
+
 def number(value: Any) -> float:
     """Return a finite number as a float."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:

@@ -108,6 +108,7 @@ def _study(top: Section, storage: str) -> Study:
         defaults=defaults,
         flags=flags,
         objectives=top.part("objectives", _objectives, {}),
+        track=top.part("track", _track, {}),
     )
     if study.cap and (study.goal != "minimize" or not isinstance(study.result, WallTime)):
         top.note("cap", CAP_NEEDS)
@@ -279,6 +280,12 @@ def _objective(name: str, section: Section) -> Objective:
     objective = Objective(section.get("goal", goals, "minimize"), section.get("result", checks.result))
     section.nothing_else()
     return objective
+
+
+def _track(section: Section) -> dict[str, str]:
+    read = {name: section.get(name, checks.place, None) for name in ("mlflow", "tensorboard", "wandb")}
+    section.nothing_else()
+    return {name: place for name, place in read.items() if place is not None}
 
 
 def _with_objectives(study: Study, top: Section) -> Study:

@@ -167,6 +167,8 @@ class Study:
     """A run is stopped when it takes this many times as long as the best setting may; None to let all runs end."""
     objectives: Mapping[str, Objective] = field(default_factory=dict)
     """Several objectives by name, in place of ``goal`` and ``result``; empty for one."""
+    track: Mapping[str, str] = field(default_factory=dict)
+    """Tracking services that trials are sent to, with the place at each; empty text for its default."""
 
     @property
     def folder(self) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import ExitStack
 from dataclasses import replace
 from threading import Event
 
@@ -17,6 +18,7 @@ from noregret.tune.page.reporting import comparable
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Study, StudyError, groups, placeholders
 from noregret.tune.work.display import conclusion, view
+from noregret.tune.work.tracking import TrackedView, trackers_of
 from noregret.tune.work.worker import interruptible, work
 
 
@@ -34,13 +36,15 @@ def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = F
     warn_of_hopeless_stop(study)
     for line in disturbances(study):
         complain(f"noregret: {printable(line)}")
-    stop, suggester = Event(), Suggester(study)
-    with interruptible(), Store(study, stop=stop, migrate=migrate) as store:
+    stop, suggester, trackers = Event(), Suggester(study), trackers_of(study)
+    with interruptible(), Store(study, stop=stop, migrate=migrate) as store, ExitStack() as runs:
         if migrate:
             complain(printable(carried_over(store), keep="\n"))
         try:
             with view(study, store.records(), suggester, as_json) as seen:
-                work(replace(study, workers=workers), store, suggester, seen, stop)
+                is_tracked = trackers and store.stopped() is None
+                shown = TrackedView(seen, study, suggester, trackers, runs) if is_tracked else seen
+                work(replace(study, workers=workers), store, suggester, shown, stop)
         except KeyboardInterrupt:
             done = sum(record.finished for record in store.records())
             where = printable(str(store.where))
@@ -50,6 +54,8 @@ def tune(study: Study, workers: int, *, as_json: bool = False, migrate: bool = F
             store.out_of_time()
         found = findings(study, store)
         say(json.dumps(found.ending()) if as_json else conclusion(found))
+        for tracker in trackers:
+            tracker.finish(found.best)
     return 0 if found.done else 3
 
 

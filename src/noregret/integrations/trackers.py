@@ -1,0 +1,354 @@
+"""Trackers: the trials of a study in MLflow, TensorBoard or Weights & Biases.
+
+``mlflow()``, ``tensorboard()`` and ``wandb()`` return a `Tracker`, which is a callback of `minimize` and `maximize`.
+Study files name them in ``[track]``. Another place is a class with the three methods of `Writer`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from queue import SimpleQueue
+from threading import Event, Thread
+from time import time
+from typing import Any, Literal, Protocol, Self
+
+from noregret.extra import extra
+from noregret.optimizer import Estimate, Optimizer, Product, Table, Trial
+
+LOG = logging.getLogger("noregret")
+FINISH_SECONDS = 60.0
+"""Longest time that the end of a study waits for a tracker."""
+NAME = "noregret"
+"""Name of the MLflow experiment or W&B project, and of a run, unless another one is given."""
+TEXT, BATCH = 500, 100
+"""Longest text of a param of MLflow, in characters, and most params in one of its requests; servers refuse more."""
+
+
+class Writer(Protocol):
+    """A place that trials are written to. Its methods are called in a thread of their own, one after another."""
+
+    def start(self, name: str, study: Mapping[str, Any]) -> None:
+        """Begin a run. ``study`` describes what is tuned: goal, parameters, baseline."""
+        ...
+
+    def trial(
+        self, number: int, params: Mapping[str, Any], values: Mapping[str, float], best: Mapping[str, float]
+    ) -> None:
+        """Write a trial.
+
+        Parameters
+        ----------
+        number : int
+        params : mapping
+        values : mapping
+            ``value``, or ``value/NAME`` of each of several objectives, and ``constraint/NAME``; empty for a failure.
+        best : mapping
+            ``best/estimate``, ``best/lower`` and ``best/upper`` of the setting that is recommended now, if known.
+        """
+        ...
+
+    def finish(self, params: Mapping[str, Any], best: Mapping[str, float], has_failed: bool) -> None:
+        """Write the recommended setting, if there is one, and end the run."""
+        ...
+
+
+class Tracker:
+    """Callback of `minimize` and `maximize` that writes each trial to a tracking service.
+
+    It writes in a thread of its own, and never stops or slows a study: after the first error it logs one warning
+    and writes nothing more. A call of `minimize` is a run. In a loop of your own, call it after each ``tell`` and use
+    ``with``, which ends the run.
+
+    Parameters
+    ----------
+    service : str
+        Name of the service, for the warning.
+    writer : callable
+        Returns the `Writer` of a new run.
+    name : str
+        Name of the runs.
+
+    Examples
+    --------
+    >>> from noregret import Float, minimize
+    >>> class Printer:
+    ...     def start(self, name, study):
+    ...         print(name, study["goal"], study["space.x"])
+    ...     def trial(self, number, params, values, best):
+    ...         print(number, params, values)
+    ...     def finish(self, params, best, has_failed):
+    ...         print("best", params)
+    >>> tracker = Tracker("paper", Printer)
+    >>> result = minimize(lambda x: x, {"x": Float(0, 1, step=0.5)}, evaluations=2, rng=0, callbacks=[tracker])
+    noregret minimize Float(low=0, high=1, log=False, step=0.5)
+    0 {'x': 0.5} {'value': 0.5}
+    1 {'x': 0.0} {'value': 0.0}
+    best {'x': 0.0}
+    """
+
+    def __init__(self, service: str, writer: Callable[[], Writer], name: str = NAME) -> None:
+        self._service, self._writer, self._name = service, writer, name
+        self._jobs: SimpleQueue[tuple[str, tuple[Any, ...]]] | None = None
+        """Calls of the writer that are not made yet, None between two runs."""
+        self._ended = Event()
+        """Set when the thread of the run has ended: after the last call, or the first error."""
+        self._last: tuple[Optimizer, Any] | None = None
+        """Optimizer and context of the last trial."""
+
+    def __call__(self, optimizer: Optimizer, trial: Trial, value: float | None) -> None:
+        """Write a trial whose outcome the optimizer knows; the value is None for a failure."""
+        if self._jobs is None:
+            self.start(self._name, described(optimizer))
+        if not self._ended.is_set():
+            self._last = optimizer, trial.context
+            best = recommended(optimizer, trial.context)
+            self.log(trial.id, trial.params, _values(optimizer, trial, value), best)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *more: object) -> None:
+        self.finish(recommended(*self._last) if self._last else None, error is not None)
+
+    def start(self, name: str, study: Mapping[str, Any]) -> None:
+        """Begin a run with a description of the study."""
+        self._jobs, self._ended = SimpleQueue(), Event()
+        Thread(target=self._work, args=(self._writer, self._jobs, self._ended), daemon=True).start()
+        self._jobs.put(("start", (name, study)))
+
+    def log(self, number: int, params: Any, values: Mapping[str, float], best: Estimate | None) -> None:
+        """Write a trial, with the recommendation at that time; see `Writer.trial`."""
+        if self._jobs is not None and not self._ended.is_set():
+            self._jobs.put(("trial", (number, _named(params), finite(values), _numbers(best))))
+
+    def finish(self, best: Estimate | None, has_failed: bool = False) -> None:
+        """End the run, if there is one, with the recommendation; wait until it is written, a minute at most."""
+        jobs, self._jobs, self._last = self._jobs, None, None
+        if jobs is None:
+            return
+        jobs.put(("finish", ({} if best is None else _named(best.params), _numbers(best), has_failed)))
+        if not self._ended.wait(FINISH_SECONDS):
+            LOG.warning("%s has not taken all trials yet: they are lost if the program ends now", self._service)
+
+    def _work(self, writer: Callable[[], Writer], jobs: SimpleQueue[Any], ended: Event) -> None:
+        """Make the calls of one run, in a thread of their own, until one fails."""
+        try:
+            run, name = writer(), ""
+            while name != "finish":
+                name, args = jobs.get()
+                getattr(run, name)(*args)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}".partition("\n")[0]
+            LOG.warning("%s gets no further trials, and the study continues without it: %s", self._service, said)
+        finally:
+            ended.set()
+
+
+def described(optimizer: Optimizer) -> dict[str, Any]:
+    """Goal, parameters, baseline and constraints of an optimizer, as text by name."""
+    space, bounds = optimizer.space, optimizer.constraints.items()
+    goals = {f"goal.{name}": goal for name, goal in (optimizer.goals or {}).items()} or {"goal": optimizer.goal}
+    if isinstance(space, Product):
+        parameters = {f"space.{name}": repr(parameter) for name, parameter in space.parameters.items()}
+    else:
+        assert isinstance(space, Table)
+        parameters = {"space": f"{len(space.rows)} candidates"}
+    baseline = {} if optimizer.baseline is None else _named(optimizer.baseline)
+    return {
+        **goals,
+        **parameters,
+        **{f"baseline.{name}": value for name, value in baseline.items()},
+        **{f"constraint.{name}": f"{its.operator} {its.bound:g}" for name, its in bounds},
+        "noregret": version("noregret"),
+    }
+
+
+def recommended(optimizer: Optimizer, context: Any = None) -> Estimate | None:
+    """The recommended setting; None before the first value, and with several objectives."""
+    is_known = any(answer.value is not None and answer.bound is None for answer in optimizer.answers)
+    return None if optimizer.goals or not is_known else optimizer.best(context)
+
+
+def finite(numbers: Mapping[str, float | None]) -> dict[str, float]:
+    """The numbers that are known and finite."""
+    return {name: float(number) for name, number in numbers.items() if number is not None and math.isfinite(number)}
+
+
+def _values(optimizer: Optimizer, trial: Trial, value: float | None) -> dict[str, float]:
+    """Value, values of several objectives, and constraints of a trial; the last two as the optimizer knows them."""
+    if value is None:
+        return {}
+    key = optimizer.space.key
+    told = (its for its in reversed(optimizer.answers) if its.value == value and key(its.params) == key(trial.params))
+    answer = next(told, None)
+    values = {f"value/{name}": its for name, its in answer.values.items()} if answer else {}
+    constraints = {f"constraint/{name}": its for name, its in answer.constraints.items()} if answer else {}
+    return finite({**(values or {"value": value}), **constraints})
+
+
+def _named(params: Any) -> dict[str, Any]:
+    """Params by name; those of a row of numbers are named by their places."""
+    items = params.items() if isinstance(params, Mapping) else enumerate(params)
+    return {str(name): value for name, value in items}
+
+
+def _numbers(best: Estimate | None) -> dict[str, float]:
+    return finite({f"best/{name}": getattr(best, name) for name in ("estimate", "lower", "upper")}) if best else {}
+
+
+def mlflow(uri: str | None = None, experiment: str = NAME, name: str = NAME) -> Tracker:
+    """Tracker for MLflow: a run for the study, with a nested run for each trial (extra ``mlflow``).
+
+    Parameters
+    ----------
+    uri : str, optional
+        Server, database or folder, such as "http://localhost:5000" or "sqlite:///mlflow.db". By default as MLflow
+        chooses it, by ``MLFLOW_TRACKING_URI``.
+    experiment, name : str
+        Names of the experiment, which is created if it does not exist, and of the run.
+    """
+    package = extra("mlflow", "mlflow")
+    return Tracker("MLflow", lambda: _MLflow(package, uri, experiment), name)
+
+
+class _MLflow:
+    """Writer for MLflow, by its client, which leaves an active run of the caller alone."""
+
+    def __init__(self, package: Any, uri: str | None, experiment: str) -> None:
+        self._entities, self._client = package.entities, package.MlflowClient(tracking_uri=uri)
+        found = self._client.get_experiment_by_name(experiment)
+        self._experiment = found.experiment_id if found else self._client.create_experiment(experiment)
+
+    def start(self, name: str, study: Mapping[str, Any]) -> None:
+        self._run = self._begin(name)
+        self._write(self._run, study, {}, 0)
+
+    def trial(
+        self, number: int, params: Mapping[str, Any], values: Mapping[str, float], best: Mapping[str, float]
+    ) -> None:
+        nested = self._begin(f"trial {number}", {"mlflow.parentRunId": self._run})
+        self._write(nested, params, values, number)
+        self._client.set_terminated(nested, "FINISHED" if values else "FAILED")
+        self._write(self._run, {}, {**values, **best}, number)
+
+    def finish(self, params: Mapping[str, Any], best: Mapping[str, float], has_failed: bool) -> None:
+        numbers = {f"recommended/{name.partition('/')[2]}": number for name, number in best.items()}
+        self._write(self._run, {f"recommended.{name}": value for name, value in params.items()}, numbers, 0)
+        self._client.set_terminated(self._run, "FAILED" if has_failed else "FINISHED")
+
+    def _begin(self, name: str, tags: Mapping[str, str] | None = None) -> str:
+        """Begin a run and return its id."""
+        made = self._client.create_run(self._experiment, tags={"mlflow.runName": name, **(tags or {})})
+        return str(made.info.run_id)
+
+    def _write(self, run: str, params: Mapping[str, Any], numbers: Mapping[str, float], step: int) -> None:
+        now = int(1000 * time())
+        metrics = [self._entities.Metric(_allowed(name), number, now, step) for name, number in numbers.items()]
+        texts = [self._entities.Param(_allowed(name), str(value)[:TEXT]) for name, value in params.items()]
+        for first in range(0, max(len(texts), len(metrics)), BATCH):
+            batch = slice(first, first + BATCH)
+            self._client.log_batch(run, metrics=metrics[batch], params=texts[batch])
+
+
+def _allowed(name: str) -> str:
+    """Name with an underscore for each character that MLflow does not allow."""
+    return re.sub(r"[^\w\-. /]", "_", name)
+
+
+def tensorboard(folder: str | os.PathLike[str], name: str = NAME) -> Tracker:
+    """Tracker for TensorBoard: scalars by trial, and the table of the HPARAMS tab (extra ``tensorboard``).
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the event files; those of each trial are in a folder inside it.
+    name : str
+        Title of the study in the TEXT tab.
+    """
+    package = extra("tensorboardX", "tensorboard")
+    return Tracker("TensorBoard", lambda: _TensorBoard(package, os.fspath(folder)), name)
+
+
+class _TensorBoard:
+    """Writer of event files."""
+
+    def __init__(self, package: Any, folder: str) -> None:
+        self._events = package.SummaryWriter(folder)
+
+    def start(self, name: str, study: Mapping[str, Any]) -> None:
+        self._events.add_text(name, _markdown(study), 0)
+
+    def trial(
+        self, number: int, params: Mapping[str, Any], values: Mapping[str, float], best: Mapping[str, float]
+    ) -> None:
+        for tag, value in {**values, **best}.items():
+            self._events.add_scalar(tag, value, number)
+        shown = {its: given if isinstance(given, bool | int | float) else str(given) for its, given in params.items()}
+        for its, param in shown.items():
+            if not isinstance(param, str):
+                self._events.add_scalar(f"params/{its}", param, number)
+        self._events.add_hparams(shown, dict(values), f"trial_{number}", number)
+        self._events.flush()
+
+    def finish(self, params: Mapping[str, Any], best: Mapping[str, float], has_failed: bool) -> None:
+        if params:
+            self._events.add_text("recommended", _markdown({**params, **best}), 0)
+        self._events.close()
+
+
+def _markdown(table: Mapping[str, Any]) -> str:
+    return "\n".join(["| name | value |", "|---|---|", *(f"| {name} | {value} |" for name, value in table.items())])
+
+
+def wandb(
+    project: str = NAME,
+    mode: Literal["offline", "online", "disabled"] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    name: str = NAME,
+) -> Tracker:
+    """Tracker for Weights & Biases: one run, with a row of its history for each trial (extra ``wandb``).
+
+    Parameters
+    ----------
+    project : str
+    mode : "offline", "online" or "disabled", optional
+        "offline" keeps the run in a folder, which ``wandb sync`` uploads. By default as ``WANDB_MODE`` says, else
+        "offline".
+    folder : path, optional
+        Folder in which W&B makes its folder ``wandb``; the present one by default.
+    name : str
+        Name of the run.
+    """
+    package = extra("wandb", "wandb")
+    chosen = mode or os.environ.get("WANDB_MODE") or "offline"
+    place = None if folder is None else os.fspath(folder)
+    return Tracker("Weights & Biases", lambda: _Wandb(package, project, chosen, place), name)
+
+
+class _Wandb:
+    """Writer of one run of W&B, beside an active run of the caller."""
+
+    def __init__(self, package: Any, project: str, mode: str, folder: str | None) -> None:
+        settings = package.Settings(console="off", silent=True)
+        self._begin: Callable[..., Any] = lambda **more: package.init(
+            project=project, mode=mode, dir=folder, reinit="create_new", settings=settings, **more
+        )
+
+    def start(self, name: str, study: Mapping[str, Any]) -> None:
+        self._run = self._begin(name=name, config=dict(study))
+        self._run.define_metric("*", step_metric="trial")
+
+    def trial(
+        self, number: int, params: Mapping[str, Any], values: Mapping[str, float], best: Mapping[str, float]
+    ) -> None:
+        named = {f"params/{name}": value for name, value in params.items()}
+        self._run.log({"trial": number, "failed": not values, **named, **values, **best})
+
+    def finish(self, params: Mapping[str, Any], best: Mapping[str, float], has_failed: bool) -> None:
+        self._run.summary.update({f"recommended/{name}": value for name, value in params.items()} | dict(best))
+        self._run.finish(exit_code=int(has_failed))
