@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 import optuna
 import optunahub
@@ -12,13 +14,15 @@ def latency(threads: int, batch: float) -> float:
     return 20 + abs(threads - 8) + 8 * abs(np.log2(batch / 64))
 
 
-def main(module) -> None:
+def main(module: ModuleType) -> None:
     noise = np.random.default_rng(0)
 
     def objective(trial: optuna.Trial) -> float:
-        mean = latency(trial.suggest_int("threads", 1, 32), trial.suggest_float("batch", 1, 1024, log=True))
-        measured = mean + 4 * noise.standard_normal()
-        stall, lucky = noise.random(2) < 0.05  # now and then ten times as slow, or a clock that jumps
+        mean = latency(
+            trial.suggest_int("threads", 1, 32), trial.suggest_float("batch", 1, 1024, log=True)
+        )
+        measured = mean + 2 * noise.standard_normal()
+        stall, lucky = noise.random(2) < 0.05  # ten times as slow, or a clock that jumps
         return 10 * measured if stall else measured / 3 if lucky else measured
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -27,8 +31,10 @@ def main(module) -> None:
     study.optimize(objective, n_trials=60)
 
     luckiest, best = study.best_trial, sampler.best(study)
-    print(f"luckiest trial: {luckiest.value:.1f} ms measured, {latency(**luckiest.params):.1f} ms in truth")
-    print(f"recommended: {best.estimate:.1f} ms ({best.lower:.1f} to {best.upper:.1f}), {latency(**best.params):.1f} ms in truth")
+    true = latency(**luckiest.params)
+    print(f"luckiest trial: {luckiest.value:.1f} ms measured, {true:.1f} ms in truth")
+    interval, true = f"{best.lower:.1f} to {best.upper:.1f}", latency(**best.params)
+    print(f"recommended: {best.estimate:.1f} ms ({interval}), {true:.1f} ms in truth")
     print(best.params)
 
 

@@ -32,6 +32,8 @@ def test_pruner_works_with_other_samplers() -> None:
                 raise optuna.TrialPruned()
         return x + 0.2
 
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0), pruner=module.NoRegretPruner())
+    study = optuna.create_study(
+        sampler=optuna.samplers.RandomSampler(seed=0), pruner=module.NoRegretPruner()
+    )
     study.optimize(objective, n_trials=15)
     assert len(study.trials) == 15
