@@ -3,7 +3,9 @@
 import json
 from itertools import product
 
+import numpy as np
 import pytest
+from benchmarks.neighbours import tuned
 from tests.conftest import needs
 
 kernel_tuner = needs("kernel_tuner")
@@ -117,3 +119,11 @@ def test_what_it_does_not_take_is_refused(tune):
         tune(strategies.NoRegretStrategy(), objective=["time", "speed"])
     with pytest.raises(ValueError, match="pass this strategy to tune_kernel first"):
         strategies.NoRegretStrategy().best()
+
+
+@pytest.mark.slow
+def test_a_table_of_measured_kernels():
+    times = tuned("a100", "noregret", 0, 25)
+    assert len(times) == 25
+    random = np.mean([min(tuned("a100", "random_sample", seed, 25)) for seed in range(2)])
+    assert min(times) < 1.3 * random  # 25 of 4,362: hardly more than the initial design

@@ -1,5 +1,7 @@
 """A solver of SimOpt, run by SimOpt's own experiments on small problems."""
 
+from itertools import pairwise
+
 import joblib
 import numpy as np
 import pytest
@@ -38,11 +40,11 @@ def test_a_newsvendor_orders_about_what_is_best(experiment):
         assert (budgets[0], solutions[0]) == (0, (0,))  # SimOpt's initial solution
         assert budgets == sorted(budgets)
         assert budgets[-1] == 120
-        assert all(one != next_one for one, next_one in zip(solutions[:-2], solutions[1:-1], strict=True))
+        assert all(one != another for one, another in pairwise(solutions[:-1]))
     # one order per macroreplication, with random numbers of its own
     orders = [solutions[-1][0] for solutions in found.all_recommended_xs]
     assert orders[0] != orders[1]
-    # Burr demand with alpha 2 and beta 20: P(demand <= x) = 1 - (1 + x^2)^-20, profit x 9 - cost 5 - salvage 1
+    # P(demand <= x) = 1 - (1 + x^2)^-20; a unit is bought for 5, sold for 9, and what is left over for 1
     best = ((1 - (9 - 5) / (9 - 1)) ** (-1 / 20) - 1) ** 0.5
     assert best == pytest.approx(0.1878, abs=1e-3)
     assert np.abs(np.array(orders) - best).max() < 0.07
