@@ -68,7 +68,8 @@ class Answers:
         baseline, if there is one, where that costs next to nothing.
         """
         state, belief = self.state, self.state.belief
-        lower = np.where(state.in_context if state.safety is None else state.allowed, belief.mean - self.config.caution * belief.std, -math.inf)
+        allowed = state.in_context if state.safety is None else state.allowed
+        lower = np.where(allowed, belief.mean - self.config.caution * belief.std, -math.inf)
         proven = np.where(np.isin(state.numbers, state.history.unproven), -math.inf, lower)
         is_proven = bool(np.isfinite(proven).any())
         scores = proven if is_proven else lower
