@@ -20,11 +20,11 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from noregret.belief.numerics.threads import one_thread
 from noregret.terminal import printable, say
 from noregret.tune.service import models
+from noregret.tune.service.answers import BadField, Contradiction, Unknown
 from noregret.tune.service.choosers import Chooser
 from noregret.tune.service.http import routes
 from noregret.tune.service.http.connections import Server, configuration
 from noregret.tune.service.http.metrics import Measured, Metrics
-from noregret.tune.service.http.routes import BadField, Contradiction, Unknown
 from noregret.tune.service.http.security import Guard, is_loopback
 from noregret.tune.service.live import NoStudy
 from noregret.tune.service.studies import AnotherStudy, Studies
@@ -104,7 +104,8 @@ def _explain_faults(app: FastAPI) -> None:
 
     @app.exception_handler(BadField)
     def bad_field(request: Request, error: BadField) -> JSONResponse:
-        return _fields([(error.place, str(error), "value_error")])
+        part = "query" if request.method == "GET" else "body"
+        return _fields([((part, *error.place), str(error), "value_error")])
 
     @app.exception_handler(StudyError)
     def bad_storage(request: Request, error: StudyError) -> JSONResponse:
