@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
@@ -55,6 +55,18 @@ class BadField(ValueError):
         self.place = place
 
 
+def faults(errors: Iterable[Any]) -> list[tuple[list[str | int], str, str]]:
+    """Fields at fault from errors of pydantic: the place, what must hold, and the kind of the fault."""
+    return [
+        (
+            [part for part in its["loc"] if part not in models.KINDS],
+            its["msg"].removeprefix("Value error, "),
+            its["type"],
+        )
+        for its in errors
+    ]
+
+
 def listed(studies: Studies, after: str, limit: int) -> models.StudiesForm:
     """Studies by name, without conclusions."""
     found = studies.listed(after, limit + 1)
@@ -67,11 +79,11 @@ def described(study: LiveStudy, context: Any) -> models.StudyState:
     is_known = study.study.context is None or context is not None
     here = context_of(study, context) if is_known else None
     known = study.best(here) if is_known and not study.study.objectives else None
-    records = study.records()
+    counts = counted(study)
     return models.StudyState(
         **study.study.description,
-        trials=len(records),
-        states=states(Counter(record.state for record in records)),
+        trials=sum(counts.values()),
+        states=states(counts),
         best=None if known is None else best_form(*known),
     )
 
@@ -292,6 +304,11 @@ def context_of(study: LiveStudy, given: Any, place: Place = ("context",)) -> dic
     except ValueError as error:
         raise BadField(place, error) from None
     return dict(part.context) if isinstance(part, FixedContext) else None
+
+
+def counted(study: LiveStudy) -> Counter[State]:
+    """Number of trials by their states in the storage."""
+    return Counter(record.state for record in study.records())
 
 
 def states(counts: Mapping[State, int]) -> models.StateCounts:
