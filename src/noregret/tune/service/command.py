@@ -97,7 +97,7 @@ def _mcp(args: argparse.Namespace) -> None:
     from noregret.tune.service.mcp import serve
 
     if sys.stdin.isatty():
-        complain("noregret mcp: an agent's client starts this, and talks to it on standard input. End with Ctrl-D.")
+        complain("noregret mcp: an agent's client starts this, and talks to it on standard input. End with Ctrl-C.")
     serve(args.storage, args.lease)
 
 

@@ -10,6 +10,7 @@ import inspect
 import json
 import logging
 import math
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -361,8 +362,8 @@ class Tools:
             except Contradiction as error:
                 return {"summary": f"Continue: {error}.", "stop": False}
             size = words.with_interval(volume.estimate, volume.lower, volume.upper)
-            said = "With several objectives no rule says when to stop: stop when your budget is spent, or best returns the "
-            said += f"same front over several trials. Its hypervolume is {size}, at {words.percent(volume.level)}."
+            said = "With several objectives no rule says when to stop: stop when your budget is spent, or best returns "
+            said += f"the same front over several trials. Its hypervolume is {size}, at {words.percent(volume.level)}."
             return {"summary": said, "stop": None, "hypervolume": volume.model_dump()}
         stop = answers.done(study, within, confidence, context=context).done
         known = study.best(answers.context_of(study, context))
@@ -382,7 +383,8 @@ class Tools:
         elif not best.has_gap:
             said = f"Continue: too few values to say what is left to gain. {counts}."
         elif math.isinf(best.remaining):
-            said = f"Continue: {left}. {counts}."
+            said = f"Continue: {left}. {counts}. If it stays so, params matter little beside the noise: stop when your "
+            said += "budget is spent."
         else:
             said = f"Continue: {left.replace('at most', 'up to')}, more than the {aim}{sure} asked for. {counts}."
         brief = _brief(answers.best_form(*known))
@@ -574,6 +576,7 @@ def serve(url: str, lease: float) -> None:
             found = server(studies, folder)
             await found.run(reading, writing, found.create_initialization_options())
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread that waits for input would not notice; all told is on disk
     try:
         with one_thread():  # studies share the machine; products of their size are no faster on more
             anyio.run(run)
