@@ -85,7 +85,6 @@ Within = Annotated[
 Confidence = Annotated[
     float, AfterValidator(checked_confidence), Field(description="The probability of being right, such as 0.95")
 ]
-Context = Annotated[Params | None, Field(description="The current context, if the study has contexts")]
 
 
 class NoArguments(Form):
@@ -101,7 +100,7 @@ class OfStudy(Form):
 class InContext(OfStudy):
     """A request about a study, in a context."""
 
-    context: Context = None
+    context: Annotated[Params | None, Field(description="The current context, if the study has contexts")] = None
 
 
 class Ask(AskForm, OfStudy):
@@ -419,15 +418,9 @@ def _brief(found: models.EstimateForm | models.FrontEstimateForm) -> dict[str, A
 def _counts(study: LiveStudy) -> str:
     """Number of trials by state, as ``12 values, 1 failed, 2 pending``."""
     counts = answers.states(answers.counted(study))
-    failed, running = (
-        f", {counts.failed} failed" * bool(counts.failed),
-        f", {counts.running} pending" * bool(counts.running),
-    )
-    return f"{_number(counts.done, 'value')}{failed}{running}"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
+    said = [f"{counts.done} value{'s' * (counts.done != 1)}"]
+    said += [f"{count} {state}" for count, state in ((counts.failed, "failed"), (counts.running, "pending")) if count]
+    return ", ".join(said)
 
 
 def _rounded(value: Any) -> Any:
@@ -531,10 +524,8 @@ def _explained(error: Exception) -> str:
     """What must hold, and what to do."""
     if isinstance(error, ValidationError):
         found = zip(answers.faults(error.errors()), error.errors(), strict=True)
-        said = [
-            f"{'.'.join(map(str, place))}: {HINTS.get(kind, must)}{_got(its)}" for (place, must, kind), its in found
-        ]
-        return f"Nothing was changed. {'; '.join(said).removeprefix(': ')}."
+        said = [f"{_dotted(place)}{HINTS.get(kind, must)}{_got(its)}" for (place, must, kind), its in found]
+        return f"Nothing was changed. {'; '.join(said)}."
     if isinstance(error, NoStudy):
         return f"There is no study {error.name!r}: list_studies shows what there is, create_study makes one."
     if isinstance(error, BadField):
@@ -548,8 +539,8 @@ def _explained(error: Exception) -> str:
 
 
 def _dotted(place: Sequence[str | int]) -> str:
-    """A field, such as ``space.x.low:``; nothing for the whole request."""
-    return f"{'.'.join(map(str, place))}: " if place else ""
+    """A field, such as ``space.x.low: ``; the arguments if it is all of them."""
+    return f"{'.'.join(map(str, place)) or 'arguments'}: "
 
 
 def _got(fault: Any) -> str:
