@@ -47,9 +47,9 @@ Then repeat: ask for params, measure them yourself, and tell the result, until t
 begins with "Stop". "within" says how little may be left to gain then. You may stop earlier, when your budget is \
 spent: best is valid at any time. Tell every result, also bad ones, outliers and failures: the model expects them. \
 Use the params of best, not those of the luckiest measurement. "lower" and "upper" are the ends of an interval that \
-holds with probability "level"; null means that it is not known yet. Params of your own choice can be told without \
-asking. To learn whether B is really better than A, call versus with measurements in pairs. Studies are stored on \
-disk: after a restart, list_studies and describe show them, with the trials that wait for a result."""
+holds with probability "level"; null means that it is not known yet. tell also takes params of your own choice. To \
+learn whether B is really better than A, call versus with measurements in pairs. Studies are stored on disk: after a \
+restart, list_studies and describe show them, with the trials that wait for a result."""
 DIGITS = 6
 """Significant digits of numbers in answers; params have all of them."""
 EXACT = ("params", "space", "baseline", "context", "fidelity", "value", "constraints")
@@ -69,7 +69,7 @@ HINTS = {
 }
 """Words for kinds of faults whose own words do not say what to do."""
 WITHIN = "1%"
-"""Default tolerance: what may be left to gain when an agent is told to stop."""
+"""Default tolerance: the most that may be left to gain when the advice is to stop."""
 
 
 def _checked_within(within: float | str) -> float | str:
@@ -200,7 +200,7 @@ class Tools:
         "minimize"}.
 
         Optional: baseline, the present params, which gain compares with (measured first); constraints {"memory":
-        {"max": 512}} on numbers that are told with each value; require ["a <= b"]; context, a space of things that
+        {"max": 512}} on numbers that come with each value; require ["a <= b"]; context, a space of things that
         are given and not chosen, such as the load; fidelity, {"epochs": {"type": "int", "low": 1, "high": 81,
         "log": true}}; drift "auto" if the best params change over time; safe 0.99 to stay within the constraints
         while searching.
@@ -213,7 +213,7 @@ class Tools:
         """Return params to measure next, as trials with an id. Measure them yourself, then call tell with the id.
 
         Ask for several (count) only if you measure them at the same time. With a client key, any text of your own, a
-        repeated ask returns the trials that you have not told yet.
+        repeated ask returns the trials that still have no result.
         """
         study = self._study(form.study)
         trials = study.ask(answers.ask_request(study, form)).result()
@@ -521,7 +521,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def _explained(error: Exception) -> str:
-    """What must hold, and what to do."""
+    """Text of an error: the fault, and a remedy."""
     if isinstance(error, ValidationError):
         found = zip(answers.faults(error.errors()), error.errors(), strict=True)
         said = [f"{_dotted(place)}{HINTS.get(kind, must)}{_got(its)}" for (place, must, kind), its in found]
@@ -535,7 +535,7 @@ def _explained(error: Exception) -> str:
     if isinstance(error, Contradiction | StudyError):
         return str(error)
     LOG.error("a tool failed", exc_info=error)
-    return "This is a fault of the server, whose standard error says more. What was told before is stored."
+    return "This is a fault of the server, whose standard error says more. Results that were acknowledged are stored."
 
 
 def _dotted(place: Sequence[str | int]) -> str:
@@ -567,7 +567,7 @@ def serve(url: str, lease: float) -> None:
             found = server(studies, folder)
             await found.run(reading, writing, found.create_initialization_options())
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread that waits for input would not notice; all told is on disk
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread that waits for input would not notice
     try:
         with one_thread():  # studies share the machine; products of their size are no faster on more
             anyio.run(run)
