@@ -234,10 +234,12 @@ def test_it_says_when_to_stop(agent, studies, measured):
     stop, go = agent("remaining", study=measured, within="60%"), agent("remaining", study=measured, within=1e-9)
     assert stop["stop"]
     assert stop["summary"].startswith("Stop: by the model, at most ")
-    assert "within the 60% asked for. Use {x: 0." in stop["summary"]
+    assert "and not more than the 60% asked for. Use {x: 0." in stop["summary"]
     assert not go["stop"]
     assert go["summary"].startswith("Continue: by the model, up to ")
     assert "more than the 1e-09 asked for. 23 values." in go["summary"]
+    surer = agent("remaining", study=measured, within=1e-9, confidence=0.99)
+    assert "; 1e-09 with 99% confidence is asked for. 23 values." in surer["summary"]
     for within in (0.5 * stop["remaining"], 2 * stop["remaining"]):
         verdict = agent("remaining", study=measured, within=within)
         assert verdict["stop"] == studies[measured].done(within, 0.95, None)[0] == (within > stop["remaining"])

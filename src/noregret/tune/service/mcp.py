@@ -371,10 +371,10 @@ class Tools:
             return {"summary": said, "stop": False, "remaining": None, "best": None}
         best = known[0]
         aim = words.number(within) if isinstance(within, float) else within
-        sure = "" if confidence == best.level else f" at {words.percent(confidence)}"
+        sure = "" if confidence == best.level else f" with {words.percent(confidence)} confidence"
         left, counts = best.remaining_in_words(), _counts(study)
         if stop:
-            said = f"Stop: {left}, within the {aim}{sure} asked for. {_recommended(best, False)}"
+            said = f"Stop: {left}, and not more than the {aim}{sure} asked for. {_recommended(best, False)}"
         elif best.is_likeliest or (best.feasible < confidence and study.constraints):
             said = (
                 f"Continue: the best params meet all constraints with probability {best.feasible:.2g} only. {counts}."
@@ -385,7 +385,8 @@ class Tools:
             said = f"Continue: {left}. {counts}. If it stays so, params matter little beside the noise: stop when your "
             said += "budget is spent."
         else:
-            said = f"Continue: {left.replace('at most', 'up to')}, more than the {aim}{sure} asked for. {counts}."
+            over = f"; {aim}{sure} is asked for" if sure else f", more than the {aim} asked for"
+            said = f"Continue: {left.replace('at most', 'up to')}{over}. {counts}."
         brief = _brief(answers.best_form(*known))
         brief.pop("changes", None)
         return {"summary": said, "stop": stop, "remaining": brief.pop("remaining"), "best": brief}
