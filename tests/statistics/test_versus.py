@@ -15,9 +15,9 @@ from scipy.stats import t as student
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not part of the package
 
-from benchmarks import versus  # noqa: E402
+from benchmarks import versus
 
-from noregret.comparison import Comparison, catoni_sequence, median_sequence  # noqa: E402
+from noregret.comparison import Comparison, catoni_sequence, median_sequence
 
 
 @pytest.mark.parametrize("condition", versus.CONDITIONS)
