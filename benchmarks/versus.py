@@ -13,8 +13,9 @@ pair, and any "better" or "worse" at any time is a false alarm. On the same cond
 
 Pairs needed: B is slower by 1 to 10%, noise per run 1 to 5%; the median over comparisons, and the share of wrong
 verdicts. Beside it the pairs that a bet on signs and ranks would take (`by_ranks`), which is not part of the package:
-docs/decisions/0218 says why. Equal: pairs until "equal" for the same options and a margin. Printed in Markdown. Each result is written to
-``--out``, and read from there if it is known.
+docs/decisions/0218 says why. Equal: pairs until "equal" for the same options and a margin.
+
+Printed in Markdown. Each result is written to ``--out``, and read from there if it is known.
 """
 
 from __future__ import annotations
