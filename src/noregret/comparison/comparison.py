@@ -27,7 +27,7 @@ EVALUATIONS = 400
 """Most runs of `versus` if neither ``seconds`` nor ``evaluations`` is given."""
 
 FAILURES = 5
-"""`versus` stops if an option has failed this often and never succeeded."""
+"""An option is `Comparison.broken` if it has failed this often and never succeeded."""
 
 MISSING = float("nan")
 """Value of a run that failed, or was not asked for."""
@@ -90,7 +90,7 @@ class Comparison:
         self.spread = None if spread is None else _positive("spread", spread)
         self._tolerance = None if within is None else checked_tolerance(within)
         self._rng = np.random.default_rng(seed_sequence(rng))
-        self._blocks: list[list[float]] = []
+        self._values: Floats = np.empty((0, self.options))  # a row per complete block, MISSING where there is none
         self._block = [MISSING] * self.options
         self._waiting: list[int] = []
         self._old: list[float] = []
@@ -121,16 +121,15 @@ class Comparison:
         self.ask()
         option = _place(self.options, option)
         if option not in self._waiting:
-            raise ValueError(
-                f"option must be one that is to be run now, one of {sorted(self._waiting)}, got {option!r}: run ask()"
-            )
-        number = MISSING if value is None else checked_value(value)
+            now = sorted(self._waiting)
+            raise ValueError(f"option must be one of those to run now, {now}, got {option}: ask() returns the next one")
+        number = MISSING if value is None else _finite(option, value)
         self._waiting.remove(option)
         self._block[option] = number
         self.runs[option] += 1
         self.failures[option] += value is None
         if not self._waiting:
-            self._blocks.append(self._block)
+            self._values = np.vstack([self._values, self._block])
             self._changes = {}
             self._drop_beaten()
 
@@ -146,7 +145,7 @@ class Comparison:
                 f"old values must be added between blocks, but runs of options {sorted(self._waiting)} are awaited: "
                 "add them before the first ask(), or tell the values of these runs first"
             )
-        numbers = [checked_value(value) for value in values]
+        numbers = [_finite(0, value) for value in values]
         self._old += [numbers[place] for place in self._rng.permutation(len(numbers))]
 
     @property
@@ -166,8 +165,14 @@ class Comparison:
 
     @property
     def remaining(self) -> tuple[int, ...]:
-        """Options that no other option has beaten."""
+        """Options that no other option has beaten, and that are not `broken`."""
         return tuple(self._remaining)
+
+    @property
+    def broken(self) -> tuple[int, ...]:
+        """Options that have failed five times and never succeeded. `versus` stops; of more than two, they drop out."""
+        counts = enumerate(zip(self.failures, self.runs, strict=True))
+        return tuple(option for option, (failures, runs) in counts if failures == runs >= FAILURES)
 
     @property
     def intervals(self) -> list[Change]:
@@ -225,8 +230,8 @@ class Comparison:
         return self._changes[key]
 
     def _change(self, option: int, against: int) -> Change:
-        values, is_relative = self._values, self.is_relative
-        scaled = np.log(values) if is_relative else values
+        is_relative = self.is_relative
+        scaled = np.log(self._values) if is_relative else self._values
         differences = scaled[:, option] - scaled[:, against]
         differences = differences[~np.isnan(differences)]
         confidence = 1 - (1 - self.confidence) / math.comb(self.options, 2)
@@ -240,11 +245,6 @@ class Comparison:
         return _described(self)
 
     @property
-    def _values(self) -> Floats:
-        """Values of complete blocks, one column per option, `MISSING` where there is none."""
-        return np.array(self._blocks, dtype=float).reshape(len(self._blocks), self.options)
-
-    @property
     def _leader(self) -> Change:
         if self.options == 2:
             return self.change(1)
@@ -253,8 +253,8 @@ class Comparison:
         return min(changes, key=lambda change: math.inf if math.isnan(change.estimate) else sign * change.estimate)
 
     def _beats(self, option: int, other: int) -> bool:
-        change = self.change(option, other)
-        return change.upper < 0 if self.goal == "minimize" else change.lower > 0
+        change = self.change(max(option, other), min(option, other))
+        return change.upper < 0 if (self.goal == "minimize") == (option > other) else change.lower > 0
 
     def _is_equal(self, option: int, other: int) -> bool:
         change = self.change(other, option)
@@ -264,11 +264,11 @@ class Comparison:
         return -margin <= change.lower and change.upper <= margin
 
     def _drop_beaten(self) -> None:
-        """Drop options that another one in play has beaten, unless all are beaten in a circle."""
+        """Drop options that are broken or that another one in play has beaten, unless these are all of them."""
         if self.options > 2 and len(self._remaining) > 1:
             beaten = {worse for best, worse in permutations(self._remaining, 2) if self._beats(best, worse)}
-            if len(beaten) < len(self._remaining):
-                self._remaining = [option for option in self._remaining if option not in beaten]
+            left = [option for option in self._remaining if option not in beaten | {*self.broken}]
+            self._remaining = left or self._remaining
 
 
 def versus(
@@ -314,12 +314,10 @@ def versus(
         evaluations = EVALUATIONS
     most = math.inf if evaluations is None else _whole("evaluations", evaluations)
     end = monotonic() + (math.inf if seconds is None else _positive("seconds", seconds))
-    while not comparison.decided and sum(comparison.runs) + 2 <= most and monotonic() < end:
+    while not comparison.decided and not comparison.broken and sum(comparison.runs) + 2 <= most and monotonic() < end:
         for _ in range(2):
             option = comparison.ask()
             comparison.tell(option, (measure_a, measure_b)[option]())
-        if any(failed == runs >= FAILURES for failed, runs in zip(comparison.failures, comparison.runs, strict=True)):
-            break
     return comparison
 
 
@@ -341,6 +339,14 @@ def _place(options: int, given: Any) -> int:
     return int(given)
 
 
+def _finite(option: int, given: Any) -> float:
+    try:
+        return checked_value(given)
+    except ValueError:
+        wanted = f"value of option {option} must be a finite number"
+        raise ValueError(f"{wanted}, got {given!r}: pass None if the run failed") from None
+
+
 def _expm1(value: float) -> float:
     return math.expm1(value) if value < 700 else math.inf
 
@@ -355,14 +361,17 @@ def _described(comparison: Comparison) -> str:
     ]
     change = Change(comparison.estimate, comparison.lower, comparison.upper)
     if comparison.options > 2:
-        names = [_name(option) for option in comparison.remaining]
-        said = {
-            "equal": f"{', '.join(names)} are equal within {comparison.within}",
-            "undecided": f"Undecided between {', '.join(names)}",
-        }.get(comparison.verdict, f"{names[0]} is the best of {comparison.options} options")
-        if comparison.verdict == "better":
-            said += f", better than A by {_interval(comparison, _size(change))}"
-        said += f", {comparison.pairs} blocks"
+        *others, last = map(_name, comparison.remaining)
+        names = f"{', '.join(others)} and {last}" if others else last
+        if comparison.verdict == "undecided":
+            said = f"Undecided between {names} after {comparison.pairs} blocks"
+        elif comparison.verdict == "equal":
+            said = f"{names} are equal within {comparison.within}, {comparison.pairs} blocks"
+        else:
+            said = f"{names} is the best of {comparison.options} options, "
+            if comparison.verdict == "better":
+                said += f"better than A by {_interval(comparison, _size(change))}, "
+            said += f"{comparison.pairs} blocks"
     elif comparison.verdict == "undecided":
         said = f"Undecided after {pairs}"
         said += f": B against A is {_interval(comparison, change)}" if comparison.pairs else ""
@@ -387,5 +396,8 @@ def _interval(comparison: Comparison, change: Change) -> str:
     lower, upper = factor * change.lower, factor * change.upper
     if not (math.isfinite(lower) and math.isfinite(upper)):
         return f"{factor * change.estimate:.3g}{unit} (no interval yet)"
-    written = [as_precise_as(lower, upper, factor * each, digits=2) + unit for each in change]
-    return f"{written[0]} ({written[1]} to {written[2]})"
+    for digits in (2, 3, 4):  # enough that an end beyond 0 is not printed as 0
+        written = [as_precise_as(lower, upper, factor * each, digits) for each in change]
+        if all(float(text.replace(",", "")) or not each for text, each in zip(written[1:], change[1:], strict=True)):
+            break
+    return f"{written[0]}{unit} ({written[1]}{unit} to {written[2]}{unit})"
