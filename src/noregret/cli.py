@@ -106,6 +106,7 @@ class Main(Parser):
 GROUPS = {
     "tune a command": ("init", "tune", "report"),
     "while a study runs, and after it": ("watch", "confirm", "export", "import", "restore"),
+    "for other programs": ("serve", "mcp"),
     "compare algorithms": ("run", "bound", "list", "reproduce"),
 }
 """Commands in the order of the help; all others are listed after them."""

@@ -1,11 +1,13 @@
 """Public names of `noregret`, imported when the first of them is used.
 
-Most people need fifteen of them: `minimize`, `maximize`, `Optimizer`, `Float`, `Int`, `Choice`, `Trial`, `report` and
-`connect` to tune something; `Policy`, `run`, `compare`, `diagnose`, `algorithms` and `problems` to work with the
-algorithms. The parts that algorithms are made of are in `kernels`, `models`, `rules`, `loops` and `schedules`.
+Most people need sixteen of them: `minimize`, `maximize`, `Optimizer`, `Float`, `Int`, `Choice`, `Trial`, `report` and
+`connect` to tune something; `versus` to compare two options; `Policy`, `run`, `compare`, `diagnose`, `algorithms` and
+`problems` to work with the algorithms. The parts that algorithms are made of are in `kernels`, `models`, `rules`,
+`loops` and `schedules`.
 """
 
 from noregret import algorithms, bounds, kernels, loops, models, problems, rules, schedules
+from noregret.comparison import versus
 from noregret.decision.policy import Policy
 from noregret.diagnosis import Diagnosis, diagnose
 from noregret.experiments import plot
@@ -53,5 +55,6 @@ __all__ = [
     "rules",
     "run",
     "schedules",
+    "versus",
 ]
 __all__ += kernels.__all__ + loops.__all__ + models.__all__ + rules.__all__ + schedules.__all__

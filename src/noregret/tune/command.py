@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from noregret.extra import extra
 from noregret.files import write_atomically
 from noregret.terminal import complain, printable, say, show
-from noregret.tune.service.command import add_serve, port
+from noregret.tune.service.command import add_mcp, add_serve, port
 from noregret.tune.study.study import Study, StudyError
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     restore = _command(commands, "restore", _restore, "list the copies of a study's database, or put one back")
     restore.add_argument("number", nargs="?", type=int, metavar="N", help="the copy to put back, as it is listed")
     add_serve(commands)
+    add_mcp(commands)
 
 
 def _command(commands: Any, name: str, carry_out: Callable[[Any], int | None], help: str) -> argparse.ArgumentParser:

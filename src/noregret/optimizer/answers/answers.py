@@ -64,12 +64,11 @@ class Answers:
     def best(self, fewest_changes: bool = True) -> Estimate:
         """Params with the largest lower confidence bound, of those that likely meet the constraints.
 
-        If questions must be safe, it is one that could be asked for. With ``fewest_changes`` they are set back to the
-        baseline, if there is one, where that costs next to nothing.
+        If questions must be safe, so must they, with the stated probability. With ``fewest_changes`` they are set back
+        to the baseline, if there is one, where that costs next to nothing.
         """
         state, belief = self.state, self.state.belief
-        allowed = state.in_context if state.safety is None else state.allowed
-        lower = np.where(allowed, belief.mean - self.config.caution * belief.std, -math.inf)
+        lower = np.where(state.recommendable, belief.mean - self.config.caution * belief.std, -math.inf)
         proven = np.where(np.isin(state.numbers, state.history.unproven), -math.inf, lower)
         is_proven = bool(np.isfinite(proven).any())
         scores = proven if is_proven else lower

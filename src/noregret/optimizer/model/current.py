@@ -93,10 +93,16 @@ class Snapshot:
         hopeless = self.history.hopeless
         hopeful = self.in_context & ~np.isin(self.numbers, hopeless) if hopeless.size else self.in_context
         hopeful = hopeful if hopeful.any() else self.in_context
-        if self.safety is None:
-            return hopeful
-        safe, baseline = hopeful.copy(), self.baseline_arm()
-        safe[hopeful] = self.safety.holds(self.belief.arms[hopeful])
+        return hopeful if self.safety is None else self._safe(self.safety, hopeful)
+
+    @property
+    def recommendable(self) -> Bools:
+        """True for the arms in the context that may be recommended: with ``safe``, safe ones and the baseline."""
+        return self.in_context if self.safety is None else self._safe(self.safety, self.in_context, to_recommend=True)
+
+    def _safe(self, safety: Safety, among: Bools, to_recommend: bool = False) -> Bools:
+        safe, baseline = among.copy(), self.baseline_arm()
+        safe[among] = safety.holds(self.belief.arms[among], to_recommend)
         if baseline is not None:
             safe[baseline] = True
         return safe

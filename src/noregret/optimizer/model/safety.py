@@ -62,6 +62,9 @@ class Guard:
     tenable: tuple[Tenable, ...]
     least: float
     width: float
+    """Of the bounds for questions: ``plain`` times the multiplier."""
+    plain: float
+    """Of the bounds for recommendations: that of a Gaussian at the stated probability."""
 
     def at(self, point: Floats) -> tuple[float, Tenable]:
         """Lower bound at a (1, d) point less the least number that meets the constraint, and its model."""
@@ -82,14 +85,14 @@ class Safety:
     guards: tuple[Guard | None, ...]
     answers: int
 
-    def holds(self, points: Floats) -> Bools:
-        """Mask of the safe ones of (n, d) points, (n,); none is while a constraint is unknown."""
+    def holds(self, points: Floats, to_recommend: bool = False) -> Bools:
+        """Mask of the (n, d) points that are safe to ask for or to recommend; none is while a constraint is unknown."""
         safe = np.full(len(points), None not in self.guards)
         for its, model in ((guard, model) for guard in self.guards if guard for model in reversed(guard.tenable)):
             left = np.flatnonzero(safe)  # most are ruled out by the cautious models, which come first
             if left.size:
                 mean, std = model.process.predict(points[left])
-                safe[left] = mean - its.width * std >= its.least
+                safe[left] = mean - (its.plain if to_recommend else its.width) * std >= its.least
         return safe
 
     def penalty(self, points: Floats) -> Floats:
@@ -119,13 +122,13 @@ def guard(history: History, readings: Evidence, least: float, risk: float, fitte
     """Guard of a constraint that is broken with this risk."""
     baselines, groups = history.points[history.baseline_points], np.array(history.space.groups)
     bound = float(fitted.scale.standard(np.array(least)))
-    made = Guard(tuple(tenable(fitted, readings, groups, baselines, bound)), bound, 0.0)
+    made = Guard(tuple(tenable(fitted, readings, groups, baselines, bound)), bound, 0.0, -float(ndtri(risk)))
     is_baseline = (readings.points[:, None] == baselines).all(axis=2).any(axis=1)
     broken = np.where(is_baseline, 0.0, made.broken(readings.points))[readings.where]  # it is known to be safe
     due = 0.0
     for chance in broken.tolist():
         due = min(max(due + chance - risk, 0.0), MOST_DUE)
-    return replace(made, width=2.0**due * -float(ndtri(risk)))
+    return replace(made, width=2.0**due * made.plain)
 
 
 def tenable(fitted: FittedModels, readings: Evidence, groups: Ints, baselines: Floats, least: float) -> list[Tenable]:

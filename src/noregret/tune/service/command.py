@@ -1,13 +1,15 @@
-"""``noregret serve``."""
+"""``noregret serve`` and ``noregret mcp``."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 from noregret.extra import extra
+from noregret.terminal import complain
 from noregret.tune.study.study import StudyError
 
 PORT = 8420
@@ -21,9 +23,7 @@ def add_serve(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser("serve", help="studies over HTTP and JSON, for callers in any language")
     parser.set_defaults(command=_serve)
-    parser.add_argument(
-        "--storage", default=STORAGE, metavar="URL", help=f"where studies are stored (default {STORAGE})"
-    )
+    _add_storage(parser)
     parser.add_argument(
         "--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1); any other needs a token"
     )
@@ -36,6 +36,24 @@ def add_serve(commands: Any) -> None:
     )
     parser.add_argument(
         "--rate", type=_positive, metavar="N", help="requests a second from one address (default: any number)"
+    )
+
+
+def add_mcp(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "mcp",
+        help="studies for agents, over the Model Context Protocol",
+        description="Serve studies to an agent over standard input and output. Its client starts this: see "
+        "the page 'For agents' for how to configure it.",
+    )
+    parser.set_defaults(command=_mcp)
+    _add_storage(parser)
+
+
+def _add_storage(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--storage", default=STORAGE, metavar="URL", help=f"where studies are stored (default {STORAGE})"
     )
     parser.add_argument(
         "--lease",
@@ -64,14 +82,28 @@ def _positive(text: str) -> float:
 
 
 def _serve(args: argparse.Namespace) -> None:
-    if os.name != "posix":
-        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
-    for package in ("fastapi", "uvicorn"):
+    _check_system()
+    for package in ("fastapi", "uvicorn", "optuna"):
         extra(package, "serve")
-    extra("optuna", "serve")
     from noregret.tune.service.http.app import serve
 
     serve(args.storage, args.host, args.port, _token(args.token_file), args.rate, args.lease)
+
+
+def _mcp(args: argparse.Namespace) -> None:
+    _check_system()
+    for package in ("mcp", "optuna"):
+        extra(package, "mcp")
+    from noregret.tune.service.mcp import serve
+
+    if sys.stdin.isatty():
+        complain("noregret mcp: an agent's client starts this, and talks to it on standard input. End with Ctrl-C.")
+    serve(args.storage, args.lease)
+
+
+def _check_system() -> None:
+    if os.name != "posix":
+        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
 
 
 def _token(path: Path | None) -> str | None:

@@ -115,6 +115,7 @@ class NoStudy(LookupError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no study {name!r}: POST /studies makes one")
+        self.name = name
 
 
 class Deleted(NoStudy):

@@ -20,11 +20,11 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from noregret.belief.numerics.threads import one_thread
 from noregret.terminal import printable, say
 from noregret.tune.service import models
+from noregret.tune.service.answers import BadField, Contradiction, Unknown, faults
 from noregret.tune.service.choosers import Chooser
 from noregret.tune.service.http import routes
 from noregret.tune.service.http.connections import Server, configuration
 from noregret.tune.service.http.metrics import Measured, Metrics
-from noregret.tune.service.http.routes import BadField, Contradiction, Unknown
 from noregret.tune.service.http.security import Guard, is_loopback
 from noregret.tune.service.live import NoStudy
 from noregret.tune.service.studies import AnotherStudy, Studies
@@ -98,13 +98,12 @@ def _explain_faults(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def bad_fields(request: Request, error: RequestValidationError) -> JSONResponse:
-        return _fields(
-            [(found["loc"], found["msg"].removeprefix("Value error, "), found["type"]) for found in error.errors()]
-        )
+        return _fields(faults(error.errors()))
 
     @app.exception_handler(BadField)
     def bad_field(request: Request, error: BadField) -> JSONResponse:
-        return _fields([(error.place, str(error), "value_error")])
+        part = "query" if request.method == "GET" else "body"
+        return _fields([([part, *error.place], str(error), "value_error")])
 
     @app.exception_handler(StudyError)
     def bad_storage(request: Request, error: StudyError) -> JSONResponse:
@@ -120,9 +119,8 @@ def _explain_faults(app: FastAPI) -> None:
         return JSONResponse({"detail": "this is a fault of the server; its own output says more"}, 500)
 
 
-def _fields(found: list[tuple[Any, str, str]]) -> JSONResponse:
-    fields = [([part for part in place if part not in models.KINDS], said, kind) for place, said, kind in found]
-    detail = [{"loc": place, "msg": said, "type": kind} for place, said, kind in fields]
+def _fields(found: list[tuple[list[str | int], str, str]]) -> JSONResponse:
+    detail = [{"loc": place, "msg": said, "type": kind} for place, said, kind in found]
     return JSONResponse({"detail": detail}, 422)
 
 

@@ -1,0 +1,433 @@
+"""``noregret mcp``: the tools by the package's own client, in memory and over stdio."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mcp")
+
+from anyio.from_thread import start_blocking_portal
+from mcp import Client, StdioServerParameters, stdio_client
+
+from noregret.cli import main
+from noregret.comparison import Comparison
+from noregret.tune.service import answers
+from noregret.tune.service.mcp import TOOLS, server
+from noregret.tune.service.studies import Studies
+from noregret.tune.store.storage import Storage
+
+X = {"x": {"type": "float", "low": 0, "high": 1}}
+NAMES = (f"study{number}" for number in count())
+
+
+class Agent:
+    """A client of the tools."""
+
+    def __init__(self, portal, client):
+        self.portal, self.client = portal, client
+
+    def result(self, tool, **arguments):
+        return self.portal.call(self.client.call_tool, tool, arguments)
+
+    def __call__(self, tool, **arguments):
+        """The answer of a tool: the same as JSON and as text."""
+        found = self.result(tool, **arguments)
+        assert not found.is_error, found.content
+        (said,) = found.content
+        assert json.loads(said.text) == found.structured_content
+        assert next(iter(found.structured_content)) == "summary"
+        return found.structured_content
+
+    def fault(self, tool, **arguments):
+        """The text of an error."""
+        found = self.result(tool, **arguments)
+        assert found.is_error
+        assert found.structured_content is None
+        return found.content[0].text
+
+    def create(self, **more):
+        """The name of a new study."""
+        name = next(NAMES)
+        self("create_study", name=name, space=X, **more)
+        return name
+
+
+@contextmanager
+def connected(target):
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Client(target)) as client:
+        yield Agent(portal, client)
+
+
+@contextmanager
+def over_stdio(folder):
+    """A client of a process, whose id is in the file ``pid``."""
+    start = f"echo $$ > pid; exec {sys.executable} -m noregret mcp"
+    parameters = StdioServerParameters(command="sh", args=["-c", start], cwd=folder, env=dict(os.environ))
+    with open(folder / "stderr", "a") as errors, connected(stdio_client(parameters, errlog=errors)) as agent:
+        yield agent
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("mcp")
+
+
+@pytest.fixture(scope="module")
+def studies(folder):
+    found = Studies(Storage("sqlite:///s.db", folder), lease=1000.0)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def agent(studies, folder):
+    with connected(server(studies, folder)) as agent:
+        yield agent
+
+
+@pytest.fixture(scope="module")
+def measured(agent, studies):
+    """The name of a study of a noisy parabola with its minimum 1 at 0.3, and a baseline at 0.9."""
+    name, rng = agent.create(baseline={"x": 0.9}), np.random.default_rng(0)
+    points = [0.9, 0.9, *np.linspace(0, 1, 21)]
+    rows = [{"params": {"x": x}, "value": 1 + 4 * (x - 0.3) ** 2 + rng.normal(0, 0.02)} for x in points]
+    said = agent("tell_many", study=name, trials=rows)
+    assert said["ids"] == list(range(23))
+    assert said["summary"].startswith("Stored. 23 values.")
+    return name
+
+
+def test_tools_say_what_they_take_and_what_they_change(agent):
+    tools = {tool.name: tool for tool in agent.portal.call(agent.client.list_tools).tools}
+    assert tools.keys() == TOOLS.keys()
+    assert tools.keys() >= {"create_study", "ask", "tell", "best", "gain", "remaining", "versus", "report", "describe"}
+    assert {name for name, tool in tools.items() if not tool.annotations.read_only_hint} == {
+        "create_study",
+        "ask",
+        "tell",
+        "tell_many",
+        "report",
+    }
+    tell = tools["tell"].input_schema
+    assert tell["required"] == ["study"]
+    assert tell["properties"]["value"] == {"type": "number"}
+    assert tell["properties"].keys() >= {"id", "params", "values", "failed", "at_least", "cost", "constraints"}
+    assert len(json.dumps([tool.input_schema for tool in tools.values()])) < 13_000  # an agent reads all of it
+    assert "Stop" in agent.client.instructions
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("create_study", {"space": X}, "name: is needed"),
+        ("create_study", {"name": "a b", "space": X}, "name: .*got 'a b'"),
+        ("create_study", {"name": "a", "space": {"x": {"low": 0}}}, 'space.x: must have a "type": "float"'),
+        ("create_study", {"name": "a", "space": {"x": {"type": "int", "low": 2, "high": 1}}}, "swap them"),
+        ("create_study", {"name": "a", "space": X, "gaol": 1}, "gaol: is no field"),
+        ("ask", {"study": "nothing"}, "There is no study 'nothing': list_studies .* create_study makes one"),
+        ("ask", {"study": "THIS", "count": 0}, "count: .*got 0"),
+        ("ask", {"study": "THIS", "context": {"load": 1}}, "context: "),
+        ("tell", {"study": "THIS", "id": 0}, 'must have a value, or "failed": true'),
+        ("tell", {"study": "THIS", "value": 1.0}, "must have the id of a trial, or params"),
+        ("tell", {"study": "THIS", "id": 0, "value": "fast"}, "value: .*valid number, got 'fast'"),
+        ("tell", {"study": "THIS", "id": 0, "value": 1, "values": {"a": 1}}, "and not both"),
+        ("tell", {"study": "THIS", "id": 0, "values": {"a": 1}}, "this study has one: give a number"),
+        ("tell", {"study": "THIS", "id": 0, "value": 1, "within": "much"}, "within must be .* got 'much'.$"),
+        ("tell", {"study": "THIS", "id": 99, "value": 1}, "^Nothing was changed. id: there is no trial 99"),
+        ("tell", {"study": "THIS", "params": {"x": 2}, "value": 1}, "params: x must be from 0.0 to 1.0, got 2"),
+        ("tell", {"study": "THIS", "id": 0, "value": 1, "constraints": {"m": 1}}, "constraints: "),
+        ("best", {"study": "THIS", "weights": {"a": 1}}, "weights: is for several objectives"),
+        ("gain", {"study": "THIS"}, "nothing to compare with"),
+        ("remaining", {"study": "THIS", "confidence": 95}, "confidence must be a probability"),
+        ("versus", {"a": [1, 2], "b": [1]}, "same number of values, .* got 2 and 1: measure the missing"),
+        ("versus", {"a": [1], "b": [1], "within": "-1%"}, "within must be"),
+        ("optimise", {}, "there is no tool 'optimise': the tools are create_study, ask"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_explained_and_changes_nothing(agent, tool, arguments, said):
+
+    name = agent.create()
+    agent("ask", study=name)
+    before = agent("describe", study=name), len(agent("list_studies")["studies"])
+    text = agent.fault(tool, **{key: name if its == "THIS" else its for key, its in arguments.items()})
+    assert re.search(said, text), text
+    assert (agent("describe", study=name), len(agent("list_studies")["studies"])) == before
+
+
+def test_a_study_is_made_once(agent):
+    name = agent.create()
+    assert (
+        "exists" in agent("create_study", name=name, space=json.dumps(X))["summary"]
+    )  # some models send JSON in a string
+    assert "goal differs. Choose another name" in agent.fault("create_study", name=name, space=X, goal="maximize")
+
+
+def test_results_are_stored_once_and_the_first_stays(agent, studies):
+    name = agent.create(constraints={"memory": {"max": 4}})
+    asked = agent("ask", study=name, count=3)["trials"]
+    assert [trial["id"] for trial in asked] == [0, 1, 2]
+    assert [trial["id"] for trial in agent("describe", study=name)["pending"]] == [0, 1, 2]
+    assert agent("tell", study=name, id=1, failed=True)["summary"].startswith(
+        "Stored trial 1. Continue: there is no value"
+    )
+    for _ in range(2):
+        said = agent("tell", study=name, id=0, value=2.5, constraints={"memory": 3}, cost=7.0, noise=0.1)
+        assert said["id"] == 0
+        assert said["stop"] is False
+    assert "has the value 2.5 already, which stays" in agent.fault(
+        "tell", study=name, id=0, value=3, constraints={"memory": 3}
+    )
+    agent("tell", study=name, id=2, at_least=9.0)
+    assert agent("tell", study=name, params={"x": 0.25}, value=2.0, constraints={"memory": 3})["id"] == 3
+    records = studies[name].records()
+    assert [(record.value, record.bound) for record in records] == [
+        (2.5, None),
+        (None, None),
+        (9.0, "at_least"),
+        (2.0, None),
+    ]
+    assert (records[0].cost, records[0].noise, records[0].constraints) == (7.0, 0.1, {"memory": 3.0})
+    assert agent("describe", study=name)["states"] == {"running": 0, "done": 3, "failed": 1}
+
+
+def test_nothing_is_stored_of_a_list_with_a_fault(agent):
+    name = agent.create()
+    rows = [{"params": {"x": 0.5}, "value": 1.0}, {"id": 4, "value": 1.0}]
+    assert "trials.1.id: there is no trial 4: nothing was stored" in agent.fault("tell_many", study=name, trials=rows)
+    assert agent("describe", study=name)["states"]["done"] == 0
+
+
+@pytest.mark.slow
+def test_answers_are_those_of_the_service_with_intervals(agent, studies, measured):
+    live = studies[measured]
+    best, _ = live.best(None)
+    found = agent("best", study=measured)
+    assert found["params"] == best.params
+    for name in ("estimate", "lower", "upper", "remaining"):
+        assert found[name] == pytest.approx(getattr(best, name), rel=1e-5)
+    assert found["lower"] < 1 < found["upper"]
+    assert f"probably between {found['lower']:.3g}" in found["summary"]
+    assert found["changes"][0]["from"] == 0.9
+    gain = agent("gain", study=measured)
+    assert gain["lower"] < 4 * 0.6**2 < gain["upper"]
+    assert str(live.gain(None)) in gain["summary"]
+    listed = next(its for its in agent("list_studies")["studies"] if its["name"] == measured)
+    assert (
+        listed
+        == answers.listed(studies, "", 1000).model_dump(exclude_none=True)["studies"][
+            [its.name for its in studies.listed("", 1000)].index(measured)
+        ]
+    )
+
+
+@pytest.mark.slow
+def test_it_says_when_to_stop(agent, studies, measured):
+    stop, go = agent("remaining", study=measured, within="60%"), agent("remaining", study=measured, within=1e-9)
+    assert stop["stop"]
+    assert stop["summary"].startswith("Stop: by the model, at most ")
+    assert "and not more than the 60% asked for. Use {x: 0." in stop["summary"]
+    assert not go["stop"]
+    assert go["summary"].startswith("Continue: by the model, up to ")
+    assert "more than the 1e-09 asked for. 23 values." in go["summary"]
+    surer = agent("remaining", study=measured, within=1e-9, confidence=0.99)
+    assert "; 1e-09 with 99% confidence is asked for. 23 values." in surer["summary"]
+    for within in (0.5 * stop["remaining"], 2 * stop["remaining"]):
+        verdict = agent("remaining", study=measured, within=within)
+        assert verdict["stop"] == studies[measured].done(within, 0.95, None)[0] == (within > stop["remaining"])
+
+
+@pytest.mark.slow
+def test_noise_alone_is_no_reason_to_stop(agent):
+    name, rng = agent.create(), np.random.default_rng(1)
+    rows = [{"params": {"x": x}, "value": rng.normal(5, 1)} for x in np.linspace(0, 1, 15)]
+    agent("tell_many", study=name, trials=rows)
+    found = agent("remaining", study=name, within="50%")
+    assert found["remaining"] is None
+    assert found["summary"].startswith(
+        "Continue: what is left to gain is unknown: noise alone may explain the results."
+    )
+    assert "15 values. If it stays so, params matter little beside the noise" in found["summary"]
+
+
+@pytest.mark.slow
+def test_constraints_that_nothing_meets_are_named(agent):
+    name = agent.create(constraints={"memory": {"max": 1}})
+    rows = [{"params": {"x": x}, "value": x, "constraints": {"memory": 9 + x}} for x in np.linspace(0, 1, 15)]
+    agent("tell_many", study=name, trials=rows)
+    found = agent("remaining", study=name, within="90%")
+    assert not found["stop"]
+    assert "meet all constraints with probability" in found["summary"]
+    assert found["best"]["feasible"] < 0.5
+
+
+@pytest.mark.slow
+def test_several_objectives_have_a_front(agent):
+    name = agent.create(goals={"time": "minimize", "cost": "minimize"}, baseline={"x": 0.5})
+    assert "tell more first" in agent.fault("best", study=name)
+    for _ in range(6):
+        (trial,) = agent("ask", study=name)["trials"]
+        x = trial["params"]["x"]
+        said = agent("tell", study=name, id=trial["id"], values={"time": 1 + x, "cost": 2 - x})
+    assert said["stop"] is None
+    assert said["hypervolume"]["lower"] <= said["hypervolume"]["estimate"] <= said["hypervolume"]["upper"]
+    front = agent("best", study=name)["front"]
+    assert len(front) == 6
+    assert all(its["lower"]["time"] <= its["values"]["time"] <= its["upper"]["time"] for its in front)
+    picked = agent("best", study=name, limits={"cost": ["<=", 1.6]})
+    assert picked["values"]["cost"] < 1.6
+    assert picked["params"] in [its["params"] for its in front]
+    assert "unknown objective" in agent.fault("best", study=name, limits={"cots": ["<=", 1.6]})
+    assert agent("gain", study=name, weights={"time": 1, "cost": 3})["gains"].keys() == {"time", "cost"}
+    assert "number of one" in agent.fault("tell", study=name, params={"x": 0.1}, values={"time": None})
+
+
+@pytest.mark.slow
+def test_contexts_and_fidelities_are_passed_on(agent):
+    name = agent.create(context={"load": {"type": "float", "low": 0, "high": 1}})
+    assert "context" in agent.fault("ask", study=name)
+    for load in (0.1, 0.9, 0.1):
+        (trial,) = agent("ask", study=name, context={"load": load})["trials"]
+        agent("tell", study=name, id=trial["id"], value=trial["params"]["x"] + load)
+    assert agent("best", study=name, context={"load": 0.1})["estimate"] is not None
+    assert "best" not in agent("describe", study=name)
+    other = agent.create(fidelity={"epochs": {"type": "int", "low": 1, "high": 9}})
+    (trial,) = agent("ask", study=other)["trials"]
+    assert trial["fidelity"].keys() == {"epochs"}
+    assert "at this fidelity" in agent("ask", study=other)["summary"]
+    agent("tell", study=other, id=trial["id"], value=1.0, fidelity={"epochs": 3})
+
+
+def test_versus_is_the_comparison_and_stores_nothing(agent, studies):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(10, 0.1, 12).tolist(), rng.normal(9, 0.1, 12).tolist()
+    comparison = Comparison()
+    for pair in zip(a, b, strict=True):
+        for option, value in enumerate(pair):
+            comparison.tell(option, value)
+    found = agent("versus", a=a, b=b)
+    assert found["verdict"] == "better"
+    assert found["summary"] == f"{comparison}."
+    assert (found["lower"], found["upper"]) == pytest.approx((comparison.lower, comparison.upper), rel=1e-5)
+    assert agent("versus", a=a, b=b, goal="maximize")["verdict"] == "worse"
+    assert agent("versus", a=a, b=a, within="5%")["verdict"] == "equal"
+    few = agent("versus", a=[1.0, None], b=[2.0, 3.0])
+    assert (few["verdict"], few["upper"], few["pairs"]) == ("undecided", None, 1)
+    assert f"measure another pair, {few['next']} first, and call again with all values" in few["summary"]
+
+
+@pytest.mark.slow
+def test_a_report_is_written_beside_the_storage(agent, measured, folder):
+    found = agent("report", study=measured)
+    page = folder / f"noregret-{measured}.html"
+    assert found["path"] == str(page)
+    assert page.read_text().startswith("<!doctype html>")
+    assert found["importance"]["x"]["upper"] == 1.0
+    page.unlink()
+    page.mkdir()
+    assert "cannot be written: " in agent.fault("report", study=measured)
+
+
+@pytest.mark.slow
+def test_calls_may_overlap(agent, studies):
+    name = agent.create()
+    with ThreadPoolExecutor(8) as pool:
+        asked = list(pool.map(lambda _: agent("ask", study=name)["trials"][0], range(8)))
+        assert sorted(trial["id"] for trial in asked) == list(range(8))
+        list(pool.map(lambda trial: agent("tell", study=name, id=trial["id"], value=trial["params"]["x"]), asked))
+    assert [record.value for record in studies[name].records()] == [
+        trial["params"]["x"] for trial in sorted(asked, key=lambda trial: trial["id"])
+    ]
+
+
+def test_a_study_that_was_deleted_and_made_again_is_found(agent, studies):
+    name = agent.create()
+    agent("ask", study=name)
+    studies.delete(name)
+    assert "There is no study" in agent.fault("describe", study=name)
+    agent("create_study", name=name, space=X)
+    assert agent("ask", study=name)["trials"][0]["id"] == 0
+
+
+def test_a_fault_of_the_server_is_a_result_and_not_the_end(agent, studies, monkeypatch, caplog):
+    monkeypatch.setattr(studies, "listed", lambda after, limit: 1 / 0)
+    assert "a fault of the server" in agent.fault("list_studies")
+    assert "ZeroDivisionError" in caplog.text
+    monkeypatch.undo()
+    agent("list_studies")
+
+
+def test_a_missing_package_is_named(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    assert main(["mcp"]) == 2
+    assert "pip install 'noregret[mcp]'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_agent_tunes_over_stdio_until_it_is_told_to_stop(tmp_path):
+    rng = np.random.default_rng(3)
+    with over_stdio(tmp_path) as agent:
+        agent("create_study", name="q", space=X, baseline={"x": 0.9})
+        for _ in range(60):
+            (trial,) = agent("ask", study="q")["trials"]
+            value = 5 + 8 * (trial["params"]["x"] - 0.3) ** 2 + rng.normal(0, 0.05)
+            said = agent("tell", study="q", id=trial["id"], value=value, within="4%")
+            if said["stop"]:
+                break
+        assert said["summary"].startswith(f"Stored trial {trial['id']}. Stop: ")
+        assert agent("remaining", study="q", within="4%")["stop"]
+        best = agent("best", study="q")
+        assert abs(best["params"]["x"] - 0.3) < 0.15
+        assert best["lower"] < 5.2
+        assert agent("gain", study="q")["lower"] > 1
+        assert os.path.exists(agent("report", study="q")["path"])
+    assert (tmp_path / "stderr").read_text() == ""
+
+
+@pytest.mark.slow
+def test_what_was_told_survives_a_kill(tmp_path):
+    with over_stdio(tmp_path) as agent:
+        agent("create_study", name="q", space=X)
+        first, second = agent("ask", study="q", count=2)["trials"]
+        agent("tell", study="q", id=first["id"], value=0.1 + 0.2)
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    with over_stdio(tmp_path) as agent:
+        found = agent("describe", study="q")
+        assert found["states"] == {"running": 1, "done": 1, "failed": 0}
+        assert found["pending"] == [second]
+        agent("tell", study="q", id=second["id"], value=1.0)
+        assert agent("tell", study="q", id=first["id"], value=0.1 + 0.2)["id"] == first["id"]  # counts once
+        assert agent("describe", study="q")["states"]["done"] == 2
+
+
+@pytest.mark.slow
+def test_only_messages_go_to_standard_output(tmp_path):
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_studies"}},
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "noregret", "mcp"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        for message in messages:
+            print(json.dumps(message), file=process.stdin, flush=True)
+        lines = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.stdin.close()
+        assert process.stdout.read() == ""
+        assert process.wait() == 0
+    assert [line["id"] for line in lines] == [1, 2]
+    assert lines[1]["result"]["structuredContent"]["studies"] == []
