@@ -15,7 +15,6 @@ from noregret.tune.measuring import Outcome
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import text
 
-
 STDERR_LINES = 8
 """Number of lines shown of the standard error of the first failed run."""
 
