@@ -6,6 +6,7 @@ algorithms. The parts that algorithms are made of are in `kernels`, `models`, `r
 """
 
 from noregret import algorithms, bounds, kernels, loops, models, problems, rules, schedules
+from noregret.comparison import versus
 from noregret.decision.policy import Policy
 from noregret.diagnosis import Diagnosis, diagnose
 from noregret.experiments import plot
@@ -53,5 +54,6 @@ __all__ = [
     "rules",
     "run",
     "schedules",
+    "versus",
 ]
 __all__ += kernels.__all__ + loops.__all__ + models.__all__ + rules.__all__ + schedules.__all__

@@ -1,0 +1,363 @@
+"""`Comparison`: which option to run next, and what the runs have shown. `versus` compares two Python functions.
+
+Runs come in blocks: each option in play once, in random order. Values are compared within a block only, so that a
+machine that becomes slower, or stalls, affects all options alike. `noregret.comparison.sequences` has the intervals.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from itertools import combinations, permutations
+from time import monotonic
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from noregret.belief.posterior import Floats
+from noregret.comparison.sequences import median_sequence
+from noregret.decision.playing import seed_sequence
+from noregret.formatting import as_precise_as
+from noregret.optimizer import Goal, checked_confidence, checked_goal, checked_tolerance, checked_value
+
+Verdict = Literal["better", "worse", "equal", "undecided"]
+
+EVALUATIONS = 400
+"""Most runs of `versus` if neither ``seconds`` nor ``evaluations`` is given."""
+
+FAILURES = 5
+"""`versus` stops if an option has failed this often and never succeeded."""
+
+MISSING = float("nan")
+"""Value of a run that failed, or was not asked for."""
+
+
+class Change(NamedTuple):
+    """Change of one option against another: estimate, and the interval that holds at every stopping time."""
+
+    estimate: float
+    lower: float
+    upper: float
+
+
+class Comparison:
+    """Sequential comparison of options by noisy runs, valid at every stopping time.
+
+    Call `ask` for the option to run, run it, pass the value to `tell`, and stop as soon as `decided` is True, or
+    whenever you like. The interval from ``lower`` to ``upper`` holds with probability ``confidence`` at all times together.
+
+    Parameters
+    ----------
+    options : int
+        Number of options, at least 2. Option 0 is A, the one that others are compared with; option 1 is B.
+    within : float or str, optional
+        Margin of equality: a number in the units of `estimate` (0.01 is 1% where the change is relative), or "1%" of A.
+    confidence : float
+        Probability that no statement is wrong, at any time, over all options.
+    goal : "minimize" or "maximize"
+    rng : None, int, SeedSequence or Generator
+        Draws the order of the runs.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0)
+    >>> comparison = Comparison(rng=0)
+    >>> while not comparison.decided:
+    ...     option = comparison.ask()
+    ...     comparison.tell(option, [1.0, 0.9][option] * noise.lognormal(sigma=0.03))
+    >>> comparison
+    B is better than A by 8.47% (4.13% to 11.43%), 7 pairs
+    """
+
+    def __init__(
+        self,
+        options: int = 2,
+        *,
+        within: float | str | None = None,
+        confidence: float = 0.95,
+        goal: Goal = "minimize",
+        rng: Any = None,
+    ) -> None:
+        if isinstance(options, bool) or not isinstance(options, int | np.integer) or options < 2:
+            raise ValueError(f"options must be a whole number of at least 2, got {options!r}")
+        self.options, self.within = int(options), within
+        self.goal, self.confidence = checked_goal(goal), checked_confidence(confidence)
+        self._tolerance = None if within is None else checked_tolerance(within)
+        self._rng = np.random.default_rng(seed_sequence(rng))
+        self._blocks: list[list[float]] = []
+        self._block = [MISSING] * self.options
+        self._waiting: list[int] = []
+        self._old: list[float] = []
+        self._remaining = list(range(self.options))
+        self.failures = [0] * self.options
+        """Failed runs of each option."""
+        self.runs = [0] * self.options
+        """Runs of each option, failed ones included; values of `tell_old` are not counted."""
+
+    def ask(self) -> int:
+        """Return the option to run next; the same one until its value is known."""
+        if not self._waiting:
+            measured = self._remaining if len(self._remaining) > 1 else range(self.options)
+            self._waiting = [int(option) for option in self._rng.permutation(measured)]
+            self._block = [MISSING] * self.options
+            if self._old and 0 in self._waiting:
+                self._waiting.remove(0)
+                self._block[0] = self._old.pop()
+        return self._waiting[0]
+
+    def tell(self, option: int, value: float | None) -> None:
+        """Add the value of a run, or None if it failed.
+
+        The runs of a block may be reported in any order. A failed run has no value, so its pair does not count;
+        `failures` counts the failures of each option.
+        """
+        self.ask()
+        if option not in self._waiting:
+            raise ValueError(
+                f"option must be one that is to be run now, one of {sorted(self._waiting)}, got {option!r}: run ask()"
+            )
+        number = MISSING if value is None else checked_value(value)
+        self._waiting.remove(option)
+        self._block[option] = number
+        self.runs[option] += 1
+        self.failures[option] += value is None
+        if not self._waiting:
+            self._blocks.append(self._block)
+            self._drop_beaten()
+
+    def tell_old(self, values: Iterable[float]) -> None:
+        """Add values of A that were measured before: until they are used up, `ask` returns the other options only.
+
+        Each old value makes a pair with a new run, in random order. The guarantee then assumes that old and new values
+        were measured under the same conditions and are independent: a machine that has become slower since looks like
+        a change. `old_left` counts the values that are not used yet; then A is run again.
+        """
+        if self._waiting and self._block[0] != self._block[0] and len(self._waiting) < len(self._remaining):
+            raise ValueError("old values must come before a block begins: tell the value of the last run first")
+        numbers = [checked_value(value) for value in values]
+        self._old += [numbers[place] for place in self._rng.permutation(len(numbers))]
+        if self._old and self._waiting and self._block[0] != self._block[0]:
+            self._waiting = []
+
+    @property
+    def old_left(self) -> int:
+        """Number of values of `tell_old` that have not been paired yet."""
+        return len(self._old)
+
+    @property
+    def pairs(self) -> int:
+        """Number of blocks with values of at least two options; for two options, of complete pairs."""
+        return int((np.isfinite(self._values).sum(axis=1) > 1).sum())
+
+    @property
+    def is_relative(self) -> bool:
+        """True if changes are relative, B / A - 1: all values are above 0. Otherwise they are differences, B - A."""
+        values = self._values
+        return not bool((values <= 0).any())
+
+    @property
+    def remaining(self) -> tuple[int, ...]:
+        """Options that no other option has beaten."""
+        return tuple(self._remaining)
+
+    @property
+    def intervals(self) -> list[Change]:
+        """Change of each option against the first, with its interval; 0 for the first itself."""
+        return [self.change(option) for option in range(self.options)]
+
+    @property
+    def estimate(self) -> float:
+        """Median change of B against A, relative if `is_relative`; for more options, of the leading one."""
+        return self._leader.estimate
+
+    @property
+    def lower(self) -> float:
+        """Lower end of the interval of `estimate`."""
+        return self._leader.lower
+
+    @property
+    def upper(self) -> float:
+        """Upper end of the interval of `estimate`."""
+        return self._leader.upper
+
+    @property
+    def best(self) -> int | None:
+        """The option that has beaten all others, None if that is not known (yet)."""
+        if self.options == 2:
+            return {"better": 1, "worse": 0}.get(self.verdict)
+        return self._remaining[0] if len(self._remaining) == 1 else None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The result so far: "better", "worse", "equal" or "undecided", of B against A.
+
+        "better" and "worse" mean that 0 is outside of the interval, "equal" that the interval is within the margin; the
+        latter takes precedence. For more than two options: "better" if one of the others is the best, "worse" if the
+        first is, "equal" if all of `remaining` are equal within the margin.
+        """
+        if self.options > 2:
+            if len(self._remaining) == 1:
+                return "worse" if self._remaining == [0] else "better"
+            return "equal" if all(self._is_equal(*two) for two in combinations(self._remaining, 2)) else "undecided"
+        if self._is_equal(0, 1):
+            return "equal"
+        return "better" if self._beats(1, 0) else "worse" if self._beats(0, 1) else "undecided"
+
+    @property
+    def decided(self) -> bool:
+        """True if the verdict is not "undecided"."""
+        return self.verdict != "undecided"
+
+    def change(self, option: int, against: int = 0) -> Change:
+        """Change of an option against another, with the interval that holds at every stopping time."""
+        if option == against:
+            return Change(0.0, 0.0, 0.0)
+        values, is_relative = self._values, self.is_relative
+        first, second = values[:, against], values[:, option]
+        differences = np.log(second) - np.log(first) if is_relative else second - first
+        differences = differences[np.isfinite(differences)]
+        if not len(differences):
+            return Change(math.nan, -1.0 if is_relative else -math.inf, math.inf)
+        comparisons = self.options * (self.options - 1) // 2
+        ends = median_sequence(differences, 1 - (1 - self.confidence) / comparisons)
+        change = Change(float(np.median(differences)), *ends)
+        return Change(*map(_expm1, change)) if is_relative else change
+
+    def __repr__(self) -> str:
+        return _described(self)
+
+    @property
+    def _values(self) -> Floats:
+        """Values of complete blocks, one column per option, `MISSING` where there is none."""
+        return np.array(self._blocks, dtype=float).reshape(len(self._blocks), self.options)
+
+    @property
+    def _leader(self) -> Change:
+        if self.options == 2:
+            return self.change(1)
+        changes = [self.change(option) for option in self._remaining]
+        known = [change for change in changes if not math.isnan(change.estimate)]
+        pick = min if self.goal == "minimize" else max
+        return pick(known, key=operator.attrgetter("estimate")) if known else self.change(self._remaining[-1])
+
+    def _beats(self, option: int, other: int) -> bool:
+        change = self.change(option, other)
+        return change.upper < 0 if self.goal == "minimize" else change.lower > 0
+
+    def _is_equal(self, option: int, other: int) -> bool:
+        if self._tolerance is None:
+            return False
+        change, column = self.change(other, option), self._values[:, option]
+        column = column[np.isfinite(column)]
+        if not len(column):
+            return False
+        margin = self._tolerance(1.0 if self.is_relative else float(np.median(column)))
+        return -margin <= change.lower and change.upper <= margin
+
+    def _drop_beaten(self) -> None:
+        """Drop options that another one in play has beaten, unless all are beaten in a circle."""
+        if self.options > 2 and len(self._remaining) > 1:
+            beaten = {worse for best, worse in permutations(self._remaining, 2) if self._beats(best, worse)}
+            if len(beaten) < len(self._remaining):
+                self._remaining = [option for option in self._remaining if option not in beaten]
+
+
+def versus(
+    measure_a: Callable[[], float | None],
+    measure_b: Callable[[], float | None],
+    *,
+    within: float | str | None = None,
+    confidence: float = 0.95,
+    seconds: float | None = None,
+    evaluations: int | None = None,
+    goal: Goal = "minimize",
+    rng: Any = None,
+) -> Comparison:
+    """Compare two functions that return a noisy number, and stop as soon as the answer is known.
+
+    Parameters
+    ----------
+    measure_a, measure_b : callable without arguments -> float
+        Each call is one run. None is a run that failed; exceptions are not caught.
+    within : float or str, optional
+        Margin of equality, see `Comparison`. Without it the verdict is never "equal".
+    confidence : float
+        Probability that no statement is wrong, at any time.
+    seconds, evaluations : float and int, optional
+        Limits on the time and on the number of calls. Pairs that have begun are finished. Without either limit,
+        400 calls.
+    goal : "minimize" or "maximize"
+    rng : None, int, SeedSequence or Generator
+
+    Returns
+    -------
+    Comparison
+        With ``estimate``, ``lower``, ``upper``, ``verdict`` and ``pairs``.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0)
+    >>> versus(lambda: noise.normal(10, 1), lambda: noise.normal(13, 1), goal="maximize", rng=0)
+    B is better than A by 39.1% (23.2% to 66.5%), 7 pairs
+    """
+    comparison = Comparison(within=within, confidence=confidence, goal=goal, rng=rng)
+    if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
+        raise ValueError(f"seconds must be a number above 0, got {seconds!r}")
+    if evaluations is not None and not (isinstance(evaluations, int | np.integer) and evaluations >= 2):
+        raise ValueError(f"evaluations must be a whole number of at least 2, got {evaluations!r}")
+    most = EVALUATIONS if evaluations is None and seconds is None else evaluations or math.inf
+    end = monotonic() + (math.inf if seconds is None else seconds)
+    while not comparison.decided and sum(comparison.runs) + 2 <= most and monotonic() < end:
+        for _ in range(2):
+            option = comparison.ask()
+            comparison.tell(option, (measure_a, measure_b)[option]())
+        if any(failed == runs >= FAILURES for failed, runs in zip(comparison.failures, comparison.runs, strict=True)):
+            break
+    return comparison
+
+
+def _expm1(value: float) -> float:
+    return math.expm1(value) if value < 700 else math.inf
+
+
+def _described(comparison: Comparison) -> str:
+    """One line: the verdict, the change with its interval, and the number of pairs."""
+    pairs = f"{comparison.pairs} pair{'s' * (comparison.pairs != 1)}"
+    failed = [
+        f"{_name(option)} failed in {failures} of {runs} runs"
+        for option, (failures, runs) in enumerate(zip(comparison.failures, comparison.runs, strict=True))
+        if failures
+    ]
+    change = Change(comparison.estimate, comparison.lower, comparison.upper)
+    if comparison.options > 2:
+        names = [_name(option) for option in comparison.remaining]
+        said = {
+            "equal": f"{', '.join(names)} are equal within {comparison.within}",
+            "undecided": f"Undecided between {', '.join(names)}",
+        }.get(comparison.verdict, f"{names[0]} is the best of {comparison.options} options")
+        said += f", {comparison.pairs} blocks"
+    elif comparison.verdict == "undecided":
+        said = f"Undecided after {pairs}"
+        said += f": B against A is {_interval(comparison, change)}" if comparison.pairs else ""
+    elif comparison.verdict == "equal":
+        said = f"B equals A within {comparison.within}: {_interval(comparison, change)}, {pairs}"
+    else:
+        if change.estimate < 0:
+            change = Change(-change.estimate, -change.upper, -change.lower)
+        said = f"B is {comparison.verdict} than A by {_interval(comparison, change)}, {pairs}"
+    return "; ".join([said, *failed])
+
+
+def _name(option: int) -> str:
+    return chr(ord("A") + option) if option < 26 else f"option {option}"
+
+
+def _interval(comparison: Comparison, change: Change) -> str:
+    """The estimate with its interval, in percent if it is relative."""
+    factor, unit = (100, "%") if comparison.is_relative else (1, "")
+    lower, upper = factor * change.lower, factor * change.upper
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        return f"{factor * change.estimate:.3g}{unit} (no interval yet)"
+    written = [as_precise_as(lower, upper, factor * each) + unit for each in change]
+    return f"{written[0]} ({written[1]} to {written[2]})"
