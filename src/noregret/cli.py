@@ -105,6 +105,7 @@ class Main(Parser):
 
 GROUPS = {
     "tune a command": ("init", "tune", "report"),
+    "compare two commands": ("versus",),
     "while a study runs, and after it": ("watch", "confirm", "export", "import", "restore"),
     "compare algorithms": ("run", "bound", "list", "reproduce"),
 }
