@@ -258,15 +258,16 @@ class Race:
 
     def work(self, keeper: Keeper, show: Callable[[], None]) -> None:
         """Run the commands until the answer is known or the budget is spent; StudyError if one keeps failing."""
-        start, failures = monotonic(), dict.fromkeys(self.studies, 0)
+        start, before, failures = monotonic(), 0.0, dict.fromkeys(self.studies, 0)
         while True:
             self.seconds = monotonic() - start
             if self._is_between_pairs():
                 if why := self._why_over():
                     self.stopped = why
                     return
-                if self.comparison.pairs == 1:
-                    self._warn_of_slow_pairs()
+                if self.comparison.runs[1] == 2:
+                    self._warn_of_slow_pairs(self.seconds - before)
+                before = self.seconds
             option = self.comparison.ask()
             study = self.studies[option] if not self.values[option] else replace(self.studies[option], warmup=0)
             LOG.debug("%s: %s", letter(option), study.shell_line({}))
@@ -315,12 +316,13 @@ class Race:
             had = f"{len(self.old)} measurement{'s' * (len(self.old) != 1)}"
             yield f"--baseline {self.baseline} has {had}, and a verdict takes {self.fewest} at least. Measure A again"
 
-    def _warn_of_slow_pairs(self) -> None:
-        limit, needed = self.study.budget.seconds, self.seconds * self.fewest
-        if limit and needed > 1.2 * limit and self.comparison.runs[1] == 1:
+    def _warn_of_slow_pairs(self, each: float) -> None:
+        """Warn if the time is not enough for a verdict, by the seconds of a pair without warm-up."""
+        limit, needed = self.study.budget.seconds, self.seconds + (self.fewest - 2) * each
+        if limit and needed > limit:
             complain(
-                f"noregret: a pair takes about {words.duration(self.seconds)}, and a verdict {self.fewest} pairs at "
-                f"least. Raise --budget to {math.ceil(needed / 60)}m or more"
+                f"noregret: a pair takes about {words.duration(each)}, and a verdict {self.fewest} pairs at least. "
+                f"Raise --budget to {math.ceil(needed / 60) + 1}m or more"
             )
 
     @property
@@ -355,6 +357,10 @@ class Race:
     def unit(self) -> str:
         """Unit of the measurements."""
         return " s" if isinstance(self.study.result, TIMES) else " B" if isinstance(self.study.result, MaxRss) else ""
+
+    def _shown(self, value: float) -> str:
+        is_short = self.unit == " s" and 0 < value < 1
+        return f"{number(1000 * value)} ms" if is_short else f"{number(value)}{self.unit}"
 
     def amount(self, value: float, written: str = "") -> str:
         """A change in words.
@@ -421,7 +427,7 @@ class Race:
         rows = []
         for option, line in enumerate(self.lines):
             middle = self.median(option)
-            cells = [letter(option), "-" if middle is None else f"{number(middle)}{self.unit}"]
+            cells = [letter(option), "-" if middle is None else self._shown(middle)]
             if len(self.lines) > 2:
                 cells.append(self.difference(self.comparison.change(option)) if option else "")
             if any(self.comparison.failures):
@@ -486,7 +492,10 @@ class Race:
 
 
 def _numbers(change: Change) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in change._asdict().items()}
+    """The change by name; None for an estimate or an interval that is not known."""
+    has_ends = math.isfinite(change.upper - change.lower)
+    known = {"estimate": not math.isnan(change.estimate), "lower": has_ends, "upper": has_ends}
+    return {name: value if known[name] else None for name, value in change._asdict().items()}
 
 
 def _view(race: Race, as_json: bool) -> AbstractContextManager[Callable[[], None]]:
