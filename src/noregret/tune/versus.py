@@ -77,8 +77,10 @@ def versus(args: Namespace) -> int:
     finally:
         if args.save and any(map(any, race.values)):
             _save(race, args.save)
-    if race.stopped == "interrupted" and not race.comparison.pairs:
-        raise KeyboardInterrupt
+    if not race.comparison.pairs:
+        if race.stopped == "interrupted":
+            raise KeyboardInterrupt
+        raise StudyError("no pair of runs has succeeded, so there is nothing to compare: fix the commands")
     say(json.dumps(race.as_json()) if args.json else race.conclusion())
     if race.stopped == "interrupted":
         return 130
@@ -399,7 +401,7 @@ class Race:
 
     def verdict(self) -> str:
         """The verdict in one line."""
-        verdict, pairs, change = self.comparison.verdict, self.comparison.pairs, self.comparison.change(1)
+        verdict = self.comparison.verdict
         if len(self.lines) > 2:
             names = [letter(option) for option in self.comparison.remaining]
             if verdict == "undecided":
@@ -407,9 +409,7 @@ class Race:
             if verdict == "equal":
                 return f"{', '.join(names)} are equal within {self.comparison.within}"
             return f"{names[0]} is the best of {len(self.lines)} commands"
-        if not pairs:
-            return "Undecided: no pair of runs has succeeded"
-        said = self.difference(change)
+        said = self.difference(self.comparison.change(1))
         if self.is_gate:
             limit = f" by more than {self.comparison.within}" if self.comparison.within else ""
             heads = {
