@@ -33,8 +33,8 @@ def digits_apart(lower: float, upper: float) -> int:
     return 4 if not 0 < width < math.inf else min(max(4, math.ceil(math.log10(size) - math.log10(width)) + 2), 17)
 
 
-def as_precise_as(lower: float, upper: float, value: float) -> str:
-    """Number with the decimals that an interval supports: three digits of its width.
+def as_precise_as(lower: float, upper: float, value: float, digits: int = 3) -> str:
+    """Number with the decimals that an interval supports: ``digits`` digits of its width.
 
     >>> [as_precise_as(0.0612345, 0.1671234, value) for value in (0.12, 0.0612345, 0.1671234, -1e-9)]
     ['0.120', '0.061', '0.167', '0.000']
@@ -44,7 +44,7 @@ def as_precise_as(lower: float, upper: float, value: float) -> str:
     width = upper - lower
     if not 0 < width < math.inf:
         return number(value)
-    decimals = 2 - math.floor(math.log10(width))
+    decimals = digits - 1 - math.floor(math.log10(width))
     if not -8 < decimals < 8 or not abs(value) < 1e9:
         return number(value)
     return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"

@@ -7,16 +7,16 @@ machine that becomes slower, or stalls, affects all options alike. `noregret.com
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterable
 from itertools import combinations, permutations
+from numbers import Real
 from time import monotonic
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from noregret.belief.posterior import Floats
-from noregret.comparison.sequences import median_sequence
+from noregret.comparison.sequences import catoni_sequence, median_sequence
 from noregret.decision.playing import seed_sequence
 from noregret.formatting import as_precise_as
 from noregret.optimizer import Goal, checked_confidence, checked_goal, checked_tolerance, checked_value
@@ -45,7 +45,9 @@ class Comparison:
     """Sequential comparison of options by noisy runs, valid at every stopping time.
 
     Call `ask` for the option to run, run it, pass the value to `tell`, and stop as soon as `decided` is True, or
-    whenever you like. The interval from ``lower`` to ``upper`` holds with probability ``confidence`` at all times together.
+    whenever you like. The interval from ``lower`` to ``upper`` holds with probability ``confidence``, at all times
+    together. It is about the median of the changes B / A - 1 within pairs of runs: 0 is outside of it if one of the two
+    is known to win more than half of the pairs. Rare slow runs hardly count; see ``spread`` for the mean.
 
     Parameters
     ----------
@@ -56,6 +58,9 @@ class Comparison:
     confidence : float
         Probability that no statement is wrong, at any time, over all options.
     goal : "minimize" or "maximize"
+    spread : float, optional
+        Compare means instead of medians, so that rare slow runs count: a bound, known in advance, on the standard
+        deviation of ln(B / A) within a pair, or of B - A where changes are not relative. See `catoni_sequence`.
     rng : None, int, SeedSequence or Generator
         Draws the order of the runs.
 
@@ -67,7 +72,7 @@ class Comparison:
     ...     option = comparison.ask()
     ...     comparison.tell(option, [1.0, 0.9][option] * noise.lognormal(sigma=0.03))
     >>> comparison
-    B is better than A by 8.47% (4.13% to 11.43%), 7 pairs
+    B is better than A by 8.5% (4.1% to 11.4%), 7 pairs
     """
 
     def __init__(
@@ -77,12 +82,12 @@ class Comparison:
         within: float | str | None = None,
         confidence: float = 0.95,
         goal: Goal = "minimize",
+        spread: float | None = None,
         rng: Any = None,
     ) -> None:
-        if isinstance(options, bool) or not isinstance(options, int | np.integer) or options < 2:
-            raise ValueError(f"options must be a whole number of at least 2, got {options!r}")
-        self.options, self.within = int(options), within
+        self.options, self.within = _whole("options", options), within
         self.goal, self.confidence = checked_goal(goal), checked_confidence(confidence)
+        self.spread = None if spread is None else _positive("spread", spread)
         self._tolerance = None if within is None else checked_tolerance(within)
         self._rng = np.random.default_rng(seed_sequence(rng))
         self._blocks: list[list[float]] = []
@@ -90,6 +95,7 @@ class Comparison:
         self._waiting: list[int] = []
         self._old: list[float] = []
         self._remaining = list(range(self.options))
+        self._changes: dict[tuple[int, int], Change] = {}
         self.failures = [0] * self.options
         """Failed runs of each option."""
         self.runs = [0] * self.options
@@ -113,6 +119,7 @@ class Comparison:
         `failures` counts the failures of each option.
         """
         self.ask()
+        option = _place(self.options, option)
         if option not in self._waiting:
             raise ValueError(
                 f"option must be one that is to be run now, one of {sorted(self._waiting)}, got {option!r}: run ask()"
@@ -124,6 +131,7 @@ class Comparison:
         self.failures[option] += value is None
         if not self._waiting:
             self._blocks.append(self._block)
+            self._changes = {}
             self._drop_beaten()
 
     def tell_old(self, values: Iterable[float]) -> None:
@@ -131,14 +139,15 @@ class Comparison:
 
         Each old value makes a pair with a new run, in random order. The guarantee then assumes that old and new values
         were measured under the same conditions and are independent: a machine that has become slower since looks like
-        a change. `old_left` counts the values that are not used yet; then A is run again.
+        a change. Each old value is used once. `old_left` counts those that are left; after them A is run again.
         """
-        if self._waiting and self._block[0] != self._block[0] and len(self._waiting) < len(self._remaining):
-            raise ValueError("old values must come before a block begins: tell the value of the last run first")
+        if self._waiting:
+            raise ValueError(
+                f"old values must be added between blocks, but runs of options {sorted(self._waiting)} are awaited: "
+                "add them before the first ask(), or tell the values of these runs first"
+            )
         numbers = [checked_value(value) for value in values]
         self._old += [numbers[place] for place in self._rng.permutation(len(numbers))]
-        if self._old and self._waiting and self._block[0] != self._block[0]:
-            self._waiting = []
 
     @property
     def old_left(self) -> int:
@@ -153,8 +162,7 @@ class Comparison:
     @property
     def is_relative(self) -> bool:
         """True if changes are relative, B / A - 1: all values are above 0. Otherwise they are differences, B - A."""
-        values = self._values
-        return not bool((values <= 0).any())
+        return not bool((self._values <= 0).any())
 
     @property
     def remaining(self) -> tuple[int, ...]:
@@ -211,18 +219,22 @@ class Comparison:
 
     def change(self, option: int, against: int = 0) -> Change:
         """Change of an option against another, with the interval that holds at every stopping time."""
-        if option == against:
-            return Change(0.0, 0.0, 0.0)
+        key = (_place(self.options, option), _place(self.options, against))
+        if key not in self._changes:
+            self._changes[key] = Change(0.0, 0.0, 0.0) if option == against else self._change(*key)
+        return self._changes[key]
+
+    def _change(self, option: int, against: int) -> Change:
         values, is_relative = self._values, self.is_relative
-        first, second = values[:, against], values[:, option]
-        differences = np.log(second) - np.log(first) if is_relative else second - first
-        differences = differences[np.isfinite(differences)]
-        if not len(differences):
-            return Change(math.nan, -1.0 if is_relative else -math.inf, math.inf)
-        comparisons = self.options * (self.options - 1) // 2
-        ends = median_sequence(differences, 1 - (1 - self.confidence) / comparisons)
-        change = Change(float(np.median(differences)), *ends)
-        return Change(*map(_expm1, change)) if is_relative else change
+        scaled = np.log(values) if is_relative else values
+        differences = scaled[:, option] - scaled[:, against]
+        differences = differences[~np.isnan(differences)]
+        confidence = 1 - (1 - self.confidence) / math.comb(self.options, 2)
+        if self.spread is None:
+            change = median_sequence(differences, confidence)
+        else:
+            change = catoni_sequence(differences, self.spread, confidence)
+        return Change(*map(_expm1, change)) if is_relative else Change(*change)
 
     def __repr__(self) -> str:
         return _described(self)
@@ -236,23 +248,19 @@ class Comparison:
     def _leader(self) -> Change:
         if self.options == 2:
             return self.change(1)
+        sign = 1 if self.goal == "minimize" else -1
         changes = [self.change(option) for option in self._remaining]
-        known = [change for change in changes if not math.isnan(change.estimate)]
-        pick = min if self.goal == "minimize" else max
-        return pick(known, key=operator.attrgetter("estimate")) if known else self.change(self._remaining[-1])
+        return min(changes, key=lambda change: math.inf if math.isnan(change.estimate) else sign * change.estimate)
 
     def _beats(self, option: int, other: int) -> bool:
         change = self.change(option, other)
         return change.upper < 0 if self.goal == "minimize" else change.lower > 0
 
     def _is_equal(self, option: int, other: int) -> bool:
-        if self._tolerance is None:
+        change = self.change(other, option)
+        if self._tolerance is None or math.isnan(change.estimate):
             return False
-        change, column = self.change(other, option), self._values[:, option]
-        column = column[np.isfinite(column)]
-        if not len(column):
-            return False
-        margin = self._tolerance(1.0 if self.is_relative else float(np.median(column)))
+        margin = self._tolerance(1.0 if self.is_relative else float(np.nanmedian(self._values[:, option])))
         return -margin <= change.lower and change.upper <= margin
 
     def _drop_beaten(self) -> None:
@@ -299,15 +307,13 @@ def versus(
     --------
     >>> noise = np.random.default_rng(0)
     >>> versus(lambda: noise.normal(10, 1), lambda: noise.normal(13, 1), goal="maximize", rng=0)
-    B is better than A by 39.1% (23.2% to 66.5%), 7 pairs
+    B is better than A by 39% (23% to 67%), 7 pairs
     """
     comparison = Comparison(within=within, confidence=confidence, goal=goal, rng=rng)
-    if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
-        raise ValueError(f"seconds must be a number above 0, got {seconds!r}")
-    if evaluations is not None and not (isinstance(evaluations, int | np.integer) and evaluations >= 2):
-        raise ValueError(f"evaluations must be a whole number of at least 2, got {evaluations!r}")
-    most = EVALUATIONS if evaluations is None and seconds is None else evaluations or math.inf
-    end = monotonic() + (math.inf if seconds is None else seconds)
+    if evaluations is None and seconds is None:
+        evaluations = EVALUATIONS
+    most = math.inf if evaluations is None else _whole("evaluations", evaluations)
+    end = monotonic() + (math.inf if seconds is None else _positive("seconds", seconds))
     while not comparison.decided and sum(comparison.runs) + 2 <= most and monotonic() < end:
         for _ in range(2):
             option = comparison.ask()
@@ -315,6 +321,24 @@ def versus(
         if any(failed == runs >= FAILURES for failed, runs in zip(comparison.failures, comparison.runs, strict=True)):
             break
     return comparison
+
+
+def _whole(name: str, given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 2:
+        raise ValueError(f"{name} must be a whole number of at least 2, got {given!r}")
+    return int(given)
+
+
+def _positive(name: str, given: Any) -> float:
+    if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < math.inf:
+        raise ValueError(f"{name} must be a finite number above 0, got {given!r}")
+    return float(given)
+
+
+def _place(options: int, given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 0 <= given < options:
+        raise ValueError(f"option must be a whole number from 0 to {options - 1}, got {given!r}")
+    return int(given)
 
 
 def _expm1(value: float) -> float:
@@ -336,6 +360,8 @@ def _described(comparison: Comparison) -> str:
             "equal": f"{', '.join(names)} are equal within {comparison.within}",
             "undecided": f"Undecided between {', '.join(names)}",
         }.get(comparison.verdict, f"{names[0]} is the best of {comparison.options} options")
+        if comparison.verdict == "better":
+            said += f", better than A by {_interval(comparison, _size(change))}"
         said += f", {comparison.pairs} blocks"
     elif comparison.verdict == "undecided":
         said = f"Undecided after {pairs}"
@@ -343,10 +369,12 @@ def _described(comparison: Comparison) -> str:
     elif comparison.verdict == "equal":
         said = f"B equals A within {comparison.within}: {_interval(comparison, change)}, {pairs}"
     else:
-        if change.estimate < 0:
-            change = Change(-change.estimate, -change.upper, -change.lower)
-        said = f"B is {comparison.verdict} than A by {_interval(comparison, change)}, {pairs}"
+        said = f"B is {comparison.verdict} than A by {_interval(comparison, _size(change))}, {pairs}"
     return "; ".join([said, *failed])
+
+
+def _size(change: Change) -> Change:
+    return change if change.estimate >= 0 else Change(-change.estimate, -change.upper, -change.lower)
 
 
 def _name(option: int) -> str:
@@ -359,5 +387,5 @@ def _interval(comparison: Comparison, change: Change) -> str:
     lower, upper = factor * change.lower, factor * change.upper
     if not (math.isfinite(lower) and math.isfinite(upper)):
         return f"{factor * change.estimate:.3g}{unit} (no interval yet)"
-    written = [as_precise_as(lower, upper, factor * each) + unit for each in change]
+    written = [as_precise_as(lower, upper, factor * each, digits=2) + unit for each in change]
     return f"{written[0]} ({written[1]} to {written[2]})"

@@ -8,13 +8,23 @@ Median
         E(w, l) = 2^n 2 B(w + a, l + a) / B(a, a) P(Beta(w + a, l + a) > 1/2),    w + l = n.
 
     By Ville's inequality it ever reaches 2 / alpha with probability alpha / 2 at most. Then m is too small. The same
-    bet against D_i < m finds what is too large. E falls in l, so all m below an order statistic are too small: the interval
-    runs from the (k + 1)-th smallest value to the (k + 1)-th largest, where k is the largest l with E >= 2 / alpha.
+    bet against D_i < m finds what is too large. E falls in l, so all m below an order statistic are too small: the
+    interval runs from the (k + 1)-th smallest value to the (k + 1)-th largest, k the largest l with E >= 2 / alpha.
     A value equal to m counts against both bets, so ties and coarse clocks make the interval wider, never wrong.
 
 Mean
-    `catoni_sequence`, after H. Wang and A. Ramdas, Catoni-style confidence sequences for heavy-tailed mean estimation,
-    2022 (arXiv 2202.01250), which needs a bound on the variance, or on a lower moment.
+    X_i has the mean m given the past, and E|X_i - m|^p <= s^p, 1 < p <= 2. Catoni's influence function has
+    exp(psi(z)) <= 1 + z + |z|^p / p, so that the products of exp(psi(r_i (X_i - m)) - (r_i s)^p / p) do not grow on
+    average, for rates r_i that depend on the past only, nor do those of -psi. By Ville's inequality
+
+        |sum_i psi(r_i (X_i - m))| <= sum_i (r_i s)^p / p + ln(2 / alpha)
+
+    at all sample sizes, with probability 1 - alpha. The interval holds all m that satisfy it.
+
+J. Ville. Etude critique de la notion de collectif. 1939.
+R. Krichevsky, V. Trofimov. The performance of universal encoding. IEEE Transactions on Information Theory, 1981.
+H. Wang, A. Ramdas. Catoni-style confidence sequences for heavy-tailed mean estimation. 2022 (arXiv 2202.01250).
+H. Wang, A. Ramdas. Catoni-style confidence sequences under infinite variance. 2022 (arXiv 2208.03185).
 """
 
 from __future__ import annotations
@@ -23,8 +33,10 @@ import math
 from functools import cache
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import betainc, betaln
 
+from noregret.belief.catoni import influence
 from noregret.belief.posterior import Floats
 
 WEIGHT = 0.5
@@ -59,20 +71,68 @@ def losses_allowed(count: int, confidence: float) -> int:
     return low
 
 
-def median_sequence(values: Floats, confidence: float = 0.95) -> tuple[float, float]:
-    """Confidence interval of the median of ``values``, valid at all sample sizes together.
+def median_sequence(values: Floats, confidence: float = 0.95) -> tuple[float, float, float]:
+    """Estimate and confidence interval of the median of ``values``, valid at all sample sizes together.
 
     If each value has the median m given those before it, m is in the interval at every sample size, with probability
     ``confidence``. No moment is needed, and the values need not be continuous.
 
     >>> median_sequence(np.arange(100.0))
-    (33.0, 66.0)
+    (49.5, 33.0, 66.0)
     """
     ordered = np.sort(np.asarray(values, dtype=float))
+    if not len(ordered):
+        return math.nan, -math.inf, math.inf
     k = losses_allowed(len(ordered), confidence)
-    return (-math.inf, math.inf) if k < 0 else (float(ordered[k]), float(ordered[-1 - k]))
+    ends = (-math.inf, math.inf) if k < 0 else (float(ordered[k]), float(ordered[-1 - k]))
+    return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2, *ends
 
 
-def catoni_sequence(values: Floats, deviation: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Placeholder."""
-    raise NotImplementedError
+def catoni_sequence(
+    values: Floats, spread: float, confidence: float = 0.95, moment: float = 2.0
+) -> tuple[float, float, float]:
+    """Estimate and confidence interval of the mean of ``values``, valid at all sample sizes together.
+
+    Parameters
+    ----------
+    values : array of floats
+        In the order in which they were measured. Each must have the same mean given those before it.
+    spread : float
+        A bound that is known in advance: E|value - mean|^moment <= spread^moment. For ``moment=2`` it is a bound on
+        the standard deviation. If it is too small, the interval is too.
+    confidence : float
+    moment : float
+        p, above 1 and at most 2. Below 2 the variance may be infinite.
+
+    Returns
+    -------
+    tuple of estimate, lower, upper
+
+    Examples
+    --------
+    >>> values = np.random.default_rng(0).standard_t(3, size=1000)
+    >>> [round(end, 2) for end in catoni_sequence(values, spread=3**0.5)]
+    [-0.01, -0.27, 0.25]
+    """
+    values, p = np.asarray(values, dtype=float), float(moment)
+    if not 0 < spread < math.inf:
+        raise ValueError(f"spread must be a bound on the deviation of a value, finite and above 0, got {spread!r}")
+    if not 1 < p <= 2:
+        raise ValueError(f"moment must be above 1 and at most 2, got {moment!r}")
+    if not len(values):
+        return math.nan, -math.inf, math.inf
+    risk, counts = math.log(2 / (1 - confidence)), np.arange(1, len(values) + 1)
+    # for a known sample size n, (r s)^p = p risk / ((p - 1) n) is best; the logarithm makes it good at all sizes
+    rates = np.minimum((p * risk / ((p - 1) * counts * np.log1p(counts))) ** (1 / p), 1.0) / spread
+    most = float(np.sum((rates * spread) ** p) / p + risk)
+
+    def total(mean: float) -> float:
+        return float(influence(rates * (values - mean), p - 1).sum())
+
+    def root(level: float) -> float:
+        reach, middle = spread, float(np.median(values))
+        while total(middle - reach) < level or total(middle + reach) > level:
+            reach *= 2
+        return float(brentq(lambda mean: total(mean) - level, middle - reach, middle + reach))
+
+    return root(0.0), root(most), root(-most)
