@@ -168,7 +168,12 @@ def _number(text: str) -> float:
 
 
 def _within(text: str) -> float | str:
-    return checks.within(text if text.strip().endswith("%") else _number(text))
+    if text.strip().endswith("%"):
+        return checks.within(text)
+    try:
+        return checks.within(float(text))
+    except ValueError:
+        raise ValueError(f"must be a number above 0, or a part of A such as 1%, got {text!r}") from None
 
 
 def _seconds(text: str) -> float:
