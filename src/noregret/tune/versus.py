@@ -369,40 +369,30 @@ class Race:
         is_short = self.unit == " s" and 0 < value < 1
         return f"{number(1000 * value)} ms" if is_short else f"{number(value)}{self.unit}"
 
-    def amount(self, value: float, written: str = "") -> str:
-        """A change in words.
+    def difference(self, change: Change) -> str:
+        """A change and its interval in words.
 
         >>> race = Race(["a", "b"], {1: Study(Path("versus"), (), {}, result=WallTime())}, Comparison(), "wall-time")
-        >>> race.amount(-0.031)
-        '3.1% less time'
+        >>> race.difference(Change(-0.031, -0.042, -0.019)), race.difference(Change(0.01, -0.02, 0.03))
+        ('3.10% less time (1.90% to 4.20%)', '1.00% more time (2.00% less to 3.00% more)')
         """
-        is_relative = self.comparison.is_relative
-        written = written or number(abs(100 * value if is_relative else value), 3)
-        nouns = {WallTime: " time", UserTime: " user time", MaxRss: " memory"}
-        noun = nouns.get(type(self.study.result), "")
-        side = ("less", "more") if noun else ("lower", "higher")
-        return f"{written}{'%' if is_relative else self.unit} {side[value > 0]}{noun}"
-
-    def difference(self, change: Change) -> str:
-        """A change and its interval in words, such as '3.1% less time (1.9% to 4.2%)'."""
-        factor = 100.0 if self.comparison.is_relative else 1.0
+        factor, unit = (100.0, "%") if self.comparison.is_relative else (1.0, self.unit)
         estimate, lower, upper = (factor * each for each in change)
+        noun = {WallTime: " time", UserTime: " user time", MaxRss: " memory"}.get(type(self.study.result), "")
+        less, more = ("less", "more") if noun else ("lower", "higher")
+
+        def written(value: float) -> str:
+            return f"{as_precise_as(lower, upper, abs(value))}{unit}"
+
         if math.isnan(estimate):
             return "not known yet"
         if not math.isfinite(upper - lower):
-            return f"{self.amount(change.estimate)} (no interval before {self.fewest} pairs)"
-
-        def written(value: float) -> str:
-            return as_precise_as(lower, upper, abs(value))
-
-        told = self.amount(change.estimate, written(estimate))
-        if lower < 0 < upper:
-            ends = f"{self.amount(change.lower, written(lower))} to {self.amount(change.upper, written(upper))}"
+            ends = f"no interval before {self.fewest} pairs"
+        elif lower < 0 < upper:
+            ends = f"{written(lower)} {less} to {written(upper)} {more}"
         else:
-            near, far = sorted((lower, upper), key=abs)
-            unit = "%" if self.comparison.is_relative else self.unit
-            ends = f"{written(near)}{unit} to {written(far)}{unit}"
-        return f"{told} ({ends})"
+            ends = " to ".join(map(written, sorted((lower, upper), key=abs)))
+        return f"{written(estimate)} {more if estimate > 0 else less}{noun} ({ends})"
 
     def verdict(self) -> str:
         """The verdict in one line."""
