@@ -1,8 +1,9 @@
 """Public names of `noregret`, imported when the first of them is used.
 
-Most people need fifteen of them: `minimize`, `maximize`, `Optimizer`, `Float`, `Int`, `Choice`, `Trial`, `report` and
-`connect` to tune something; `Policy`, `run`, `compare`, `diagnose`, `algorithms` and `problems` to work with the
-algorithms. The parts that algorithms are made of are in `kernels`, `models`, `rules`, `loops` and `schedules`.
+Most people need sixteen of them: `minimize`, `maximize`, `Optimizer`, `Float`, `Int`, `Choice`, `Trial`, `report` and
+`connect` to tune something; `versus` to compare two options; `Policy`, `run`, `compare`, `diagnose`, `algorithms` and
+`problems` to work with the algorithms. The parts that algorithms are made of are in `kernels`, `models`, `rules`,
+`loops` and `schedules`.
 """
 
 from noregret import algorithms, bounds, kernels, loops, models, problems, rules, schedules

@@ -27,7 +27,7 @@ EVALUATIONS = 400
 """Most runs of `versus` if neither ``seconds`` nor ``evaluations`` is given."""
 
 FAILURES = 5
-"""`versus` stops if an option has failed this often and never succeeded."""
+"""An option is `Comparison.broken` if it has failed this often and never succeeded."""
 
 MISSING = float("nan")
 """Value of a run that failed, or was not asked for."""
@@ -90,7 +90,7 @@ class Comparison:
         self.spread = None if spread is None else _positive("spread", spread)
         self._tolerance = None if within is None else checked_tolerance(within)
         self._rng = np.random.default_rng(seed_sequence(rng))
-        self._blocks: list[list[float]] = []
+        self._values: Floats = np.empty((0, self.options))  # a row per complete block, MISSING where there is none
         self._block = [MISSING] * self.options
         self._waiting: list[int] = []
         self._old: list[float] = []
@@ -130,7 +130,7 @@ class Comparison:
         self.runs[option] += 1
         self.failures[option] += value is None
         if not self._waiting:
-            self._blocks.append(self._block)
+            self._values = np.vstack([self._values, self._block])
             self._changes = {}
             self._drop_beaten()
 
@@ -166,8 +166,14 @@ class Comparison:
 
     @property
     def remaining(self) -> tuple[int, ...]:
-        """Options that no other option has beaten."""
+        """Options that no other option has beaten, and that are not `broken`."""
         return tuple(self._remaining)
+
+    @property
+    def broken(self) -> tuple[int, ...]:
+        """Options that have failed five times and never succeeded. `versus` stops; of more than two, they drop out."""
+        counts = enumerate(zip(self.failures, self.runs, strict=True))
+        return tuple(option for option, (failures, runs) in counts if failures == runs >= FAILURES)
 
     @property
     def intervals(self) -> list[Change]:
@@ -225,8 +231,8 @@ class Comparison:
         return self._changes[key]
 
     def _change(self, option: int, against: int) -> Change:
-        values, is_relative = self._values, self.is_relative
-        scaled = np.log(values) if is_relative else values
+        is_relative = self.is_relative
+        scaled = np.log(self._values) if is_relative else self._values
         differences = scaled[:, option] - scaled[:, against]
         differences = differences[~np.isnan(differences)]
         confidence = 1 - (1 - self.confidence) / math.comb(self.options, 2)
@@ -240,11 +246,6 @@ class Comparison:
         return _described(self)
 
     @property
-    def _values(self) -> Floats:
-        """Values of complete blocks, one column per option, `MISSING` where there is none."""
-        return np.array(self._blocks, dtype=float).reshape(len(self._blocks), self.options)
-
-    @property
     def _leader(self) -> Change:
         if self.options == 2:
             return self.change(1)
@@ -253,8 +254,8 @@ class Comparison:
         return min(changes, key=lambda change: math.inf if math.isnan(change.estimate) else sign * change.estimate)
 
     def _beats(self, option: int, other: int) -> bool:
-        change = self.change(option, other)
-        return change.upper < 0 if self.goal == "minimize" else change.lower > 0
+        change = self.change(max(option, other), min(option, other))
+        return change.upper < 0 if (self.goal == "minimize") == (option > other) else change.lower > 0
 
     def _is_equal(self, option: int, other: int) -> bool:
         change = self.change(other, option)
@@ -264,11 +265,11 @@ class Comparison:
         return -margin <= change.lower and change.upper <= margin
 
     def _drop_beaten(self) -> None:
-        """Drop options that another one in play has beaten, unless all are beaten in a circle."""
+        """Drop options that are broken or that another one in play has beaten, unless these are all of them."""
         if self.options > 2 and len(self._remaining) > 1:
             beaten = {worse for best, worse in permutations(self._remaining, 2) if self._beats(best, worse)}
-            if len(beaten) < len(self._remaining):
-                self._remaining = [option for option in self._remaining if option not in beaten]
+            left = [option for option in self._remaining if option not in beaten | {*self.broken}]
+            self._remaining = left or self._remaining
 
 
 def versus(
@@ -314,12 +315,10 @@ def versus(
         evaluations = EVALUATIONS
     most = math.inf if evaluations is None else _whole("evaluations", evaluations)
     end = monotonic() + (math.inf if seconds is None else _positive("seconds", seconds))
-    while not comparison.decided and sum(comparison.runs) + 2 <= most and monotonic() < end:
+    while not comparison.decided and not comparison.broken and sum(comparison.runs) + 2 <= most and monotonic() < end:
         for _ in range(2):
             option = comparison.ask()
             comparison.tell(option, (measure_a, measure_b)[option]())
-        if any(failed == runs >= FAILURES for failed, runs in zip(comparison.failures, comparison.runs, strict=True)):
-            break
     return comparison
 
 
