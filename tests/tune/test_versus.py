@@ -79,6 +79,8 @@ def test_of_three_commands_the_best_wins_and_all_are_compared_with_the_first(cap
     assert found["summary"].startswith("C is the best of 3 commands\n")
     code, found, _ = versus(capsys, "echo 3", "echo 5", "echo 4")
     assert (code, found["best"]) == (1, "echo 3")
+    code, found, _ = versus(capsys, "echo 3", "echo 5", "echo 3", "--budget", 12)  # B is beaten, and not run any more
+    assert (code, found["stopped"], found["runs"]) == (4, "pairs", [12, 9, 12])
 
 
 @pytest.mark.slow

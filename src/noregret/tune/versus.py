@@ -232,7 +232,7 @@ def _save(race: Race, path: Path) -> None:
     table.writerow(columns)
     table.writerows(zip_longest(*columns.values()))
     try:
-        write_atomically(path, lambda file: file.write(text.getvalue().encode()))
+        write_atomically(path, lambda file: file.write(text.getvalue().encode(errors="surrogateescape")))
     except OSError as error:
         complain(f"noregret: --save {printable(str(path))} cannot be written: {error.strerror}")
 
@@ -272,7 +272,7 @@ class Race:
                 if why := self._why_over():
                     self.stopped = why
                     return
-                if self.comparison.runs[1] == 2:
+                if max(self.comparison.runs) == 2:
                     self._warn_of_slow_pairs(self.seconds - before)
                 before = self.seconds
             option = self.comparison.ask()
@@ -296,7 +296,7 @@ class Race:
             return "decided"
         if self.baseline and not self.comparison.old_left:
             return "baseline"
-        if budget.rounds and self.comparison.runs[1] >= budget.rounds:
+        if budget.rounds and max(self.comparison.runs) >= budget.rounds:
             return "pairs"
         return "time" if budget.seconds and self.seconds >= budget.seconds else None
 
@@ -441,10 +441,8 @@ class Race:
         comparison, budget = self.comparison, self.study.budget
         several = "rounds" if len(self.lines) > 2 else "pairs"
         pairs = f"{comparison.pairs} {several if comparison.pairs != 1 else several[:-1]}"
-        yield (
-            f"medians, from {pairs} of runs in random order in {words.duration(self.seconds)}; "
-            f"{100 * comparison.confidence:.3g}% confidence at any time of stopping"
-        )
+        level = f"{100 * comparison.confidence:.3g}% confidence at any stopping time"
+        yield f"medians of {pairs} in random order, {words.duration(self.seconds)}; {level}"
         if self.baseline:
             name = printable(str(self.baseline))
             yield f"A was measured before ({name}), so drift of the machine since then is not cancelled"
