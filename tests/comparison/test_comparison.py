@@ -85,6 +85,10 @@ def test_equal_within_a_margin(within, change, verdict):
         assert fed(a - 3, a - 3 + change, within=within).verdict == verdict
 
 
+def test_an_end_beyond_zero_is_not_printed_as_zero():
+    assert repr(fed([1.0] * 7, [1.001, *[1.4] * 5, 1.6])) == "B is worse than A by 40.0% (0.1% to 60.0%), 7 pairs"
+
+
 def test_ties_of_a_coarse_clock_are_equal_and_not_undefined():
     comparison = fed([12.0] * 30, [12.0, 12.0, 13.0] * 10, within="1%")
     assert (comparison.estimate, comparison.lower, comparison.upper) == (0.0, 0.0, pytest.approx(1 / 12))
@@ -109,12 +113,12 @@ def test_bad_values_change_nothing():
     comparison = Comparison(rng=0)
     option = comparison.ask()
     for value in (math.nan, math.inf, "1", True):
-        with pytest.raises(ValueError, match="value"):
+        with pytest.raises(ValueError, match=f"value of option {option} must be a finite number, got"):
             comparison.tell(option, value)
     with pytest.raises(ValueError, match="option must be a whole number from 0 to 1, got 2"):
         comparison.tell(2, 1.0)
     comparison.tell(option, 1.0)
-    with pytest.raises(ValueError, match=rf"one of \[{1 - option}\], got {option}"):
+    with pytest.raises(ValueError, match=rf"run now, \[{1 - option}\], got {option}"):
         comparison.tell(option, 1.0)
     with pytest.raises(ValueError, match="between blocks"):
         comparison.tell_old([1.0])
@@ -173,7 +177,7 @@ def test_of_three_options_two_may_be_equal_and_one_broken():
         )
     assert (comparison.verdict, comparison.best, comparison.remaining) == ("equal", None, (0, 3))
     assert comparison.runs[2] == 5
-    assert repr(comparison).startswith("A, D are equal within 3%, ")
+    assert repr(comparison).startswith("A and D are equal within 3%, ")
 
 
 @pytest.mark.slow

@@ -121,10 +121,9 @@ class Comparison:
         self.ask()
         option = _place(self.options, option)
         if option not in self._waiting:
-            raise ValueError(
-                f"option must be one that is to be run now, one of {sorted(self._waiting)}, got {option!r}: run ask()"
-            )
-        number = MISSING if value is None else checked_value(value)
+            now = sorted(self._waiting)
+            raise ValueError(f"option must be one of those to run now, {now}, got {option}: ask() returns the next one")
+        number = MISSING if value is None else _finite(option, value)
         self._waiting.remove(option)
         self._block[option] = number
         self.runs[option] += 1
@@ -146,7 +145,7 @@ class Comparison:
                 f"old values must be added between blocks, but runs of options {sorted(self._waiting)} are awaited: "
                 "add them before the first ask(), or tell the values of these runs first"
             )
-        numbers = [checked_value(value) for value in values]
+        numbers = [_finite(0, value) for value in values]
         self._old += [numbers[place] for place in self._rng.permutation(len(numbers))]
 
     @property
@@ -340,6 +339,14 @@ def _place(options: int, given: Any) -> int:
     return int(given)
 
 
+def _finite(option: int, given: Any) -> float:
+    try:
+        return checked_value(given)
+    except ValueError:
+        wanted = f"value of option {option} must be a finite number"
+        raise ValueError(f"{wanted}, got {given!r}: pass None if the run failed") from None
+
+
 def _expm1(value: float) -> float:
     return math.expm1(value) if value < 700 else math.inf
 
@@ -354,14 +361,17 @@ def _described(comparison: Comparison) -> str:
     ]
     change = Change(comparison.estimate, comparison.lower, comparison.upper)
     if comparison.options > 2:
-        names = [_name(option) for option in comparison.remaining]
-        said = {
-            "equal": f"{', '.join(names)} are equal within {comparison.within}",
-            "undecided": f"Undecided between {', '.join(names)}",
-        }.get(comparison.verdict, f"{names[0]} is the best of {comparison.options} options")
-        if comparison.verdict == "better":
-            said += f", better than A by {_interval(comparison, _size(change))}"
-        said += f", {comparison.pairs} blocks"
+        *others, last = map(_name, comparison.remaining)
+        names = f"{', '.join(others)} and {last}" if others else last
+        if comparison.verdict == "undecided":
+            said = f"Undecided between {names} after {comparison.pairs} blocks"
+        elif comparison.verdict == "equal":
+            said = f"{names} are equal within {comparison.within}, {comparison.pairs} blocks"
+        else:
+            said = f"{names} is the best of {comparison.options} options, "
+            if comparison.verdict == "better":
+                said += f"better than A by {_interval(comparison, _size(change))}, "
+            said += f"{comparison.pairs} blocks"
     elif comparison.verdict == "undecided":
         said = f"Undecided after {pairs}"
         said += f": B against A is {_interval(comparison, change)}" if comparison.pairs else ""
@@ -386,5 +396,8 @@ def _interval(comparison: Comparison, change: Change) -> str:
     lower, upper = factor * change.lower, factor * change.upper
     if not (math.isfinite(lower) and math.isfinite(upper)):
         return f"{factor * change.estimate:.3g}{unit} (no interval yet)"
-    written = [as_precise_as(lower, upper, factor * each, digits=2) + unit for each in change]
-    return f"{written[0]} ({written[1]} to {written[2]})"
+    for digits in (2, 3, 4):  # enough that an end beyond 0 is not printed as 0
+        written = [as_precise_as(lower, upper, factor * each, digits) for each in change]
+        if all(float(text.replace(",", "")) or not each for text, each in zip(written[1:], change[1:], strict=True)):
+            break
+    return f"{written[0]}{unit} ({written[1]}{unit} to {written[2]}{unit})"
