@@ -75,7 +75,7 @@ def versus(args: Namespace) -> int:
     except KeyboardInterrupt:
         race.stopped = "interrupted"
     finally:
-        if args.save and any(map(any, race.values)):
+        if args.save and any(race.values):
             _save(race, args.save)
     if not race.comparison.pairs:
         if race.stopped == "interrupted":
