@@ -45,11 +45,13 @@ def check_the_readme():
 
 
 def check_the_commands():
-    """``list`` and ``--version`` work; a command that needs an extra says which."""
+    """``list``, ``--version`` and ``versus`` work; a command that needs an extra says which."""
     names = command("list")
     assert names.returncode == 0, names.stderr
     assert "igp-ucb" in names.stdout
     assert command("--version").stdout == f"noregret {noregret.__version__}\n"
+    compared = command("versus true true --budget 1")
+    assert compared.returncode == 4, compared.stderr
     command("init study.toml")
     for arguments, extra in EXTRAS.items():
         refused = command(arguments)

@@ -27,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0, 1 if a figure failed, 2 if the command is at fault or its output cannot be written, 3 if a study has no
-        result, 130 if stopped by Ctrl-C, 141 if the reader of the output has gone.
+        result, 130 if stopped by Ctrl-C, 141 if the reader of the output has gone. ``versus`` returns 0, 1, 3 or 4 by
+        its verdict.
     """
     try:
         try:
@@ -105,6 +106,7 @@ class Main(Parser):
 
 GROUPS = {
     "tune a command": ("init", "tune", "report"),
+    "compare two commands": ("versus",),
     "while a study runs, and after it": ("watch", "confirm", "export", "import", "restore"),
     "for other programs": ("serve", "mcp"),
     "compare algorithms": ("run", "bound", "list", "reproduce"),

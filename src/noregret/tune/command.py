@@ -64,6 +64,7 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     )
     confirm.add_argument("--pairs", type=count, default=10, metavar="N", help="pairs of runs (default 10)")
     confirm.add_argument("--json", action="store_true", help="print it as JSON")
+    _add_versus(commands)
     export = _command(commands, "export", _export, "write all trials of a study as a table")
     formats = export.add_mutually_exclusive_group()
     for name in ("csv", "json", "parquet"):
@@ -78,6 +79,55 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     restore.add_argument("number", nargs="?", type=int, metavar="N", help="the copy to put back, as it is listed")
     add_serve(commands)
     add_mcp(commands)
+
+
+def _add_versus(commands: Any) -> None:
+    parser = commands.add_parser(
+        "versus",
+        help="is B really better than A? run commands in pairs until the answer is known",
+        usage="noregret versus 'COMMAND A' 'COMMAND B' ['COMMAND C' ...] [options]",
+        epilog="Exit codes: 0 B is better, 1 worse, 3 equal within the margin, 4 undecided, 2 an error. Ctrl-C prints "
+        "what is known.",
+    )
+    parser.set_defaults(command=_versus)
+    parser.add_argument("lines", nargs="+", metavar="COMMAND", help="a command in quotes; A is the first")
+    parser.add_argument("--within", metavar="X", help="margin of equality, such as 1%% (default: none)")
+    parser.add_argument(
+        "--gate", action="store_true", help="for CI: exit 1 only if B is worse by more than the margin, 0 otherwise"
+    )
+    parser.add_argument("--confidence", default="0.95", metavar="P", help="default 0.95")
+    parser.add_argument(
+        "--budget", default="5m", metavar="TIME", help="60s, 5m, 1h, or a number of pairs such as 50 (default 5m)"
+    )
+    parser.add_argument(
+        "--result",
+        default="wall-time",
+        metavar="WHAT",
+        help="wall-time (default), user-time, max-rss, last-number, json=FIELD or regex=PATTERN",
+    )
+    parser.add_argument("--goal", choices=["minimize", "maximize"], default="minimize", help="default minimize")
+    parser.add_argument(
+        "--warmup", type=_from_zero, metavar="N", help="runs of each command before the first (default 1 for times)"
+    )
+    parser.add_argument("--prepare", metavar="COMMAND", help="a command before each run, not measured")
+    parser.add_argument("--shell", action="store_true", help="run the commands by sh, for pipes, cd and variables")
+    parser.add_argument("--timeout", default="1h", metavar="TIME", help="a longer run has failed (default 1h)")
+    parser.add_argument("--baseline", type=Path, metavar="FILE.csv", help="old measurements of A: only B is run")
+    parser.add_argument("--save", type=Path, metavar="FILE.csv", help="write the measurements, a column per command")
+    parser.add_argument("--seed", type=_from_zero, metavar="S", help="of the order of runs (default: a new one)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def _from_zero(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least 0, got {text!r}")
+    return int(text)
+
+
+def _versus(args: argparse.Namespace) -> int:
+    from noregret.tune.versus import versus
+
+    return versus(args)
 
 
 def _command(commands: Any, name: str, carry_out: Callable[[Any], int | None], help: str) -> argparse.ArgumentParser:

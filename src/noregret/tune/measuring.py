@@ -18,16 +18,17 @@ import math
 import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
@@ -42,7 +43,7 @@ from noregret.tune.study.results import (
     first_measured,
     search_in_time,
 )
-from noregret.tune.study.study import Study, StudyError
+from noregret.tune.study.study import Study, StudyError, filled, groups, placeholders
 
 if TYPE_CHECKING:
     from noregret.optimizer import Bound
@@ -340,6 +341,22 @@ def _measured_once(
         return Outcome(None, str(error), run.seconds, run.stderr[-2000:])
 
 
+def check_command(study: Study) -> None:
+    """Find out before anything is written whether the command, or the one that prepares it, can be started."""
+    part = "prepare" if study.prepare else "command"
+    program = next(groups(study.prepare or study.command))[0]
+    if placeholders(program):
+        return
+    program = filled(program, {})
+    place = str(study.folder / program) if "/" in program else program
+    if shutil.which(place) is None:
+        raise StudyError(
+            f"{study.path}: {part}: {program!r} does not exist, or may not be run (looked in {study.folder} and PATH)"
+            if "/" not in program
+            else f"{study.path}: {part}: {place!r} does not exist, or may not be run"
+        )
+
+
 def disturbances(study: Study, cpus: Path = Path("/sys/devices/system/cpu")) -> list[str]:
     """Sources of noise in times on this machine, a line each with what to do; none for other results."""
     if not any(isinstance(result, TIMES) for result in study.sought):
@@ -602,3 +619,30 @@ class Keeper:
         assert self._process.stdin
         self._process.stdin.write(text.encode())
         self._process.stdin.flush()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the work as Ctrl-C does, and a second one of them end the process at once.
+
+    The process may be killed at any moment: no acknowledged outcome is lost, and its keeper ends its commands. So the
+    second signal waits for nothing, neither for a hung server nor for Python.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    signals = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    before = {number: signal.getsignal(number) for number in signals}
+
+    def stop(number: int, frame: object) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    for number in signals:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

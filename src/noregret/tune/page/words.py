@@ -15,6 +15,9 @@ from noregret.tune.measuring import Outcome
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import text
 
+STDERR_LINES = 8
+"""Number of lines shown of the standard error of the first failed run."""
+
 
 def likely(estimate: Estimate, unit: str = "") -> str:
     """The interval in which a value probably lies, in words.
@@ -64,6 +67,11 @@ def result(told: Outcome | Record) -> str:
     """
     side = {"at_least": "> ", "at_most": "< "}[told.bound] if told.bound else ""
     return side + number(told.value or 0.0)
+
+
+def last_lines(outcome: Outcome) -> list[str]:
+    """The last lines of the error output of a run, as text."""
+    return [printable(line.rstrip()) for line in outcome.stderr.strip().splitlines()[-STDERR_LINES:]]
 
 
 def cut_short(seconds: float, cap: float | None, timeout: float = math.inf) -> str:

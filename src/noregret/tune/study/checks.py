@@ -6,6 +6,7 @@ import math
 import re
 import shlex
 import sys
+import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -156,16 +157,16 @@ def one_of(*options: Any) -> Callable[[Any], Any]:
     return check
 
 
-def command(value: Any) -> Command:
+def command(value: Any, to_use_a_shell: str = "write ['sh', '-c', '...'] to use a shell") -> Command:
     """Return an argument list that starts with a program; lists inside of it are groups of words.
 
-    Text is split into words as a shell does it, but no shell runs it.
+    Text is split into words as a shell does it, but no shell runs it: if it needs one, the error says how to use one.
 
     >>> command("./measure --size {size} 'two words'")
     ('./measure', '--size', '{size}', 'two words')
     """
     if isinstance(value, str):
-        value = _split(value)
+        value = _split(value, to_use_a_shell)
     if not isinstance(value, list) or not all(_is_word(part) or _is_group(part) for part in value):
         raise ValueError(
             "must be text such as './measure --size {size}', or a list of words, and of lists of words that are "
@@ -177,7 +178,7 @@ def command(value: Any) -> Command:
     return tuple(part if isinstance(part, str) else tuple(part) for part in value)
 
 
-def _split(text: str) -> list[str]:
+def _split(text: str, to_use_a_shell: str) -> list[str]:
     """The words of a text by the rules of shells; what else a shell would do with it is refused."""
     if "\0" in text:
         raise ValueError(f"must have no zero bytes in it, got {text!r}")
@@ -189,10 +190,7 @@ def _split(text: str) -> list[str]:
     except ValueError as error:
         raise ValueError(f"must be words as in a shell, got {text!r}: {error}") from None
     if operators:
-        raise ValueError(
-            f"no shell runs it, so {operators[0]!r} would be a word: write ['sh', '-c', '...'] to use a shell, or "
-            "quote it"
-        )
+        raise ValueError(f"no shell runs it, so {operators[0]!r} would be a word: {to_use_a_shell}, or quote it")
     return found
 
 
@@ -290,3 +288,18 @@ def result(value: Any) -> Result:
         return Pattern(regex(value["regex"]))
     named = ", ".join(map(repr, plain))
     raise ValueError(f"must be {named}, {{json = 'field'}} or {{regex = '...'}}, got {value!r}")
+
+
+def typed_result(text: str) -> Result:
+    """Return the reader of results that a text describes, as it is typed: wall-time, json=field or {json = "field"}.
+
+    >>> typed_result("json=latency.p99"), typed_result('{json = "latency.p99"}')
+    (JsonField(field='latency.p99'), JsonField(field='latency.p99'))
+    """
+    kind, equals, rest = text.partition("=")
+    if equals and kind in ("json", "regex"):
+        return result({kind: rest})
+    try:
+        return result(tomllib.loads(f"result = {text}")["result"] if text.startswith("{") else text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"cannot be read: {error}") from None

@@ -21,12 +21,11 @@ import numpy as np
 from noregret.formatting import between, number
 from noregret.terminal import complain, printable, say
 from noregret.tune.learning.findings import Findings, finite
-from noregret.tune.measuring import Keeper, Outcome, measure
+from noregret.tune.measuring import Keeper, Outcome, check_command, interruptible, measure
 from noregret.tune.store.store import Store
 from noregret.tune.study.study import Params, Study, StudyError
 from noregret.tune.work.display import columns, cut, setting
-from noregret.tune.work.running import check_command, findings
-from noregret.tune.work.worker import interruptible
+from noregret.tune.work.running import findings
 
 LEVEL = 0.95
 """Least probability that the interval holds the gain, if there are pairs enough (6)."""

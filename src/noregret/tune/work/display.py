@@ -32,8 +32,6 @@ NUMBERS = 28
 """Number of characters of a row of that table without its setting and such a reason."""
 LAST = 8
 """Number of outcomes shown on a terminal."""
-STDERR_LINES = 8
-"""Number of lines shown of the standard error of the first failed run."""
 COLUMNS = 120
 """Length of lines where the output is no terminal, and COLUMNS is not set."""
 MOST, FEW = 12, 6
@@ -103,7 +101,7 @@ class Lines:
             what = words.cut_short(outcome.value or 0.0, self.study.cap, self.study.timeout)
         what += f", {how}" if (how := how_measured(self.study, outcome)) else ""
         late = "" if counted else " [not counted: another worker has answered]"
-        why = last_lines(outcome) if self._is_first_failure(trial, outcome) else []
+        why = words.last_lines(outcome) if self._is_first_failure(trial, outcome) else []
         head = f"trial {trial.number}: {what}"
         shown = setting(trial.params, self.study.baseline, max(columns() - len(head) - len(late) - 3, LEAST))
         say(f"{head} ({shown}){late}", *(f"    | {line}" for line in why))
@@ -164,11 +162,6 @@ def result(outcome: Outcome) -> str:
     """The value of an outcome, or its values."""
     assert outcome.value is not None
     return words.values(outcome.values) if outcome.values else words.number(outcome.value)
-
-
-def last_lines(outcome: Outcome) -> list[str]:
-    """The last lines of the error output of a run, as text."""
-    return [printable(line.rstrip()) for line in outcome.stderr.strip().splitlines()[-STDERR_LINES:]]
 
 
 class Live(Lines):
@@ -276,7 +269,7 @@ class Live(Lines):
         trial, outcome = self._first_failure
         text = extra("rich.text", "tune").Text
         head = text(f"\nthe first failure, trial {trial.number}: {printable(outcome.failure)}\n", "red")
-        return head.append("".join(f"    | {line}\n" for line in last_lines(outcome)), "dim")
+        return head.append("".join(f"    | {line}\n" for line in words.last_lines(outcome)), "dim")
 
     def _answers(self, last: list[tuple[Record, Outcome]]) -> Any:
         if not last:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import Event
@@ -12,14 +11,14 @@ from noregret.terminal import complain, printable, say
 from noregret.tune.learning.findings import Findings, summary
 from noregret.tune.learning.fronts import NO_WISH, Wish, findings_of
 from noregret.tune.learning.suggest import Suggester, believed, least_rounds
-from noregret.tune.measuring import disturbances
+from noregret.tune.measuring import check_command, disturbances, interruptible
 from noregret.tune.page.page import page
 from noregret.tune.page.reporting import comparable
 from noregret.tune.store.store import Store
-from noregret.tune.study.study import Study, StudyError, groups, placeholders
+from noregret.tune.study.study import Study, StudyError
 from noregret.tune.work.display import conclusion, view
 from noregret.tune.work.tracking import TrackedView, trackers_of
-from noregret.tune.work.worker import interruptible, work
+from noregret.tune.work.worker import work
 
 
 def dry_run(study: Study) -> str:
@@ -101,18 +100,3 @@ def findings(study: Study, store: Store, wish: Wish = NO_WISH) -> Findings:
     """Findings of a study; with several objectives, a wish picks from the front."""
     records = store.records()
     return findings_of(study, records, believed(study, records), store.stopped(), wish)
-
-
-def check_command(study: Study) -> None:
-    """Find out before anything is written whether the command, or the one that prepares it, can be started."""
-    part = "prepare" if study.prepare else "command"
-    program = next(groups(study.prepare or study.command))[0]
-    if placeholders(program):
-        return
-    place = str(study.folder / program) if "/" in program else program
-    if shutil.which(place) is None:
-        raise StudyError(
-            f"{study.path}: {part}: {program!r} does not exist, or may not be run (looked in {study.folder} and PATH)"
-            if "/" not in program
-            else f"{study.path}: {part}: {place!r} does not exist, or may not be run"
-        )

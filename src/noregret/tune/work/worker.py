@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
-from threading import Event, Lock, Thread, current_thread, main_thread
+from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Protocol
 
@@ -21,7 +19,6 @@ from noregret.tune.study.study import Study, StudyError
 LOG = logging.getLogger("noregret")
 IDLE_SECONDS = 0.3
 """Time after which a worker without a trial looks for one again."""
-STOPPING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 LOST = Outcome(None, "ended, since another worker has it by now", 0.0)
 """Outcome of a trial whose lease this process has lost."""
 
@@ -156,29 +153,3 @@ class Crew:
                 for number in self.store.heartbeat(list(self._running)):
                     if number in self._running:
                         self._running[number].set()
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the work as Ctrl-C does, and a second one of them end the process at once.
-
-    The process may be killed at any moment: no acknowledged outcome is lost, and its keeper ends its commands. So the
-    second signal waits for nothing, neither for a hung server nor for Python.
-    """
-    if current_thread() is not main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in STOPPING}
-
-    def stop(number: int, frame: object) -> None:
-        for each in STOPPING:
-            signal.signal(each, signal.SIG_DFL)
-        raise KeyboardInterrupt
-
-    for number in STOPPING:
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,0 +1,564 @@
+"""``noregret versus``: commands against each other, in pairs of runs, until the answer is known.
+
+`Comparison` says which command to run next and what the runs have shown. Each command is a study without parameters, so
+that its runs are measured as those of a study are. No database is involved.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import math
+import os
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count, zip_longest
+from pathlib import Path
+from statistics import median
+from threading import Event
+from time import monotonic
+from typing import Any, Literal, TypeVar
+
+from noregret.comparison import Comparison
+from noregret.comparison.comparison import Change
+from noregret.comparison.sequences import losses_allowed
+from noregret.diagnosis import read_rewards
+from noregret.extra import MissingExtra, extra
+from noregret.files import write_atomically
+from noregret.formatting import as_precise_as, number
+from noregret.optimizer import checked_tolerance
+from noregret.terminal import complain, printable, say
+from noregret.tune.measuring import Keeper, Outcome, check_command, disturbances, interruptible, measure
+from noregret.tune.page import words
+from noregret.tune.study import checks
+from noregret.tune.study.results import TIMES, MaxRss, UserTime, WallTime
+from noregret.tune.study.study import Budget, Command, Failure, Study, StudyError, groups
+
+LOG = logging.getLogger("noregret")
+T = TypeVar("T")
+
+EXIT_CODES = {"better": 0, "worse": 1, "equal": 3, "undecided": 4}
+"""Exit codes by verdict; 2 is an error, 130 an interrupted comparison."""
+FAILURES = 3
+"""Number of failed runs of a command in a row that ends the comparison."""
+REFRESH_SECONDS = 0.1
+"""Least time between two pictures on a terminal."""
+BAR = 41
+"""Characters of the picture of the interval; odd, so that zero has one in the middle."""
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+SHELL = "add --shell to run it by a shell"
+
+Stopped = Literal["decided", "time", "pairs", "baseline", "interrupted"]
+
+
+def versus(args: Namespace) -> int:
+    """Compare commands as the arguments say, and print what is known; return the exit code."""
+    if os.name != "posix":
+        raise StudyError("this needs Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
+    race = _race(args)
+    if args.save and not os.access(args.save.resolve().parent, os.W_OK):
+        raise StudyError(f"--save {args.save}: its folder does not exist, or may not be written")
+    for study in race.studies.values():
+        check_command(study)
+    for line in [*disturbances(next(iter(race.studies.values()))), *race.hopeless()]:
+        complain(f"noregret: {printable(line)}")
+    try:
+        with interruptible(), Keeper() as keeper, _view(race, args.json) as show:
+            race.work(keeper, show)
+    except KeyboardInterrupt:
+        race.stopped = "interrupted"
+    finally:
+        if args.save and any(race.values):
+            _save(race, args.save)
+    if not race.comparison.pairs:
+        if race.stopped == "interrupted":
+            raise KeyboardInterrupt
+        raise StudyError("no pair of runs has succeeded, so there is nothing to compare: fix the commands")
+    say(json.dumps(race.as_json()) if args.json else race.conclusion())
+    if race.stopped == "interrupted":
+        return 130
+    return int(race.passed is False) if race.is_gate else EXIT_CODES[race.comparison.verdict]
+
+
+def _race(args: Namespace) -> Race:
+    """The commands and how to compare them; StudyError if an argument is wrong."""
+    lines, old = list(args.lines), []
+    if args.baseline and len(lines) <= 2:
+        name = lines[0] if len(lines) == 2 else None
+        old = _old_values(args.baseline, name)
+        lines = [name or str(args.baseline), lines[-1]]
+    elif args.baseline:
+        raise StudyError("--baseline has the measurements of A: give one command, B, or A and B")
+    if len(lines) < 2:
+        raise StudyError("versus compares commands: give two or more, each in quotes, or one and --baseline FILE.csv")
+    if args.gate and len(lines) > 2:
+        raise StudyError(f"--gate is about two commands, got {len(lines)}: compare the others in another call")
+    result = _checked("--result", checks.typed_result, args.result)
+    within = None if args.within is None else _checked("--within", _within, args.within)
+    form = Study(
+        path=Path("versus"),
+        command=(),
+        space={},
+        goal=args.goal,
+        result=result,
+        prepare=_words("--prepare", args.prepare, args.shell) if args.prepare else (),
+        timeout=_checked("--timeout", _seconds, args.timeout),
+        warmup=int(isinstance(result, TIMES)) if args.warmup is None else args.warmup,
+        failure=Failure(stop_after=FAILURES),
+        budget=_checked("--budget", _budget, args.budget),
+    )
+    comparison = Comparison(
+        len(lines),
+        within=within,
+        confidence=_checked("--confidence", lambda text: checks.confidence(_number(text)), args.confidence),
+        goal=args.goal,
+        rng=args.seed,
+    )
+    if args.baseline:
+        comparison.tell_old(old)
+    return Race(
+        lines,
+        {
+            option: replace(form, command=_words(letter(option), line, args.shell))
+            for option, line in enumerate(lines)
+            if option or not args.baseline
+        },
+        comparison,
+        args.result,
+        is_gate=args.gate,
+        baseline=args.baseline,
+        old=old,
+    )
+
+
+def letter(option: int) -> str:
+    """Name of a command: A is the first.
+
+    >>> letter(0), letter(1), letter(26)
+    ('A', 'B', 'A1')
+    """
+    return chr(ord("A") + option % 26) + (str(option // 26) if option >= 26 else "")
+
+
+def _checked(name: str, check: Callable[[str], T], text: str) -> T:
+    try:
+        return check(text)
+    except ValueError as error:
+        raise StudyError(f"{name}: {error}") from None
+
+
+def _words(name: str, line: str, by_shell: bool) -> Command:
+    """The words of a command. Braces are doubled, as a study would take {name} for a parameter."""
+    found = ("sh", "-c", line) if by_shell else _checked(name, lambda text: checks.command(text, SHELL), line)
+    return tuple(word.replace("{", "{{").replace("}", "}}") for group in groups(found) for word in group)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"must be a number, got {text!r}") from None
+
+
+def _within(text: str) -> float | str:
+    if text.strip().endswith("%"):
+        return checks.within(text)
+    try:
+        return checks.within(float(text))
+    except ValueError:
+        raise ValueError(f"must be a number above 0, or a part of A such as 1%, got {text!r}") from None
+
+
+def _seconds(text: str) -> float:
+    """Seconds of a duration.
+
+    >>> _seconds("90"), _seconds("1.5m"), _seconds("2h")
+    (90.0, 90.0, 7200.0)
+    """
+    found = re.fullmatch(r"([\d.]+)\s*([smh]?)", text.strip())
+    try:
+        return checks.seconds(float(found[1]) * UNITS[found[2] or "s"] if found else 0.0)
+    except ValueError:
+        raise ValueError(f"must be a time such as 90s, 5m or 1h, got {text!r}") from None
+
+
+def _budget(text: str) -> Budget:
+    """Limit of a comparison: a time, or a number of pairs.
+
+    >>> _budget("5m"), _budget("200")
+    (Budget(rounds=None, seconds=300.0), Budget(rounds=200, seconds=None))
+    """
+    if text.isdecimal():
+        return Budget(rounds=checks.whole(1, 10**7)(int(text)))
+    try:
+        return Budget(seconds=_seconds(text))
+    except ValueError:
+        raise ValueError(f"must be a time such as 60s or 5m, or a number of pairs, got {text!r}") from None
+
+
+def _old_values(path: Path, name: str | None) -> list[float]:
+    """Old measurements of A: the column of its name, or ``value``, or the only one."""
+    try:
+        columns = read_rewards(path, one_per_arm=True)
+    except (OSError, ValueError, csv.Error) as error:
+        raise StudyError(f"--baseline: {error}") from None
+    place = next((each for each in (name, "value") if each in columns), None)
+    if place is None and len(columns) > 1:
+        raise StudyError(
+            f"--baseline {path} has several columns: give A and B, where A is one of "
+            f"{', '.join(repr(each) for each in columns)}"
+        )
+    values = [float(value) for value in (columns[place] if place else next(iter(columns.values())))]
+    if not all(map(math.isfinite, values)):
+        raise StudyError(f"--baseline {path}: measurements must be finite numbers: drop the others")
+    return values
+
+
+def _save(race: Race, path: Path) -> None:
+    """Write the measurements: a column per command that was run, a row per pair, empty cells for failed runs."""
+    columns = dict[str, list[float | None]]()
+    for option in race.studies:
+        name = race.lines[option]
+        columns[name if name not in columns else f"{name} ({letter(option)})"] = race.values[option]
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(columns)
+    table.writerows(zip_longest(*columns.values()))
+    try:
+        write_atomically(path, lambda file: file.write(text.getvalue().encode(errors="surrogateescape")))
+    except OSError as error:
+        complain(f"noregret: --save {printable(str(path))} cannot be written: {error.strerror}")
+
+
+@dataclass
+class Race:
+    """Commands that are compared, and what their runs have shown so far."""
+
+    lines: Sequence[str]
+    """The commands as they were typed."""
+    studies: Mapping[int, Study]
+    """A study for each command that is run; A is missing if there are old measurements of it."""
+    comparison: Comparison
+    result: str
+    is_gate: bool = False
+    baseline: Path | None = None
+    old: Sequence[float] = ()
+    stopped: Stopped = "decided"
+    seconds: float = 0.0
+    values: list[list[float | None]] = field(init=False)
+    """Measurements of each command in order, None for failed runs."""
+
+    def __post_init__(self) -> None:
+        self.values = [[] for _ in self.lines]
+
+    @property
+    def study(self) -> Study:
+        """The study of B, which says what is common to all."""
+        return self.studies[1]
+
+    def work(self, keeper: Keeper, show: Callable[[], None]) -> None:
+        """Run the commands until the answer is known or the budget is spent; StudyError if one keeps failing."""
+        start, before, failures = monotonic(), 0.0, dict.fromkeys(self.studies, 0)
+        while True:
+            self.seconds = monotonic() - start
+            if self._is_between_pairs():
+                if why := self._why_over():
+                    self.stopped = why
+                    return
+                if max(self.comparison.runs) == 2:
+                    self._warn_of_slow_pairs(self.seconds - before)
+                before = self.seconds
+            option = self.comparison.ask()
+            study = self.studies[option] if not self.values[option] else replace(self.studies[option], warmup=0)
+            LOG.debug("%s: %s", letter(option), study.shell_line({}))
+            outcome = measure(study, {}, keeper, Event())
+            self.values[option].append(outcome.value)
+            self.comparison.tell(option, outcome.value)
+            self.seconds = monotonic() - start
+            failures[option] = failures[option] + 1 if outcome.value is None else 0
+            if outcome.value is None:
+                self._failed(option, outcome, failures[option])
+            show()
+
+    def _is_between_pairs(self) -> bool:
+        return bool(self.baseline) or len({self.comparison.runs[option] for option in self.comparison.remaining}) == 1
+
+    def _why_over(self) -> Stopped | None:
+        budget = self.study.budget
+        if self.is_settled:
+            return "decided"
+        if self.baseline and not self.comparison.old_left:
+            return "baseline"
+        if budget.rounds and max(self.comparison.runs) >= budget.rounds:
+            return "pairs"
+        return "time" if budget.seconds and self.seconds >= budget.seconds else None
+
+    def _failed(self, option: int, outcome: Outcome, in_a_row: int) -> None:
+        name = f"{letter(option)}: {self.lines[option]!r}"
+        why = "".join(f"\n    | {line}" for line in words.last_lines(outcome))
+        if in_a_row >= self.study.failure.stop_after:
+            raise StudyError(f"{name} has failed {in_a_row} times in a row, the last time: {outcome.failure}{why}")
+        if self.comparison.failures[option] == 1:
+            said = f"noregret: {name} has failed, so that this pair does not count: {outcome.failure}{why}"
+            complain(printable(said, keep="\n"))
+
+    @property
+    def fewest(self) -> int:
+        """The fewest pairs that can decide."""
+        level = 1 - (1 - self.comparison.confidence) / math.comb(len(self.lines), 2)
+        return next(pairs for pairs in count(1) if losses_allowed(pairs, level) >= 0)
+
+    def hopeless(self) -> Iterator[str]:
+        """Warnings about limits that leave too few pairs for a verdict."""
+        if (most := self.study.budget.rounds) and most < self.fewest:
+            yield f"--budget {most}: a verdict takes {self.fewest} pairs at least. Raise it"
+        if self.baseline and len(self.old) < self.fewest:
+            had = f"{len(self.old)} measurement{'s' * (len(self.old) != 1)}"
+            yield f"--baseline {self.baseline} has {had}, and a verdict takes {self.fewest} at least. Measure A again"
+
+    def _warn_of_slow_pairs(self, each: float) -> None:
+        """Warn if the time is not enough for a verdict, by the seconds of a pair without warm-up."""
+        limit, needed = self.study.budget.seconds, self.seconds + (self.fewest - 2) * each
+        if limit and needed > limit:
+            complain(
+                f"noregret: a pair takes about {words.duration(each)}, and a verdict {self.fewest} pairs at least. "
+                f"Raise --budget to {math.ceil(needed / 60) + 1}m or more"
+            )
+
+    @property
+    def margin(self) -> float:
+        """The margin of equality in the units of the change, 0 if there is none."""
+        if self.comparison.within is None:
+            return 0.0
+        known = self.median(0)
+        relative = self.comparison.is_relative
+        return checked_tolerance(self.comparison.within)(1.0 if relative or known is None else known)
+
+    @property
+    def passed(self) -> bool | None:
+        """False if B is worse than A by more than the margin, True if it is not, None if that is not known."""
+        _, lower, upper = self.comparison.change(1)
+        if self.study.goal == "maximize":
+            lower, upper = -upper, -lower
+        return False if lower > self.margin else True if upper <= self.margin else None
+
+    @property
+    def is_settled(self) -> bool:
+        """True if the answer is known."""
+        return self.passed is not None if self.is_gate else self.comparison.decided
+
+    def median(self, option: int) -> float | None:
+        """Median of the measurements of a command, None if there is none."""
+        old = self.old if self.baseline and option == 0 else ()
+        known = [*old, *(value for value in self.values[option] if value is not None)]
+        return median(known) if known else None
+
+    @property
+    def unit(self) -> str:
+        """Unit of the measurements."""
+        return " s" if isinstance(self.study.result, TIMES) else " B" if isinstance(self.study.result, MaxRss) else ""
+
+    def _shown(self, value: float) -> str:
+        is_short = self.unit == " s" and 0 < value < 1
+        return f"{number(1000 * value)} ms" if is_short else f"{number(value)}{self.unit}"
+
+    def difference(self, change: Change) -> str:
+        """A change and its interval in words.
+
+        >>> race = Race(["a", "b"], {1: Study(Path("versus"), (), {}, result=WallTime())}, Comparison(), "wall-time")
+        >>> race.difference(Change(-0.031, -0.042, -0.019)), race.difference(Change(0.01, -0.02, 0.03))
+        ('3.10% less time (1.90% to 4.20%)', '1.00% more time (2.00% less to 3.00% more)')
+        """
+        factor, unit = (100.0, "%") if self.comparison.is_relative else (1.0, self.unit)
+        estimate, lower, upper = (factor * each for each in change)
+        noun = {WallTime: " time", UserTime: " user time", MaxRss: " memory"}.get(type(self.study.result), "")
+        less, more = ("less", "more") if noun else ("lower", "higher")
+
+        def written(value: float) -> str:
+            return f"{as_precise_as(lower, upper, abs(value))}{unit}"
+
+        if math.isnan(estimate):
+            return "not known yet"
+        if not math.isfinite(upper - lower):
+            ends = f"no interval before {self.fewest} pairs"
+        elif lower < 0 < upper:
+            ends = f"{written(lower)} {less} to {written(upper)} {more}"
+        else:
+            ends = " to ".join(map(written, sorted((lower, upper), key=abs)))
+        return f"{written(estimate)} {more if estimate > 0 else less}{noun} ({ends})"
+
+    def verdict(self) -> str:
+        """The verdict in one line."""
+        verdict = self.comparison.verdict
+        if len(self.lines) > 2:
+            names = [letter(option) for option in self.comparison.remaining]
+            if verdict == "undecided":
+                return f"Undecided between {', '.join(names)}"
+            if verdict == "equal":
+                return f"{', '.join(names)} are equal within {self.comparison.within}"
+            return f"{names[0]} is the best of {len(self.lines)} commands"
+        said = self.difference(self.comparison.change(1))
+        if self.is_gate:
+            limit = f" by more than {self.comparison.within}" if self.comparison.within else ""
+            heads = {
+                False: "Failed: B is worse than A",
+                True: "Passed: B is not worse than A",
+                None: "Passed: B is not shown to be worse than A",
+            }
+            return f"{heads[self.passed]}{limit}: {said}"
+        if verdict == "equal":
+            return f"B equals A within {self.comparison.within}: {said}"
+        return f"Undecided: {said}" if verdict == "undecided" else f"B is {verdict} than A: {said}"
+
+    def table(self) -> list[str]:
+        """The commands, a line each: its name, its median, and for more than two its change against A."""
+        rows = []
+        for option, line in enumerate(self.lines):
+            middle = self.median(option)
+            cells = [letter(option), "-" if middle is None else self._shown(middle)]
+            if len(self.lines) > 2:
+                cells.append(self.difference(self.comparison.change(option)) if option else "")
+            if any(self.comparison.failures):
+                failed, runs = self.comparison.failures[option], self.comparison.runs[option]
+                cells.append(f"{failed} of {runs} failed" if failed else "")
+            rows.append([*cells, printable(line)])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+    def conclusion(self) -> str:
+        """All that is known, in a few lines."""
+        return "\n".join([self.verdict(), *self.table(), *self._evidence()])
+
+    def _evidence(self) -> Iterator[str]:
+        """Number of pairs, and what is to be known about them; what to do if they did not decide."""
+        comparison, budget = self.comparison, self.study.budget
+        several = "rounds" if len(self.lines) > 2 else "pairs"
+        pairs = f"{comparison.pairs} {several if comparison.pairs != 1 else several[:-1]}"
+        level = f"{100 * comparison.confidence:.3g}% confidence at any stopping time"
+        yield f"medians of {pairs} in random order, {words.duration(self.seconds)}; {level}"
+        if self.baseline:
+            name = printable(str(self.baseline))
+            yield f"A was measured before ({name}), so drift of the machine since then is not cancelled"
+        if self.is_settled:
+            return
+        margin = "" if comparison.within else ", or give a margin of equality, such as --within 1%"
+        yield {
+            "time": f"The time of {words.duration(budget.seconds or 0)} is up. Raise --budget to decide{margin}.",
+            "pairs": f"The budget of {budget.rounds} pairs is spent. Raise --budget to decide{margin}.",
+            "baseline": "All old measurements are used. Measure A again to decide.",
+            "interrupted": "Stopped before the end.",
+        }.get(self.stopped, "")
+
+    def as_json(self) -> dict[str, Any]:
+        """All numbers; None stands for those that are not finite or not known."""
+        comparison, options = self.comparison, range(len(self.lines))
+        change = Change(comparison.estimate, comparison.lower, comparison.upper)
+        best = comparison.best
+        return {
+            "verdict": comparison.verdict,
+            **_numbers(change),
+            "relative": comparison.is_relative,
+            "level": comparison.confidence,
+            "within": comparison.within,
+            "pairs": comparison.pairs,
+            "commands": list(self.lines),
+            "medians": [self.median(option) for option in options],
+            "runs": list(comparison.runs),
+            "failures": list(comparison.failures),
+            "intervals": [_numbers(comparison.change(option)) for option in options],
+            "best": None if best is None else self.lines[best],
+            "goal": self.study.goal,
+            "result": self.result,
+            "baseline": str(self.baseline) if self.baseline else None,
+            "stopped": self.stopped,
+            "seconds": round(self.seconds, 3),
+            **({"passed": self.passed is not False} if self.is_gate else {}),
+            "summary": self.conclusion(),
+        }
+
+
+def _numbers(change: Change) -> dict[str, float | None]:
+    """The change by name; None for an estimate or an interval that is not known."""
+    has_ends = math.isfinite(change.upper - change.lower)
+    known = {"estimate": not math.isnan(change.estimate), "lower": has_ends, "upper": has_ends}
+    return {name: value if known[name] else None for name, value in change._asdict().items()}
+
+
+def _view(race: Race, as_json: bool) -> AbstractContextManager[Callable[[], None]]:
+    """A function that shows what is known: a picture on a terminal, if rich is there, few lines elsewhere."""
+    if as_json:
+        return nullcontext(lambda: None)
+    if sys.stdout.isatty():
+        with suppress(MissingExtra):
+            return _live(race, extra("rich.live", "tune"), extra("rich.text", "tune"))
+    return nullcontext(partial(_show_line, race, set()))
+
+
+def _show_line(race: Race, shown: set[int]) -> None:
+    """Print a line after the first pair, the second, the fourth, and so on."""
+    pairs = race.comparison.pairs
+    if pairs and pairs.bit_count() == 1 and pairs not in shown:
+        shown.add(pairs)
+        several = len(race.lines) > 2
+        state = race.verdict() if several else race.difference(race.comparison.change(1))
+        say(f"{pairs} {'round' if several else 'pair'}{'s' * (pairs > 1)}: {state}")
+
+
+@contextmanager
+def _live(race: Race, live: Any, text: Any) -> Iterator[Callable[[], None]]:
+    """Picture of the comparison. It is drawn between runs only, so that drawing takes no time from a run."""
+    last = -math.inf
+
+    def draw() -> None:
+        nonlocal last
+        if race.seconds - last >= REFRESH_SECONDS:
+            last = race.seconds
+            picture.update(text.Text("\n".join(_picture(race)), no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    with live.Live(auto_refresh=False, transient=True) as picture:
+        draw()
+        yield draw
+
+
+def _picture(race: Race) -> Iterator[str]:
+    budget, pairs = race.study.budget, race.comparison.pairs
+    limit = f" of {budget.rounds}" if budget.rounds else ""
+    time = f" of {words.duration(budget.seconds)}" if budget.seconds else ""
+    yield f"{pairs}{limit} pairs, {words.duration(race.seconds)}{time}"
+    yield from race.table()
+    if len(race.lines) > 2:
+        yield race.verdict()
+        return
+    yield f"B against A: {race.difference(race.comparison.change(1))}"
+    if bar := _bar(race.comparison.change(1), race.margin):
+        yield bar
+
+
+def _bar(change: Change, margin: float) -> str:
+    """Line with an interval of a change, zero in its middle and the margin in brackets; empty without an interval.
+
+    >>> _bar(Change(-0.02, -0.03, -0.01), 0.01)
+    '-------====*====[---0---]----------------'
+    """
+    size = 1.5 * max(abs(change.lower), abs(change.upper), margin)
+    if not 0 < size < math.inf:
+        return ""
+
+    def place(value: float) -> int:
+        return round((value / size + 1) / 2 * (BAR - 1))
+
+    line = ["-"] * BAR
+    if margin:
+        line[place(-margin)], line[place(margin)] = "[", "]"
+    line[place(0.0)] = "0"
+    for at in range(place(change.lower), place(change.upper) + 1):
+        line[at] = "=" if line[at] == "-" else line[at]
+    line[place(change.estimate)] = "*"
+    return "".join(line)
