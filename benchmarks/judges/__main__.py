@@ -36,6 +36,8 @@ HOURS = "three"
 RESULTS = Path("benchmarks/results/judges.jsonl")
 QUICK = Path(".benchmarks/judges_quick.jsonl")
 QUICK_PROBLEMS = 2
+USED_SEEDS = 3
+"""Seeds of problems that were used in development: they are only shown for comparison."""
 
 
 def main() -> None:
@@ -63,7 +65,7 @@ def play_all(problems: list[Judged], seeds: int, budgets: dict[str, list[int]], 
     done = {(run["problem"], run["method"], run["seed"]) for run in page.stored(out)}
     missing = {"SMAC"} - ({"SMAC"} if importlib.util.find_spec("smac") else set())
     for seed in range(seeds):
-        for problem in problems:
+        for problem in (problem for problem in problems if seed < USED_SEEDS or not problem.used):
             for method in methods_of(problem):
                 if (problem.name, method, seed) in done or method in missing:
                     continue

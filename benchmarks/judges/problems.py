@@ -111,7 +111,9 @@ class Training(MeasuredTable):
             for key in table
         ]
         metric = "val_loss" if suite == "HPOLib" else "val_acc"
-        values = np.array([runs[metric] for runs in table.values()])
+        trainings = [runs[metric] for runs in table.values()]
+        most = math.lcm(*{len(runs) for runs in trainings})  # of NASBench201 some were trained once or twice
+        values = np.array([runs * (most // len(runs)) for runs in trainings])
         super().__init__(
             [dict(zip(grids, row, strict=True)) for row in self.rows],
             values,
@@ -188,6 +190,6 @@ _training = [
         ("HPOBench", "kc1", True),
     )
 ]
-PROBLEMS: list[Judged] = [*_simopt, *_kernels, *_training]
+PROBLEMS: list[Judged] = sorted([*_simopt, *_kernels, *_training], key=lambda problem: problem.used)
 BUDGETS = {"simopt": (200, 1000), "kernels": (50, 200), "training": (50, 200)}
 """Replications or evaluations in all, by group."""
