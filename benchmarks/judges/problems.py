@@ -107,7 +107,9 @@ class Training(MeasuredTable):
         table = pickle.loads((folder / f"{dataset}.pkl").read_bytes())  # a key has a digit for each parameter
         is_name = [isinstance(grid[0], str) for grid in grids.values()]
         self.rows = [
-            tuple(grid[int(d)] if named else int(d) for d, grid, named in zip(key, grids.values(), is_name, strict=True))
+            tuple(
+                grid[int(d)] if named else int(d) for d, grid, named in zip(key, grids.values(), is_name, strict=True)
+            )
             for key in table
         ]
         metric = "val_loss" if suite == "HPOLib" else "val_acc"
