@@ -42,6 +42,7 @@ def main() -> None:
     options = _options()
     if os.environ.get("OMP_NUM_THREADS") != "1":  # it counts from the start of NumPy
         os.execve(sys.executable, [sys.executable, "-m", "benchmarks.judges", *sys.argv[1:]], os.environ | ONE_THREAD)
+    warnings.simplefilter("ignore")
     out = options.out or (QUICK if options.quick else RESULTS)
     if not options.report:
         seeds = options.seeds or (1 if options.quick else 10)
@@ -60,10 +61,12 @@ def main() -> None:
 
 def play_all(problems: list[Judged], seeds: int, budgets: dict[str, list[int]], out: Path) -> None:
     """Add the runs that are missing, a line each."""
-    warnings.simplefilter("ignore")
     out.parent.mkdir(parents=True, exist_ok=True)
+    if out.exists() and not out.read_bytes().endswith(b"\n"):  # a line was cut short
+        with out.open("a", encoding="utf-8") as file:
+            file.write("\n")
     done = {(run["problem"], run["method"], run["seed"]) for run in page.stored(out)}
-    missing = {"SMAC"} - ({"SMAC"} if importlib.util.find_spec("smac") else set())
+    missing = set() if importlib.util.find_spec("smac") else {"SMAC"}
     for seed in range(seeds):
         for problem in (problem for problem in problems if seed < USED_SEEDS or not problem.used):
             for method in methods_of(problem):

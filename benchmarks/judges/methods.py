@@ -206,7 +206,7 @@ def tuned_by(strategy: str) -> Method:
             cache.write_text(json.dumps(header | {"cache": results}), encoding="utf-8")
             began = time.process_time()
             found, _ = kernel_tuner.tune_kernel(
-                *("kernel", "__global__ void kernel() {}", 1, [], grids),
+                *("kernel", "__global__ void kernel(int n) {}", 1, [np.int32(1)], grids),
                 restrictions=[is_known],
                 strategy=strategy,
                 strategy_options={"max_fevals": budget},

