@@ -14,7 +14,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from benchmarks import markdown
-from benchmarks.judges.problems import BUDGETS
+from benchmarks.judges.methods import methods_of
+from benchmarks.judges.problems import BUDGETS, PROBLEMS
 from benchmarks.peers.pictures import pyplot, save
 from benchmarks.peers.ranks import RESAMPLES, MeanRank, mean_rank
 
@@ -131,14 +132,18 @@ def stored(path: Path) -> list[Run]:
 def cells(runs: list[Run]) -> list[Cell]:
     """Problems at each budget with the seeds that all methods have finished; methods with an error are left out."""
     by_problem: dict[str, dict[str, dict[int, Run]]] = defaultdict(lambda: defaultdict(dict))
+    seen: dict[str, set[str]] = defaultdict(set)
     for run in runs:
         by_problem[run["problem"]][run["method"]][run["seed"]] = run
+        seen[run["group"]].add(run["method"])
     found = []
-    for problem, methods in by_problem.items():
-        seeds = sorted(set.intersection(*(set(own) for own in methods.values())))
-        if not seeds or OURS not in methods:
+    for judged in (judged for judged in PROBLEMS if judged.name in by_problem):
+        problem, methods = judged.name, by_problem[judged.name]
+        due = [method for method in methods_of(judged) if method in seen[judged.group]]
+        seeds = sorted(set.intersection(*(set(methods[method]) for method in due)))
+        if not seeds:
             continue
-        first = methods[OURS][seeds[0]]
+        first = methods[due[0]][seeds[0]]
         for budget in BUDGETS[first["group"]]:
             of = {}
             for method, own in methods.items():
@@ -146,7 +151,7 @@ def cells(runs: list[Run]) -> list[Cell]:
                 if len(readings) == len(seeds) and all("value" in reading for reading in readings):
                     of[method] = readings
             if OURS in of and len(of) > 1:
-                start = float(np.mean([methods[OURS][seed]["start"] for seed in seeds]))
+                start = float(np.mean([methods[due[0]][seed]["start"] for seed in seeds]))
                 sign = 1.0 if first["goal"] == "minimize" else -1.0
                 facts = first["group"], problem, first["used"], sign, budget, len(seeds)
                 found.append(Cell(*facts, of, start, first["top"]))
@@ -213,7 +218,7 @@ def text(runs: list[Run]) -> str:
 GAPS = """![Gap of the recommended setting, by problem and method](pictures/judges_gaps.svg)
 
 The gap is 0 for the best setting (of the table; for SimOpt the best recommendation of all runs) and 1 for the
-start, on average over seeds. Gaps below 0.001 are drawn there. The table has the true values themselves, with their
+start, on average over seeds. Gaps below 0.001 are drawn at 0.001. The table has the true values themselves, with their
 standard errors over seeds; the best of a row is bold.
 """
 USED = """Defaults of `Optimizer` were chosen with a look at these problems. They show no more than that nothing is
@@ -370,10 +375,10 @@ def draw_gaps(found: list[Cell], path: Path) -> None:
     heights = [len({cell.problem for cell in found if cell.group == group}) + 1 for group in groups]
     figure, panels = plt.subplots(
         *(len(groups), 2),
-        figsize=(10.5, 1.6 + 0.3 * sum(heights)),
+        figsize=(11, 1.6 + 0.36 * sum(max(height, 4) for height in heights)),
         layout="constrained",
         squeeze=False,
-        height_ratios=heights,
+        height_ratios=[max(height, 4) for height in heights],
     )
     for row, group in zip(panels, groups, strict=True):
         problems = list(dict.fromkeys(cell.problem for cell in found if cell.group == group))
@@ -393,7 +398,8 @@ def draw_gaps(found: list[Cell], path: Path) -> None:
             panel.tick_params(labelsize=8)
             panel.set_title(f"{TITLES[group]}, {budget:,} {UNITS[group]}", fontsize=10)
             panel.grid(alpha=0.3)
-        row[0].legend(fontsize=6, loc="lower left", ncols=2)
+        marks = row[0].get_legend_handles_labels()
+        row[1].legend(*marks, fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5))
     figure.supxlabel("gap to the best (1: the start)", fontsize=10)
     save(figure, path)
 
