@@ -6,6 +6,7 @@ import csv
 import gzip
 import math
 import pickle
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -17,8 +18,6 @@ from numpy.random import Generator
 from benchmarks.development.tasks import Task
 
 DATA = Path(__file__).resolve().parent / "data"
-REPETITIONS = 32
-"""Timings of every setting of the GPU kernel."""
 
 
 class MeasuredTable(Task):
@@ -64,15 +63,22 @@ class MeasuredTable(Task):
         return self.numbers[tuple(params.values())]
 
 
+def timings(path: Path) -> tuple[list[dict[str, int]], np.ndarray]:
+    """Settings of a GPU kernel and their timings, (settings, repetitions); nan for settings that do not run."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        names, *rows = csv.reader(file)
+    parameters = sum(not re.fullmatch(r"t\d+", column) for column in names)
+    settings = [dict(zip(names, map(int, row[:parameters]), strict=False)) for row in rows]
+    return settings, np.array([[float(cell or "nan") for cell in row[parameters:]] for row in rows])
+
+
 @cache
 def gpu(name: str) -> MeasuredTable:
     """Run times of a convolution kernel on a GPU, without the settings that do not run. Regrets are relative."""
-    with gzip.open(DATA / f"gpu_convolution_{name}.csv.gz", "rt", encoding="utf-8", newline="") as file:
-        names, *rows = csv.reader(file)
-    running = [row for row in rows if row[-1]]
-    settings = [dict(zip(names, map(int, row[:-REPETITIONS]), strict=False)) for row in running]
-    timings = np.array([row[-REPETITIONS:] for row in running], dtype=float)
-    return MeasuredTable(settings, timings, "minimize", relative=True)
+    settings, measured = timings(DATA / f"gpu_convolution_{name}.csv.gz")
+    running = ~np.isnan(measured[:, 0])
+    chosen = [setting for setting, runs in zip(settings, running, strict=True) if runs]
+    return MeasuredTable(chosen, measured[running], "minimize", relative=True)
 
 
 @cache

@@ -68,8 +68,8 @@ class Simulation(Task):
                 f"simopt is missing, which has the problem {definition.problem}: pip install simoptlib==1.2.4"
             ) from error
         self._stream, self._solution = MRG32k3a, Solution
-        self._problem = getattr(module, definition.problem)()
-        self.goal = "maximize" if self._problem.minmax[0] > 0 else "minimize"
+        self.problem = getattr(module, definition.problem)()
+        self.goal = "maximize" if self.problem.minmax[0] > 0 else "minimize"
         self._truths: dict[tuple[float, ...], float] = {}
 
     def measured(self, params: dict[str, float], rng: Generator) -> float:
@@ -97,12 +97,12 @@ class Simulation(Task):
 
     def replications(self, setting: tuple[float, ...], stream: int, start: int, count: int) -> np.ndarray:
         """Values of successive replications on a stream, from the one with the number ``start``."""
-        solution = self._solution(setting, self._problem)
-        substreams = range(self._problem.model.n_rngs)
+        solution = self._solution(setting, self.problem)
+        substreams = range(self.problem.model.n_rngs)
         solution.attach_rngs(
             [self._stream(s_ss_sss_index=[stream, number, start]) for number in substreams], copy=False
         )
-        self._problem.simulate(solution, count)
+        self.problem.simulate(solution, count)
         return np.asarray(solution.objectives[:, 0])
 
 

@@ -47,7 +47,7 @@ def words(name: str) -> str:
 
 def draw_ranks(ranks: Ranks, path: Path) -> None:
     """A panel for each noise: mean ranks of the optimisers, with their intervals; the best of each panel is filled."""
-    plt = _pyplot(path)
+    plt = pyplot(path)
     peers = list(ranks.of)
     figure, panels = plt.subplots(
         1, len(KINDS), figsize=(11, 1.3 + 0.27 * len(peers)), sharey=True, layout="constrained"
@@ -66,12 +66,12 @@ def draw_ranks(ranks: Ranks, path: Path) -> None:
     panels[0].set_yticks(range(len(peers)), [words(peer) for peer in peers])
     panels[0].set_ylim(len(peers) - 0.4, -0.6)
     figure.supxlabel(f"mean rank after {ranks.budget} evaluations (1 is best; bars: 95%)", fontsize=10)
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_regret(rows: Sequence[Row], peers: Sequence[str], path: Path) -> None:
     """Regret of the recommended point against evaluations, a panel for each noise; one reading is a dot."""
-    plt = _pyplot(path)
+    plt = pyplot(path)
     figure, panels = plt.subplots(2, 3, figsize=(10, 6), sharex=True, sharey=True, layout="constrained")
     for panel, noise in zip(panels.flat, NOISES, strict=True):
         for peer in peers:
@@ -87,12 +87,12 @@ def draw_regret(rows: Sequence[Row], peers: Sequence[str], path: Path) -> None:
         panel.set_xlabel("evaluations")
     figure.supylabel("mean regret of the recommended point (a random point's is 1)")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_seconds(rows: Sequence[Row], peers: Sequence[str], path: Path) -> None:
     """Regret of the recommended point against the optimiser's CPU seconds; the numbers at the dots are evaluations."""
-    plt = _pyplot(path)
+    plt = pyplot(path)
     figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), sharex=True, sharey=True, layout="constrained")
     for panel, (title, noises) in zip(panels, GROUPS.items(), strict=True):
         for peer in peers:
@@ -109,7 +109,7 @@ def draw_seconds(rows: Sequence[Row], peers: Sequence[str], path: Path) -> None:
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("mean regret of the recommended point")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    _save(figure, path)
+    save(figure, path)
 
 
 def mean_curve(rows: Iterable[Row]) -> dict[int, tuple[float, float]]:
@@ -125,7 +125,7 @@ def mean_curve(rows: Iterable[Row]) -> dict[int, tuple[float, float]]:
     }
 
 
-def _pyplot(path: Path) -> Any:
+def pyplot(path: Path) -> Any:
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -135,7 +135,7 @@ def _pyplot(path: Path) -> Any:
     return plt
 
 
-def _save(figure: Any, path: Path) -> None:
+def save(figure: Any, path: Path) -> None:
     from matplotlib import pyplot as plt
 
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)

@@ -60,9 +60,10 @@ def _is_complete(found: dict[tuple[str, str, str], float], peer: str, problems: 
 def _by_kind(ranks: Any, drawn: Any) -> dict[str, MeanRank]:
     """Of one optimiser, from its ranks by problem and noise and the problems drawn in each resample."""
     columns = {noise: ranks[:, i] for i, noise in enumerate(NOISES)} | {ALL: ranks.mean(axis=1)}
-    return {kind: _mean_rank(column, drawn) for kind, column in columns.items()}
+    return {kind: mean_rank(column, drawn) for kind, column in columns.items()}
 
 
-def _mean_rank(column: Any, drawn: Any) -> MeanRank:
+def mean_rank(column: Any, drawn: Any) -> MeanRank:
+    """Mean over problems, with the interval of the problems drawn in each resample."""
     low, high = np.quantile(column[drawn].mean(axis=1), [0.025, 0.975])
     return MeanRank(float(column.mean()), float(low), float(high))

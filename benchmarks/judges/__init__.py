@@ -1,0 +1,1 @@
+"""Judges from outside: problems and methods of other libraries, ``python -m benchmarks.judges``."""
