@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from benchmarks.markdown import table
-from noregret import Columns, Matern, Policy, SquaredExponential, algorithms, problems
+from noregret import Box, Columns, Matern, Policy, SquaredExponential, algorithms, problems
 from noregret.belief.posterior import Floats, Rng
 from noregret.decision.loops import Algorithm
 from noregret.experiments.summary import fraction_interval
@@ -36,6 +36,7 @@ Stationary = SquaredExponential | Matern
 World = Callable[[Stationary, Any], Any]
 KERNELS: dict[str, Stationary] = {"SE": SquaredExponential(0.2), "Matérn 1.5": Matern(1.5, 0.2)}
 RUNS, ROUNDS, DELTA, ARMS, NOISE = 200, 150, 0.1, 50, 0.3
+GRID = np.linspace(0, 1, 101)[:, None]
 KEPT = Path(__file__).with_suffix(".json")
 PAGE = Path(__file__).parents[1] / "docs" / "reports" / "coverage.md"
 MARKS = "<!-- coverage: begin -->\n", "<!-- coverage: end -->\n"
@@ -52,6 +53,8 @@ class Width:
     kernels: Sequence[str] = tuple(KERNELS)
     adapt: Callable[[Any], dict[str, Any]] = lambda _: {}
     """Settings that depend on the problem of the run."""
+    runs: int = RUNS
+    """Number of runs of a row: fewer for the bands on a box, whose rounds take longer."""
 
     def algorithm(self, problem: Any) -> Algorithm:
         """Build the algorithm for a problem."""
@@ -108,6 +111,35 @@ def walking(kernel: Stationary, rng: Any) -> Changing:
     return problems.walk(kernel, rate=0.05, points=15, rounds=ROUNDS, payoff=Gaussian(NOISE), rng=rng)
 
 
+@dataclass(frozen=True)
+class OnBox:
+    """A function of norm 1 on the interval [0, 1], a sum of 30 kernels, with Gaussian noise."""
+
+    kernel: Stationary
+    centres: Floats
+    weights: Floats
+    arms = Box([[0, 1]])
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """Constants that the algorithms are given."""
+        return {"norm": 1.0, "noise": NOISE}
+
+    def means(self, points: Floats) -> Floats:
+        """Value of f at some points, (n, 1) -> (n,)."""
+        return np.asarray(self.kernel(points, self.centres) @ self.weights)
+
+    def rewards(self, points: Floats, rng: Rng) -> Floats:
+        """One reward at each of these points, (n, 1) -> (n,)."""
+        return self.means(points) + NOISE * rng.standard_normal(len(points))
+
+
+def on_box(kernel: Stationary, rng: Any) -> OnBox:
+    """A function on a box; the band is compared with it at `GRID` and at the arms of the belief."""
+    centres, weights = rng.random((30, 1)), rng.uniform(-1, 1, 30)
+    return OnBox(kernel, centres, weights / math.sqrt(weights @ kernel(centres, centres) @ weights))
+
+
 def faint(kernel: Stationary, rng: Any, part: float = 0.1) -> Problem:
     """The constant problem with an f whose standard deviation over the arms is this part of the noise; 0 for f = 0."""
     problem = still(kernel, rng)
@@ -158,6 +190,9 @@ WIDTHS = {
     "bkb": Width("`bkb`", algorithms.bkb, still, {"coins": "fresh"}),
     "bkb_kept": Width("`bkb`, coins kept", algorithms.bkb, still),
     "bbkb": Width("`bbkb`", algorithms.bbkb, still, {"coins": "fresh"}),
+    "ada_bkb": Width("`ada_bkb`, box", algorithms.ada_bkb, on_box, {"coins": "fresh"}, runs=50),
+    "bkb_box": Width("`bkb`, box", algorithms.bkb, on_box, {"coins": "fresh"}, runs=50),
+    "igp_ucb_box": Width("`igp_ucb`, box", algorithms.igp_ucb, on_box, runs=50),
     "mini_gp_ucb": Width("`mini_gp_ucb`", algorithms.mini_gp_ucb, still),
     "mini_bkb": Width("`mini_bkb`", algorithms.mini_bkb, still, {"coins": "fresh"}),
     "reds": Width("`reds`", algorithms.reds, still, {"first_epoch": 10}),
@@ -219,7 +254,7 @@ def needed(width: Width, kernel: str, seed: int) -> float:
     instance, *streams = children(np.random.SeedSequence(seed), 3)
     problem = width.world(KERNELS[kernel], np.random.default_rng(instance))
     player, world = map(np.random.default_rng, streams)
-    bands = _changing if isinstance(problem, Changing) else _still
+    bands = _changing if isinstance(problem, Changing) else _box if isinstance(problem, OnBox) else _still
     with threadpool_limits(1, user_api="blas"):
         algorithm = width.algorithm(problem)
         return max(_share(*band) for band in bands(algorithm, problem, player, world))
@@ -242,6 +277,19 @@ def _still(algorithm: Algorithm, problem: Problem, player: Rng, world: Rng) -> I
         told += len(pull.arms)
         pull = play.send((pull.arms, problem.rewards(pull.arms, world)))
     yield *algorithm.bounds(pull.belief), problem.means[pull.active if pull.about is None else pull.about]
+
+
+def _box(algorithm: Algorithm, problem: OnBox, player: Rng, world: Rng) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """The band by which every point was chosen, and f, at a grid and at the arms of the belief."""
+    play = algorithm.play(problem.arms, player)
+    pull = next(play)
+    for told in range(ROUNDS + 1):
+        points: Any = pull.about
+        yield *algorithm.bounds(pull.belief), problem.means(points)
+        if told % 5 == 0:  # the grid costs more than a round
+            yield *algorithm.bounds(pull.belief.at(GRID)), problem.means(GRID)
+        if told < ROUNDS:
+            pull = play.send((pull.arms, problem.rewards(pull.arms, world)))
 
 
 def _changing(
@@ -303,14 +351,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the rows that are missing or named, then write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("widths", nargs="*", metavar="WIDTH", help=f"to run again, of {', '.join(WIDTHS)}")
-    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--runs", type=int, help=f"default {RUNS}, and 50 on a box")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args(argv)
     rows = {(row.width, row.kernel): row for row in kept() if row.width not in options.widths}
     for name, width in WIDTHS.items():
         for kernel in width.kernels:
             if (name, kernel) not in rows:
-                rows[name, kernel] = measured(name, kernel, options.runs, options.jobs)
+                rows[name, kernel] = measured(name, kernel, options.runs or width.runs, options.jobs)
                 keep(list(rows.values()))
                 print(*_cells(rows[name, kernel]), sep=" | ", flush=True)
     write_page(kept())

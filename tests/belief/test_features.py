@@ -150,7 +150,8 @@ def test_nystrom_is_exact_on_its_dictionary_and_never_above_the_kernel(root, ker
     np.testing.assert_allclose(phi.T @ phi[:, inside], matrix[:, inside], atol=1e-6)
     np.testing.assert_allclose(at_work.unexplained, np.maximum(np.diag(matrix) - (phi**2).sum(axis=0), 0), atol=1e-12)
     assert np.linalg.eigvalsh(matrix - phi.T @ phi).min() > -1e-6
-    np.testing.assert_allclose(at_work.unexplained_covariance(inside, np.arange(40)), 0, atol=1e-6)
+    unexplained = at_work.unexplained_covariance(inside, np.arange(40), phi[:, inside], phi)
+    np.testing.assert_allclose(unexplained, 0, atol=1e-6)
 
 
 def test_nystrom_roots_span_the_same_features():

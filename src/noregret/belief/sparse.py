@@ -26,7 +26,7 @@ from noregret.belief.cluster.belief import BlockPosterior
 from noregret.belief.cluster.blocks import Blocks
 from noregret.belief.estimators import Estimator, LeastSquares
 from noregret.belief.features import Features
-from noregret.belief.numerics.linalg import BLOCK, REFRESH, product_squares, solve_lower
+from noregret.belief.numerics.linalg import BLOCK, REFRESH, enlarged, product_squares, solve_lower
 from noregret.belief.numerics.threads import threads_for
 from noregret.belief.posterior import HUGE, Floats, Ints, Rng, as_pulls
 from noregret.belief.pulls import Pooled, Pulls, places_among, pooled
@@ -89,6 +89,7 @@ class SparsePosterior:
         self._theta: Floats | None = None
         self._seen: Floats | None = None
         self._linear = type(model.estimator).theta is Estimator.theta  # whether theta = V^-1 sum phi y
+        self._looked = LookedAt(self._map.table)
         self._rebuild()
 
     @property
@@ -268,10 +269,12 @@ class SparsePosterior:
 
     def covariance(self, first: Ints, second: Ints) -> Floats:
         """Posterior covariance of some arms with others, (n,), (m,) -> (n, m)."""
-        left, right = numpy_of(self._map.table[:, first]), numpy_of(self._map.table[:, second])
+        if self._looked.table is not self._map.table:
+            self._looked = LookedAt(self._map.table)
+        left, right = self._looked.features(first), self._looked.features(second)
         with threads_for(left.size * right.shape[1]):
             carried = np.linalg.multi_dot([left.T, self.inverse, right])
-            return np.asarray(self._map.unexplained_covariance(first, second) + self.ridge * carried)
+            return np.asarray(self._map.unexplained_covariance(first, second, left, right) + self.ridge * carried)
 
     def at(self, arms: Any) -> Any:
         """Return the same knowledge about other (N, d) arms; observations of points that are not among them stay.
@@ -358,8 +361,9 @@ class SparsePosterior:
         # nothing below this line can fail
         if unchanged == features < len(self._map.table):
             self._grow()
-        if len(pulls) > len(self._pulls):
-            self._seen = None
+        if self._seen is not None and unchanged == features and len(pulls) > len(self._pulls):
+            new = numpy_of(self._map.table[:, pulled[len(self._pulls) :]])
+            self._seen = np.hstack([self._seen, new])
         self._pulls = pulls
         self._memory.take(pulls.slots(arms), values / noise)
         self._rebuild() if unchanged < features else self._learn(block)
@@ -367,7 +371,7 @@ class SparsePosterior:
 
     def _grow(self) -> None:
         """Add the features of the table that are not in V yet."""
-        seen = numpy_of(self._map.table[:, self._pulls.arms])
+        seen = np.vstack([self.seen, numpy_of(self._map.table[len(self.seen) :, self._pulls.arms])])
         self._regression.grow(self._map.table, self._map.unexplained, seen, self._pulls.weights)
         self._seen, self._theta, self._mean = seen, None, None
 
@@ -390,6 +394,26 @@ class SparsePosterior:
         table, unexplained, weights = self._map.table, self._map.unexplained, self._pulls.weights
         with threads_for(len(table) ** 2 * len(self._points)):
             self._regression = FeatureRegression(self.ridge, table, unexplained, self.seen, weights)
+
+
+class LookedAt:
+    """Features of single arms, kept until the table changes: its columns are far apart in memory, and slow to read."""
+
+    def __init__(self, table: Array) -> None:
+        self.table = table
+        self._rows = np.empty((0, len(table)))
+        self._place: dict[int, int] = {}  # by arm: its row
+
+    def features(self, arms: Ints) -> Floats:
+        """Features of some arms, (n,) -> (r, n)."""
+        arms = np.asarray(arms, np.intp)
+        new = [arm for arm in dict.fromkeys(arms.tolist()) if arm not in self._place]
+        if new:
+            start, end = len(self._place), len(self._place) + len(new)
+            self._rows = enlarged(self._rows, end)
+            self._rows[start:end] = numpy_of(self.table[:, new]).T
+            self._place |= zip(new, range(start, end), strict=True)
+        return np.asarray(self._rows[[self._place[arm] for arm in arms.tolist()]].T)
 
 
 BLUR = 1e-12

@@ -57,8 +57,11 @@ class FeatureMap(Protocol):
         """
         ...
 
-    def unexplained_covariance(self, first: Ints, second: Ints) -> Floats:
-        """Prior covariance that the features do not carry, of some arms with others, (n,), (m,) -> (n, m)."""
+    def unexplained_covariance(self, first: Ints, second: Ints, left: Floats, right: Floats) -> Floats:
+        """Prior covariance that the features do not carry, of some arms with others, (n,), (m,) -> (n, m).
+
+        ``left`` and ``right`` are the features of these arms, (r, n) and (r, m).
+        """
         ...
 
     def unexplained_draw(self, rng: Rng) -> Floats:

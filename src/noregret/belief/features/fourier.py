@@ -162,7 +162,7 @@ class FourierMap:
     def redraw(self, pulled: Ints, precision: Floats, variance: Floats, last: int) -> int:
         return len(self.table)
 
-    def unexplained_covariance(self, first: Ints, second: Ints) -> Floats:
+    def unexplained_covariance(self, first: Ints, second: Ints, left: Floats, right: Floats) -> Floats:
         return np.zeros((len(first), len(second)))
 
     def unexplained_draw(self, rng: Rng) -> Array:

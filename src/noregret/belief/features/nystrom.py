@@ -175,11 +175,10 @@ class NystromMap:
         self._embed(drawn)
         return 0
 
-    def unexplained_covariance(self, first: Ints, second: Ints) -> Floats:
+    def unexplained_covariance(self, first: Ints, second: Ints, left: Floats, right: Floats) -> Floats:
         if self._features.variance != "full":
             return np.zeros((len(first), len(second)))
-        kernel = self._features.kernel(self._arms[first], self._arms[second])
-        return np.asarray(kernel - self.table[:, first].T @ self.table[:, second])
+        return np.asarray(self._features.kernel(self._arms[first], self._arms[second]) - left.T @ right)
 
     def unexplained_draw(self, rng: Rng) -> Floats:
         """Draw g - phi'(K_S^-1/2 g_S) for a prior draw g, which has covariance k - phi'phi."""
