@@ -82,8 +82,7 @@ is drawn with all its runs. Few problems make wide intervals.
 **Seconds** are CPU seconds of the method on one thread, without measurements. Those of Kernel Tuner contain the
 reading of the table.
 
-**Random numbers.** The methods get the same measurements where they are drawn one at a time. `bayes_opt` and `diff_evo` of
-Kernel Tuner do not repeat their results with the same seed.
+**Random numbers.** `bayes_opt` and `diff_evo` of Kernel Tuner do not repeat their results with the same seed.
 
 **Seeds.** A seed of a problem counts when all methods have finished it. A method that raises an error is listed,
 and is not ranked on that problem.
@@ -423,7 +422,9 @@ def _extent(found: list[Cell]) -> str:
         if own:
             least, most = min(own.values()), max(own.values())
             seeds = f"{least}" if least == most else f"{least} to {most}"
-            each.append(f"{TITLES[group]} {len(own)} problems with {seeds} seed{'s' if most > 1 else ''}")
+            each.append(
+                f"{TITLES[group]} {len(own)} problem{'s' if len(own) > 1 else ''} with {seeds} seed{'s' if most > 1 else ''}"
+            )
     return _wrapped(f"**Finished so far:** {'; '.join(each)}.")
 
 
