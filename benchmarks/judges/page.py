@@ -82,6 +82,8 @@ is drawn with all its runs. Few problems make wide intervals.
 **Seconds** are CPU seconds of the method on one thread, without measurements. Those of Kernel Tuner contain the
 reading of the table.
 
+**Random numbers.** `bayes_opt` and `diff_evo` of Kernel Tuner do not repeat their results with the same seed.
+
 **Seeds.** A seed of a problem counts when all methods have finished it. A method that raises an error is listed,
 and is not ranked on that problem.
 
@@ -109,7 +111,7 @@ class Cell(NamedTuple):
         return np.array([reading["value"] for reading in self.of[method]])
 
     def behind(self, method: str) -> tuple[float, float]:
-        """How much better the method is than noregret on average, and that in standard errors."""
+        """Mean lead of the method on noregret, and the same in standard errors."""
         apart = self.sign * (self.values(OURS) - self.values(method))
         mean = float(apart.mean())
         if len(apart) < 2 or not mean:
@@ -341,7 +343,7 @@ def errors(runs: list[Run]) -> list[str]:
     if not counts:
         return []
     rows = [[*where[:3], str(count), where[3].replace("|", "/")] for where, count in counts.items()]
-    said = "These runs ended with an error of the method. They are no wins of another method: see the ranks.\n"
+    said = "These runs ended with an error of the method. They do not count as wins of another method.\n"
     return ["## Runs that failed\n", said, markdown.table(["problem", "budget", "method", "runs", "error"], rows)]
 
 
@@ -420,7 +422,9 @@ def _extent(found: list[Cell]) -> str:
         if own:
             least, most = min(own.values()), max(own.values())
             seeds = f"{least}" if least == most else f"{least} to {most}"
-            each.append(f"{TITLES[group]} {len(own)} problems with {seeds} seed{'s' if most > 1 else ''}")
+            each.append(
+                f"{TITLES[group]} {len(own)} problem{'s' if len(own) > 1 else ''} with {seeds} seed{'s' if most > 1 else ''}"
+            )
     return _wrapped(f"**Finished so far:** {'; '.join(each)}.")
 
 
