@@ -422,9 +422,8 @@ def _extent(found: list[Cell]) -> str:
         if own:
             least, most = min(own.values()), max(own.values())
             seeds = f"{least}" if least == most else f"{least} to {most}"
-            each.append(
-                f"{TITLES[group]} {len(own)} problem{'s' if len(own) > 1 else ''} with {seeds} seed{'s' if most > 1 else ''}"
-            )
+            problems = f"{len(own)} problem{'s' if len(own) > 1 else ''}"
+            each.append(f"{TITLES[group]} {problems} with {seeds} seed{'s' if most > 1 else ''}")
     return _wrapped(f"**Finished so far:** {'; '.join(each)}.")
 
 
