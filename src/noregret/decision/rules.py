@@ -84,8 +84,7 @@ class UCB:
         object.__setattr__(self, "width", as_schedule("width", width))
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
-        scores: Floats = plus(posterior.mean, posterior.std, self.width(posterior))
-        return scores
+        return cast(Floats, plus(posterior.mean, posterior.std, self.width(posterior)))
 
     def bounds(self, posterior: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ width * std."""

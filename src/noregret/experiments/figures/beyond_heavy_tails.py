@@ -218,9 +218,9 @@ CATONI = Figure(
     """,
     how="""
         The functions of Fig. 1 (a) and (c) of the heavy-tails paper, a new one in every trial; Student-t noise of 3
-        degrees of freedom, so v = B^2 + 3 at alpha = 1. Every algorithm has the width of its theorem, and the true norm
-        B, which is about a quarter larger than the value that the paper passes. 'Learns' is read as at most 0.9 times
-        the regret of random play. With widths that no theorem covers all of them do far better (docs/papers).
+        degrees of freedom, so v = max f^2 + 3 = 4 at alpha = 1. Every algorithm has the width of its theorem, and the
+        true norm B, which is about a quarter larger than the value that the paper passes. 'Learns' is read as at most
+        0.9 times the regret of random play. With widths that no theorem covers all of them do far better (docs/papers).
     """,
     panels=CATONI_PANELS,
     claims=[
