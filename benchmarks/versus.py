@@ -221,7 +221,9 @@ def show(known: dict[str, dict[str, Any]]) -> None:
         print(markdown.table(head, rows))
     wrong = [(row["wrong"], row["comparisons"]) for row in known.values() if "wrong" in row]
     if wrong:
-        print(f"{sum(w for w, _ in wrong)} wrong verdicts in {sum(n for _, n in wrong)} comparisons with a difference.")
+        print(
+            f"{sum(w for w, _ in wrong)} wrong verdicts in the {sum(n for _, n in wrong)} comparisons of these tables."
+        )
 
 
 def _pairs(cell: dict[str, Any] | None) -> str:
