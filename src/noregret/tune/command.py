@@ -90,7 +90,7 @@ def _add_versus(commands: Any) -> None:
         "what is known.",
     )
     parser.set_defaults(command=_versus)
-    parser.add_argument("lines", nargs="+", metavar="COMMAND", help="a command in quotes; A is the first")
+    parser.add_argument("commands", nargs="+", metavar="COMMAND", help="a command in quotes; A is the first")
     parser.add_argument("--within", metavar="X", help="margin of equality, such as 1%% (default: none)")
     parser.add_argument(
         "--gate", action="store_true", help="for CI: exit 1 only if B is worse by more than the margin, 0 otherwise"

@@ -89,7 +89,7 @@ def versus(args: Namespace) -> int:
 
 def _race(args: Namespace) -> Race:
     """The commands and how to compare them; StudyError if an argument is wrong."""
-    lines, old = list(args.lines), []
+    lines, old = list(args.commands), []
     if args.baseline and len(lines) <= 2:
         name = lines[0] if len(lines) == 2 else None
         old = _old_values(args.baseline, name)
