@@ -70,7 +70,7 @@ class OfOneObjective:
 
 
 def in_all(state: State, own: State, asked: Asked | None) -> Asked | None:
-    """What was asked about one objective, whose state is ``own``, in the state of all."""
+    """Translate a question about one objective, whose state is ``own``, to the state of all."""
     if not isinstance(asked, int):
         return asked
     number = int(own.numbers[asked])
