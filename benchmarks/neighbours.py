@@ -16,8 +16,6 @@ Each run is a line of ``--out``, and is read from there if it is known.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import json
 import math
 import random
@@ -28,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import markdown
-from benchmarks.development.measured import DATA, REPETITIONS
+from benchmarks.development.measured import DATA, timings
 
 TABLES = ("a4000", "mi250x", "a100")
 STRATEGIES = ("noregret", "genetic_algorithm", "pso", "simulated_annealing", "random_sample")
@@ -40,14 +38,12 @@ REPLICATIONS, POST_REPLICATIONS = 200, 200
 
 def kernel_cache(table: str, path: Path) -> dict[str, Any]:
     """Write a table as a cache file of Kernel Tuner, and return the arguments of ``tune_kernel`` that read it."""
-    with gzip.open(DATA / f"gpu_convolution_{table}.csv.gz", "rt", encoding="utf-8", newline="") as file:
-        names, *rows = csv.reader(file)
-    names, cache = names[:-REPETITIONS], {}
-    for row in rows:
-        config, timings = [int(value) for value in row[: len(names)]], row[len(names) :]
-        times = [float(time) for time in timings] if timings[0] else []
+    settings, measured = timings(DATA / f"gpu_convolution_{table}.csv.gz")
+    names, cache = list(settings[0]), {}
+    for setting, row in zip(settings, measured, strict=True):
+        times = [] if np.isnan(row[0]) else row.tolist()
         time = float(np.mean(times)) if times else "RuntimeFailedConfig"
-        cache[",".join(map(str, config))] = dict(zip(names, config, strict=True)) | {"time": time, "times": times}
+        cache[",".join(map(str, setting.values()))] = setting | {"time": time, "times": times}
     space = {name: sorted({entry[name] for entry in cache.values()}) for name in names}
     about = {"device_name": table, "kernel_name": "convolution", "problem_size": [1], "objective": "time"}
     path.write_text(json.dumps(about | {"tune_params_keys": names, "tune_params": space, "cache": cache}))
