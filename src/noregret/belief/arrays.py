@@ -143,16 +143,6 @@ def between(array: Array, least: float, most: float) -> Array:
     return array.clip(least, most) if is_tensor(array) else np.minimum(np.maximum(array, least), most)
 
 
-def plus(array: Array, other: Array, factor: float) -> Array:
-    """Array + factor * other, (n,); on a device in one pass over memory instead of two."""
-    return array.add(other, alpha=factor) if is_tensor(array) else array + other * factor
-
-
-def minus_square(array: Array, other: Array) -> Array:
-    """Array - other^2, (n,); on a device in one pass over memory instead of two."""
-    return array.addcmul(other, other, value=-1.0) if is_tensor(array) else array - other * other
-
-
 def special(array: Array) -> Any:
     """Special functions of SciPy or of torch, which have the same names."""
     if is_tensor(array):

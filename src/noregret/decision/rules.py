@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from noregret.belief.arrays import Array, as_array, at_least, between, namespace, plus, special, top
+from noregret.belief.arrays import Array, as_array, at_least, between, namespace, special, top
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Posterior, Rng, Schedule, as_schedule
 from noregret.decision.maximising import highest_point
@@ -84,7 +84,7 @@ class UCB:
         object.__setattr__(self, "width", as_schedule("width", width))
 
     def __call__(self, posterior: Posterior, rng: Rng) -> Floats:
-        return cast(Floats, plus(posterior.mean, posterior.std, self.width(posterior)))
+        return posterior.mean + posterior.std * self.width(posterior)
 
     def bounds(self, posterior: Posterior) -> tuple[Floats, Floats]:
         """Mean -+ width * std."""

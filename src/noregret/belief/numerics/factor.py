@@ -23,13 +23,10 @@ from noregret.belief.arrays import (
     beside,
     column_squares,
     empty_rows,
-    is_tensor,
     joined,
-    minus_square,
     numbers_of,
     numpy_of,
     on_device,
-    plus,
     slabs,
     zeros_like,
 )
@@ -103,14 +100,6 @@ class Rows:
         for product in others:
             total += product
         return total
-
-    def taken_from(self, row: Array, left: Array) -> Array:
-        """Row minus the product of (r,) with the first r rows, (N,); r must not be 0."""
-        if not is_tensor(row):
-            return row - self.times(left)
-        for rows, part in self._parts(len(left)):  # sums inside the products: fewer passes over the device's memory
-            row = row.addmv(part.T, left[rows], alpha=-1.0)
-        return row
 
     def write(self, start: int, columns: slice, values: Array) -> None:
         """Write (n, m) values into n rows from ``start`` on, at some of the columns."""
@@ -217,7 +206,7 @@ class Factor:
         """
         border = self._whitened.at(arm)
         if covariance is None:
-            covariance = self._whitened.taken_from(column, border) if self.rows else column
+            covariance = column - self._whitened.times(border) if self.rows else column
         variance_there, mean_there = numbers_of(covariance[arm], self.mean[arm])
         return self._append_row(arm, slot, border, covariance, variance_there, mean_there, value, noise)
 
@@ -225,7 +214,7 @@ class Factor:
         self, name: int, slot: Slot, inner: float, border: Floats, column: Floats, value: float, noise: float
     ) -> bool:
         """`append_one` for a point that is not an arm: ``border`` is root^-1 K(rows, point), (r,)."""
-        covariance = self._whitened.taken_from(column, beside(column, border)) if self.rows else column
+        covariance = column - self._whitened.times(beside(column, border)) if self.rows else column
         variance_there, mean_there = inner - float(border @ border), float(self._scores[: self.rows] @ border)
         return self._append_row(name, slot, border, covariance, variance_there, mean_there, value, noise)
 
@@ -247,7 +236,7 @@ class Factor:
         corner = math.sqrt(pivot)
         whitened = covariance / corner
         score = (value - mean_there) / corner
-        mean, variance = plus(self.mean, whitened, score), minus_square(self.variance, whitened)
+        mean, variance = self.mean + score * whitened, self.variance - whitened * whitened
         if row == len(self._scores):
             self._make_room(row + 1)
         self._whitened.append(whitened)  # the last step that can fail on a device without memory
@@ -276,7 +265,7 @@ class Factor:
         pivot = share * at_arm + noise
         score = (value - mean_there) / math.sqrt(pivot)
         change = (share / math.sqrt(pivot)) * row
-        self.mean, self.variance = plus(self.mean, change, score), minus_square(self.variance, change)
+        self.mean, self.variance = self.mean + score * change, self.variance - change * change
         self.gain += 0.5 * math.log(pivot / noise)
         self.misfit += score * score
 
