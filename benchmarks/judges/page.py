@@ -212,8 +212,8 @@ def text(runs: list[Run]) -> str:
     parts += ["## How close to the best\n", GAPS, value_table(new)]
     parts += ["## Do the intervals hold?\n", *coverage(new)]
     parts += ["## CPU seconds\n", seconds_table(new), *errors(runs)]
-    if used:
-        parts += ["## Problems used in development\n", USED, rank_table(used), value_table(used), *coverage(used)]
+    parts.append("## Problems used in development\n")
+    parts += [USED, rank_table(used), value_table(used), *coverage(used)] if used else ["None has finished yet."]
     return "\n".join([*parts, METHOD])
 
 
