@@ -5,7 +5,7 @@ JOBS ?= 4
 BIN := .venv/bin
 READY := .venv/.ready
 TUNE := .venv/.tune
-# What `make test` leaves to `make nightly`: many seeds, whole documents, kills and browsers.
+# What `make test` leaves to `make nightly`: many seeds, whole documents, kills, browsers and packages of neighbours.
 FOLDERS := tests/statistics tests/documents tests/siege
 NIGHTLY ?= $(FOLDERS) docs README.md CONTRIBUTING.md
 # Tests and commands start many processes: let each use what the first has compiled.
@@ -36,7 +36,7 @@ demo: $(TUNE)
 compare: $(READY)
 	$(BIN)/noregret run igp-ucb amm-ucb gp-ts gp-ei random --problem rkhs-se --rounds 1000 --trials 10 --plot demo.png
 
-# The tests of what src does, and the examples in its docstrings, in five minutes on two cores.
+# The tests of what src does, and the examples in its docstrings, in six minutes on two cores.
 test: $(READY)
 	$(PYTEST) $(FOLDERS:%=--ignore=%) tests src
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -228,7 +229,11 @@ def test_wandb_keeps_a_run_offline(tmp_path, monkeypatch):
     result = tuned(trackers.wandb("tests", folder=tmp_path), 3)
     (folder,) = (tmp_path / "wandb").glob("offline-run-*")
     (file,) = folder.glob("*.wandb")
-    rows, summary = wandb_content(package, file)
+    for _ in range(300):  # its own process writes the file, a moment after the run has ended
+        rows, summary = wandb_content(package, file)
+        if len(rows) == 3 and summary:
+            break
+        time.sleep(0.1)
     assert [row["trial"] for row in rows] == [0, 1, 2]
     assert [row.get("value") for row in rows] == [its.value for its in result.optimizer.answers]
     assert rows[-1]["params/n"] == result.optimizer.answers[-1].params["n"]
