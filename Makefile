@@ -36,7 +36,7 @@ demo: $(TUNE)
 compare: $(READY)
 	$(BIN)/noregret run igp-ucb amm-ucb gp-ts gp-ei random --problem rkhs-se --rounds 1000 --trials 10 --plot demo.png
 
-# The tests of what src does, and the examples in its docstrings, in six minutes on two cores.
+# The tests of what src does, and the examples in its docstrings, in seven minutes on two cores.
 test: $(READY)
 	$(PYTEST) $(FOLDERS:%=--ignore=%) tests src
 
