@@ -256,12 +256,16 @@ class Comparison:
         change = self.change(max(option, other), min(option, other))
         return change.upper < 0 if (self.goal == "minimize") == (option > other) else change.lower > 0
 
+    def margin(self, option: int = 0) -> float:
+        """Margin of equality with an option, in the units of a change; 0 without ``within``."""
+        if self._tolerance is None:
+            return 0.0
+        known = self._values[:, option][~np.isnan(self._values[:, option])]
+        return self._tolerance(1.0 if self.is_relative or not known.size else float(np.median(known)))
+
     def _is_equal(self, option: int, other: int) -> bool:
-        change = self.change(other, option)
-        if self._tolerance is None or math.isnan(change.estimate):
-            return False
-        margin = self._tolerance(1.0 if self.is_relative else float(np.nanmedian(self._values[:, option])))
-        return -margin <= change.lower and change.upper <= margin
+        change, margin = self.change(other, option), self.margin(option)
+        return margin > 0 and -margin <= change.lower and change.upper <= margin
 
     def _drop_beaten(self) -> None:
         """Drop options that are broken or that another one in play has beaten, unless these are all of them."""

@@ -33,7 +33,6 @@ from noregret.diagnosis import read_rewards
 from noregret.extra import MissingExtra, extra
 from noregret.files import write_atomically
 from noregret.formatting import as_precise_as, number
-from noregret.optimizer import checked_tolerance
 from noregret.terminal import complain, printable, say
 from noregret.tune.measuring import Keeper, Outcome, check_command, disturbances, interruptible, measure
 from noregret.tune.page import words
@@ -333,21 +332,13 @@ class Race:
             )
 
     @property
-    def margin(self) -> float:
-        """The margin of equality in the units of the change, 0 if there is none."""
-        if self.comparison.within is None:
-            return 0.0
-        known = self.median(0)
-        relative = self.comparison.is_relative
-        return checked_tolerance(self.comparison.within)(1.0 if relative or known is None else known)
-
-    @property
     def passed(self) -> bool | None:
         """False if B is worse than A by more than the margin, True if it is not, None if that is not known."""
         _, lower, upper = self.comparison.change(1)
         if self.study.goal == "maximize":
             lower, upper = -upper, -lower
-        return False if lower > self.margin else True if upper <= self.margin else None
+        margin = self.comparison.margin()
+        return False if lower > margin else True if upper <= margin else None
 
     @property
     def is_settled(self) -> bool:
@@ -537,7 +528,7 @@ def _picture(race: Race) -> Iterator[str]:
         yield race.verdict()
         return
     yield f"B against A: {race.difference(race.comparison.change(1))}"
-    if bar := _bar(race.comparison.change(1), race.margin):
+    if bar := _bar(race.comparison.change(1), race.comparison.margin()):
         yield bar
 
 

@@ -299,9 +299,7 @@ class Tools:
                 found.tell(option, value)
         change = {name: finite(getattr(found, name)) for name in ("estimate", "lower", "upper")}
         first = "AB"[found.ask()]
-        more = (
-            "" if found.decided else f" Continue: measure another pair, {first} first, and call again with all values."
-        )
+        more = f" Continue: measure another pair, {first} first, and call again with all values."
         rest = {"level": found.confidence, "pairs": found.pairs, "relative": found.is_relative, "next": first}
         return {"summary": f"{found}.{'' if found.decided else more}", "verdict": found.verdict, **change, **rest}
 
