@@ -251,6 +251,8 @@ def test_bound_shows_what_a_theorem_promises_beside_runs(capsys, tmp_path):
         (["reds"], "'reds' has no bound that can be computed"),
         (["igp-ucb", "--kernel", "cubic"], "--kernel must be se or matern-NU"),
         (["igp-ucb", "--set", "colour=red"], "colour"),
+        (["igp-ucb", "--plot", "bound.xyz"], "--plot must end in one of"),
+        (["igp-ucb", "--set", "constants=experiment"], "there is no bound for constants='experiment'"),
         (["tgp-ucb", "--run", "--arms", "20", "--rounds", "10", "--set", "moment=0.01"], "a moment above max f^2"),
     ],
 )

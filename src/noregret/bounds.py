@@ -2,7 +2,7 @@
 
 Each function is named like its algorithm and gives the bound on the regret of a whole run, R_T = sum over rounds of
 max f - f(x_t), that its theorem proves for the width which the algorithm uses. All are for finitely many arms and hold
-with probability 1 - delta. They are worst cases: a run is usually far below (``noregret bound --problem`` shows both).
+with probability 1 - delta. They are worst cases: a run is usually far below (``noregret bound --run`` shows both).
 
 Optimism bounds the regret of a round by 2 beta_t s(x_t), s the posterior standard deviation. The sum of s^2 is at most
 2 gamma_T k / ln(1 + k / ridge), k the largest k(x, x) and gamma_T the maximum information gain, so by the inequality of
@@ -13,6 +13,7 @@ Cauchy and Schwarz
 gamma_T is bounded by `max_gain`. Since |f| <= B sqrt(k), no bound exceeds 2 B sqrt(k) T, and one that does not improve
 on it is marked ``is_trivial``.
 
+Keywords are those of the algorithm; values that no theorem covers, such as ``constants="experiment"``, are refused.
 REDS has no function: its theorem has constants of the function and of the domain that cannot be computed.
 """
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from noregret.algorithms import catoni, domain_shrinking, heavy_tails, kernelized_bandits, sketching, tighter_widths
+from noregret.belief.arms import as_arms
 from noregret.belief.exact import ExactGP
 from noregret.belief.kernels import Kernel, as_kernel
 from noregret.belief.posterior import Floats
@@ -35,6 +37,16 @@ from noregret.decision.loops import Batched, Repeated
 
 LONGEST = 10**12
 """Rounds beyond which `rounds_until` gives up."""
+
+COVERED: dict[str, Callable[[Any], bool]] = {
+    "constants": lambda value: bool(value == "theory"),
+    "scale": lambda value: bool(value >= 1),
+    "gain": lambda value: value is None or value == "realised",
+    "oversampling": lambda value: value is None,
+    "features": lambda value: isinstance(value, str) and value == "nystrom",
+    "truncation": lambda value: value is None,
+}
+"""Values of keywords with which the algorithm has the bound computed here."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,8 @@ class Bound:
         beta_T, the largest confidence width of the run.
     is_trivial : bool
         True if it says no more than |f| <= B.
+    is_proved : bool
+        False if the proof of the theorem has a gap, as for ATA-GP-UCB (docs/guarantees_details.md).
     """
 
     rounds: int
@@ -60,6 +74,7 @@ class Bound:
     gain: float
     width: float
     is_trivial: bool
+    is_proved: bool = True
 
     @property
     def per_round(self) -> float:
@@ -76,7 +91,7 @@ def max_gain(kernel: Any, arms: Any, rounds: int, ridge: float, *, tolerance: fl
     again and again, until this is within ``tolerance`` of g(w); it is a bound wherever that ends. Each of at most
     ``steps`` steps costs O(N^3).
     """
-    points = np.atleast_2d(np.asarray(arms, dtype=float))
+    points = _points(arms)
     K = as_kernel(kernel)(points, points)
     shares, found = np.full(len(points), 1 / len(points)), math.inf
     for _ in range(steps):
@@ -94,22 +109,24 @@ def max_gain(kernel: Any, arms: Any, rounds: int, ridge: float, *, tolerance: fl
 
 def igp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """Thm 3 of the kernelized-bandits paper; keywords as those of the algorithm."""
-    return _by_optimism(kernelized_bandits.igp_ucb(kernel, horizon=rounds, **constants), rounds, arms, constants)
+    built = _built(kernelized_bandits.igp_ucb, kernel, rounds, constants, horizon=rounds)
+    return _by_optimism(built, rounds, arms, constants)
 
 
 def gp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """Thm 3 of Srinivas et al. (2012), for noise that is bounded by sqrt(ridge)."""
-    return _by_optimism(kernelized_bandits.gp_ucb(kernel, horizon=rounds, **constants), rounds, arms, constants)
+    built = _built(kernelized_bandits.gp_ucb, kernel, rounds, constants, horizon=rounds)
+    return _by_optimism(built, rounds, arms, constants)
 
 
 def ay_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """Whitehouse, Ramdas and Wu (2023)."""
-    return _by_optimism(tighter_widths.ay_ucb(kernel, **constants), rounds, arms, constants)
+    return _by_optimism(_built(tighter_widths.ay_ucb, kernel, rounds, constants), rounds, arms, constants)
 
 
 def amm_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """Flynn and Reeb (2025), AMM."""
-    return _by_optimism(tighter_widths.amm_ucb(kernel, **constants), rounds, arms, constants)
+    return _by_optimism(_built(tighter_widths.amm_ucb, kernel, rounds, constants), rounds, arms, constants)
 
 
 def dmm_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
@@ -119,32 +136,33 @@ def dmm_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
 
 def tgp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """Thm 1 of the heavy-tails paper, with the width in use."""
-    return _by_optimism(heavy_tails.tgp_ucb(kernel, **constants), rounds, arms, constants)
+    return _by_optimism(_built(heavy_tails.tgp_ucb, kernel, rounds, constants), rounds, arms, constants)
 
 
 def ata_gp_ucb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.1, **constants: Any) -> Bound:
-    """Thm 4 of the heavy-tails paper, for Nystrom features: as many as arms, since its q keeps every arm."""
-    built = heavy_tails.ata_gp_ucb(kernel, horizon=rounds, epsilon=epsilon, **constants)
-    return _by_optimism(built, rounds, arms, constants, epsilon)
+    """Thm 4 of the heavy-tails paper, for Nystrom features: as many as arms, since its q keeps every arm.
+
+    The proof of the theorem has a gap, so ``is_proved`` is False.
+    """
+    built = _built(heavy_tails.ata_gp_ucb, kernel, rounds, constants, horizon=rounds, epsilon=epsilon)
+    return replace(_by_optimism(built, rounds, arms, constants, epsilon), is_proved=False)
 
 
 def bkb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.5, **constants: Any) -> Bound:
-    """Thm 2 of the BKB paper: variances of the sketch are right up to a = (1 + epsilon) / (1 - epsilon)."""
-    return _by_optimism(
-        sketching.bkb(kernel, horizon=rounds, epsilon=epsilon, **constants), rounds, arms, constants, epsilon
-    )
+    """Thm 2 of the BKB paper, for ``coins="fresh"``: variances are right up to a = (1 + epsilon) / (1 - epsilon)."""
+    built = _built(sketching.bkb, kernel, rounds, constants, horizon=rounds, epsilon=epsilon)
+    return _by_optimism(built, rounds, arms, constants, epsilon)
 
 
 def bbkb(kernel: Any, rounds: int, *, arms: Any, epsilon: float = 0.5, **constants: Any) -> Bound:
-    """Calandriello et al. (2020), for the width in use."""
-    return _by_optimism(
-        sketching.bbkb(kernel, horizon=rounds, epsilon=epsilon, **constants), rounds, arms, constants, epsilon
-    )
+    """Calandriello et al. (2020), for ``coins="fresh"`` and the width in use."""
+    built = _built(sketching.bbkb, kernel, rounds, constants, horizon=rounds, epsilon=epsilon)
+    return _by_optimism(built, rounds, arms, constants, epsilon)
 
 
 def mini_gp_ucb(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """Calandriello et al. (2022): while an arm is repeated no std shrinks by more than the factor ``growth``."""
-    return _by_optimism(sketching.mini_gp_ucb(kernel, **constants), rounds, arms, constants)
+    return _by_optimism(_built(sketching.mini_gp_ucb, kernel, rounds, constants), rounds, arms, constants)
 
 
 def gp_ts(kernel: Any, rounds: int, *, arms: Any, delta: float = 0.1, **constants: Any) -> Bound:
@@ -153,7 +171,7 @@ def gp_ts(kernel: Any, rounds: int, *, arms: Any, delta: float = 0.1, **constant
     R_T <= (11 c / p) sum of s + (2 B + 1) pi^2 / 6 + ((4 B + 11) c / p) sqrt(2 T ln(2 / delta)) with p = 1 / (4 e
     sqrt(pi)) and c = v_T (1 + sqrt(2 ln(N T^2))): the draws at all arms are within c - v_T standard deviations.
     """
-    built: Any = kernelized_bandits.gp_ts(kernel, horizon=rounds, delta=delta, **constants)
+    built: Any = _built(kernelized_bandits.gp_ts, kernel, rounds, constants, horizon=rounds, delta=delta)
     worst = _Worst(built.model.kernel, arms, rounds, built.model.ridge)
     width, norm = built.rule.width(worst.belief()), built.rule.width.norm
     spread, p = (
@@ -170,12 +188,12 @@ def bpe(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
 
     The arms are those of the largest variance, so max s^2 is at most the average of s^2 over the pulls.
     """
-    return _by_epochs(domain_shrinking.bpe(kernel, horizon=rounds, **constants), rounds, arms)
+    return _by_epochs(_built(domain_shrinking.bpe, kernel, rounds, constants, horizon=rounds), rounds, arms)
 
 
 def catoni_bpe(kernel: Any, rounds: int, *, arms: Any, **constants: Any) -> Bound:
     """`bpe` for heavy-tailed rewards (docs/guarantees_details.md)."""
-    return _by_epochs(catoni.catoni_bpe(kernel, horizon=rounds, **constants), rounds, arms)
+    return _by_epochs(_built(catoni.catoni_bpe, kernel, rounds, constants, horizon=rounds), rounds, arms)
 
 
 NAMES: dict[str, Callable[..., Bound]] = {
@@ -242,7 +260,7 @@ def evaluations(
     """
     if not precision > 0:
         raise ValueError(f"precision must be positive, got {precision!r}")
-    points = np.atleast_2d(np.asarray(arms, dtype=float))
+    points = _points(arms)
     belief = ExactGP(kernel, noise**2 if ridge is None else ridge).prior(points)
     width = domain_shrinking.EpochWidth(norm, noise, delta, share=2.0)(belief)
     for count in range(most + 1):
@@ -266,8 +284,6 @@ class _Worst:
     """Factor by which a std may be out of date."""
 
     def __post_init__(self) -> None:
-        if self.rounds < 1:
-            raise ValueError(f"rounds must be a whole number from 1, got {self.rounds!r}")
         if not self.ridge > 0:
             raise ValueError("the bounds are for noisy rewards: noise and ridge must be positive")
 
@@ -278,7 +294,7 @@ class _Worst:
 
     @property
     def arms(self) -> Floats:
-        return np.atleast_2d(np.asarray(self.given, dtype=float))
+        return _points(self.given)
 
     @property
     def largest(self) -> float:
@@ -315,6 +331,26 @@ class _Worst:
     def bound(self, regret: float, width: float, norm: float) -> Bound:
         trivial = 2 * norm * math.sqrt(self.largest) * self.rounds
         return Bound(self.rounds, min(regret, trivial), self.gain, width, regret >= trivial)
+
+
+def _points(arms: Any) -> Floats:
+    """Finitely many arms, as an (N, d) array of floats."""
+    points: Floats = as_arms(np.asarray(arms, dtype=float))
+    return points
+
+
+def _built(builder: Callable[..., Any], kernel: Any, rounds: int, constants: Mapping[str, Any], **further: Any) -> Any:
+    """Algorithm of these constants; ValueError if its theorem does not cover them."""
+    whole: Any = rounds
+    if not (isinstance(whole, int | np.integer) and whole >= 1):
+        raise ValueError(f"rounds must be a whole number from 1, got {rounds!r}")
+    if "horizon" in constants:
+        raise ValueError(f"the horizon of a bound is its rounds, {rounds}: leave horizon out")
+    built = builder(kernel, **constants, **further)
+    for name, is_covered in COVERED.items():
+        if name in constants and not is_covered(constants[name]):
+            raise ValueError(f"there is no bound for {name}={constants[name]!r}: leave {name} out")
+    return built
 
 
 def _by_optimism(

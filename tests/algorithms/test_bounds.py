@@ -105,3 +105,35 @@ def test_bad_input_is_refused():
         bounds.bpe(KERNEL, 10, arms=ARMS, noise=0.0)
     with pytest.raises(ValueError, match="precision must be positive"):
         bounds.evaluations(KERNEL, 0.0, arms=ARMS)
+    with pytest.raises(ValueError, match="the horizon of a bound is its rounds, 10: leave horizon out"):
+        bounds.igp_ucb(KERNEL, 10, arms=ARMS, horizon=10)
+
+
+@pytest.mark.parametrize(
+    "ask", [bounds.ay_ucb, lambda kernel, rounds, arms: bounds.max_gain(kernel, arms, rounds, 1.0)]
+)
+def test_a_list_of_numbers_is_not_one_arm_of_many_dimensions(ask):
+    with pytest.raises(ValueError, match=r"arms must be an \(N, d\) array, got shape \(30,\): numbers go in as"):
+        ask(KERNEL, 1000, arms=ARMS[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("igp-ucb", {"constants": "experiment"}),
+        ("amm-ucb", {"scale": 0.1}),
+        ("gp-ts", {"gain": "rate"}),
+        ("bkb", {"oversampling": 5.0}),
+        ("ata-gp-ucb", {"features": "qff"}),
+        ("bpe", {"truncation": 2.0}),
+    ],
+)
+def test_settings_that_no_theorem_covers_have_no_bound(name, setting):
+    ((key, value),) = setting.items()
+    with pytest.raises(ValueError, match=f"there is no bound for {key}={value!r}: leave {key} out"):
+        bounds.NAMES[name](KERNEL, 10, arms=ARMS, **setting)
+
+
+def test_only_the_theorem_with_the_gap_is_not_proved():
+    found = {name: bound(KERNEL, 10, arms=ARMS[::6]).is_proved for name, bound in bounds.NAMES.items()}
+    assert [name for name, is_proved in found.items() if not is_proved] == ["ata-gp-ucb"]

@@ -45,7 +45,7 @@ BAD = {
     "features": ("fourier", None, 1),
     "bounds": ((1, 0), (0, math.nan), (1,), 3, "abc"),
     "separate": ("yes", None, 1),
-    "truncation": (3, "abc"),
+    "truncation": (-3, "abc"),
     "weights": (3, [1.0, 2.0]),
     "lengthscale_power": BELOW_0,
     "norm_power": BELOW_0,

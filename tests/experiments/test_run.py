@@ -227,3 +227,16 @@ def test_simple_regret_on_a_box():
 
 def test_an_algorithm_without_bounds_recommends_nothing():
     assert np.isnan(run(Cycle(), Toy(), 5, rng=0).simple_regret).tolist() == [True] * 5
+
+
+@pytest.mark.parametrize("given", ["igp-ucb", NAMES["igp-ucb"]])
+def test_a_name_or_a_builder_is_not_an_algorithm(given):
+    problem = problems.NAMES["rkhs-se"](rng=0)
+    for play in (lambda: run(given, problem, 10), lambda: Policy(given, problem.arms)):
+        with pytest.raises(ValueError, match=r"algorithm must have a method play, .*: build it first"):
+            play()
+
+
+def test_a_name_is_not_a_problem():
+    with pytest.raises(ValueError, match=r"problem must have arms, .* got 'rkhs-se'"):
+        run(NAMES["igp-ucb"](SquaredExponential(0.2)), "rkhs-se", 10)

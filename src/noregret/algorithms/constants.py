@@ -94,7 +94,10 @@ LIMITS: dict[str, Limit] = {
     "coins": _one_of("fresh", "kept"),
     "width": _one_of("tight", "paper"),
     "separate": TRUE_OR_FALSE,
-    "truncation": ("be a schedule", callable),
+    "truncation": (
+        "be a positive number or a schedule",
+        lambda value: callable(value) or (_is_number(value) and bool(0 < value < math.inf)),
+    ),
     "weights": ("be a function from (n, d) points to their densities, (n,)", callable),
     "gain": ("be 'realised', 'greedy', 'rate', a number or a schedule", _is_gain),
     "features": (

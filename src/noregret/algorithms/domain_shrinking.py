@@ -161,7 +161,7 @@ def reds(
     separate : bool
         On a `Box`, draw N_r points from each connected piece of the region, as Lemma 4.6 requires, or from all pieces
         together, as in the paper's experiments.
-    truncation : schedule, optional
+    truncation : schedule or float, optional
         For heavy tails: rewards larger than this level count as 0. The level depends on the rewards of its epoch only.
     weights : callable (n, d) -> (n,), optional
         Density to draw arms from, instead of the uniform one (Remark 3.5): see `RandomDesign`. The bounds hold for any.
@@ -253,7 +253,7 @@ def gp_threds(
         arms, so even the theory's width does not guarantee that the best arm is kept.
     scale : float
         Factor on the noise part of the width, in the experiments on the width.
-    truncation : schedule, optional
+    truncation : schedule or float, optional
         As in `reds`; the level depends on the rewards of its cell only.
     """
     _check_norm(norm)

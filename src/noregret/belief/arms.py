@@ -22,9 +22,8 @@ def as_arms(arms: Any, first: int = 0) -> Any:
         return as_blocks(arms, as_arms)
     array = float64_tensor(arms) if is_tensor(arms) else np.asarray(arms, dtype=float)
     if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(
-            f"arms must be an (N, d) array, got shape {tuple(array.shape)}: numbers go in as numbers[:, None]"
-        )
+        advice = "numbers go in as numbers[:, None]" if array.ndim == 1 else "N and d are at least 1"
+        raise ValueError(f"arms must be an (N, d) array, got shape {tuple(array.shape)}: {advice}")
     xp = namespace(array)
     if not xp.isfinite(array).all():
         row = int(np.argmin(numpy_of(xp.isfinite(array)).all(axis=1)))

@@ -99,9 +99,8 @@ class Matern(Kernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", _positive("lengthscale", self.lengthscale))
         if not 0 < self.nu <= 100:
-            raise ValueError(
-                f"nu must be in (0, 100], got {self.nu}: a smoother kernel is SquaredExponential in all but name"
-            )
+            limit = ": take SquaredExponential, its limit" if self.nu > 100 else ""
+            raise ValueError(f"nu must be in (0, 100], got {self.nu}{limit}")
 
     def __call__(self, X: Array, Y: Array) -> Array:
         return in_pieces(self._piece, X, Y)

@@ -157,6 +157,14 @@ def with_arms(belief: Posterior, points: Floats) -> Posterior:
     return belief.at(np.vstack([belief.arms, new])) if len(new) else belief
 
 
+def check_playable(algorithm: Any) -> None:
+    """Raise ValueError unless this is an algorithm: a name or a builder is not one yet."""
+    if not hasattr(algorithm, "play"):
+        raise ValueError(
+            f"algorithm must have a method play, as algorithms.amm_ucb(kernel) has, got {algorithm!r}: build it first"
+        )
+
+
 def starts_from_belief(algorithm: Algorithm) -> bool:
     """True if the loop can start from a belief, which is then its whole state."""
     return "belief" in inspect.signature(algorithm.play).parameters

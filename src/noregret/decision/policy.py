@@ -21,7 +21,7 @@ from noregret.belief.conjugate import ConjugatePosterior
 from noregret.belief.model_set import SharedPosterior
 from noregret.belief.posterior import Posterior
 from noregret.decision.arms import as_space, checked, names, remaining
-from noregret.decision.loops import Algorithm, Best, recommended
+from noregret.decision.loops import Algorithm, Best, check_playable, recommended
 from noregret.decision.playing import Event, Run, Told, as_told, child, joined, seed_sequence
 from noregret.decision.saving import State, check_asks, read, write
 
@@ -60,6 +60,7 @@ class Policy:
     """
 
     def __init__(self, algorithm: Algorithm, arms: Any, *, rng: Any = None) -> None:
+        check_playable(algorithm)
         self._begin(algorithm, as_space(arms), child(seed_sequence(rng), 0))
 
     def _begin(self, algorithm: Algorithm, space: Any, seed: np.random.SeedSequence) -> None:

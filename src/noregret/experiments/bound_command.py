@@ -13,6 +13,7 @@ from noregret.belief.kernels import Kernel, Matern, SquaredExponential
 from noregret.belief.posterior import Floats
 from noregret.experiments.reproduce_command import Refused
 from noregret.experiments.run import run
+from noregret.experiments.run_command import check_files
 from noregret.experiments.trials import build, keywords
 from noregret.extra import extra
 from noregret.terminal import say
@@ -28,6 +29,7 @@ def bound(args: argparse.Namespace) -> None:
     if args.algorithm not in bounds.NAMES:
         known = ", ".join(bounds.NAMES)
         raise Refused(f"{args.algorithm!r} has no bound that can be computed: there is one for {known}")
+    check_files(args.plot)
     settings, kernel, arms = dict(args.set), _kernel(args), _arms(args)
     readings = sorted({max(1, round(args.rounds * 10 ** (-each / 3))) for each in range(READINGS)})
     promise = bounds.NAMES[args.algorithm]
@@ -44,6 +46,8 @@ def bound(args: argparse.Namespace) -> None:
         say(f"{each.rounds:10d} {each.per_round:10.4g}{ran}" + ("  (no more than |f| <= B)" if each.is_trivial else ""))
     needed = "more than 10^12" if until is None else f"{until:,}"
     say(f"at most {args.within:g} per round after {needed} rounds; largest width {promised[-1].width:.4g}")
+    if not promised[-1].is_proved:
+        say("the proof of this theorem has a gap (docs/guarantees_details.md), so the bound is not proved")
     if args.plot:
         _draw(args, promised, readings, regrets)
 
@@ -91,12 +95,11 @@ def _played(
 
 
 def _draw(args: argparse.Namespace, promised: list[bounds.Bound], readings: list[int], regrets: list[float]) -> None:
-    pyplot = extra("matplotlib.pyplot")
-    figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
+    figure = extra("matplotlib.figure").Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
     axes.loglog(readings, [each.per_round for each in promised], "k-", label="bound")
     if regrets:
         axes.loglog(readings, regrets, "C0o-", label=f"mean of {RUNS} runs")
     axes.set(xlabel="rounds", ylabel="regret per round", title=args.algorithm)
     axes.legend()
     figure.savefig(args.plot)
-    pyplot.close(figure)

@@ -14,7 +14,7 @@ import numpy as np
 from noregret.belief.box import Box
 from noregret.belief.posterior import Floats, Ints, Rng
 from noregret.decision.arms import as_space
-from noregret.decision.loops import Algorithm, Play, Pull, recommended, starts_from_belief
+from noregret.decision.loops import Algorithm, Play, Pull, check_playable, recommended, starts_from_belief
 from noregret.decision.playing import seed_sequence
 from noregret.experiments.trace import Trace
 from noregret.problems.problem import Continuous
@@ -102,9 +102,9 @@ def run(
     Raises
     ------
     ValueError
-        If the horizon is not a positive whole number; the algorithm stops or asks for no arm before it; the problem
-        returns a reward that is not finite; ``watch`` has an unknown name or a value that is not a number; or the arms
-        change and the algorithm cannot continue with other arms.
+        If the horizon is not a positive whole number; the algorithm or the problem is only a name; the algorithm stops
+        or asks for no arm before the horizon; the problem returns a reward that is not finite; ``watch`` has an unknown
+        name or a value that is not a number; or the arms change and the algorithm cannot continue with other arms.
     """
     try:
         rounds = operator.index(horizon)
@@ -112,6 +112,11 @@ def run(
         rounds = 0
     if rounds < 1:
         raise ValueError(f"horizon must be a positive whole number, got {horizon!r}")
+    check_playable(algorithm)
+    if not (hasattr(problem, "arms") or isinstance(problem, ChangingWorld)):
+        raise ValueError(
+            f"problem must have arms, means and rewards, as problems.NAMES['rkhs-se'](rng=0) has, got {problem!r}"
+        )
     horizon, seed = rounds, seed_sequence(rng)
     check_follows(algorithm, problem)
     watched, advice = _Watched(watch, horizon), _Advice(algorithm, horizon)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
     }
     settings |= dict(args.set)
     _check_settings(settings, builders)
-    _check_files(args)
+    check_files(args.plot, args.out)
     trials = list(_trials(args, builders, problem, settings))
     _check_builds(trials[:: args.trials])
     with _bar(args.rounds * len(trials)) as progress:
@@ -67,21 +68,19 @@ def _check_settings(settings: Mapping[str, Any], builders: Mapping[str, Callable
             )
 
 
-def _check_files(args: argparse.Namespace) -> None:
+def check_files(picture: Path | None, folder: Path | None = None) -> None:
     """Raise `Refused` before the work if the results cannot be written."""
     try:
-        if args.out:
-            args.out.mkdir(parents=True, exist_ok=True)
-        if args.plot:
-            args.plot.parent.mkdir(parents=True, exist_ok=True)
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+        if picture:
+            picture.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Refused(f"cannot write there: {error}") from error
-    if args.plot:
+    if picture:
         endings = extra("matplotlib.backend_bases").FigureCanvasBase.get_supported_filetypes()
-        if args.plot.suffix[1:].lower() not in endings:
-            raise Refused(
-                f"--plot must end in one of {', '.join('.' + end for end in sorted(endings))}, got {args.plot}"
-            )
+        if picture.suffix[1:].lower() not in endings:
+            raise Refused(f"--plot must end in one of {', '.join('.' + end for end in sorted(endings))}, got {picture}")
 
 
 def _trials(

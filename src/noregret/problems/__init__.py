@@ -82,7 +82,7 @@ __all__ = [
 def _same_for_all(builder: Callable[..., Problem]) -> Callable[..., Problem]:
     """Add the argument ``rng``, which every builder takes, to a builder that does not depend on it."""
 
-    @wraps(builder.func if isinstance(builder, partial) else builder)
+    @wraps(builder)
     def build(*args: Any, rng: Seed = None, **keywords: Any) -> Problem:
         return builder(*args, **keywords)
 
@@ -108,7 +108,7 @@ NAMES: dict[str, Callable[..., Problem | Changing]] = {
     "lower-bound-se": partial(lower_bound, _SE, norm=1.0, alpha=1.0, moment=1.0, horizon=20_000),
     "lower-bound-matern": partial(lower_bound, _MATERN, norm=1.0, alpha=1.0, moment=1.0, horizon=20_000),
     "light": _same_for_all(light_sensors),
-    "light-located": _same_for_all(partial(light_sensors, located=True)),
+    "light-located": partial(_same_for_all(light_sensors), located=True),
     "light-snapshot": light_snapshot,
     "intel": intel_temperature,
     "stocks": _same_for_all(stocks),
