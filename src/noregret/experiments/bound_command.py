@@ -11,9 +11,8 @@ import numpy as np
 from noregret import algorithms, bounds, problems
 from noregret.belief.kernels import Kernel, Matern, SquaredExponential
 from noregret.belief.posterior import Floats
-from noregret.experiments.reproduce_command import Refused
+from noregret.experiments.reproduce_command import Refused, check_files
 from noregret.experiments.run import run
-from noregret.experiments.run_command import check_files
 from noregret.experiments.trials import build, keywords
 from noregret.extra import extra
 from noregret.terminal import say

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from noregret.extra import extra
 from noregret.terminal import say
 
 if TYPE_CHECKING:
@@ -22,6 +23,21 @@ OUT = Path("reproduction")
 
 class Refused(Exception):
     """The command cannot run; the message gives the reason."""
+
+
+def check_files(picture: Path | None, folder: Path | None = None) -> None:
+    """Raise `Refused` before the work if the results cannot be written."""
+    try:
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+        if picture:
+            picture.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"cannot write there: {error}") from error
+    if picture:
+        endings = extra("matplotlib.backend_bases").FigureCanvasBase.get_supported_filetypes()
+        if picture.suffix[1:].lower() not in endings:
+            raise Refused(f"--plot must end in one of {', '.join('.' + end for end in sorted(endings))}, got {picture}")
 
 
 def add_reproduce(commands: Any, count: Callable[[str], int], seed: Callable[[str], int]) -> None:

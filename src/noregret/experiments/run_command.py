@@ -12,14 +12,13 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from noregret import algorithms, problems
 from noregret.experiments import plot
-from noregret.experiments.reproduce_command import Refused
+from noregret.experiments.reproduce_command import Refused, check_files
 from noregret.experiments.run import check_follows
 from noregret.experiments.summary import Row, summarise
 from noregret.experiments.trials import Trial, build, children, keywords, play_all
@@ -66,21 +65,6 @@ def _check_settings(settings: Mapping[str, Any], builders: Mapping[str, Callable
             raise Refused(
                 f"none of {', '.join(builders)} takes {key!r}{_close(key, names)}: they take {', '.join(names)}"
             )
-
-
-def check_files(picture: Path | None, folder: Path | None = None) -> None:
-    """Raise `Refused` before the work if the results cannot be written."""
-    try:
-        if folder:
-            folder.mkdir(parents=True, exist_ok=True)
-        if picture:
-            picture.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Refused(f"cannot write there: {error}") from error
-    if picture:
-        endings = extra("matplotlib.backend_bases").FigureCanvasBase.get_supported_filetypes()
-        if picture.suffix[1:].lower() not in endings:
-            raise Refused(f"--plot must end in one of {', '.join('.' + end for end in sorted(endings))}, got {picture}")
 
 
 def _trials(
