@@ -48,7 +48,8 @@ class Comparison:
 
     The intervals are Student's. Those of ``behind`` are for paired differences, and are narrower than the intervals of
     the regrets if the seeds affect all algorithms alike. If such an interval is above 0, the best algorithm is better
-    with 95% confidence. The level holds for each interval alone, not for all of them together.
+    with 95% confidence. The level holds for each interval alone, not for all of them together, and does not account for
+    the choice of the best by the same runs.
     """
 
     traces: Mapping[str, Sequence[Trace]]
