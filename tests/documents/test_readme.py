@@ -66,8 +66,8 @@ def test_the_paper_has_about_a_thousand_words_and_its_citations_resolve():
         "Summary",
         "Statement of need",
         "State of the field",
-        "What it implements",
-        "How it is tested",
+        "Software design",
+        "Research impact statement",
         "References",
     ]
     assert set(parts) <= set(re.findall(r"^# (.*)$", body, re.MULTILINE))
