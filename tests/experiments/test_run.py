@@ -7,7 +7,7 @@ from time import sleep
 import numpy as np
 import pytest
 
-from noregret import Box, Policy, Pull, SquaredExponential, problems, run
+from noregret import Box, Policy, Pull, SquaredExponential, compare, problems, run
 from noregret.algorithms import NAMES
 from noregret.experiments.trials import build
 
@@ -237,6 +237,7 @@ def test_a_name_or_a_builder_is_not_an_algorithm(given):
             play()
 
 
-def test_a_name_is_not_a_problem():
+@pytest.mark.parametrize("play", [run, lambda algorithm, *rest: compare(["igp-ucb"], *rest)])
+def test_a_name_is_not_a_problem(play):
     with pytest.raises(ValueError, match=r"problem must have arms, .* got 'rkhs-se'"):
-        run(NAMES["igp-ucb"](SquaredExponential(0.2)), "rkhs-se", 10)
+        play(NAMES["igp-ucb"](SquaredExponential(0.2)), "rkhs-se", 10)

@@ -15,7 +15,7 @@ from noregret.algorithms import NAMES
 from noregret.belief.posterior import Floats
 from noregret.decision.loops import Algorithm
 from noregret.experiments import plot
-from noregret.experiments.run import ChangingWorld, World, run
+from noregret.experiments.run import ChangingWorld, World, check_world, run
 from noregret.experiments.summary import Interval, mean_interval, summarise
 from noregret.experiments.trace import Trace
 from noregret.experiments.trials import build
@@ -122,6 +122,7 @@ def compare(
     random     222 [211, 233]     209 [199, 220]        0.00529 [-0.000706, 0.0113]
     5 seeds of 200 rounds on rkhs, means and 95% intervals
     """
+    check_world(problem)
     chosen = _named(algorithms, problem, horizon)
     given = list(range(seeds)) if isinstance(seeds, int | np.integer) else list(seeds)
     if not chosen or not given:

@@ -113,10 +113,7 @@ def run(
     if rounds < 1:
         raise ValueError(f"horizon must be a positive whole number, got {horizon!r}")
     check_playable(algorithm)
-    if not (hasattr(problem, "arms") or isinstance(problem, ChangingWorld)):
-        raise ValueError(
-            f"problem must have arms, means and rewards, as problems.NAMES['rkhs-se'](rng=0) has, got {problem!r}"
-        )
+    check_world(problem)
     horizon, seed = rounds, seed_sequence(rng)
     check_follows(algorithm, problem)
     watched, advice = _Watched(watch, horizon), _Advice(algorithm, horizon)
@@ -222,6 +219,14 @@ def _while_they_stay(problem: ChangingWorld, arms: Floats, done: int, asked: Int
     """The first of the arms asked for, as many as there are rounds after ``done`` on these arms."""
     changes = (i for i in range(1, len(asked)) if not np.array_equal(problem.at(done + i).arms, arms))
     return asked[: next(changes, len(asked))]
+
+
+def check_world(problem: Any) -> None:
+    """Raise ValueError unless this is a problem: a name is not one yet."""
+    if not (hasattr(problem, "arms") or isinstance(problem, ChangingWorld)):
+        raise ValueError(
+            f"problem must have arms, means and rewards, as problems.NAMES['rkhs-se'](rng=0) has, got {problem!r}"
+        )
 
 
 def check_follows(algorithm: Algorithm, problem: Any, round: int = 1) -> None:
