@@ -565,7 +565,7 @@ def test_results_are_read(result, stdout, value):
         (LastNumber(), "3,14", "got '3,14': print it without commas"),
         (LastNumber(), "1.234,5", "got '1.234,5': print it without commas"),
         (JsonField("a"), "3", "no JSON object on standard output"),
-        (JsonField("a"), '{"b": 1}', "no field 'a'"),
+        (JsonField("a"), '{"b": 1}', "no field 'a' in the JSON on standard output, which was '{\"b\": 1}'"),
         (JsonField("a"), '{"a": "1"}', "field 'a' must be a number, got"),
         (JsonField("a"), '{"a": true}', "must be a number, got true"),
         (JsonField("a"), '{"a": NaN}', "finite number"),

@@ -97,7 +97,8 @@ def why_over(findings: Findings) -> Iterator[str]:
     elif reason == "budget":
         rounds, made = study.budget.rounds, sum(not record.imported for record in findings.records)
         if rounds and made >= rounds:
-            yield f"Budget of {rounds:,} evaluations used. Raise [budget] evaluations to continue."
+            how = "Raise" if findings.done or not findings.failed else "Fix the command, and raise"
+            yield f"Budget of {rounds:,} evaluations used. {how} [budget] evaluations to continue."
         else:
             done = f" ({made:,} of {rounds:,} evaluations)" if rounds else ""
             yield f"Time limit reached{done}. Run the same command to continue."
