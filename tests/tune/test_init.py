@@ -52,10 +52,6 @@ def test_the_file_is_optional(tmp_path, monkeypatch):
         (["./bench", "{x:a}"], "{x:a}: x must have a range or at least two values"),
         (["./bench", "{x:1..2}", "{x:1..3}"], "x has values already: write {x} the second time"),
         (["./bench", "{x:5..2}"], "low"),
-        (
-            ["./bench", "{x:|-funroll-loops}"],
-            'a flag: write {flags} instead, and into the file a table [flags] with x = ["",',
-        ),
         (["./bench {x:1..2} | tail -1"], "no shell runs it"),
     ],
 )
@@ -107,6 +103,17 @@ def test_wrong_arguments_end_with_what_to_write(tmp_path, capsys, monkeypatch, a
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert message in capsys.readouterr().err
+
+
+def test_words_that_are_there_or_not_are_a_flag(tmp_path):
+    path = tmp_path / "s.toml"
+    words = ["gcc", "{unroll:|-funroll-loops}", "{slp:-fno-tree-slp-vectorize|}"]
+    assert main(["init", "--baseline", "unroll=false slp=true", str(path), "--", *words]) == 0
+    study = load(path)
+    assert study.baseline == {"unroll": False, "slp": True}
+    assert study.arguments(study.baseline) == ["gcc"]
+    assert study.arguments({"unroll": True, "slp": False}) == ["gcc", "-funroll-loops", "-fno-tree-slp-vectorize"]
+    assert main(["init", "--baseline", "unroll=on slp=true", str(tmp_path / "t.toml"), "--", *words]) == 2
 
 
 def test_values_may_come_after_the_first_use():

@@ -72,12 +72,14 @@ def draft(words: Sequence[str], ask: Callable[[str], str] | None = None) -> Draf
 
 
 def table(name: str, values: str) -> dict[str, Any]:
-    """Keys of a parameter's table: an int if both ends are written as integers, a float, or a choice.
+    """Keys of a parameter's table: an int if both ends are written as integers, a float, a choice, or a flag.
 
     >>> table("threads", "1..64:log")
     {'type': 'int', 'low': 1, 'high': 64, 'log': True}
     >>> table("rate", "1e-3..1"), table("level", "1,2,4")
     ({'type': 'float', 'low': 0.001, 'high': 1.0}, {'type': 'choice', 'choices': [1, 2, 4]})
+    >>> table("unroll", "|-funroll-loops")
+    {'type': 'flag', 'off': '', 'on': '-funroll-loops'}
     """
     if found := RANGE.fullmatch(values):
         ends = _numbers([found[1], found[2]])
@@ -89,10 +91,7 @@ def table(name: str, values: str) -> dict[str, Any]:
         return {"type": kind, "low": low, "high": high, **({"log": True} if found[3] else {})}
     options = re.split(r"[|,]", values)
     if len(options) == 2 and any(options) and not all(options):
-        raise StudyError(
-            f"{{{name}:{values}}}: words that are there or not are a flag: write {{flags}} instead, and into the file "
-            f"a table [flags] with {name} = {toml(options)}"
-        )
+        return {"type": "flag", "off": options[0], "on": options[1]}
     if len(options) < 2 or not all(options):
         raise StudyError(f"{{{name}:{values}}}: {name} must have a range or at least two values: {ADVICE.format(name)}")
     return {"type": "choice", "choices": _numbers(options) or options}
@@ -162,7 +161,10 @@ def _baseline(text: str, found: Draft) -> str:
         if not equals or name not in found.tables:
             raise ValueError(f"must have the form {' '.join(f'{n}=...' for n in found.tables)}, got {part!r}")
         keys = found.tables[name]
-        its = value if isinstance(keys.get("choices", [0])[0], str) else _number(value)
+        if keys["type"] == "flag":
+            its: Any = {"true": True, "false": False}.get(value, value)
+        else:
+            its = value if isinstance(keys.get("choices", [0])[0], str) else _number(value)
         axis_of(parameter(keys)).checked(name, its)
         values[name] = its
     if values and len(values) < len(found.tables):
@@ -189,7 +191,9 @@ def text(found: Draft, said: Mapping[str, str], tune: str) -> str:
 
 
 def _first(keys: Mapping[str, Any]) -> Any:
-    """The first value of a parameter."""
+    """The first value of a parameter; that of a flag adds no word."""
+    if keys["type"] == "flag":
+        return not keys["on"]
     return keys["choices"][0] if "choices" in keys else keys["low"]
 
 

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
+from textwrap import fill, indent
 from threading import Lock
 from time import monotonic
 from typing import Any, Self
@@ -256,8 +257,12 @@ class Live(Lines):
         sure = words.likely(best, unit)
         estimate = (f"{words.number(best.estimate)}{unit}", "bold green")
         params = setting(best.params, self.study.baseline, self._console.width - 14, "as the baseline")
-        more = "".join(f"             {line}\n" for line in how_good(self._findings, best))
-        gain = f"             {self._findings.gain}\n" if self._findings.gain else ""
+
+        def indented(line: object) -> str:
+            return indent(fill(str(line), max(self._console.width - 14, LEAST)), " " * 13) + "\n"
+
+        more = "".join(map(indented, how_good(self._findings, best)))
+        gain = indented(self._findings.gain) if self._findings.gain else ""
         return extra("rich.text", "tune").Text.assemble(
             "\nbest so far  ", estimate, f", {sure}\n", (gain, "bold"), f"             {params}\n", (more, "dim")
         )
