@@ -103,7 +103,11 @@ def test_choices_that_differ_on_the_command_line_are_different(tmp_path):
         ("[budget]", "[budjet]", r"my.toml:8: budjet: unknown table: did you mean \[budget\]\?$"),
         ("low = 0.001", "low = 10", r"my.toml:17: \[parameters.rate\] low must not be above high, got 10.0 and 1.0"),
         ("low = 0.001", "low = 0", r"my.toml:17: \[parameters.rate\] low must be above 0 on a log scale"),
-        ("low = 0.001", 'low = "a"', r"my.toml:19: \[parameters.rate\] low: must be a finite number, got 'a'"),
+        (
+            "low = 0.001",
+            'low = "a"',
+            r"my.toml:19: \[parameters.rate\] low: must be a finite number, got 'a': write it without",
+        ),
         ("low = 0.001\n", "", r"my.toml:17: \[parameters.rate\] 'low' is missing"),
         ("low = 1\n", "low = 1.5\n", r"my.toml:25: \[parameters.size\] low: must be a whole number"),
         ('type = "int"', 'type = "integer"', r"my.toml:24: \[parameters.size\] type: must be one of 'float', 'int'"),
