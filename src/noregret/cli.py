@@ -46,7 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parsed(argv: list[str]) -> argparse.Namespace:
     """The arguments. Those of ``init`` after ``--`` are a command; argparse would take its first word for the file."""
     parser = _parser()
-    if "--" not in argv or next((word for word in argv if not word.startswith("-")), "") != "init":
+    is_init = next((word for word in argv if not word.startswith("-")), "") == "init"
+    if is_init and "--" not in argv and any("{" in word for word in argv):
+        parser.error("init: write -- before the command, as in: noregret init -- ./bench {threads:1..64}")
+    if not is_init or "--" not in argv:
         return parser.parse_args(argv)
     place = argv.index("--")
     args = parser.parse_args(argv[:place])
@@ -78,6 +81,13 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             "-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help="show progress details"
         )
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse unknown arguments here, so that the usage shown is that of the command."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))

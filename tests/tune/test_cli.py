@@ -180,7 +180,8 @@ def test_a_budget_that_ends_without_a_result_exits_with_3(tmp_path, capsys):
     study = written(tmp_path, ["false", "{x}", "{n}"], budget="rounds = 2")
     assert main(["tune", str(study)]) == 3
     assert capsys.readouterr().out.endswith(
-        "no result yet\nBudget of 2 evaluations used. Raise [budget] evaluations to continue.\n"
+        "Every run so far has failed.\n"
+        "Budget of 2 evaluations used. Fix the command, and give the study another name to start over.\n"
     )
     assert main(["tune", str(study)]) == 3
 

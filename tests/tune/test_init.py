@@ -52,12 +52,68 @@ def test_the_file_is_optional(tmp_path, monkeypatch):
         (["./bench", "{x:a}"], "{x:a}: x must have a range or at least two values"),
         (["./bench", "{x:1..2}", "{x:1..3}"], "x has values already: write {x} the second time"),
         (["./bench", "{x:5..2}"], "low"),
+        (["./bench {x:1..2} | tail -1"], "no shell runs it"),
     ],
 )
 def test_what_cannot_be_a_study_is_refused_and_nothing_is_written(tmp_path, capsys, words, message):
     assert main(["init", str(tmp_path / "s.toml"), "--", *words]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_options_take_the_place_of_questions(tmp_path, capsys):
+    path = tmp_path / "s.toml"
+    options = ["--goal", "maximize", "--result", "json=tps", "--evaluations", "12", "--baseline", "n=4 mode=b"]
+    assert main(["init", *options, str(path), "--", "./bench", "{n:1..64}", "{mode:a|b}"]) == 0
+    assert 'goal "maximize", result {json = "tps"}, 12 evaluations, a baseline' in capsys.readouterr().out
+    study = load(path)
+    assert (study.goal, study.result, study.budget.rounds) == ("maximize", JsonField("tps"), 12)
+    assert study.baseline == {"n": 4, "mode": "b"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--goal", "fastest", "--", "./bench", "{n:1..64}"], "--goal: must be one of 'minimize', 'maximize'"),
+        (["--baseline", "n=99", "--", "./bench", "{n:1..64}"], "--baseline: n must be from 1 to 64, got 99"),
+        (["--goal", "maximize"], "--goal is for the study of a command: write -- and the command after it"),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused_by_name(tmp_path, capsys, arguments, message):
+    place = arguments.index("--") if "--" in arguments else len(arguments)
+    assert main(["init", *arguments[:place], str(tmp_path / "s.toml"), *arguments[place:]]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_in_quotes_is_split_into_words(tmp_path):
+    assert main(["init", str(tmp_path / "s.toml"), "--", "./bench --n {n:1..64} 'a b'"]) == 0
+    assert load(tmp_path / "s.toml").arguments({"n": 3}) == ["./bench", "--n", "3", "a b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["init", "./bench", "{n:1..64}"], "write -- before the command"),
+        (["init", "--gaol", "maximize"], "usage: noregret init"),
+    ],
+)
+def test_wrong_arguments_end_with_what_to_write(tmp_path, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_words_that_are_there_or_not_are_a_flag(tmp_path):
+    path = tmp_path / "s.toml"
+    words = ["gcc", "{unroll:|-funroll-loops}", "{slp:-fno-tree-slp-vectorize|}"]
+    assert main(["init", "--baseline", "unroll=false slp=true", str(path), "--", *words]) == 0
+    study = load(path)
+    assert study.baseline == {"unroll": False, "slp": True}
+    assert study.arguments(study.baseline) == ["gcc"]
+    assert study.arguments({"unroll": True, "slp": False}) == ["gcc", "-funroll-loops", "-fno-tree-slp-vectorize"]
+    assert main(["init", "--baseline", "unroll=on slp=true", str(tmp_path / "t.toml"), "--", *words]) == 2
 
 
 def test_values_may_come_after_the_first_use():

@@ -19,6 +19,7 @@ from noregret.tune.measuring import (
     KEPT,
     Keeper,
     Stopped,
+    Waiter,
     disturbances,
     error_of_median,
     measure,
@@ -354,6 +355,16 @@ with Keeper() as keeper:
     process.kill()
     process.wait()
     wait_for(lambda: not alive(int((tmp_path / "child").read_text())))
+
+
+def test_an_interrupted_command_is_killed_without_an_error():
+    with suppress(KeyboardInterrupt), Keeper() as keeper:
+        process = subprocess.Popen(["sleep", "60"], env=keeper.environment({}), start_new_session=True)
+        keeper.add(process.pid)
+        waiter = Waiter(process, keeper)
+        raise KeyboardInterrupt
+    assert waiter.over.wait(10.0)  # its thread is not ended by an exception
+    assert process.returncode == -signal.SIGKILL
 
 
 def test_no_process_is_left_unreaped(keeper, tmp_path):

@@ -173,7 +173,9 @@ def test_a_word_of_the_command_may_become_a_parameter(study):
 def test_what_does_not_carry_over_is_refused_with_what_to_do(study, change, advice):
     changed = replace(study, **change)
     for migrate in (False, True):
-        with pytest.raises(StudyError, match=rf"do not carry over: .*{advice}.*give this one another name or storage"):
+        with pytest.raises(
+            StudyError, match=rf"do not carry over: .*{advice}.*another name in the file, such as name = .study 2."
+        ):
             Store(changed, migrate=migrate)
     assert values(replace(changed, name="other")) == []
     assert values(study) == [float(i) for i in range(10)]

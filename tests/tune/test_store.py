@@ -253,7 +253,7 @@ def test_optuna_reads_the_study(study):
 def test_another_study_of_the_same_name_is_refused(study, change):
     with Store(study) as store:
         store.tell(store.claim(suggest).trial.number, done(1.0))
-    with pytest.raises(StudyError, match=r"s.toml: storage .* holds another study named 'study': .* was .*now it is"):
+    with pytest.raises(StudyError, match=r"s.toml: storage .* holds a study named 'study' whose .* was .*now it is"):
         Store(replace(study, **change))
     with Store(replace(study, **change, name="other")) as store:
         assert store.records() == []

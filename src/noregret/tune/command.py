@@ -31,13 +31,21 @@ def add_tune(commands: Any, count: Callable[[str], int]) -> None:
     init = commands.add_parser(
         "init",
         help="write a study file to start from, or one for a command",
-        usage="noregret init [FILE] [-- COMMAND WORDS WITH {name:low..high[:log]} OR {name:a|b|c}]",
-        epilog="Quote words with | for the shell. On a terminal it asks for goal, result, budget and baseline.",
+        usage="noregret init [options] [FILE] [-- COMMAND WORDS WITH {name:low..high[:log]} OR {name:a|b|c}]",
+        epilog="Quote words with | or , for the shell. On a terminal it asks for what the options do not say.",
     )
     init.set_defaults(command=_init, words=[])
     init.add_argument(
         "study", nargs="?", type=Path, default=Path("study.toml"), metavar="FILE", help="default study.toml"
     )
+    init.add_argument("--goal", metavar="GOAL", help="minimize (default) or maximize")
+    init.add_argument(
+        "--result",
+        metavar="WHAT",
+        help="last-number (default), wall-time, user-time, max-rss, json=FIELD or regex=PATTERN",
+    )
+    init.add_argument("--evaluations", metavar="N", help="results in all (default: 40, or 10 for each parameter)")
+    init.add_argument("--baseline", metavar="SETTING", help="the setting in use now, as 'threads=4 mode=safe'")
     tune = _command(commands, "tune", _tune, "tune any command: measure, learn, suggest, until the budget is spent")
     tune.add_argument("--dry-run", action="store_true", help="show one command and run nothing")
     tune.add_argument("--json", action="store_true", help="print a JSON object per trial, and the best at the end")
@@ -149,8 +157,11 @@ def _init(args: argparse.Namespace) -> None:
     tune = printable(shlex.join(["noregret", "tune", str(args.study)]))
     if args.study.exists():
         raise StudyError(f"{args.study} exists already: choose another name")
+    given = {key: getattr(args, key) for key in ("goal", "result", "evaluations", "baseline") if getattr(args, key)}
     if args.words:
-        content, remark = _drafted(args.words, tune)
+        content, remark = _drafted(args.words, given, tune)
+    elif given:
+        raise StudyError(f"--{next(iter(given))} is for the study of a command: write -- and the command after it")
     else:
         template = files("noregret.tune.study").joinpath("template.toml").read_text("utf-8")
         content, remark = template.replace("noregret tune FILE", tune), ""
@@ -169,8 +180,8 @@ def _init(args: argparse.Namespace) -> None:
     say(f"wrote {printable(str(args.study))}{remark}; to try it:  {tune}")
 
 
-def _drafted(words: list[str], tune: str) -> tuple[str, str]:
-    """Study file for a command, and a remark on the values that were not asked for."""
+def _drafted(words: list[str], given: dict[str, str], tune: str) -> tuple[str, str]:
+    """Study file for a command, with the answers that are given, and a remark on those that were not asked for."""
     from noregret.tune.study.draft import answers, draft, table, text
 
     try:
@@ -179,8 +190,9 @@ def _drafted(words: list[str], tune: str) -> tuple[str, str]:
         raise StudyError("the command must be UTF-8 text") from None
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         found = draft(words)
-        said = answers(found, lambda question, default, check: default)
-        which = f"goal {said['goal']}, result {said['result']}, {said['rounds']} evaluations, no baseline"
+        said = answers(found, given, lambda question, default, check: default)
+        baseline = "a baseline" if said["baseline"] else "no baseline"
+        which = f"goal {said['goal']}, result {said['result']}, {said['evaluations']} evaluations, {baseline}"
         return text(found, said, tune), f" with {which}: edit it to change these"
 
     def ask(question: str, default: str, check: Callable[[str], Any]) -> str:
@@ -195,7 +207,7 @@ def _drafted(words: list[str], tune: str) -> tuple[str, str]:
                 complain(printable(str(error)))
 
     found = draft(words, lambda name: ask(f"values of {name}, as 1..64, 0.1..1:log or a|b|c", "", partial(table, name)))
-    return text(found, answers(found, ask), tune), ""
+    return text(found, answers(found, given, ask), tune), ""
 
 
 def _ready(args: argparse.Namespace) -> Study:

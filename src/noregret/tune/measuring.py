@@ -601,9 +601,10 @@ class Keeper:
         self._say(f"+{group}\n")
 
     def remove(self, group: int) -> None:
-        """A process group is over."""
+        """A process group is over. A keeper that was ended by an exception has killed it, and is not told."""
         self._groups.discard(group)
-        self._say(f"-{group}\n")
+        with suppress(ValueError):  # its pipe is closed
+            self._say(f"-{group}\n")
 
     def _say(self, line: str) -> None:
         with self._lock:

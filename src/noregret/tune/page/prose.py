@@ -97,7 +97,10 @@ def why_over(findings: Findings) -> Iterator[str]:
     elif reason == "budget":
         rounds, made = study.budget.rounds, sum(not record.imported for record in findings.records)
         if rounds and made >= rounds:
-            yield f"Budget of {rounds:,} evaluations used. Raise [budget] evaluations to continue."
+            is_broken = findings.failed and not findings.done
+            how = "Raise [budget] evaluations to continue."
+            fix = "Fix the command, and give the study another name to start over."
+            yield f"Budget of {rounds:,} evaluations used. {fix if is_broken else how}"
         else:
             done = f" ({made:,} of {rounds:,} evaluations)" if rounds else ""
             yield f"Time limit reached{done}. Run the same command to continue."

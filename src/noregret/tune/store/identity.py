@@ -74,8 +74,8 @@ def needed_migration(study: Study, attributes: dict[str, Any]) -> Migration | No
         return migration(study, was, now)
     except NotCarriedOver as error:
         raise StudyError(
-            f"{_changed(study, was, now)}. Its results do not carry over: {error}. Or give this one another name or "
-            "storage"
+            f"{_changed(study, was, now)}. Its results do not carry over: {error}. Or start a new study: give it "
+            f'another name in the file, such as name = "{study.name} 2"'
         ) from None
 
 
@@ -85,7 +85,7 @@ def refusal(study: Study, attributes: dict[str, Any]) -> StudyError:
     command = shlex.join(["noregret", "tune", "--migrate", str(study.path)])
     return StudyError(
         f"{_changed(study, was, now)}. '{command}' continues with the results that carry over. Or change it back, or "
-        "give this one another name or storage"
+        "give it another name in the file, which starts a new study"
     )
 
 
@@ -96,7 +96,7 @@ def _in_form_of_now(identity: dict[str, Any]) -> dict[str, Any]:
 def _changed(study: Study, was: dict[str, Any], now: dict[str, Any]) -> str:
     key = differing(was, now)[0]
     before, after = (in_words(identity.get(key, "absent")) for identity in (was, now))
-    return f"{_place(study)}: holds another study named {study.name!r}: {key} was {before}, now it is {after}"
+    return f"{_place(study)}: holds a study named {study.name!r} whose {key} was {before}, now it is {after}"
 
 
 class NotCarriedOver(ValueError):

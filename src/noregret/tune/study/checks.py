@@ -74,7 +74,8 @@ def place(value: Any) -> str:
 def number(value: Any) -> float:
     """Return a finite number as a float."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
-        raise ValueError(f"must be a finite number, got {repr(value)[:60]}")
+        plain = ": write it without quotes and unit (times are in seconds)" if isinstance(value, str) else ""
+        raise ValueError(f"must be a finite number, got {repr(value)[:60]}{plain}")
     return float(value)
 
 

@@ -72,12 +72,14 @@ def draft(words: Sequence[str], ask: Callable[[str], str] | None = None) -> Draf
 
 
 def table(name: str, values: str) -> dict[str, Any]:
-    """Keys of a parameter's table: an int if both ends are written as integers, a float, or a choice.
+    """Keys of a parameter's table: an int if both ends are written as integers, a float, a choice, or a flag.
 
     >>> table("threads", "1..64:log")
     {'type': 'int', 'low': 1, 'high': 64, 'log': True}
     >>> table("rate", "1e-3..1"), table("level", "1,2,4")
     ({'type': 'float', 'low': 0.001, 'high': 1.0}, {'type': 'choice', 'choices': [1, 2, 4]})
+    >>> table("unroll", "|-funroll-loops")
+    {'type': 'flag', 'off': '', 'on': '-funroll-loops'}
     """
     if found := RANGE.fullmatch(values):
         ends = _numbers([found[1], found[2]])
@@ -88,6 +90,8 @@ def table(name: str, values: str) -> dict[str, Any]:
         kind = "int" if is_whole else "float"
         return {"type": kind, "low": low, "high": high, **({"log": True} if found[3] else {})}
     options = re.split(r"[|,]", values)
+    if len(options) == 2 and any(options) and not all(options):
+        return {"type": "flag", "off": options[0], "on": options[1]}
     if len(options) < 2 or not all(options):
         raise StudyError(f"{{{name}:{values}}}: {name} must have a range or at least two values: {ADVICE.format(name)}")
     return {"type": "choice", "choices": _numbers(options) or options}
@@ -112,14 +116,32 @@ def _number(text: str) -> int | float:
     return found
 
 
-def answers(found: Draft, ask: Ask) -> dict[str, str]:
-    """Goal, result, budget and baseline of a study, as its file has them; an empty baseline for none."""
+def answers(found: Draft, given: Mapping[str, str], ask: Ask) -> dict[str, str]:
+    """Goal, result, budget and baseline of a study, as its file has them; an empty baseline for none.
+
+    ``ask`` is called for those that are not given. StudyError if a given one cannot be used.
+    """
+
+    def answer(key: str, question: str, default: str, check: Callable[[str], Any]) -> str:
+        if key not in given:
+            return ask(question, default, check)
+        try:
+            check(given[key])
+        except ValueError as error:
+            raise StudyError(f"--{key}: {error}") from None
+        return given[key]
+
     example = " ".join(f"{name}=..." for name in found.tables)
-    goal = ask("goal: minimize or maximize", "minimize", checks.one_of("minimize", "maximize"))
-    result = ask('result: last-number, wall-time, {json = "field"} or {regex = "..."}', "last-number", _result)
-    rounds = ask("evaluations in all", str(found.rounds), lambda text: checks.whole(1, 10**7)(_number(text)))
-    usual = ask(f"the setting in use now, as {example} (empty for none)", "", lambda text: _baseline(text, found))
-    return {"goal": toml(goal), "result": _result(result), "rounds": rounds, "baseline": _baseline(usual, found)}
+    goal = answer("goal", "goal: minimize or maximize", "minimize", checks.one_of("minimize", "maximize"))
+    kinds = "last-number, wall-time, user-time, max-rss, json=FIELD or regex=PATTERN"
+    result = answer("result", f"result: {kinds}", "last-number", _result)
+    rounds = answer(
+        "evaluations", "evaluations in all", str(found.rounds), lambda text: checks.whole(1, 10**7)(_number(text))
+    )
+    usual = answer(
+        "baseline", f"the setting in use now, as {example} (empty for none)", "", lambda text: _baseline(text, found)
+    )
+    return {"goal": toml(goal), "result": _result(result), "evaluations": rounds, "baseline": _baseline(usual, found)}
 
 
 def _result(text: str) -> str:
@@ -139,7 +161,10 @@ def _baseline(text: str, found: Draft) -> str:
         if not equals or name not in found.tables:
             raise ValueError(f"must have the form {' '.join(f'{n}=...' for n in found.tables)}, got {part!r}")
         keys = found.tables[name]
-        its = value if isinstance(keys.get("choices", [0])[0], str) else _number(value)
+        if keys["type"] == "flag":
+            its: Any = {"true": True, "false": False}.get(value, value)
+        else:
+            its = value if isinstance(keys.get("choices", [0])[0], str) else _number(value)
         axis_of(parameter(keys)).checked(name, its)
         values[name] = its
     if values and len(values) < len(found.tables):
@@ -149,10 +174,11 @@ def _baseline(text: str, found: Draft) -> str:
 
 def text(found: Draft, said: Mapping[str, str], tune: str) -> str:
     """The study file; ``tune`` is the command that runs it."""
+    command = found.command[0] if len(found.command) == 1 else list(found.command)  # text is split by the study
     parts = [
         f"# Run it:   {tune}\n# 'noregret init' without a command writes a file with all keys and comments.\n",
-        f"goal = {said['goal']}\ncommand = {toml(list(found.command))}\nresult = {said['result']}\n",
-        f"[budget]\nevaluations = {said['rounds']}\n",
+        f"goal = {said['goal']}\ncommand = {toml(command)}\nresult = {said['result']}\n",
+        f"[budget]\nevaluations = {said['evaluations']}\n",
     ]
     if said["baseline"]:
         parts.append(f"[baseline]\n{said['baseline']}")
@@ -165,7 +191,9 @@ def text(found: Draft, said: Mapping[str, str], tune: str) -> str:
 
 
 def _first(keys: Mapping[str, Any]) -> Any:
-    """The first value of a parameter."""
+    """The first value of a parameter; that of a flag adds no word."""
+    if keys["type"] == "flag":
+        return not keys["on"]
     return keys["choices"][0] if "choices" in keys else keys["low"]
 
 

@@ -169,7 +169,9 @@ class JsonField:
         value: Any = _last_object(output.stdout)
         for part in self.field.split("."):
             if not isinstance(value, dict) or part not in value:
-                raise NoResult(f"no field {self.field!r} in the JSON on standard output")
+                raise NoResult(
+                    f"no field {self.field!r} in the JSON on standard output, which was {_shown(output.stdout)}"
+                )
             value = value[part]
         if isinstance(value, bool) or not isinstance(value, int | float):
             kind = NotMeasured if value is None else NoResult
@@ -186,7 +188,8 @@ class Pattern:
     def read(self, output: Output) -> float:
         last = search_in_time(self.regex, output.stdout, last=True)
         if last is None:
-            raise NoResult(f"the regular expression {self.regex!r} does not match standard output")
+            text = _shown(output.stdout)
+            raise NoResult(f"the regular expression {self.regex!r} does not match standard output, which was {text}")
         _check_whole(output.stdout, last.start, last.end)
         return usable(last.value)
 

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
+from textwrap import fill, indent
 from threading import Lock
 from time import monotonic
 from typing import Any, Self
@@ -21,7 +22,7 @@ from noregret.tune.learning.fronts import FrontFindings, spread_over
 from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring import Outcome
 from noregret.tune.page import words
-from noregret.tune.page.prose import feasibility, room_left, why_over
+from noregret.tune.page.prose import feasibility, nothing, room_left, why_over
 from noregret.tune.store.records import Record
 from noregret.tune.study.study import Study
 from noregret.tune.work.worker import LOST
@@ -256,10 +257,14 @@ class Live(Lines):
         sure = words.likely(best, unit)
         estimate = (f"{words.number(best.estimate)}{unit}", "bold green")
         params = setting(best.params, self.study.baseline, self._console.width - 14, "as the baseline")
-        more = "".join(f"             {line}\n" for line in how_good(self._findings, best))
-        gain = f"             {self._findings.gain}\n" if self._findings.gain else ""
+
+        def indented(line: object) -> str:
+            return indent(fill(str(line), max(self._console.width - 14, LEAST)), " " * 13) + "\n"
+
+        more = "".join(map(indented, how_good(self._findings, best)))
+        gain = indented(self._findings.gain) if self._findings.gain else ""
         return extra("rich.text", "tune").Text.assemble(
-            "\nbest so far  ", estimate, f"  ({sure})\n", (gain, "bold"), f"             {params}\n", (more, "dim")
+            "\nbest so far  ", estimate, f", {sure}\n", (gain, "bold"), f"             {params}\n", (more, "dim")
         )
 
     def _failure(self) -> Any:
@@ -316,7 +321,7 @@ def conclusion(found: Findings) -> str:
     if isinstance(found, FrontFindings):
         return "\n".join([*_front(found), *why_over(found), *_how_to_pick(found), _evidence(found.study)])
     if found.best is None:
-        return "\n".join(["no result yet", *why_over(found)])
+        return "\n".join([nothing(found), *why_over(found)])
     command = [f"the command of the best setting:\n{printable(found.command, keep=chr(10))}"] if found.command else []
     return "\n".join([*_found(found, found.best), *why_over(found), _evidence(found.study), *command])
 
@@ -353,7 +358,7 @@ def how_good(found: Findings, best: Estimate) -> Iterator[str]:
 def _front(found: FrontFindings) -> Iterator[str]:
     """The front as a table."""
     if not found.front:
-        yield "too few results for a front" if found.done else "no result yet"
+        yield "too few results for a front" if found.done else nothing(found)
         return
     count, names = len(found.front), list(found.study.objectives)
     better = f"in {', '.join(names[:-1])} or {names[-1]}"

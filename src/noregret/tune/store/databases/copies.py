@@ -62,7 +62,8 @@ class Copy:
         """A line for a list."""
         when = datetime.fromtimestamp(self.time).strftime("%Y-%m-%d %H:%M:%S")
         try:
-            return f"{self.number:>4}  {when}  {count_results(self.path)} results"
+            count = count_results(self.path)
+            return f"{self.number:>4}  {when}  {count} result{'' if count == 1 else 's'}"
         except sqlite3.Error:
             return f"{self.number:>4}  {when}  damaged"
 
