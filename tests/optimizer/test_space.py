@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from noregret import Choice, Float, Int
 from noregret.optimizer import axis_of
+from noregret.optimizer.model.candidates import sobol, spread_out
 from noregret.optimizer.space.space import Product
 from noregret.optimizer.space.table import Table, as_space
 
@@ -291,3 +292,25 @@ def test_rows_of_numbers_are_told_apart_by_all_their_bits():
     assert table.key(-0.0 * grid[0]) == 0
     with pytest.raises(ValueError, match="params must be a row of the table"):
         table.key([0.0, 0.0, 1e-300])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_design_of_a_table_with_exclusions_does_not_crowd_at_their_edge(seed):
+    table = Table([{"a": a, "b": b} for a in range(1, 10) for b in range(1, 10) if a + b <= 10])  # 45 of 81
+    assert table.share == pytest.approx(45 / 81)
+    drawn = table.decode(spread_out(table, 64, seed))
+    at_edge = sum(row["a"] + row["b"] == 10 for row in drawn) / len(drawn)
+    assert at_edge == pytest.approx(9 / 45, abs=0.12)  # if points beyond were moved to the edge, more than half
+    assert len({tuple(row.values()) for row in drawn[:32]}) > 16
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.random.default_rng(0).random((40, 2)),  # no grid
+        np.array([[a, b] for a in range(5) for b in range(4)], dtype=float),  # all of a grid
+    ],
+)
+def test_design_of_a_table_without_exclusions_is_the_rows_nearest_to_a_sobol_sequence(rows):
+    table = Table(rows)
+    assert np.array_equal(spread_out(table, 20, 3), table.snap(sobol(20, 2, 3)))

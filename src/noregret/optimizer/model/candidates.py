@@ -124,14 +124,16 @@ def shifted(points: Floats, rng: Rng) -> Floats:
 def spread_out(space: Space, count: int, seed: int, rng: Rng | None = None) -> Floats:
     """Points of the space, (count, d): a Sobol sequence with this seed, `shifted` if there is an ``rng``.
 
-    Where conditions exclude settings, more points are drawn and those inside come first; the others are snapped.
+    Where settings are excluded, more points are drawn and those inside come first; the others are snapped. Snapped
+    points crowd at the edges of what is excluded.
     """
     width = len(space.groups)
     drawn = min(count / space.share, max(count, MOST_DRAWN / width)) if space.share < 1 else count
     points = sobol(1 << (math.ceil(drawn) - 1).bit_length(), width, seed)
     points = points if rng is None else shifted(points, rng)
     if space.share < 1:
-        points = points[np.argsort(~space.holds(points), kind="stable")]
+        points, inside = space.placed(points)
+        points = points[np.argsort(~inside, kind="stable")]
     return space.snap(points[:count])
 
 

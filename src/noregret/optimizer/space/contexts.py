@@ -61,6 +61,11 @@ class ContextSpace:
     def share(self) -> float:
         return self.space.share
 
+    def placed(self, points: Floats) -> tuple[Floats, Bools]:
+        chosen, given = self._parts(points)
+        placed, inside = self.space.placed(chosen)
+        return np.hstack([placed, given]), inside
+
     def violated(self, params: InContext) -> str | None:
         return self.space.violated(params.params)
 

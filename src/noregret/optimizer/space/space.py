@@ -55,7 +55,11 @@ class Space(Protocol):
 
     @property
     def share(self) -> float:
-        """Part of the cube that snaps to itself but for rounding, as no condition excludes it."""
+        """Part of the cube that is inside, see `placed`; 1 where nothing is excluded."""
+        ...
+
+    def placed(self, points: Floats) -> tuple[Floats, Bools]:
+        """Even points of the cube as evenly on the values that parameters have, (n, d), and a mask of those inside."""
         ...
 
     def violated(self, params: Any) -> str | None:
@@ -163,6 +167,9 @@ class Product:
     @property
     def share(self) -> float:
         return 1.0
+
+    def placed(self, points: Floats) -> tuple[Floats, Bools]:
+        return points, self.holds(points)
 
     def violated(self, params: Any) -> str | None:
         return None

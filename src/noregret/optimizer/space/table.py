@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
@@ -16,6 +17,9 @@ from noregret.optimizer.space.space import Bools, Product, Space, named
 
 ROUNDING = 1e-9
 """Distance by which rounding may move the coordinates of a row."""
+
+RAREST = 0.01
+"""Part of all combinations of values that rows must be to be seen as a grid with exclusions."""
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -81,9 +85,23 @@ class Table:
         """True if params are rows of numbers, and no dicts."""
         return isinstance(self._rows, NumberRows)
 
-    @property
+    @cached_property
     def share(self) -> float:
-        return 1.0
+        """Part of all combinations of the columns' values that are rows; 1 if the rows are not part of a grid."""
+        sizes = [len(values) for values in self._values]
+        share = self.count / math.prod(sizes)
+        return share if share >= RAREST and 2 * max(sizes) <= self.count else 1.0
+
+    def placed(self, points: Floats) -> tuple[Floats, Bools]:
+        values = [column[(u * len(column)).astype(np.intp)] for column, u in zip(self._values, points.T, strict=True)]
+        grid = np.column_stack(values)
+        inside = np.asarray(self._tree.query(grid)[0]) <= ROUNDING
+        return np.where(inside[:, None], grid, points), inside
+
+    @cached_property
+    def _values(self) -> list[Floats]:
+        """Different values of each coordinate, in order."""
+        return [np.unique(column) for column in self.everything().T]
 
     def violated(self, params: Any) -> str | None:
         return violated(self._conditions, params)
