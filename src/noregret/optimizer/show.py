@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -142,7 +142,7 @@ class Frames:
         reported = dict.fromkeys(row.trial for row in rows if row.state == "reported" and row.trial is not None)
         runs = {trial: run for run, trial in enumerate(reported)}
         found = [(row, self._checked(number, row)) for number, row in enumerate(rows) if row.state != "running"]
-        return [(params, arrival._replace(run=runs.get(row.trial, -1))) for row, (params, arrival) in found]
+        return [(params, arrival._replace(run=runs.get(cast(int, row.trial), -1))) for row, (params, arrival) in found]
 
     def frame(self, history: History, trials: Trials) -> Any:
         """All answers in order, and the trials that are out, as a DataFrame."""
