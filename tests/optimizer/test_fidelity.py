@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from noregret import Choice, Float, Int, Optimizer
+from noregret import Choice, Float, Int, Optimizer, report
 from noregret.integrations.replay import Replay
 from noregret.optimizer.space.fidelity import Fidelity
 
@@ -212,3 +212,42 @@ def test_bad_reports_change_nothing():
         plain.tell({"x": 0.5, "y": 0.5}, 1.0, fidelity={"epochs": 1})
     with pytest.raises(ValueError, match="fidelity or drift"):
         Optimizer(SPACE, fidelity=EPOCHS, drift=20.0)
+
+
+def test_a_frame_brings_runs_back_as_runs():
+    opt = Optimizer(SPACE, fidelity=EPOCHS, rng=0)
+    for number in range(4):
+        trial = opt.expect({"x": number / 4, "y": 0.5})
+        for epoch in (1, 9, 81):
+            opt.report(trial, {"epochs": epoch}, loss(trial.params, epoch))
+        if number < 3:
+            opt.tell(trial, loss(trial.params, 81))
+    frame = opt.to_frame()
+    assert frame.state.tolist() == ["reported", "reported", "reported", "done"] * 3 + ["reported"] * 2 + [
+        "done",
+        "running",
+    ]
+    again = Optimizer(SPACE, fidelity=EPOCHS, rng=0)
+    again.tell_many(frame.iloc[:8])
+    again.tell_many(frame.iloc[8:])
+    best, same = opt.best(), again.best()
+    assert (same.params, same.estimate, same.lower) == (best.params, best.estimate, best.lower)
+    assert [its.is_report for its in again.answers] == [its.is_report for its in opt.answers]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("space", [SPACE, [[x / 9, 0.6] for x in range(10)]])
+def test_a_page_and_a_picture_have_one_measurement_of_each_run(space):
+    opt = Optimizer(space, fidelity=EPOCHS, rng=0)
+    for _ in range(10):
+        trial = opt.ask()
+        params = trial.params if isinstance(trial.params, dict) else dict(zip("xy", trial.params, strict=True))
+        for epoch in range(1, trial.fidelity["epochs"] + 1):
+            opt.report(trial, {"epochs": epoch}, loss(params, epoch))
+            if opt.should_stop(trial):
+                break
+        opt.tell(trial, loss(params, epoch))
+    page = report(opt).html
+    assert "10 measurements" in page
+    assert "at lower epochs" in page
+    assert opt.plot.history().get_xlim() == (0.5, 10.5)

@@ -340,3 +340,19 @@ def test_two_equal_objectives_are_like_one():
     for its in opt.front():
         assert abs(its.params["x"] - 0.3) < 0.15
         assert abs(its.params["y"] - 0.6) < 0.15
+
+
+@pytest.mark.slow
+def test_trials_that_are_pending_are_not_on_the_front():
+    opt, rng = Optimizer({"x": Float(0, 1)}, goals=GOALS, rng=0), np.random.default_rng(0)
+    for _ in range(8):
+        trial = opt.ask()
+        opt.tell(trial, measured(trial.params, rng))
+    front = opt.front()
+    opt.ask(6)
+    assert opt.front() == front
+
+
+def test_a_bad_limit_is_called_a_limit(known):
+    with pytest.raises(ValueError, match=r"limit 'cost' must be \('<=', bound\)"):
+        known.best(limits={"cost": 1})

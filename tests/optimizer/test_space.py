@@ -133,12 +133,17 @@ class Undecided:
             lambda: as_space({f"c{i}": Choice(range(1000)) for i in range(22)}),
             "at most 2000 coordinates, got 22000: .* drop some options",
         ),
-        (lambda: as_space({"x": (0, 1)}), "parameter 'x' must be a Float, Int or Choice"),
+        (lambda: Int(1, 100, 10), "log must be True or False, got 10: name a step, as in step=10"),
+        (lambda: Choice("a", "b"), "must be a list, got 'a'"),
+        (lambda: as_space({"x": (0, 1)}), r"got \(0, 1\): write Int\(0, 1\) or Float\(0, 1\) for a range"),
+        (lambda: as_space({"x": [0.5, 1]}), r"write Float\(0.5, 1\) for a range, Choice\(\[0.5, 1\]\) for two options"),
+        (lambda: as_space({"x": range(0, 20, 5)}), r"write Int\(0, 15, step=5\)"),
+        (lambda: as_space({"x": ["a", "b"]}), r"write Choice\(\[...\]\) for options"),
         (lambda: as_space({"x": Float}), "parameter 'x' must be a Float, Int or Choice"),
         (lambda: as_space({1: Float(0, 1)}), "a parameter's name must be text, got 1: write '1'"),
         (lambda: as_space({"x": Float(0, 1), None: Int(0, 1)}), "a parameter's name must be text, got None"),
-        (lambda: as_space([]), "at least one row"),
-        (lambda: as_space([1.0, 2.0]), r"\(N, d\) array"),
+        (lambda: as_space([]), "at least one row.* got no rows"),
+        (lambda: as_space([1.0, 2.0]), r"\(N, d\) array.* got list with one value per row: name it"),
         (lambda: as_space("abc"), "table"),
         (lambda: as_space(7), "table"),
         (lambda: as_space([{"a": 1}, {"b": 1}]), "row 1 has"),
@@ -161,6 +166,11 @@ class Undecided:
 def test_what_is_no_space_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_options_of_an_array_are_plain_values():
+    assert [type(its) for its in Choice(np.array([1, 2])).options] == [int, int]
+    assert [type(its) for its in Choice(np.array(["a", "b"])).options] == [str, str]
 
 
 def test_the_largest_whole_numbers_are_told_apart():

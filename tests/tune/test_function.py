@@ -90,6 +90,52 @@ def test_three_failures_at_the_start_are_an_error():
         minimize(lambda x: math.nan, LINE, evaluations=2)
 
 
+@pytest.mark.parametrize(
+    ("f", "space", "message"),
+    [
+        (
+            lambda x: x,
+            SQUARE,
+            r"called as f\(x=..., n=...\), but it is f\(x\): .* unexpected keyword argument 'n'",
+        ),
+        (lambda params: 1.0, LINE, r"but it is f\(params\): missing a required argument"),
+        (lambda a, b: 1.0, [{"a": 1, "b": 2}], r"f is called as f\(row\), .* but it is f\(a, b\)"),
+    ],
+)
+def test_a_function_of_other_arguments_is_not_called(f, space, message, tmp_path):
+    with pytest.raises(TypeError, match=message):
+        minimize(f, space, evaluations=9, storage=tmp_path / "study.db")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_function_may_take_more_or_fewer_arguments():
+    space = {"kind": Choice(["a", "b"]), "n": Int(1, 3, when={"kind": "b"})}
+    minimize(lambda kind, n=0, more=1: 1.0 + n, space, evaluations=3, rng=0)
+    minimize(lambda **params: 1.0, space, evaluations=3, rng=0)
+
+
+@pytest.mark.parametrize(
+    ("returned", "advice"),
+    [((1.0, {"memory": 3}), r"constraints=\{'memory': \('<=', 1\)\}"), ({"a": 1, "b": 2}, "goals=")],
+)
+def test_more_than_a_number_is_refused_with_advice(returned, advice):
+    with pytest.raises(ValueError, match=advice):
+        minimize(lambda x: returned, LINE, evaluations=1)
+
+
+def test_require_and_safe_are_those_of_an_optimizer(tmp_path):
+    def measure(x, n):
+        return bowl(x, n), {"load": 10 * n}
+
+    now = {"baseline": {"x": 0.5, "n": 5}, "constraints": {"load": (">=", 30)}, "safe": 0.9, "require": ["n >= 2"]}
+    found = minimize(measure, SQUARE, evaluations=8, rng=0, **now)
+    assert all(params["n"] >= 3 for params in asked(found))
+    assert asked(found)[:3] == [now["baseline"]] * 3
+    assert asked(minimize(measure, SQUARE, evaluations=8, rng=0, storage=tmp_path / "a.db", **now)) == asked(found)
+    with pytest.raises(ValueError, match="require was"):
+        minimize(measure, SQUARE, evaluations=8, storage=tmp_path / "a.db", **now | {"require": ["n >= 1"]})
+
+
 def test_failures_after_a_value_are_not():
     calls = iter(range(9))
 
@@ -100,6 +146,7 @@ def test_failures_after_a_value_are_not():
 
     found = minimize(works_once, LINE, evaluations=9)
     assert [answer.value for answer in found.optimizer.answers] == [1.0, *[None] * 8]
+    assert "8 failed, the last with OSError: ;" in repr(found)
 
 
 def test_an_interrupted_call_returns_what_is_known():
@@ -222,6 +269,8 @@ def test_a_result_shows_and_reports_itself(tmp_path):
         ({"evaluations": 0}, "evaluations must be a whole number from 1, got 0"),
         ({"evaluations": 5, "confirm": -1}, "confirm must be a whole number from 0"),
         ({"seconds": -1}, "seconds must be a number above 0"),
+        ({"seconds": "10m"}, "seconds must be a number above 0, got '10m'"),
+        ({"evaluations": 5, "storage": True}, "storage must be a path or a URL"),
         ({"stop": "two"}, "stop must be a number above 0"),
         ({"evaluations": 5, "workers": 0}, "workers must be a whole number from 1, or a concurrent"),
         ({"evaluations": 5, "callbacks": print}, "callbacks must be a list"),
@@ -355,7 +404,7 @@ def test_the_time_of_a_storage_is_that_of_the_call(tmp_path):
     ("space", "rng", "words"),
     [
         (np.eye(3), None, r"rows of a table must be dicts with text as names"),
-        ({"f": Choice([abs, max])}, None, r"values of 'f' must be text, numbers, .* put a name in its place"),
+        ({"x": Choice([abs, max])}, None, r"values of 'x' must be text, numbers, .* put a name in its place"),
         (LINE, np.random.default_rng(0), "rng must be a whole number"),
     ],
 )

@@ -193,13 +193,13 @@ class Constraint:
 Constraints = dict[str, Constraint]
 
 
-def checked_constraints(given: Any) -> Constraints:
-    """The constraints by name from ``{"memory": ("<=", 512)}``; ValueError if they are none."""
+def checked_constraints(given: Any, kind: str = "constraint") -> Constraints:
+    """The constraints by name from ``{"memory": ("<=", 512)}``; ValueError, about this kind, if they are none."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         raise ValueError(f"constraints must be a dict like {{'memory': ('<=', 512)}}, got {given!r}")
-    return {_checked_name(name): _checked_constraint(name, pair) for name, pair in given.items()}
+    return {_checked_name(name): _checked_constraint(name, pair, kind) for name, pair in given.items()}
 
 
 def _checked_name(name: Any) -> str:
@@ -208,14 +208,14 @@ def _checked_name(name: Any) -> str:
     return name
 
 
-def _checked_constraint(name: str, pair: Any) -> Constraint:
+def _checked_constraint(name: str, pair: Any, kind: str) -> Constraint:
     if isinstance(pair, Constraint):
         return pair
     if not isinstance(pair, tuple | list) or len(pair) != 2 or pair[0] not in SIGNS:
-        raise ValueError(f"constraint {name!r} must be ('<=', bound) or ('>=', bound), got {pair!r}")
+        raise ValueError(f"{kind} {name!r} must be ('<=', bound) or ('>=', bound), got {pair!r}")
     bound = pair[1]
     if isinstance(bound, bool) or not finite(bound):
-        raise ValueError(f"the bound of constraint {name!r} must be a finite number, got {bound!r}")
+        raise ValueError(f"the bound of {kind} {name!r} must be a finite number, got {bound!r}")
     return Constraint(pair[0], float(bound))
 
 

@@ -26,6 +26,7 @@ from noregret.optimizer.checking import (
     checked_stop_rule,
     checked_tolerance,
     checked_value,
+    safe_risks,
 )
 from noregret.optimizer.config import OptimizerConfig
 from noregret.optimizer.model.candidates import unexplored_from
@@ -103,6 +104,7 @@ __all__ = [
     "checked_stop_rule",
     "checked_tolerance",
     "checked_value",
+    "safe_risks",
     "spread",
     "unexplored_from",
 ]

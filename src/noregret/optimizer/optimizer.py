@@ -62,6 +62,9 @@ from noregret.optimizer.trials import Measurement, Observation, Run, Trial, Tria
 REMEMBERED = 1000
 """With drift, the number of last answers that are kept at least; fewer than twice as many are."""
 
+RETOLD = 2**32
+"""Number of the first run that came with a frame: above the number of any trial."""
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -379,11 +382,14 @@ class Optimizer:
         frame : DataFrame, list of dicts, or dict of columns
             Columns are named like the parameters, ``context.NAME``, ``value`` (``value.NAME`` of several objectives),
             and optionally ``noise``, ``cost`` and ``constraint.NAME``, as in `to_frame`, whose ``state`` counts too:
-            "failed" is `fail`, and "running" says nothing. What has no column or an empty cell was not measured. Where
-            a column ``bound`` has "at_least" or "at_most", the value is a bound.
+            "failed" is `fail`, and "running" says nothing. Of the rows of one ``trial`` that has "reported", only the
+            last is evidence. What has no column or an empty cell was not measured. Where a column ``bound`` has
+            "at_least" or "at_most", the value is a bound.
         """
+        first = RETOLD + len(self._history.arrivals)
         for params, arrival in self._frames.arrivals(frame):
-            self._add(arrival._replace(where=self._met(params, arrival.failed)))
+            run = first + arrival.run if arrival.run >= 0 else -1
+            self._add(arrival._replace(where=self._met(params, arrival.failed), run=run))
 
     @synchronized
     def fail(self, trial: Trial | Any, context: Any = None, cost: float | None = None) -> None:
@@ -597,8 +603,7 @@ class Optimizer:
         if not isinstance(self._history.space, Product):
             came = "contexts" if self.context else "a fidelity" if self.fidelity else "a table of candidates"
             raise ValueError(
-                f"importance() needs a space of Float, Int and Choice without contexts, got {came}: give the space as "
-                "a dict of these, and no context"
+                f"importance() needs a space of Float, Int and Choice, without contexts or a fidelity, got {came}"
             )
         return cast(dict[str, Any], self._answers_in(None, "importance").importance(better_half))
 
@@ -608,9 +613,9 @@ class Optimizer:
 
         Columns are ``trial state value noise`` (with several objectives ``trial state`` and ``value.NAME`` of each),
         one per parameter, ``context.NAME``, ``fidelity.NAME`` and ``constraint.NAME``. The state is "done", "failed" or
-        "running"; a trial is empty for params measured in the past, and each report of a trial that was kept has a row
-        of its own. If some values are bounds, a column ``bound`` has "at_least" or "at_most" there; if costs are known,
-        there is a column ``cost``.
+        "running"; a trial is empty for params measured in the past. Each report of a trial that was kept has a row of
+        its own, with the state "reported" if a later value replaces it. If some values are bounds, a column ``bound``
+        has "at_least" or "at_most" there; if costs are known, there is a column ``cost``.
         """
         return self._frames.frame(self._history, self._trials)
 

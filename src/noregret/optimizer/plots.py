@@ -21,6 +21,7 @@ from noregret.optimizer.answers.estimate import Estimate
 from noregret.optimizer.model.constraints import RECOMMEND
 from noregret.optimizer.space.parameters import Choice, Int, Parameter, identity, is_same_setting
 from noregret.optimizer.space.space import Product
+from noregret.optimizer.trials import Observation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +108,7 @@ class Plots:
         """
         best, seen, own = self._best(context, "history"), self._seen, ax is None
         ax = _axes(ax, (7.0, 3.6))
-        last, ends = len(self._optimizer.answers), _Ends.of([its.value for its in seen], best)
+        last, ends = len(self._answers), _Ends.of([its.value for its in seen], best)
         steps = [*self._best_so_far(best, context), (last + 0.5, best)]
         along, kept = [place for place, _ in steps], [its for _, its in steps]
         ax.step(along, [its.estimate for its in kept], where="post", color=LINE, label="best so far, estimate")
@@ -119,7 +120,7 @@ class Plots:
             height = self._optimizer.predict(self._optimizer.baseline, context).estimate
             ax.axhline(height, color=GREY, linestyle="--", linewidth=1, label="baseline, estimate")
         _dots(ax, ends, [its.place for its in seen], seen, best)
-        failed = [i + 1 for i, its in enumerate(self._optimizer.answers) if its.value is None]
+        failed = [i + 1 for i, its in enumerate(self._answers) if its.value is None]
         if failed:
             foot = ends.limits[self._optimizer.goal == "minimize"]
             ax.plot(failed, [foot] * len(failed), **MARKS["failed"], linestyle="none", zorder=3)
@@ -331,10 +332,18 @@ class Plots:
         return found
 
     @property
+    def _answers(self) -> list[Observation]:
+        """One answer of each evaluation, in order."""
+        return [its for its in self._optimizer.answers if not its.is_report]
+
+    @property
     def _seen(self) -> list[_Seen]:
         """Observations with a value, at the highest fidelity if there is one, numbered from 1."""
-        answers = [(i + 1, its.fidelity) for i, its in enumerate(self._optimizer.answers) if its.value is not None]
-        found = zip(answers, self._optimizer.measurements, strict=True)
+        values = (its for its in self._optimizer.answers if its.value is not None)
+        measured = zip(values, self._optimizer.measurements, strict=True)
+        kept = [its for answer, its in measured if not answer.is_report]
+        answers = [(i + 1, its.fidelity) for i, its in enumerate(self._answers) if its.value is not None]
+        found = zip(answers, kept, strict=True)
         highest = {name: its.high for name, its in (self._optimizer.fidelity or {}).items()} or None
         return [
             _Seen(place, its.params, its.value, its.trust, its.bound) for (place, at), its in found if at == highest
@@ -350,7 +359,7 @@ class Plots:
             return [(0.5, best)]
         key, steps, promise = self._optimizer.space.key, list[tuple[float, Estimate]](), -math.inf
         first = {key(its.params): its for its in reversed(self._seen) if its.bound is None}
-        last = first[key(best.params)].place if key(best.params) in first else len(self._optimizer.answers)
+        last = first[key(best.params)].place if key(best.params) in first else len(self._answers)
         measured = sorted((its for its in first.values() if its.place < last), key=lambda its: its.place)
         estimates = self._optimizer.predict_many([its.params for its in measured])
         for its, found in zip(measured, estimates, strict=True):

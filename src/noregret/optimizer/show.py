@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -59,7 +59,8 @@ COST = "cost"
 FIDELITY = "fidelity."
 """Prefix of the column of a fidelity."""
 
-STATES = ("done", "failed", "running")
+STATES = ("done", "reported", "failed", "running")
+"""States of a row. Reported is a value that a later one of the same trial replaces."""
 
 
 class Row(NamedTuple):
@@ -133,17 +134,26 @@ class Frames:
         return tuple(value if goal == "maximize" else -value for value, goal in zip(values, goals, strict=True))
 
     def arrivals(self, frame: Any) -> list[tuple[Any, Arrival]]:
-        """The params of the whole space and the answer of each row measured or failed; ValueError if one is bad."""
-        return [self._checked(number, row) for number, row in enumerate(self._read(frame)) if row.state != "running"]
+        """The params of the whole space and the answer of each row measured or failed; ValueError if one is bad.
+
+        Trials that have reported are runs, numbered from 0.
+        """
+        rows = self._read(frame)
+        reported = dict.fromkeys(row.trial for row in rows if row.state == "reported" and row.trial is not None)
+        runs = {trial: run for run, trial in enumerate(reported)}
+        found = [(row, self._checked(number, row)) for number, row in enumerate(rows) if row.state != "running"]
+        return [(params, arrival._replace(run=runs.get(cast(int, row.trial), -1))) for row, (params, arrival) in found]
 
     def frame(self, history: History, trials: Trials) -> Any:
         """All answers in order, and the trials that are out, as a DataFrame."""
         has_bounds, has_costs = any(its.bound for its in history.arrivals), bool(history.costed)
         pandas, columns = extra("pandas", "frames"), self._columns(has_bounds, has_costs)
-        answers = zip(history.arrivals, trials.answers, strict=True)
         rows = [
-            self._row(arrival, trial)._replace(**self._parted(history, arrival.where)) for arrival, trial in answers
+            self._row(arrival, trial)._replace(**self._parted(history, arrival.where))
+            for arrival, trial in zip(history.arrivals, trials.answers, strict=True)
         ]
+        for i in history.reports:
+            rows[i] = rows[i]._replace(state="reported")
         out = trials.running().items()
         rows += [Row(state="running", trial=id, **self._parted(history, number)) for id, number in out]
         frame = pandas.DataFrame([self._cells(row) for row in rows], columns=columns)
@@ -153,6 +163,7 @@ class Frames:
     def answers(self, history: History) -> list[Observation]:
         """All answers in order."""
         rows = [(self._row(arrival, None), self._parted(history, arrival.where)) for arrival in history.arrivals]
+        reports = history.reports
         return [
             Observation(
                 value=row.value,
@@ -162,8 +173,9 @@ class Frames:
                 cost=row.cost,
                 **parted,
                 values=row.values,
+                is_report=i in reports,
             )
-            for row, parted in rows
+            for i, (row, parted) in enumerate(rows)
         ]
 
     def _columns(self, has_bounds: bool, has_costs: bool) -> list[Any]:
@@ -228,7 +240,7 @@ class Frames:
         if state not in STATES:
             raise ValueError(f"state must be one of {list(STATES)}, got {state!r} in row {number}")
         values = {name: cells[OBJECTIVE + name] for name in self._goals if OBJECTIVE + name in cells}
-        if state == "done" and "value" not in cells and not values:
+        if state in ("done", "reported") and "value" not in cells and not values:
             raise ValueError(f"row {number} has no value: drop it, or give it the state 'failed' in a column 'state'")
         told = {name: cells.get(PREFIX + name) for name in self._constraints}
         context = {name: cells[column] for column, name in self._given.items() if column in cells}
@@ -237,7 +249,7 @@ class Frames:
             raise ValueError(f"{BOUND} must be one of {list(SIDES)} or empty, got {bound!r} in row {number}")
         cost = None if COST in self._space.names else cells.get(COST)
         fidelity = {name: cells[column] for column, name in self._level.items() if column in cells}
-        said = cells.get("value"), cells.get("noise"), told
+        said = cells.get("value"), cells.get("noise"), told, cells.get("trial")
         more: dict[str, Any] = {"context": context or None, "bound": bound, "cost": cost, "fidelity": fidelity or None}
         return Row(self._params(cells), state, *said, **more, values=values)
 

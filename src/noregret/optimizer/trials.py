@@ -34,7 +34,8 @@ class Observation(NamedTuple):
     """Answer for some params: the value, None for a failure; noise, constraints and cost are None if not known.
 
     Where there is a ``bound``, the ``value`` is one: all that is known is that it is at least or at most that. With
-    several objectives ``values`` has those that were measured, by name, and ``value`` is the first of them.
+    several objectives ``values`` has those that were measured, by name, and ``value`` is the first of them. A value
+    ``is_report`` if a later one of the same run replaces it.
     """
 
     params: Any
@@ -46,6 +47,7 @@ class Observation(NamedTuple):
     cost: float | None = None
     fidelity: Any = None
     values: Mapping[str, float] = {}
+    is_report: bool = False
 
 
 class _Measured(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 import os
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 from time import monotonic, sleep
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -46,6 +47,8 @@ LOOK = 1.05
 later these cost more, and change less. The Optimizer draws new candidates at the same pace."""
 BAR = 20
 """Characters of the progress bar."""
+LINE = 120
+"""Characters of an error that the result shows."""
 
 Reason = Literal["evaluations", "seconds", "within", "callback", "interrupted", "broken"]
 REASONS: dict[Reason, str] = {
@@ -70,10 +73,13 @@ class TuningResult:
     stopped : str
         The reason for the end: "evaluations", "seconds", "within" (the stopping rule), "callback", "interrupted"
         (Ctrl-C) or "broken" (the executor).
+    failure : str
+        Error of the last failed evaluation of the call; empty if none failed.
     """
 
     optimizer: Optimizer
     stopped: Reason
+    failure: str = ""
 
     @property
     def best(self) -> Estimate:
@@ -117,7 +123,8 @@ class TuningResult:
         lines += [feasibility(best)] if self.optimizer.constraints else []
         lines += [room_left(best, "")] if best.has_gap else []
         times = f"measured {measured} time{'s' * (measured != 1)}" if measured else "not measured itself"
-        counts = f"{len(answers)} evaluations{f', {failed} failed' * bool(failed)}; {REASONS[self.stopped]}"
+        last = f", the last with {_shortened(self.failure)}" if self.failure else ""
+        counts = f"{len(answers)} evaluations{f', {failed} failed{last}' * bool(failed)}; {REASONS[self.stopped]}"
         return "\n".join([*lines, f"this setting was {times}", counts])
 
     def _repr_html_(self) -> str:
@@ -135,6 +142,8 @@ def minimize(
     confirm: int = 3,
     baseline: Any = None,
     constraints: Any = None,
+    require: Any = None,
+    safe: Any = None,
     callbacks: Sequence[Callback] = (),
     storage: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -171,6 +180,10 @@ def minimize(
         The setting in use now: measured first, and compared with.
     constraints : dict, optional
         ``{"memory": ("<=", 512)}``, as `Optimizer` takes it.
+    require : list of str, optional
+        Conditions that every setting meets, ``["threads * batch <= 4096"]``, as `Optimizer` takes them.
+    safe : float or dict, optional
+        Probability with which every trial meets the constraints, as `Optimizer` takes it.
     callbacks : sequence of callables
         Each is called as ``callback(optimizer, trial, value)`` after each evaluation, in this thread; the value is None
         for a failure. One that returns True ends the call. Those that are context managers, such as the trackers of
@@ -198,7 +211,8 @@ def minimize(
     True
     """
     plan = Plan(evaluations, seconds, stop, confirm)
-    problem = Problem(f, space, "minimize", baseline, constraints, rng, storage)
+    options = {"baseline": baseline, "constraints": constraints, "require": require, "safe": safe}
+    problem = Problem(f, space, "minimize", options, rng, storage)
     return _tuned(problem, plan, workers, callbacks, progress)
 
 
@@ -213,6 +227,8 @@ def maximize(
     confirm: int = 3,
     baseline: Any = None,
     constraints: Any = None,
+    require: Any = None,
+    safe: Any = None,
     callbacks: Sequence[Callback] = (),
     storage: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -227,7 +243,8 @@ def maximize(
     {'n': 7}
     """
     plan = Plan(evaluations, seconds, stop, confirm)
-    problem = Problem(f, space, "maximize", baseline, constraints, rng, storage)
+    options = {"baseline": baseline, "constraints": constraints, "require": require, "safe": safe}
+    problem = Problem(f, space, "maximize", options, rng, storage)
     return _tuned(problem, plan, workers, callbacks, progress)
 
 
@@ -263,7 +280,10 @@ class Plan:
             given = getattr(self, name)
             if given is not None and (isinstance(given, bool) or not isinstance(given, Integral) or given < least):
                 raise ValueError(f"{name} must be a whole number from {least}, got {given!r}")
-        if self.seconds is not None and not self.seconds > 0:
+        seconds: Any = self.seconds
+        if seconds is not None and (
+            isinstance(seconds, bool) or not isinstance(seconds, Real) or not float(seconds) > 0
+        ):
             raise ValueError(f"seconds must be a number above 0, got {self.seconds!r}")
         if self.stop is not None:
             try:
@@ -390,8 +410,7 @@ class Problem(NamedTuple):
     f: Callable[..., Any]
     space: Any
     goal: Goal
-    baseline: Any
-    constraints: Any
+    options: dict[str, Any]
     rng: Any
     storage: str | os.PathLike[str] | None
 
@@ -428,10 +447,12 @@ def _tuned(
         raise ValueError(f"f must be a function, got {problem.f!r}")
     if callable(callbacks) or not all(map(callable, callbacks)):
         raise ValueError(f"callbacks must be a list of functions, got {callbacks!r}")
-    options = {"baseline": problem.baseline, "constraints": problem.constraints}
-    options |= {"budget": plan.seconds} if plan.weighs_costs else {}
+    if not isinstance(problem.storage, str | os.PathLike | None):
+        raise ValueError(f"storage must be a path or a URL, such as 'study.db', got {problem.storage!r}")
+    options = problem.options | ({"budget": plan.seconds} if plan.weighs_costs else {})
     config = OptimizerConfig(as_good=AS_GOOD if plan.confirm else 0.0)
     optimizer = Optimizer(problem.space, goal=problem.goal, rng=problem.rng, calibration=config, **options)
+    _check_signature(problem.f, optimizer)
     with ExitStack() as open_until_end:
         executor, count = _executor(workers, open_until_end)
         source = open_until_end.enter_context(problem.source(optimizer, plan))
@@ -457,7 +478,22 @@ def _tuned(
                 f"all {source.made} evaluations in the storage failed: fix f and allow more of them, or give another "
                 "storage"
             )
-    return TuningResult(known, stopped)
+    return TuningResult(known, stopped, "" if loop.error is None else f"{type(loop.error).__name__}: {loop.error}")
+
+
+def _check_signature(f: Callable[..., Any], optimizer: Optimizer) -> None:
+    """Raise TypeError if f cannot be called with the params of the space; nothing was evaluated yet."""
+    is_table, names = isinstance(optimizer.space, Table), optimizer.space.names
+    args, named = ((None,), {}) if is_table else ((), dict.fromkeys(names))
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):  # some functions of extension modules have none
+        return
+    try:
+        signature.bind(*args, **named)
+    except TypeError as error:
+        call = "f(row), with a row of the table" if is_table else f"f({', '.join(f'{name}=...' for name in names)})"
+        raise TypeError(f"f is called as {call}, but it is f{signature}: {error}") from None
 
 
 def _executor(workers: int | Executor, open_until_end: ExitStack) -> tuple[Executor, int]:
@@ -576,7 +612,20 @@ def _number(returned: Any) -> float:
     try:
         return checked_value(returned)
     except ValueError:
-        raise ValueError(f"f must return a finite number, got {returned!r}") from None
+        advice = ""
+        if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], Mapping):
+            advice = (
+                f": declare what it must meet, as in constraints={{{next(iter(returned[1]), 'name')!r}: ('<=', 1)}}"
+            )
+        elif isinstance(returned, Mapping):
+            advice = ": for several objectives, write a loop with Optimizer(space, goals={...})"
+        raise ValueError(f"f must return a finite number, got {returned!r}{advice}") from None
+
+
+def _shortened(text: str) -> str:
+    """The first line of a text, without its end if it is long."""
+    line = (text.splitlines() or [""])[0]
+    return line if len(line) <= LINE else line[: LINE - 3] + "..."
 
 
 def _has_value(optimizer: Optimizer) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 
 from sqlalchemy import URL
 
-from noregret.optimizer import Choice, Optimizer, Product, Table, Trial
+from noregret.optimizer import Choice, Optimizer, Product, Table, Trial, safe_risks
 from noregret.tune.learning.suggest import believed, informed, replay_of
 from noregret.tune.measuring import Outcome
 from noregret.tune.store.databases.database import restoring_command
@@ -139,8 +139,10 @@ def _study(optimizer: Optimizer, storage: str, rng: Any, plan: Plan) -> Study:
         raise ValueError(f"with storage, rng must be a whole number, which is stored, or None for 0, got {rng!r}")
     path = Path("storage") if "://" in storage else Path(storage).expanduser().absolute()
     url = storage if "://" in storage else URL.create("sqlite", database=str(path)).render_as_string(False)
+    risks = safe_risks(optimizer.safe, optimizer.constraints)
     bounds = {
-        name: {"max" if its.operator == "<=" else "min": its.bound} for name, its in optimizer.constraints.items()
+        name: {"max" if its.operator == "<=" else "min": its.bound, "safe": None if risk is None else 1 - risk}
+        for (name, its), risk in zip(optimizer.constraints.items(), risks, strict=True)
     }
     return Study(
         path,
@@ -155,6 +157,7 @@ def _study(optimizer: Optimizer, storage: str, rng: Any, plan: Plan) -> Study:
         stop=None if plan.stop is None else Stop(plan.stop),
         baseline=optimizer.baseline,
         constraints={name: Constraint(LastNumber(), **bound) for name, bound in bounds.items()},
+        require=optimizer.require,
     )
 
 

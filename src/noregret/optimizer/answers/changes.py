@@ -42,7 +42,8 @@ class Change(NamedTuple):
 
     ``before`` is the baseline's value and ``after`` the recommended one, None where the parameter does not apply. The
     ``estimate`` is the gain of the recommended setting over the same setting with the baseline's value, above 0 if it
-    is better, and ``lower`` and ``upper`` are its interval, in the units of the values.
+    is better, and ``lower`` and ``upper`` are its interval, in the units of the values. A change that the constraints
+    need may be worth less than nothing.
     """
 
     name: str

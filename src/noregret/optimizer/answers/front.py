@@ -179,7 +179,12 @@ class FrontAnswers:
         state = self._first.state
         allowed = state.allowed & ~np.isin(state.numbers, state.history.unproven)
         is_small = state.space.count <= len(state.numbers) or isinstance(state.space, FixedContext)
-        found = np.flatnonzero(allowed & (is_small | (state.numbers != CANDIDATE)))
+        histories = [its.history for its in self.states]
+        measured = [
+            number != CANDIDATE and any(history.answered(number) for history in histories)
+            for number in state.numbers.tolist()
+        ]
+        found = np.flatnonzero(allowed & (is_small | np.array(measured)))
         if not found.size:
             raise ValueError("a front needs a value of params that meet require: tell one first")
         if not state.margins:
@@ -281,7 +286,7 @@ class FrontAnswers:
         if limits is not None and not isinstance(limits, Mapping):
             raise ValueError(f"limits must be a dict like {{'cost': ('<=', 0.3)}}, got {limits!r}")
         check_objectives(self.goals, limits or {})
-        return checked_constraints(limits)
+        return checked_constraints(limits, "limit")
 
     def _checked_weights(self, weights: Any, limits: Mapping[str, Any]) -> Floats:
         """Weight of each objective; without any, all of it on the one without a limit."""

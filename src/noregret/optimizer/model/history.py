@@ -175,6 +175,11 @@ class History:
         return twin, numbers
 
     @property
+    def reports(self) -> frozenset[int]:
+        """Numbers of the arrivals that a later one of the same run replaces."""
+        return frozenset(self.arrivals.superseded(len(self.arrivals)).tolist() if self.runs else ())
+
+    @property
     def least_measured(self) -> int:
         """Number of values of the objective that has fewest."""
         return min(self._of_each, default=self.measured)

@@ -110,10 +110,11 @@ class Choice:
     when: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __init__(self, options: Sequence[Any], when: Mapping[str, Any] | None = None) -> None:
-        object.__setattr__(self, "when", checked_when(when))
         if isinstance(options, str | bytes | Set) or not isinstance(options, Iterable):
             raise ValueError(f"options of a Choice must be a list, got {options!r}")
-        object.__setattr__(self, "options", tuple(options))
+        object.__setattr__(self, "when", checked_when(when))
+        plain = (its.item() if isinstance(its, np.number | np.bool_ | np.str_) else its for its in options)
+        object.__setattr__(self, "options", tuple(plain))
         if not self.options:
             raise ValueError("options of a Choice must be at least one, got none")
         if len(self.options) > MOST_OPTIONS:
@@ -436,8 +437,10 @@ def _is_whole(number: float) -> bool:
     return abs(number - round(number)) <= 1e-6
 
 
-def check_bounds(low: Any, high: Any, log: bool) -> None:
+def check_bounds(low: Any, high: Any, log: Any) -> None:
     """Raise ValueError unless these are bounds of a range, on a log scale or not."""
+    if not isinstance(log, bool | np.bool_):
+        raise ValueError(f"log must be True or False, got {log!r}: name a step, as in step={log!r}")
     for bound in (low, high):
         if not finite(bound):
             raise ValueError(f"bounds must be finite numbers, got {low!r} and {high!r}")

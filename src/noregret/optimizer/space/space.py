@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import compress
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from noregret.belief.posterior import Floats
 from noregret.optimizer.space.conditions import Requirement, applies, compatible, in_words, requirements, settings
-from noregret.optimizer.space.parameters import Axis, Choice, Float, Int, Parameter, axis_of
+from noregret.optimizer.space.parameters import Axis, Choice, Float, Int, Parameter, axis_of, finite
 
 Bools = NDArray[np.bool_]
 
@@ -122,7 +123,9 @@ class Product:
             raise ValueError("a space needs at least one parameter, got none")
         for name, parameter in self.parameters.items():
             if not isinstance(parameter, Float | Int | Choice):
-                raise ValueError(f"parameter {name!r} must be a Float, Int or Choice, got {parameter!r}")
+                raise ValueError(
+                    f"parameter {name!r} must be a Float, Int or Choice, got {parameter!r}{_advice(parameter)}"
+                )
         object.__setattr__(self, "parameters", dict(self.parameters))
         if len(self.groups) > MOST_COORDINATES:
             raise ValueError(
@@ -310,6 +313,19 @@ class Product:
         ends = np.cumsum([axis.width for axis in self._axes.values()])[:-1]
         parts = np.split(np.asarray(points, dtype=float), ends, axis=1)
         return list(zip(self._axes.values(), parts, strict=True))
+
+
+def _advice(given: Any) -> str:
+    """Advice for a parameter that is given as something else, such as ": write Int(1, 64)"; empty if there is none."""
+    if isinstance(given, range):
+        return f": write Int({given[0]}, {given[-1]}{f', step={given.step}' * (given.step != 1)})" if given else ""
+    if isinstance(given, tuple | list) and len(given) == 2 and all(map(finite, given)):
+        kinds = ["Int", "Float"] if all(isinstance(its, Integral) for its in given) else ["Float"]
+        ranges = " or ".join(f"{kind}({given[0]}, {given[1]})" for kind in kinds)
+        return f": write {ranges} for a range, Choice([{given[0]}, {given[1]}]) for two options"
+    if isinstance(given, tuple | list | np.ndarray):
+        return ": write Choice([...]) for options without an order, Int(low, high) or Float(low, high) for a range"
+    return ": write Float(low, high), Int(low, high) or Choice([...])"
 
 
 def named(parameters: Mapping[Any, Any]) -> Product:

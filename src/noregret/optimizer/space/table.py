@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from numbers import Number
 from typing import Any, Protocol
 
 import numpy as np
@@ -166,9 +167,14 @@ def _read(rows: Any) -> Rows:
     except (TypeError, ValueError):
         array = np.empty(0)
     if array.ndim != 2 or not array.size:
+        came = type(rows).__name__
+        if hasattr(rows, "__len__") and len(rows) == 0:
+            came = "no rows"
+        elif isinstance(rows, Iterable) and not isinstance(rows, str) and isinstance(next(iter(rows)), str | Number):
+            came += " with one value per row: name it, as in [{'x': value} for value in values]"
         raise ValueError(
             "space must be a dict of Float, Int and Choice, or a table with at least one row: a DataFrame, a list of "
-            f"dicts or an (N, d) array of numbers, got {type(rows).__name__}"
+            f"dicts or an (N, d) array of numbers, got {came}"
         )
     return NumberRows(array)
 

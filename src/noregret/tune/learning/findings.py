@@ -258,6 +258,9 @@ class Findings:
         runs = {record.number: len(record.runs) or 1 for record in (*self.done, *self.cut)}
         order = [number for number in (*known, *new) for _ in range(runs.get(number, 0))]
         measured = self.optimizer.measurements
+        if self.optimizer.fidelity:
+            values = (its for its in self.optimizer.answers if its.value is not None)
+            measured = [its for answer, its in zip(values, measured, strict=True) if not answer.is_report]
         trust = [1.0] * (len(order) - len(measured)) + list(map(self._trust, measured))
         found: dict[int, float] = {}
         for number, its in zip(order, trust, strict=True):

@@ -140,16 +140,17 @@ class FrontFindings(Findings):
             if abs(change) <= SMALL * max(abs(before), abs(after)):
                 continue
             is_sure &= one.upper[name] < other.lower[name] or other.upper[name] < one.lower[name]
-            size = self._size(name, before, after)
+            is_relative = one.lower[name] > 0 or one.upper[name] < 0
+            size = self._size(name, before, after, is_relative and before * after > 0)
             if change > 0:
                 given_up.append(f"{size} {name}")
             else:
                 saved.append(f"{'saves' if goal == 'minimize' else 'gains'} {size} {name}")
         return Trade(start, end, tuple(given_up), tuple(saved), is_sure)
 
-    def _size(self, name: str, before: float, after: float) -> str:
-        """Size of a change in percent of the value before it; as it is if values of both signs were found."""
-        if min(before, after) > 0 or max(before, after) < 0:
+    def _size(self, name: str, before: float, after: float, is_relative: bool) -> str:
+        """Size of a change in percent of the value before it; as it is if that may be 0, or of the other sign."""
+        if is_relative:
             return f"{number(100 * abs(after - before) / abs(before), 2)}%"
         return f"{number(abs(after - before), 2)}{self.units()[name]}"
 

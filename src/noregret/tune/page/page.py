@@ -265,7 +265,9 @@ def _changes(findings: Findings) -> str:
         for name, old, new, gain, lower, upper in changes
     ]
     header = ["change", "from", "to", f"gain ({findings.unit.strip() or findings.label})", "probably"]
-    return f"<p>Changes to your settings, with what each gains, the largest first:</p>{_table(header, rows)}"
+    is_forced = findings.study.constraints and any(change.upper < 0 for change in changes)
+    forced = "<p>A change that gains less than nothing is there because of the constraints.</p>" if is_forced else ""
+    return f"<p>Changes to your settings, with what each gains, the largest first:</p>{_table(header, rows)}{forced}"
 
 
 def _against(findings: Findings, other: Findings) -> str:

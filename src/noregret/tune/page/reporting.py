@@ -110,8 +110,7 @@ def _findings(subject: Any, name: str) -> Findings:
 
 def _of_optimizer(optimizer: Optimizer, name: str) -> Findings:
     """Findings of an optimizer; one whose columns have no text names is rebuilt with such names."""
-    space, highest = optimizer.space, {name: its.high for name, its in (optimizer.fidelity or {}).items()} or None
-    answers = [answer for answer in optimizer.answers if answer.fidelity == highest]
+    space, answers = optimizer.space, [answer for answer in optimizer.answers if not answer.is_report]
     if isinstance(space, Product):
         named: Any = dict(space.parameters)
     else:
@@ -128,7 +127,7 @@ def _record(number: int, answer: Observation, goals: Mapping[str, Goal]) -> Reco
     constraints = {name: its for name, its in answer.constraints.items() if its is not None}
     values = {} if answer.value is None else {name: answer.values.get(name) for name in goals}
     more: dict[str, Any] = {"noise": answer.noise, "constraints": constraints, "context": answer.context}
-    more |= {"bound": answer.bound, "cost": answer.cost, "values": values}
+    more |= {"bound": answer.bound, "cost": answer.cost, "values": values, "fidelity": answer.fidelity}
     return Record(number, answer.params, *_outcome(answer.value), **more)
 
 
@@ -142,7 +141,8 @@ def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Observat
     baseline = None if optimizer.baseline is None else _by_column(optimizer.baseline)
     options: dict[str, Any] = {"constraints": optimizer.constraints, "drift": optimizer.drift, "safe": optimizer.safe}
     options |= {"goals": optimizer.goals} if optimizer.goals else {"goal": optimizer.goal}
-    twin = Optimizer(rows, rng=0, baseline=baseline, context=optimizer.context, **options)
+    options |= {"context": optimizer.context, "fidelity": optimizer.fidelity}
+    twin = Optimizer(rows, rng=0, baseline=baseline, **options)
     tell_all(twin, answers)
     return twin
 
@@ -167,6 +167,7 @@ def findings(space: Any, optimizer: Optimizer, records: Sequence[Record], name: 
         constraints={name: _bounded(its) for name, its in optimizer.constraints.items()},
         context=optimizer.context,
         require=optimizer.require,
+        fidelity=optimizer.fidelity,
         objectives={name: Objective(goal, LastNumber()) for name, goal in (optimizer.goals or {}).items()},
     )
     return findings_of(study, records, optimizer)
