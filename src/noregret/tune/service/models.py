@@ -146,15 +146,32 @@ class StudyForm(Form):
 
     name: Name
     goal: Goal | None = "minimize"
-    space: SpaceForm
-    context: SpaceForm | None = None
-    constraints: Annotated[dict[Label, Bound], Field(max_length=MANY)] = {}
-    require: Annotated[list[Label], Field(max_length=MANY)] = []
-    baseline: Params | None = None
-    drift: Annotated[HalfLife | Literal["auto"] | None, BeforeValidator(checked_drift)] = None
-    safe: Annotated[float, Field(ge=0.5, lt=1)] | None = None
-    goals: Goals | None = None
-    fidelity: FidelityForm | None = None
+    space: Annotated[SpaceForm, Field(description="Parameters by name")]
+    context: Annotated[SpaceForm | None, Field(description="What is given, not chosen: each ask names its values")] = (
+        None
+    )
+    constraints: Annotated[
+        dict[Label, Bound], Field(max_length=MANY, description="Limits on further numbers that are measured, by name")
+    ] = {}
+    require: Annotated[
+        list[Label], Field(max_length=MANY, description="Conditions on params, such as threads * batch <= 4096")
+    ] = []
+    baseline: Annotated[Params | None, Field(description="The settings of today: asked for first, compared with")] = (
+        None
+    )
+    drift: Annotated[
+        HalfLife | Literal["auto"] | None,
+        BeforeValidator(checked_drift),
+        Field(description="Half-life of observations in evaluations, if the best setting changes"),
+    ] = None
+    safe: Annotated[
+        Annotated[float, Field(ge=0.5, lt=1)] | None,
+        Field(description="Probability with which each trial must meet all constraints"),
+    ] = None
+    goals: Annotated[Goals | None, Field(description="Several objectives by name, in place of goal")] = None
+    fidelity: Annotated[
+        FidelityForm | None, Field(description="A parameter that makes trials cheaper and less exact where it is low")
+    ] = None
 
     def study(self, storage: str) -> ServiceStudy:
         """The study, in the storage with this URL."""
@@ -261,8 +278,10 @@ class AskForm(Form):
     """Request for ``count`` trials, in a context, by a client with a key of its own."""
 
     count: Annotated[int, Field(ge=1, le=MANY)] = 1
-    context: Params | None = None
-    client: Label | None = None
+    context: Annotated[Params | None, Field(description="Needed if the study has contexts")] = None
+    client: Annotated[
+        Label | None, Field(description="Name of the caller; a repeated ask with it returns its pending trials")
+    ] = None
 
 
 class ValueForm(Form):
@@ -273,12 +292,21 @@ class ValueForm(Form):
     """
 
     value: Told | None = None
-    at_least: float | None = None
-    at_most: float | None = None
-    noise: Annotated[float, Field(gt=0)] | None = None
-    constraints: dict[Label, float | None] | None = None
-    cost: Annotated[float, Field(gt=0)] | None = None
-    fidelity: Params | None = None
+    at_least: Annotated[float | None, Field(description="In place of a value that is at least this")] = None
+    at_most: Annotated[float | None, Field(description="In place of a value that is at most this")] = None
+    noise: Annotated[
+        Annotated[float, Field(gt=0)] | None, Field(description="Standard deviation of the value, if it is known")
+    ] = None
+    constraints: Annotated[
+        dict[Label, float | None] | None,
+        Field(description="A number for each constraint of the study, null if it was not measured"),
+    ] = None
+    cost: Annotated[
+        Annotated[float, Field(gt=0)] | None, Field(description="Cost of the trial, in any unit: such as its seconds")
+    ] = None
+    fidelity: Annotated[
+        Params | None, Field(description="Where the value was measured; by default as the trial says")
+    ] = None
 
     def number(self) -> tuple[float | None, Literal["at_least", "at_most"] | None]:
         """The value or the bound, and the direction of the bound; ValueError if there are several."""
@@ -317,7 +345,7 @@ class OutcomeForm(ValueForm):
     id: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     params: Params | None = None
     context: Params | None = None
-    key: Label | None = None
+    key: Annotated[Label | None, Field(description="Tells repeats with the same numbers apart")] = None
     failed: bool = False
 
     @model_validator(mode="after")
@@ -325,7 +353,7 @@ class OutcomeForm(ValueForm):
         if (self.id is None) == (self.params is None):
             raise ValueError("must have the id of a trial, or params that were measured in the past, and not both")
         if (self.number()[0] is None) != self.failed:
-            raise ValueError('must have a value, or "failed": true, and not both')
+            raise ValueError('must have a value, or "failed": true, and not both; at_least or at_most count as a value')
         if self.failed and (self.noise is not None or self.constraints is not None):
             raise ValueError("noise and constraints are of a value: leave them out with failed")
         if self.id is not None and (self.context is not None or self.key is not None):
@@ -406,13 +434,17 @@ class StudiesForm(BaseModel):
 class RecordForm(TrialForm):
     """A trial with its outcome: its state is ``running``, ``done`` or ``failed``.
 
-    With a ``bound``, the value is at least or at most ``value``.
+    With a ``bound``, the value is at least or at most ``value``. ``noise``, ``constraints`` and ``cost`` are there if
+    they were sent.
     """
 
     value: Value | None
     state: Literal["running", "done", "failed"]
     context: dict[str, Any] | None
     bound: Literal["at_least", "at_most"] | None = None
+    noise: float | None = None
+    constraints: dict[str, float] | None = None
+    cost: float | None = None
 
 
 class RecordsForm(BaseModel):

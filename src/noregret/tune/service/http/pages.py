@@ -108,10 +108,11 @@ def _form(name: str, schema: Schema) -> str:
             else f"<code>{escape(_json(its['default']))}</code>"
             if "default" in its
             else "",
+            _prose(its.get("description", "")),
         ]
         for field, its in schema.get("properties", {}).items()
     ]
-    table = _table("words", ("field", "type", "default"), rows) if rows else ""
+    table = _table("words", ("field", "type", "default", ""), rows) if rows else ""
     return f'<h3 id="{escape(name)}">{escape(name)}</h3><p>{_prose(schema.get("description", ""))}</p>{table}'
 
 
