@@ -37,13 +37,12 @@ from noregret.optimizer import (
     checked_safe,
     checked_when,
 )
+from noregret.tune.store.identity import SERVICE
 from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber
 from noregret.tune.study.study import Budget, Constraint, Objective, Study
 
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"
-SERVICE = "service"
-"""The part of a study's identity that describes one of the service."""
 MANY = 1000
 """Largest number of trials of one request, of options of a choice, and of parameters."""
 

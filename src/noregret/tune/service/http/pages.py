@@ -22,6 +22,7 @@ STYLE = (
     ".list :is(th, td):first-child, .words :is(th, td) "
     "{ text-align: left; white-space: normal; overflow-wrap: anywhere; } "
     ".list td:first-child { min-width: 12rem; } .words td { vertical-align: top; min-width: 4rem; } "
+    ".words :is(th, td:first-child, td:first-child code) { white-space: nowrap; } "
 )
 
 
