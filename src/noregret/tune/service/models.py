@@ -433,17 +433,13 @@ class StudiesForm(BaseModel):
 class RecordForm(TrialForm):
     """A trial with its outcome: its state is ``running``, ``done`` or ``failed``.
 
-    With a ``bound``, the value is at least or at most ``value``. ``noise``, ``constraints`` and ``cost`` are there if
-    they were sent.
+    With a ``bound``, the value is at least or at most ``value``.
     """
 
     value: Value | None
     state: Literal["running", "done", "failed"]
     context: dict[str, Any] | None
     bound: Literal["at_least", "at_most"] | None = None
-    noise: float | None = None
-    constraints: dict[str, float] | None = None
-    cost: float | None = None
 
 
 class RecordsForm(BaseModel):
