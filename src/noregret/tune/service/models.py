@@ -291,8 +291,8 @@ class ValueForm(Form):
     """
 
     value: Told | None = None
-    at_least: Annotated[float | None, Field(description="In place of a value that is at least this")] = None
-    at_most: Annotated[float | None, Field(description="In place of a value that is at most this")] = None
+    at_least: float | None = None
+    at_most: float | None = None
     noise: Annotated[
         Annotated[float, Field(gt=0)] | None, Field(description="Standard deviation of the value, if it is known")
     ] = None
@@ -344,7 +344,7 @@ class OutcomeForm(ValueForm):
     id: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     params: Params | None = None
     context: Params | None = None
-    key: Annotated[Label | None, Field(description="Tells repeats with the same numbers apart")] = None
+    key: Label | None = None
     failed: bool = False
 
     @model_validator(mode="after")
