@@ -177,3 +177,13 @@ def test_a_study_of_tune_is_left_alone(tmp_path):
             noregret.connect(address, "t", space={"x": Float(0, 1)})
         noregret.connect(address, "mine", space={"x": Float(0, 1)}).ask()
     assert main(["report", str(tmp_path / "t.toml")]) == 0
+
+
+def test_a_study_of_a_server_is_left_alone_by_tune(tmp_path, capsys):
+    with server(tmp_path) as (address, _):
+        noregret.connect(address, "mine", space={"x": Float(0, 1)}).ask()
+    study = 'command = ["echo", "{x}"]\nstorage = "sqlite:///studies.db"\n[budget]\nrounds = 2\n[parameters.x]\n'
+    (tmp_path / "mine.toml").write_text(f'{study}type = "float"\nlow = 0\nhigh = 1\ndefault = 0.5\n')
+    for command in (["tune", "--migrate"], ["export", "--csv"]):
+        assert main([*command, str(tmp_path / "mine.toml")]) == 2
+        assert "was made by 'noregret serve': read it there, at /studies/mine/trials" in capsys.readouterr().err

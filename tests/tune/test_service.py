@@ -215,7 +215,10 @@ def test_constraints_are_told_by_name(client):
         told = {"memory": memory, "speed": None}
         assert tell(client, study, trial, 1.0, constraints=told) == 200
         assert tell(client, study, trial, 1.0, constraints=told) == 200
-    assert tell(client, study, 1, 1.0, constraints={"memory": 0.3, "speed": None}) == 409
+    other = {"value": 1.0, "constraints": {"memory": 0.3, "speed": None}}
+    refused = client.post(f"{study}/trials/1/tell", json=other)
+    assert refused.json() == {"detail": "trial 1 has the value 1.0 with other constraints already, which stays"}
+    assert refused.status_code == 409
     assert client.get(f"{study}/best").json()["feasible"] < 1.0
 
 
@@ -384,7 +387,19 @@ def test_the_page_is_html_that_loads_nothing_from_elsewhere(client, study):
 
 
 def test_no_other_site_reaches_a_server_without_a_token(client):
-    assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 400
+    for host in (
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil",
+        "[127.0.0.1",
+        "127.0.0.1:80:evil",
+        "0.0.0.0",
+    ):
+        refused = client.get("/healthz", headers={"Host": host})
+        assert refused.status_code == 400
+        assert "Host" in refused.json()["detail"]
+    for host in ("localhost", "LOCALHOST:1", "[::1]:1", "127.0.0.2"):
+        assert client.get("/healthz", headers={"Host": host}).status_code == 200
     answer = client.get("/healthz", headers={"Origin": "http://evil.example"})
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
@@ -444,6 +459,8 @@ def test_nothing_is_answered_without_the_token(folder):
                 assert refused.status_code == 401
                 assert refused.headers["www-authenticate"] == "Bearer"
                 assert "secret" not in refused.text
+        assert client.head("/healthz").status_code == 200
+        assert client.get("/studies", headers={"Authorization": "bearer secret-word"}).status_code == 200
         right = {"Authorization": "Bearer secret-word"}
         assert client.post("/studies", json={"name": "a", "space": X}, headers=right).status_code == 201
         assert client.get("/openapi.json", headers=right).status_code == 200
@@ -587,6 +604,26 @@ def test_the_page_shows_what_is_answered(client):
         headers = {"Content-Type": "application/json"} if body else {}
         answer = client.request("POST" if body else "GET", path, content=body or None, headers=headers)
         assert not shown or answer.text == shown.strip()
+
+
+def test_the_description_has_plain_names_and_says_that_errors_are_json(client):
+    requests = [its for methods in client.get("/openapi.json").json()["paths"].values() for its in methods.values()]
+    names = [its["operationId"] for its in requests]
+    assert {"create", "ask", "tell", "tell_many", "best"} <= set(names)
+    assert len(set(names)) == len(names)
+    faults = [found for its in requests for status, found in its["responses"].items() if status >= "400"]
+    assert {kind for found in faults for kind in found["content"]} == {"application/json"}
+    assert all("Retry-After" in its["responses"]["503"]["headers"] for its in requests if "503" in its["responses"])
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [(b'{"count": }', "is no JSON"), (b'{"client": "\xe9"}', "UTF-8"), (b"[" * 100_000, "not nested deeply")],
+)
+def test_bodies_that_are_no_json_are_explained(client, study, body, said):
+    refused = client.post(f"{study}/ask", content=body, headers={"Content-Type": "application/json"})
+    assert refused.status_code == 422
+    assert said in refused.json()["detail"][0]["msg"]
 
 
 @pytest.mark.slow

@@ -78,7 +78,8 @@ def test_before_there_are_values_enough(client):
     assert tell(client, study, trial["id"], {"accuracy": 0.5, "latency": 1.0}) == 409
     answer = client.post(f"{study}/tell", json={"trials": [{"params": {"x": 0.3}, "value": {"latency": 2.0}}]})
     assert answer.json()["trials"][0]["value"] == {"latency": 2.0, "accuracy": None}
-    assert client.get(f"{study}/front").status_code == 409
+    for path in ("front", 'best?limits={"latency": ["<=", 9]}', 'gain?weights={"latency": 1}'):
+        assert client.get(f"{study}/{path}").status_code == 409
     values = [trial["value"] for trial in client.get(f"{study}/trials").json()["trials"]]
     assert values == [{"latency": None, "accuracy": 0.5}, {"latency": 2.0, "accuracy": None}]
     assert client.get(f"{study}/").status_code == 200
@@ -111,6 +112,8 @@ def test_best_needs_to_know_what_matters(client, measured):
     assert 'weights: {"cost"' in answer.text.replace("\\", "") or "limits" in answer.text
     for limits in ("nonsense", '{"cost": ["<=", 1]}', '{"accuracy": ["<=", 1]}'):
         answer = client.get("/studies/s/best", params={"limits": limits})
+        assert (answer.status_code, places(answer)) == (422, [["query", "limits"]])
+        answer = client.get("/studies/s/gain", params={"limits": limits})
         assert (answer.status_code, places(answer)) == (422, [["query", "limits"]])
     assert client.get("/studies/s/front", params={"reference": '{"latency": 1}'}).status_code == 422
     assert client.get("/studies/s/done", params={"within": "2%"}).status_code == 409

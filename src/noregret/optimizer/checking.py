@@ -256,12 +256,12 @@ def checked_safe(safe: Any, constraints: Constraints, baseline: Any, drift: Any)
     if safe is None:
         return None
     if not constraints:
-        raise ValueError("safe needs constraints that questions must meet: Optimizer(..., constraints={...})")
+        raise ValueError("safe needs constraints that questions must meet: add constraints")
     unknown = [name for name in safe if name not in constraints] if isinstance(safe, Mapping) else []
     if unknown or (isinstance(safe, Mapping) and not safe):
         raise ValueError(f"safe must name some of the constraints {list(constraints)}, got {unknown or safe!r}")
     if baseline is None:
-        raise ValueError("safe needs a setting to start from that meets the constraints: Optimizer(..., baseline=...)")
+        raise ValueError("safe needs a setting to start from that meets the constraints: add a baseline")
     if drift is not None:
         raise ValueError("safe needs constraints that do not change: leave out drift, or safe")
     if isinstance(safe, Mapping):

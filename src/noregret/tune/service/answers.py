@@ -16,7 +16,6 @@ from noregret.optimizer import (
     JointEstimate,
     StopRule,
     checked_confidence,
-    checked_numbers,
     checked_tolerance,
 )
 from noregret.tune.learning.findings import finite
@@ -32,6 +31,8 @@ from noregret.tune.study.results import first_measured
 
 FAILED = "reported as a failure"
 """Reason of a failure that a client reports."""
+DETAILS = ("noise", "constraints", "fidelity")
+"""Fields of an observation beside its value."""
 WAITING: tuple[State, ...] = ("waiting", "running")
 WITHOUT_VALUE: tuple[State, ...] = ("failed", "pruned")
 
@@ -113,7 +114,9 @@ def told(study: LiveStudy, form: models.OutcomesForm) -> models.TrialStates:
         if error.stands is None:
             place = ("trials", error.place, "id")
             raise BadField(place, ValueError(f"there is no trial {number}: nothing was stored")) from None
-        said = f"trials[{error.place}]: trial {number} {in_words(error.stands)} already, which stays"
+        item = outcomes[error.place]
+        sent = item.outcome if isinstance(item, TrialOutcome) else None
+        said = f"trials[{error.place}]: trial {number} {in_words(error.stands, sent)} already, which stays"
         raise Contradiction(f"{said}: nothing was stored") from None
     stored = [its.outcome if isinstance(its, TrialOutcome) else its for its in outcomes]
     return models.TrialStates(
@@ -176,12 +179,13 @@ def numbers(
     study: LiveStudy, told: Mapping[str, float | None] | None, place: Place, is_bound: bool = False
 ) -> dict[str, float]:
     """The numbers of constraints that were measured; BadField if one is bad or missing, but for those of a bound."""
-    told = dict.fromkeys(study.constraints) | dict(told or {}) if is_bound else told
-    try:
-        checked_numbers(study.constraints, told)
-    except ValueError as error:
-        raise BadField(place, error) from None
-    return {name: number for name, number in (told or {}).items() if number is not None}
+    told, names = told or {}, list(study.constraints)
+    if unknown := [name for name in told if name not in names]:
+        raise BadField(place, ValueError(f"unknown constraint {unknown[0]!r}: this study has {names or 'none'}"))
+    if not is_bound and (missing := [name for name in names if name not in told]):
+        wanted = f"must have a number for each of {names}: {missing[0]!r} is missing; null for what was not measured"
+        raise BadField(place, ValueError(wanted))
+    return {name: number for name, number in told.items() if number is not None}
 
 
 def checked_level(study: LiveStudy, given: Any, place: Place) -> dict[str, Any]:
@@ -232,23 +236,30 @@ def best(
     With several objectives, ``limits`` or ``weights`` say which params of the front are wanted.
     """
     here = context_of(study, context)
-    if not study.study.objectives:
-        for name, given in (("limits", limits), ("weights", weights)):
-            if given is not None:
-                raise BadField((name,), ValueError("is for several objectives: this study has one"))
-        known = study.best(here)
-        if known is None:
-            raise Contradiction("the study has no value yet: tell one first")
-        return best_form(*known)
-    if limits is None and weights is None:
+    if limits is not None or weights is not None:
+        return models.FrontEstimateForm(**member_json(_picked(study, here, limits, weights)))
+    if study.study.objectives:
         wanted = 'is needed with several objectives, or weights: {"cost": ["<=", 0.3]}, or see the front'
         raise BadField(("limits",), ValueError(wanted))
-    if not any(record.state == "done" for record in study.records()):
+    known = study.best(here)
+    if known is None:
         raise Contradiction("the study has no value yet: tell one first")
+    return best_form(*known)
+
+
+def _picked(study: LiveStudy, context: dict[str, Any] | None, limits: Any, weights: Any) -> JointEstimate:
+    """The params of the front that limits or weights name; BadField if these are bad, Contradiction too early."""
+    place = ("limits" if limits is not None else "weights",)
+    if not study.study.objectives:
+        raise BadField(place, ValueError("is for several objectives: this study has one"))
     try:
-        return models.FrontEstimateForm(**member_json(study.picked(here, limits, weights)))
+        study.front(context)
     except ValueError as error:
-        raise BadField(("limits" if limits is not None else "weights",), error) from None
+        raise Contradiction(str(error)) from None
+    try:
+        return study.picked(context, limits, weights)
+    except ValueError as error:
+        raise BadField(place, error) from None
 
 
 def predicted(study: LiveStudy, form: models.PredictForm) -> models.EstimateForm | models.FrontEstimateForm:
@@ -273,6 +284,8 @@ def gain(study: LiveStudy, context: Any, limits: Any = None, weights: Any = None
     With several objectives it is that of each, for the params of the front that ``limits`` or ``weights`` name.
     """
     here = context_of(study, context)
+    if limits is not None or weights is not None:
+        _picked(study, here, limits, weights)
     try:
         found = study.gain(here, limits, weights)
     except ValueError as error:
@@ -300,6 +313,10 @@ def done(
 def context_of(study: LiveStudy, given: Any, place: Place = ("context",)) -> dict[str, Any] | None:
     """A context of the study, None if it has none; BadField if it is missing or bad."""
     try:
+        if given is not None and study.study.context is None:
+            raise ValueError("the study has no context: leave it out")
+        if given is None and study.study.context is not None:
+            raise ValueError(f"is needed in this study: an object with {', '.join(study.study.context)}")
         part = study.study.contexts.within(given)
     except ValueError as error:
         raise BadField(place, error) from None
@@ -317,12 +334,16 @@ def states(counts: Mapping[State, int]) -> models.StateCounts:
     return models.StateCounts(running=running, done=counts.get("done", 0), failed=failed)
 
 
-def in_words(outcome: Outcome) -> str:
-    """The outcome that a trial has."""
+def in_words(outcome: Outcome, other: Outcome | None = None) -> str:
+    """The outcome that a trial has, and in which details another one with the same value differs from it."""
     if outcome.value is None:
         return f"has failed ({outcome.failure})"
     value = dict(outcome.values) or outcome.value
-    return f"has the {f'bound {outcome.bound}' if outcome.bound else 'value'} {value!r}"
+    said = f"has the {f'bound {outcome.bound}' if outcome.bound else 'value'} {value!r}"
+    if other is None or (outcome.value, outcome.values, outcome.bound) != (other.value, other.values, other.bound):
+        return said
+    details = " and ".join(name for name in DETAILS if getattr(outcome, name) != getattr(other, name))
+    return f"{said} with other {details}" if details else said
 
 
 def if_bound(bound: Bound | None) -> dict[str, Any]:

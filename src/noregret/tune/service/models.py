@@ -37,13 +37,12 @@ from noregret.optimizer import (
     checked_safe,
     checked_when,
 )
+from noregret.tune.store.identity import SERVICE
 from noregret.tune.study.parameters import parameter
 from noregret.tune.study.results import LastNumber
 from noregret.tune.study.study import Budget, Constraint, Objective, Study
 
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"
-SERVICE = "service"
-"""The part of a study's identity that describes one of the service."""
 MANY = 1000
 """Largest number of trials of one request, of options of a choice, and of parameters."""
 
@@ -146,15 +145,32 @@ class StudyForm(Form):
 
     name: Name
     goal: Goal | None = "minimize"
-    space: SpaceForm
-    context: SpaceForm | None = None
-    constraints: Annotated[dict[Label, Bound], Field(max_length=MANY)] = {}
-    require: Annotated[list[Label], Field(max_length=MANY)] = []
-    baseline: Params | None = None
-    drift: Annotated[HalfLife | Literal["auto"] | None, BeforeValidator(checked_drift)] = None
-    safe: Annotated[float, Field(ge=0.5, lt=1)] | None = None
-    goals: Goals | None = None
-    fidelity: FidelityForm | None = None
+    space: Annotated[SpaceForm, Field(description="Parameters by name")]
+    context: Annotated[SpaceForm | None, Field(description="What is given, not chosen: each ask names its values")] = (
+        None
+    )
+    constraints: Annotated[
+        dict[Label, Bound], Field(max_length=MANY, description="Limits on further numbers that are measured, by name")
+    ] = {}
+    require: Annotated[
+        list[Label], Field(max_length=MANY, description="Conditions on params, such as threads * batch <= 4096")
+    ] = []
+    baseline: Annotated[Params | None, Field(description="The settings of today: asked for first, compared with")] = (
+        None
+    )
+    drift: Annotated[
+        HalfLife | Literal["auto"] | None,
+        BeforeValidator(checked_drift),
+        Field(description="Half-life of observations in evaluations, if the best setting changes"),
+    ] = None
+    safe: Annotated[
+        Annotated[float, Field(ge=0.5, lt=1)] | None,
+        Field(description="Probability with which each trial must meet all constraints"),
+    ] = None
+    goals: Annotated[Goals | None, Field(description="Several objectives by name, in place of goal")] = None
+    fidelity: Annotated[
+        FidelityForm | None, Field(description="A parameter that makes trials cheaper and less exact where it is low")
+    ] = None
 
     def study(self, storage: str) -> ServiceStudy:
         """The study, in the storage with this URL."""
@@ -261,8 +277,10 @@ class AskForm(Form):
     """Request for ``count`` trials, in a context, by a client with a key of its own."""
 
     count: Annotated[int, Field(ge=1, le=MANY)] = 1
-    context: Params | None = None
-    client: Label | None = None
+    context: Annotated[Params | None, Field(description="Needed if the study has contexts")] = None
+    client: Annotated[
+        Label | None, Field(description="Name of the caller; a repeated ask with it returns its pending trials")
+    ] = None
 
 
 class ValueForm(Form):
@@ -275,10 +293,19 @@ class ValueForm(Form):
     value: Told | None = None
     at_least: float | None = None
     at_most: float | None = None
-    noise: Annotated[float, Field(gt=0)] | None = None
-    constraints: dict[Label, float | None] | None = None
-    cost: Annotated[float, Field(gt=0)] | None = None
-    fidelity: Params | None = None
+    noise: Annotated[
+        Annotated[float, Field(gt=0)] | None, Field(description="Standard deviation of the value, if it is known")
+    ] = None
+    constraints: Annotated[
+        dict[Label, float | None] | None,
+        Field(description="A number for each constraint of the study, null if it was not measured"),
+    ] = None
+    cost: Annotated[
+        Annotated[float, Field(gt=0)] | None, Field(description="Cost of the trial, in any unit: such as its seconds")
+    ] = None
+    fidelity: Annotated[
+        Params | None, Field(description="Where the value was measured; by default as the trial says")
+    ] = None
 
     def number(self) -> tuple[float | None, Literal["at_least", "at_most"] | None]:
         """The value or the bound, and the direction of the bound; ValueError if there are several."""
@@ -325,7 +352,7 @@ class OutcomeForm(ValueForm):
         if (self.id is None) == (self.params is None):
             raise ValueError("must have the id of a trial, or params that were measured in the past, and not both")
         if (self.number()[0] is None) != self.failed:
-            raise ValueError('must have a value, or "failed": true, and not both')
+            raise ValueError('must have a value, or "failed": true, and not both; at_least or at_most count as a value')
         if self.failed and (self.noise is not None or self.constraints is not None):
             raise ValueError("noise and constraints are of a value: leave them out with failed")
         if self.id is not None and (self.context is not None or self.key is not None):

@@ -28,6 +28,8 @@ INCARNATION = "noregret:incarnation"
 PARAMETER, CONSTRAINT = "parameters.", "constraints."
 WORDS = "command", "prepare", "env"
 """Parts of an identity that are lists of words with placeholders."""
+SERVICE = "service"
+"""The part of an identity that describes a study of the service."""
 
 
 def form_of(study: Study) -> dict[str, Any]:
@@ -70,6 +72,11 @@ def needed_migration(study: Study, attributes: dict[str, Any]) -> Migration | No
     was, now = _in_form_of_now(attributes[SELF]), study.identity()
     if was == now:
         return None
+    if SERVICE in was and SERVICE not in now:
+        raise StudyError(
+            f"{_place(study)}: its study {study.name!r} was made by 'noregret serve': read it there, at "
+            f"/studies/{study.name}/trials, or give this one another name or storage"
+        )
     try:
         return migration(study, was, now)
     except NotCarriedOver as error:

@@ -15,7 +15,6 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from noregret.belief.numerics.threads import one_thread
 from noregret.terminal import printable, say
@@ -33,18 +32,26 @@ from noregret.tune.store.trials import Overtaken
 from noregret.tune.study.study import StudyError, without_password
 
 LOG = logging.getLogger("uvicorn.error")
-HERE = ["127.0.0.1", "localhost", "[::1]"]
-"""Host names under which a server without a token answers, so that no page of another site reaches it."""
 TOKEN = HTTPBearer(auto_error=False, description="The token, where the server has one")
 """For the OpenAPI description; `Guard` checks it."""
+RETRY = {"Retry-After": {"description": "Seconds after which to send the request again", "schema": {"type": "integer"}}}
 FAULTS: dict[int | str, dict[str, Any]] = {
+    400: {
+        "model": models.FaultForm,
+        "description": "The server has no token, and the Host header is another machine's",
+    },
     401: {"model": models.FaultForm, "description": "The token is missing or wrong"},
     403: {"model": models.FaultForm, "description": "A page of another site sent it to a server without a token"},
     413: {"model": models.FaultForm, "description": "The request is too large"},
     415: {"model": models.FaultForm, "description": "A POST is not application/json"},
     422: {"model": models.FieldFaults, "description": "A field is invalid"},
-    429: {"model": models.FaultForm, "description": "Too many requests"},
-    503: {"model": models.FaultForm, "description": "The storage cannot be used now"},
+    429: {"model": models.FaultForm, "description": "Too many requests", "headers": RETRY},
+    503: {
+        "model": models.FaultForm,
+        "description": "The storage cannot be used now, other servers keep changing the study, or the server is "
+        "stopping",
+        "headers": RETRY,
+    },
 }
 
 
@@ -77,9 +84,8 @@ def application(studies: Studies, token: str | None = None, rate: float | None =
         docs_url=None,
         redoc_url=None,
         lifespan=closing,
+        generate_unique_id_function=lambda route: route.name,
     )
-    if token is None:
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=HERE)
     app.add_middleware(Guard, token=token, rate=rate)
     app.state.studies, app.state.metrics = studies, Metrics()
     app.add_middleware(Measured, metrics=app.state.metrics)
@@ -98,7 +104,15 @@ def _explain_faults(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def bad_fields(request: Request, error: RequestValidationError) -> JSONResponse:
-        return _fields(faults(error.errors()))
+        errors = error.errors()
+        for its in errors:
+            if its["type"] == "json_invalid":
+                its["msg"] = f"is no JSON: {its['ctx']['error']}, at character {its['loc'][-1]}"
+        return _fields(faults(errors))
+
+    @app.exception_handler(400)
+    def unreadable(request: Request, error: Exception) -> JSONResponse:
+        return _fields([(["body"], "must be JSON in UTF-8, and not nested deeply", "json_invalid")])
 
     @app.exception_handler(BadField)
     def bad_field(request: Request, error: BadField) -> JSONResponse:
@@ -108,7 +122,8 @@ def _explain_faults(app: FastAPI) -> None:
     @app.exception_handler(StudyError)
     def bad_storage(request: Request, error: StudyError) -> JSONResponse:
         LOG.error("%s", error)
-        return JSONResponse({"detail": "the storage cannot be used now; the server's own output says why"}, 503)
+        detail = "the storage cannot be used now; the server's own output says why"
+        return JSONResponse({"detail": detail}, 503, {"Retry-After": "1"})
 
     @app.exception_handler(Overtaken)
     def overtaken(request: Request, error: Overtaken) -> JSONResponse:

@@ -22,6 +22,7 @@ STYLE = (
     ".list :is(th, td):first-child, .words :is(th, td) "
     "{ text-align: left; white-space: normal; overflow-wrap: anywhere; } "
     ".list td:first-child { min-width: 12rem; } .words td { vertical-align: top; min-width: 4rem; } "
+    ".words :is(th, td:first-child, td:first-child code) { white-space: nowrap; } "
 )
 
 
@@ -108,10 +109,11 @@ def _form(name: str, schema: Schema) -> str:
             else f"<code>{escape(_json(its['default']))}</code>"
             if "default" in its
             else "",
+            _prose(its.get("description", "")),
         ]
         for field, its in schema.get("properties", {}).items()
     ]
-    table = _table("words", ("field", "type", "default"), rows) if rows else ""
+    table = _table("words", ("field", "type", "default", ""), rows) if rows else ""
     return f'<h3 id="{escape(name)}">{escape(name)}</h3><p>{_prose(schema.get("description", ""))}</p>{table}'
 
 

@@ -30,7 +30,11 @@ PAGE_HEADERS = {
 }
 Responses = dict[int | str, dict[str, Any]]
 NO_STUDY: Responses = {404: {"model": models.FaultForm, "description": "There is no such study or trial"}}
-OTHER: Responses = {409: {"model": models.FaultForm, "description": "It contradicts what is stored"}}
+OTHER: Responses = {
+    409: {"model": models.FaultForm, "description": "It contradicts what is stored, or comes too early"}
+}
+PAGE: Responses = {200: {"description": "The page", "content": {"text/html": {"schema": {"type": "string"}}}}}
+METRICS: Responses = {200: {"description": "The counts", "content": {"text/plain": {"schema": {"type": "string"}}}}}
 
 
 def all_studies(request: Request) -> Studies:
@@ -95,26 +99,27 @@ class StudyRoute(APIRoute):
 health, router = APIRouter(tags=["server"]), APIRouter(route_class=StudyRoute)
 
 
+@health.head("/healthz", include_in_schema=False)
 @health.get("/healthz")
 async def healthz() -> models.HealthForm:
     """Report that the server runs; needs no token."""
     return models.HealthForm()
 
 
-@router.get("/", tags=["server"], response_class=HTMLResponse)
+@router.get("/", tags=["server"], response_class=Response, responses=PAGE)
 def home(studies: All, after: After = "") -> HTMLResponse:
     """Return a page that lists the studies."""
     found = list_studies(studies, after)
     return HTMLResponse(pages.index(found.studies, found.next), headers=PAGE_HEADERS)
 
 
-@router.get("/docs", tags=["server"], response_class=HTMLResponse)
+@router.get("/docs", tags=["server"], response_class=Response, responses=PAGE)
 def docs(request: Request) -> HTMLResponse:
     """Return a page that describes all requests."""
     return HTMLResponse(pages.reference(request.app.openapi()), headers=PAGE_HEADERS)
 
 
-@router.get("/metrics", tags=["server"], response_class=PlainTextResponse)
+@router.get("/metrics", tags=["server"], response_class=Response, responses=METRICS)
 def metrics(request: Request, studies: All) -> PlainTextResponse:
     """Return counts of requests, studies and trials, latencies and memory in the text format of Prometheus."""
     counts: Metrics = request.app.state.metrics
@@ -230,7 +235,7 @@ async def _told(study: LiveStudy, id: int, outcome: Outcome) -> None:
         await run_in_threadpool(study.records)  # Deleted, if the study is gone
         raise Unknown(f"there is no trial {id}")
     if stands != outcome:
-        raise Contradiction(f"trial {id} {answers.in_words(stands)} already, which stays")
+        raise Contradiction(f"trial {id} {answers.in_words(stands, outcome)} already, which stays")
 
 
 @router.get("/studies/{name}/trials", tags=["trials"], responses=NO_STUDY, response_model_exclude_unset=True)
@@ -285,7 +290,7 @@ def done(
     return answers.done(study, _tolerance(within), confidence, by, _read(context))
 
 
-@router.get("/studies/{name}/", tags=["conclusions"], response_class=HTMLResponse, responses=NO_STUDY)
+@router.get("/studies/{name}/", tags=["conclusions"], response_class=Response, responses={**PAGE, **NO_STUDY})
 def show(study: Live) -> HTMLResponse:
     """Return the report page."""
     return HTMLResponse(page(study.findings()), headers=PAGE_HEADERS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import math
+import re
 from asyncio import CancelledError
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -69,21 +70,27 @@ class Guard:
     """
 
     def __init__(self, app: App, token: str | None = None, rate: float | None = None) -> None:
-        self._app, self._token = app, None if token is None else f"Bearer {token}".encode()
+        self._app, self._token = app, None if token is None else token.encode()
         self._rate = None if rate is None else Rate(rate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] == OPEN_PATH:
+        if scope["type"] != "http":
             return await self._app(scope, receive, send)
         headers = dict(scope["headers"])
+        if not self._token and not _is_here(headers):
+            return await _refuse(send, 400, "without a token, the Host header must be 127.0.0.1 or localhost")
+        if scope["path"] == OPEN_PATH:
+            return await self._app(scope, receive, send)
         if self._rate:
             wait = self._rate.wait((scope.get("client") or ("",))[0], monotonic())
             if wait:
                 after = {"Retry-After": str(math.ceil(wait))}
                 return await _refuse(send, 429, "too many requests: wait a moment", after)
-        if self._token and not hmac.compare_digest(headers.get(b"authorization", b""), self._token):
+        if self._token and not hmac.compare_digest(_bearer(headers), self._token):
             needed = {"WWW-Authenticate": "Bearer"}
-            return await _refuse(send, 401, "a token is needed: Authorization: Bearer TOKEN", needed)
+            return await _refuse(
+                send, 401, "a token is needed, and it is missing or wrong: Authorization: Bearer TOKEN", needed
+            )
         elif not self._token and _is_foreign(scope["method"], headers):
             return await _refuse(send, 403, "pages of other sites may not use a server without a token")
         if scope["method"] == "POST" and _media_type(headers) != b"application/json":
@@ -94,7 +101,20 @@ class Guard:
         try:
             await self._app(scope, _limited(receive), send)
         except CancelledError:  # the server ends, and this took too long
-            await _refuse(send, 503, "the server is stopping: send the request again later")
+            again = {"Retry-After": "1"}
+            await _refuse(send, 503, "the server is stopping: send the request again later", again)
+
+
+def _is_here(headers: Mapping[bytes, bytes]) -> bool:
+    """Return True if a request is for a name of this machine: a page of another site has another name."""
+    host = re.fullmatch(r"(\[[^]]*\]|[^][:]*)(:\d*)?", headers.get(b"host", b"").decode("latin-1").lower())
+    return host is not None and is_loopback(host[1].strip("[]"))
+
+
+def _bearer(headers: Mapping[bytes, bytes]) -> bytes:
+    """The token that a request has, empty if it has none."""
+    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+    return token.strip() if scheme.lower() == b"bearer" else b""
 
 
 def _is_foreign(method: str, headers: Mapping[bytes, bytes]) -> bool:
