@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,20 +37,16 @@ class Reading(NamedTuple):
     seconds: float  # CPU time of asking, telling and recommending
 
 
-def play(run: Run, budgets: list[int], search: Callable[..., Any] = Optimizer, **options: Any) -> list[Reading]:
-    """Readings at every budget of one run to the largest; the search takes the options.
-
-    Only the CPU time of the search counts, without that of measurements and regrets.
-    """
-    place, rng = task(run.problem, run.noise), np.random.default_rng([run.seed, 7])
-    total, seconds, readings = 0.0, 0.0, []
-    start = time.process_time()
-    opt = search(place.space, goal=place.goal, rng=run.seed, **options)
-    for evaluation in range(1, max(budgets) + 1):
+def played(
+    search: Callable[[], Any], measure: Callable[[Any], float | None], budgets: Collection[int]
+) -> Iterator[tuple[int, Any, Any, float]]:
+    """Evaluations, the search, its recommendation and its CPU seconds without those of ``measure``, at every budget."""
+    seconds, start = 0.0, time.process_time()
+    opt = search()
+    for evaluation in range(1, max(budgets, default=0) + 1):
         trial = opt.ask()
         seconds += time.process_time() - start
-        total += place.trial_regret(trial.params)
-        value = place.measured(trial.params, rng)
+        value = measure(trial.params)
         start = time.process_time()
         if value is None:
             opt.fail(trial)
@@ -58,9 +55,24 @@ def play(run: Run, budgets: list[int], search: Callable[..., Any] = Optimizer, *
         if evaluation in budgets:
             best = opt.best()
             seconds += time.process_time() - start
-            held = bool(best.lower <= place.expected(best.params) <= best.upper)
-            readings.append(Reading(evaluation, place.regret(best.params), total / evaluation, held, seconds))
+            yield evaluation, opt, best, seconds
             start = time.process_time()
+
+
+def play(run: Run, budgets: list[int], search: Callable[..., Any] = Optimizer, **options: Any) -> list[Reading]:
+    """Readings at every budget of one run to the largest; the search takes the options."""
+    place, rng = task(run.problem, run.noise), np.random.default_rng([run.seed, 7])
+    total, readings = 0.0, []
+
+    def measure(params: Any) -> float | None:
+        nonlocal total
+        total += place.trial_regret(params)
+        return place.measured(params, rng)
+
+    opt = partial(search, place.space, goal=place.goal, rng=run.seed, **options)
+    for evaluation, _, best, seconds in played(opt, measure, budgets):
+        held = bool(best.lower <= place.expected(best.params) <= best.upper)
+        readings.append(Reading(evaluation, place.regret(best.params), total / evaluation, held, seconds))
     return readings
 
 

@@ -216,17 +216,11 @@ def _picked(findings: FrontFindings) -> str:
     its = findings.picked
     if its is None:
         return ""
-    settings = "".join(
-        f"<div><dt>{words.html(name)}</dt><dd>{words.html(words.value(value))}</dd></div>"
-        for name, value in its.params.items()
-    )
-    command = findings.command_of(its)
-    shown = f'<div class="command"><code>{words.html(command)}</code></div>' if command else ""
     return (
         f'<section class="best" id="best"><div><div>Picked by {words.html(str(findings.wish))}</div>'
         f'<p class="gain">{words.html(fronts.in_words(findings, its))}</p>'
         f"{_paragraphs(fronts.about_pick(findings))}</div>"
-        f'<dl class="settings">{settings}</dl>{shown}</section>'
+        f"{_setting(its.params, findings.command_of(its))}</section>"
     )
 
 
@@ -234,25 +228,22 @@ def _best(findings: Findings) -> str:
     best = findings.best
     if best is None:
         return f"<p>{prose.nothing(findings)}</p>"
-    settings = "".join(
-        f"<div><dt>{words.html(name)}</dt><dd>{words.html(words.value(value))}</dd></div>"
-        for name, value in best.params.items()
-    )
-    many = " many" if len(best.params) > MOST_IN_COLUMN else ""
+    gain = f'<p class="gain">{words.html(prose.headline(findings.gain))}</p>' if findings.gain else ""
     return (
         f'<section class="best" id="best"><div><div>{prose.title(findings)}</div>'
         f'<div class="figure">{words.number(best.estimate)}{findings.unit}</div>'
-        f"<div>{words.likely(best, findings.unit)}</div>{_headline(findings)}</div>"
-        f'<dl class="settings{many}">{settings}</dl>{_command(findings)}</section>'
+        f"<div>{words.likely(best, findings.unit)}</div>{gain}</div>"
+        f"{_setting(best.params, findings.command)}</section>"
         f"{_changes(findings)}{_paragraphs(prose.how_sure(findings))}"
     )
 
 
-def _command(findings: Findings) -> str:
-    """The command of the best setting; a script adds the button that copies it."""
-    if not findings.command:
-        return ""
-    return f'<div class="command"><code>{words.html(findings.command)}</code></div>'
+def _setting(params: Params, command: str | None) -> str:
+    """A setting and its command; a script adds the button that copies it."""
+    rows = (f"<div><dt>{words.html(n)}</dt><dd>{words.html(words.value(its))}</dd></div>" for n, its in params.items())
+    many = " many" if len(params) > MOST_IN_COLUMN else ""
+    shown = f'<div class="command"><code>{words.html(command)}</code></div>' if command else ""
+    return f'<dl class="settings{many}">{"".join(rows)}</dl>{shown}'
 
 
 def _changes(findings: Findings) -> str:
@@ -315,10 +306,6 @@ def _costs(findings: Findings) -> str:
         f'<section id="costs"><h2>Costs</h2>{_paragraphs(prose.costs(findings, is_weighed))}<figure>{picture}'
         f"{_legend(findings, picture, line=line)}</figure></section>"
     )
-
-
-def _headline(findings: Findings) -> str:
-    return f'<p class="gain">{words.html(prose.headline(findings.gain))}</p>' if findings.gain else ""
 
 
 def _contexts(findings: Findings) -> str:

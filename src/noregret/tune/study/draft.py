@@ -157,16 +157,12 @@ def text(found: Draft, said: Mapping[str, str], tune: str) -> str:
     if said["baseline"]:
         parts.append(f"[baseline]\n{said['baseline']}")
     else:
-        lines = [f"# {name} = {toml(_first(keys))}" for name, keys in found.tables.items()]
+        firsts = {name: keys["choices"][0] if "choices" in keys else keys["low"] for name, keys in found.tables.items()}
+        lines = [f"# {name} = {toml(value)}" for name, value in firsts.items()]
         parts.append("\n".join(["# The setting in use now, to compare the best one with:", "# [baseline]", *lines, ""]))
     for name, keys in found.tables.items():
         parts.append("".join([f"[parameters.{name}]\n", *(f"{key} = {toml(value)}\n" for key, value in keys.items())]))
     return "\n".join(parts)
-
-
-def _first(keys: Mapping[str, Any]) -> Any:
-    """The first value of a parameter."""
-    return keys["choices"][0] if "choices" in keys else keys["low"]
 
 
 def toml(value: Any) -> str:
