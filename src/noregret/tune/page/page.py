@@ -140,11 +140,12 @@ def content(findings: Findings, against: Findings | None = None) -> str:
     inside = "".join(sections)
     present = [(its, name) for its, name in NAV.items() if f'id="{its}"' in inside]
     links = "".join(f'<a href="#{its}">{name}</a>' for its, name in present)
-    return f"{_head(findings)}<nav>{links if len(present) > 3 else ''}</nav>{inside}{_data(findings)}{_foot()}"
-
-
-def _head(findings: Findings) -> str:
-    return f"<header><h1>{words.html(findings.study.name)}</h1><p class='soft'>{prose.progress(findings)}</p></header>"
+    name, progress = words.html(findings.study.name), prose.progress(findings)
+    return (
+        f"<header><h1>{name}</h1><p class='soft'>{progress}</p></header>"
+        f"<nav>{links if len(present) > 3 else ''}</nav>{inside}{_data(findings)}"
+        f"<footer>Written by noregret {version('noregret')}, {datetime.now():%Y-%m-%d %H:%M}.</footer>"
+    )
 
 
 def _data(findings: Findings) -> str:
@@ -507,10 +508,6 @@ def _how(findings: Findings) -> str:
     }
     rows = "".join(f"<dt>{name}</dt><dd><code>{words.html(text)}</code></dd>" for name, text in facts.items())
     return f'<section id="how"><h2>How it was measured</h2><dl class="settings">{rows}</dl></section>'
-
-
-def _foot() -> str:
-    return f"<footer>Written by noregret {version('noregret')}, {datetime.now():%Y-%m-%d %H:%M}.</footer>"
 
 
 def _legend(findings: Findings, picture: str, *, line: str = "") -> str:
