@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.development.noises import task
+from benchmarks.development.tasks import Task
 from noregret import Optimizer
 
 
@@ -38,15 +38,16 @@ class Reading(NamedTuple):
 
 
 def played(
-    search: Callable[[], Any], measure: Callable[[Any], float | None], budgets: Collection[int]
-) -> Iterator[tuple[int, Any, Any, float]]:
-    """Evaluations, the search, its recommendation and its CPU seconds without those of ``measure``, at every budget."""
-    seconds, start = 0.0, time.process_time()
-    opt = search()
+    search: Callable[..., Any], place: Task, seed: int, budgets: list[int], **options: Any
+) -> Iterator[tuple[Any, Any, float, list[Any]]]:
+    """The search, its recommendation, its CPU seconds without those of measurements, and all params, at each budget."""
+    rng, seconds, tried, start = np.random.default_rng([seed, 7]), 0.0, [], time.process_time()
+    opt = search(place.space, goal=place.goal, rng=seed, **options)
     for evaluation in range(1, max(budgets, default=0) + 1):
         trial = opt.ask()
         seconds += time.process_time() - start
-        value = measure(trial.params)
+        tried.append(trial.params)
+        value = place.measured(trial.params, rng)
         start = time.process_time()
         if value is None:
             opt.fail(trial)
@@ -55,24 +56,17 @@ def played(
         if evaluation in budgets:
             best = opt.best()
             seconds += time.process_time() - start
-            yield evaluation, opt, best, seconds
+            yield opt, best, seconds, tried
             start = time.process_time()
 
 
 def play(run: Run, budgets: list[int], search: Callable[..., Any] = Optimizer, **options: Any) -> list[Reading]:
     """Readings at every budget of one run to the largest; the search takes the options."""
-    place, rng = task(run.problem, run.noise), np.random.default_rng([run.seed, 7])
-    total, readings = 0.0, []
-
-    def measure(params: Any) -> float | None:
-        nonlocal total
-        total += place.trial_regret(params)
-        return place.measured(params, rng)
-
-    opt = partial(search, place.space, goal=place.goal, rng=run.seed, **options)
-    for evaluation, _, best, seconds in played(opt, measure, budgets):
+    place, regrets, readings = task(run.problem, run.noise), list[float](), []
+    for _, best, seconds, tried in played(search, place, run.seed, budgets, **options):
+        regrets += map(place.trial_regret, tried[len(regrets) :])
         held = bool(best.lower <= place.expected(best.params) <= best.upper)
-        readings.append(Reading(evaluation, place.regret(best.params), total / evaluation, held, seconds))
+        readings.append(Reading(len(tried), place.regret(best.params), sum(regrets) / len(tried), held, seconds))
     return readings
 
 

@@ -13,7 +13,6 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -139,14 +138,12 @@ def asked(search: Callable[..., Any], longest: int | None = None) -> Method:
 
     def run(task: Task, seed: int, start: Params, budgets: list[int]) -> Iterator[Recommended]:
         budgets = [budget for budget in budgets if longest is None or budget <= longest]
-        measure = partial(task.measured, rng=np.random.default_rng([seed, 7]))
-        begun = partial(search, task.space, goal=task.goal, rng=seed, baseline=start)
-        for evaluation, opt, best, seconds in played(begun, measure, budgets):
+        for opt, best, seconds, tried in played(search, task, seed, budgets, baseline=start):
             intervals = ()
             if isinstance(opt, Optimizer):
                 gain = opt.gain()
                 intervals = ((best.lower, best.upper), (gain.lower, gain.upper))
-            yield Recommended(evaluation, best.params, seconds, *intervals)
+            yield Recommended(len(tried), best.params, seconds, *intervals)
 
     return run
 
