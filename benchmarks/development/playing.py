@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.development.noises import task
+from benchmarks.development.tasks import Task
 from noregret import Optimizer
 
 
@@ -36,19 +37,16 @@ class Reading(NamedTuple):
     seconds: float  # CPU time of asking, telling and recommending
 
 
-def play(run: Run, budgets: list[int], search: Callable[..., Any] = Optimizer, **options: Any) -> list[Reading]:
-    """Readings at every budget of one run to the largest; the search takes the options.
-
-    Only the CPU time of the search counts, without that of measurements and regrets.
-    """
-    place, rng = task(run.problem, run.noise), np.random.default_rng([run.seed, 7])
-    total, seconds, readings = 0.0, 0.0, []
-    start = time.process_time()
-    opt = search(place.space, goal=place.goal, rng=run.seed, **options)
-    for evaluation in range(1, max(budgets) + 1):
+def played(
+    search: Callable[..., Any], place: Task, seed: int, budgets: list[int], **options: Any
+) -> Iterator[tuple[Any, Any, float, list[Any]]]:
+    """The search, its recommendation, its CPU seconds without those of measurements, and all params, at each budget."""
+    rng, seconds, tried, start = np.random.default_rng([seed, 7]), 0.0, [], time.process_time()
+    opt = search(place.space, goal=place.goal, rng=seed, **options)
+    for evaluation in range(1, max(budgets, default=0) + 1):
         trial = opt.ask()
         seconds += time.process_time() - start
-        total += place.trial_regret(trial.params)
+        tried.append(trial.params)
         value = place.measured(trial.params, rng)
         start = time.process_time()
         if value is None:
@@ -58,9 +56,17 @@ def play(run: Run, budgets: list[int], search: Callable[..., Any] = Optimizer, *
         if evaluation in budgets:
             best = opt.best()
             seconds += time.process_time() - start
-            held = bool(best.lower <= place.expected(best.params) <= best.upper)
-            readings.append(Reading(evaluation, place.regret(best.params), total / evaluation, held, seconds))
+            yield opt, best, seconds, tried
             start = time.process_time()
+
+
+def play(run: Run, budgets: list[int], search: Callable[..., Any] = Optimizer, **options: Any) -> list[Reading]:
+    """Readings at every budget of one run to the largest; the search takes the options."""
+    place, regrets, readings = task(run.problem, run.noise), list[float](), []
+    for _, best, seconds, tried in played(search, place, run.seed, budgets, **options):
+        regrets += map(place.trial_regret, tried[len(regrets) :])
+        held = bool(best.lower <= place.expected(best.params) <= best.upper)
+        readings.append(Reading(len(tried), place.regret(best.params), sum(regrets) / len(tried), held, seconds))
     return readings
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
+from benchmarks.development.playing import played
 from benchmarks.development.random_search import RandomSearch, Setting
 from benchmarks.development.simulated import Simulation
 from benchmarks.development.tasks import Task
@@ -137,26 +138,12 @@ def asked(search: Callable[..., Any], longest: int | None = None) -> Method:
 
     def run(task: Task, seed: int, start: Params, budgets: list[int]) -> Iterator[Recommended]:
         budgets = [budget for budget in budgets if longest is None or budget <= longest]
-        rng, seconds, began = np.random.default_rng([seed, 7]), 0.0, time.process_time()
-        opt = search(task.space, goal=task.goal, rng=seed, baseline=start)
-        for evaluation in range(1, max(budgets, default=0) + 1):
-            trial = opt.ask()
-            seconds += time.process_time() - began
-            value = task.measured(trial.params, rng)
-            began = time.process_time()
-            if value is None:
-                opt.fail(trial)
-            else:
-                opt.tell(trial, value)
-            if evaluation in budgets:
-                best = opt.best()
-                seconds += time.process_time() - began
-                intervals = ()
-                if isinstance(opt, Optimizer):
-                    gain = opt.gain()
-                    intervals = ((best.lower, best.upper), (gain.lower, gain.upper))
-                yield Recommended(evaluation, best.params, seconds, *intervals)
-                began = time.process_time()
+        for opt, best, seconds, tried in played(search, task, seed, budgets, baseline=start):
+            intervals = ()
+            if isinstance(opt, Optimizer):
+                gain = opt.gain()
+                intervals = ((best.lower, best.upper), (gain.lower, gain.upper))
+            yield Recommended(len(tried), best.params, seconds, *intervals)
 
     return run
 

@@ -85,6 +85,27 @@ def test_equal_within_a_margin(within, change, verdict):
         assert fed(a - 3, a - 3 + change, within=within).verdict == verdict
 
 
+@pytest.mark.parametrize("goal", ["minimize", "maximize"])
+def test_the_verdict_is_the_part_with_the_whole_interval_in_it(goal):
+    """With a margin, a change that is known to differ from 0 decides only if all of it is within or beyond."""
+    worse, better = ("worse", "better") if goal == "minimize" else ("better", "worse")
+    one = np.ones(7)
+    for b, verdict in (
+        (np.linspace(1.002, 1.008, 7), "equal"),
+        (np.linspace(1.002, 1.02, 7), "undecided"),
+        (np.linspace(1.011, 1.02, 7), worse),
+        (np.linspace(0.98, 0.989, 7), better),
+        (np.linspace(0.98, 0.998, 7), "undecided"),
+        (np.linspace(0.98, 1.009, 7), "undecided"),
+    ):
+        found = fed(one, b, within="1%", goal=goal)
+        assert found.verdict == verdict
+        upper = b[-1] - 1 if goal == "minimize" else 1 - b[0]
+        assert found.is_worse() is (True if verdict == "worse" else False if upper <= 0.01 else None)
+    assert repr(found).startswith("Undecided with a margin of 1%: ")
+    assert fed(one, np.linspace(1.002, 1.02, 7), goal=goal).verdict == worse
+
+
 def test_an_end_beyond_zero_is_not_printed_as_zero():
     assert repr(fed([1.0] * 7, [1.001, *[1.4] * 5, 1.6])) == "B is worse than A by 40.0% (0.1% to 60.0%), 7 pairs"
 
@@ -106,7 +127,7 @@ def test_a_pair_with_a_failure_does_not_count():
 def test_versus_stops_for_an_option_that_only_fails():
     found = noregret.versus(lambda: 1.0, lambda: None, rng=0)
     assert (found.runs, found.broken, found.verdict) == ([5, 5], (1,), "undecided")
-    assert repr(found) == "Undecided after 0 pairs; B failed in 5 of 5 runs"
+    assert repr(found) == "Undecided, 0 pairs; B failed in 5 of 5 runs"
 
 
 def test_bad_values_change_nothing():
@@ -154,7 +175,10 @@ def test_old_values_of_a_pair_with_new_runs_of_b():
         assert comparison.old_left == left
     assert (comparison.verdict, comparison.pairs, comparison.runs) == ("better", 8, [0, 8])
     comparison.ask()
-    assert sorted(comparison._waiting) == [0, 1]
+    assert sorted(comparison.awaited) == [0, 1]
+    found = noregret.versus(np.linspace(1.0, 1.1, 8), lambda: 1.05, within="1%", rng=0)
+    assert (found.verdict, found.old_left, found.runs) == ("undecided", 0, [0, 8])
+    assert noregret.versus([1.0] * 9, lambda: 0.9, evaluations=7).runs == [0, 7]
 
 
 def test_of_three_options_the_beaten_are_dropped_and_the_best_is_named():
@@ -186,3 +210,4 @@ def test_a_spread_compares_means_where_rare_runs_count():
     a, b = np.ones(2000), np.where(np.arange(2000) % 10 == 9, 3.0, 0.99)
     assert fed(a[:30], b[:30]).verdict == "better"
     assert fed(a, b, spread=0.4).verdict == "worse"
+    assert noregret.versus([1.0] * 3, lambda: 2.0, spread=0.4, rng=0).spread == 0.4

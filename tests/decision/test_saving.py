@@ -11,7 +11,7 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
-from tests.decision.test_policy import ARMS, KERNEL, Batches
+from tests.decision.test_policy import ARMS, KERNEL, Batches, batches, knows, saved
 
 from noregret import (
     UCB,
@@ -40,21 +40,6 @@ class Renamed:
 def load(path):
     """Continue a run of one of the classes above."""
     return Policy.load(path, trusted=[Batches, Renamed])
-
-
-def batches(rng=0):
-    return Policy(Batches(), ARMS, rng=rng)
-
-
-def saved(policy, tmp_path):
-    """Content of a saved policy: algorithm, seed, history, held pieces, whether it was asked."""
-    policy.save(tmp_path / "state.npz")
-    with np.load(tmp_path / "state.npz") as file:
-        return {name: file[name].tolist() for name in file}
-
-
-def knows(belief):
-    return (belief.rounds, belief.mean.tolist(), belief.std.tolist(), belief.information_gain)
 
 
 def world(arms):

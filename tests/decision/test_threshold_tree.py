@@ -1,6 +1,7 @@
 """ThresholdTree, the loop of GP-ThreDS."""
 
 import numpy as np
+from tests.decision.test_elimination import KERNEL, bumps
 
 from noregret import (
     Constant,
@@ -11,15 +12,6 @@ from noregret import (
     run,
 )
 from noregret.problems import Gaussian, Problem
-
-KERNEL = SquaredExponential(0.2)
-
-
-def bumps(sd=0.1, points=200, seed=0):
-    """Two hills, the right one higher, on uniform points."""
-    arms = np.random.default_rng(seed).random((points, 1))
-    means = np.exp(-50 * (arms[:, 0] - 0.25) ** 2) * 0.7 + np.exp(-50 * (arms[:, 0] - 0.75) ** 2)
-    return Problem("bumps", arms, means, KERNEL, Gaussian(sd))
 
 
 def tree(problem, **changes):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.algorithms.test_domain_shrinking import KERNEL
+from tests.decision.test_elimination import epochs
 
 from noregret import (
     Constant,
@@ -11,17 +12,6 @@ from noregret import (
     run,
 )
 from noregret.problems import Gaussian, Problem, StudentT, branin, rkhs, rkhs_sum
-
-
-def epochs(algorithm, problem, count, seed=0):
-    """The first pulls of a run, one per epoch."""
-    rng = np.random.default_rng(seed)
-    play = algorithm.play(problem.arms, rng)
-    pulls = [next(play)]
-    while len(pulls) < count:
-        arms = pulls[-1].arms
-        pulls.append(play.send((arms, problem.rewards(arms, rng))))
-    return pulls
 
 
 @pytest.mark.parametrize("name", ["reds", "bpe"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from itertools import combinations, permutations
+from itertools import permutations
 from numbers import Real
 from time import monotonic
 from typing import Any, Literal, NamedTuple
@@ -55,6 +55,7 @@ class Comparison:
         Number of options, at least 2. Option 0 is A, the one that others are compared with; option 1 is B.
     within : float or str, optional
         Margin of equality: a number in the units of `estimate` (0.01 is 1% where the change is relative), or "1%" of A.
+        Differences up to it do not count, see `verdict`.
     confidence : float
         Probability that no statement is wrong, at any time, over all options.
     goal : "minimize" or "maximize"
@@ -149,6 +150,11 @@ class Comparison:
         self._old += [numbers[place] for place in self._rng.permutation(len(numbers))]
 
     @property
+    def awaited(self) -> tuple[int, ...]:
+        """Options of the current block that are still to be run; none between two blocks."""
+        return tuple(self._waiting)
+
+    @property
     def old_left(self) -> int:
         """Number of values of `tell_old` that have not been paired yet."""
         return len(self._old)
@@ -194,28 +200,36 @@ class Comparison:
         """Upper end of the interval of `estimate`."""
         return self._leader.upper
 
+    def is_worse(self, option: int = 1, than: int = 0) -> bool | None:
+        """True if an option is worse than another by more than the margin, False if it is not, None if not known."""
+        first, second = sorted((option, than))
+        _, lower, upper = self.change(second, first)
+        if (option == second) != (self.goal == "minimize"):
+            lower, upper = -upper, -lower
+        margin = self.margin(first)
+        return True if lower > margin else False if upper <= margin else None
+
     @property
     def best(self) -> int | None:
-        """The option that has beaten all others, None if that is not known (yet)."""
+        """The option that is better than all others by more than the margin, None if that is not known (yet)."""
         if self.options == 2:
-            return {"better": 1, "worse": 0}.get(self.verdict)
+            return 0 if self.is_worse(1, 0) else 1 if self.is_worse(0, 1) else None
         return self._remaining[0] if len(self._remaining) == 1 else None
 
     @property
     def verdict(self) -> Verdict:
         """The result so far: "better", "worse", "equal" or "undecided", of B against A.
 
-        "better" and "worse" mean that 0 is outside of the interval, "equal" that the interval is within the margin; the
-        latter takes precedence. For more than two options: "better" if one of the others is the best, "worse" if the
-        first is, "equal" if all of `remaining` are equal within the margin.
+        The margin divides all changes into three parts: better by more than the margin, equal within it, worse by more.
+        The verdict names the part that has the whole interval in it, and is "undecided" if there is none. Without a
+        margin it is never "equal". For more than two options: "better" if one of the others is the `best`, "worse" if
+        the first is, "equal" if all of `remaining` are equal within the margin.
         """
-        if self.options > 2:
-            if len(self._remaining) == 1:
-                return "worse" if self._remaining == [0] else "better"
-            return "equal" if all(self._is_equal(*two) for two in combinations(self._remaining, 2)) else "undecided"
-        if self._is_equal(0, 1):
-            return "equal"
-        return "better" if self._beats(1, 0) else "worse" if self._beats(0, 1) else "undecided"
+        if self.best is not None:
+            return "better" if self.best else "worse"
+        pairs = permutations(self._remaining, 2)
+        is_equal = self.within is not None and all(self.is_worse(*pair) is False for pair in pairs)
+        return "equal" if is_equal else "undecided"
 
     @property
     def decided(self) -> bool:
@@ -242,7 +256,16 @@ class Comparison:
         return Change(*map(_expm1, change)) if is_relative else Change(*change)
 
     def __repr__(self) -> str:
-        return _described(self)
+        verdict, said = self.verdict, ""
+        if self.options > 2:
+            said = f", better than A by {_interval(self, is_size=True)}" if verdict == "better" else ""
+        elif self.pairs:
+            is_size = verdict in ("better", "worse")
+            said = f"{' by' if is_size else ':'} {_interval(self, is_size)}"
+        counted = f"{self.pairs} {'pair' if self.options == 2 else 'block'}{'s' * (self.pairs != 1)}"
+        counts = enumerate(zip(self.failures, self.runs, strict=True))
+        failed = [f"{letter(option)} failed in {count} of {runs} runs" for option, (count, runs) in counts if count]
+        return "; ".join([f"{headline(self)}{said}, {counted}", *failed])
 
     @property
     def _leader(self) -> Change:
@@ -252,10 +275,6 @@ class Comparison:
         changes = [self.change(option) for option in self._remaining]
         return min(changes, key=lambda change: math.inf if math.isnan(change.estimate) else sign * change.estimate)
 
-    def _beats(self, option: int, other: int) -> bool:
-        change = self.change(max(option, other), min(option, other))
-        return change.upper < 0 if (self.goal == "minimize") == (option > other) else change.lower > 0
-
     def margin(self, option: int = 0) -> float:
         """Margin of equality with an option, in the units of a change; 0 without ``within``."""
         if self._tolerance is None:
@@ -263,20 +282,16 @@ class Comparison:
         known = self._values[:, option][~np.isnan(self._values[:, option])]
         return self._tolerance(1.0 if self.is_relative or not known.size else float(np.median(known)))
 
-    def _is_equal(self, option: int, other: int) -> bool:
-        change, margin = self.change(other, option), self.margin(option)
-        return margin > 0 and -margin <= change.lower and change.upper <= margin
-
     def _drop_beaten(self) -> None:
         """Drop options that are broken or that another one in play has beaten, unless these are all of them."""
         if self.options > 2 and len(self._remaining) > 1:
-            beaten = {worse for best, worse in permutations(self._remaining, 2) if self._beats(best, worse)}
+            beaten = {option for option, best in permutations(self._remaining, 2) if self.is_worse(option, best)}
             left = [option for option in self._remaining if option not in beaten | {*self.broken}]
             self._remaining = left or self._remaining
 
 
 def versus(
-    measure_a: Callable[[], float | None],
+    measure_a: Callable[[], float | None] | Iterable[float],
     measure_b: Callable[[], float | None],
     *,
     within: float | str | None = None,
@@ -284,6 +299,7 @@ def versus(
     seconds: float | None = None,
     evaluations: int | None = None,
     goal: Goal = "minimize",
+    spread: float | None = None,
     rng: Any = None,
 ) -> Comparison:
     """Compare two functions that return a noisy number, and stop as soon as the answer is known.
@@ -291,7 +307,8 @@ def versus(
     Parameters
     ----------
     measure_a, measure_b : callable without arguments -> float
-        Each call is one run. None is a run that failed; exceptions are not caught.
+        Each call is one run. None is a run that failed; exceptions are not caught. Instead of the first function, the
+        values of A that were measured before, see `Comparison.tell_old`: B is run at most as often as there are values.
     within : float or str, optional
         Margin of equality, see `Comparison`. Without it the verdict is never "equal".
     confidence : float
@@ -300,6 +317,8 @@ def versus(
         Limits on the time and on the number of calls. Pairs that have begun are finished. Without either limit,
         400 calls.
     goal : "minimize" or "maximize"
+    spread : float, optional
+        Compare means, see `Comparison`.
     rng : None, int, SeedSequence or Generator
 
     Returns
@@ -313,15 +332,22 @@ def versus(
     >>> versus(lambda: noise.normal(10, 1), lambda: noise.normal(13, 1), goal="maximize", rng=0)
     B is better than A by 39% (23% to 67%), 7 pairs
     """
-    comparison = Comparison(within=within, confidence=confidence, goal=goal, rng=rng)
+    comparison = Comparison(within=within, confidence=confidence, goal=goal, spread=spread, rng=rng)
     if evaluations is None and seconds is None:
         evaluations = EVALUATIONS
     most = math.inf if evaluations is None else _whole("evaluations", evaluations)
     end = monotonic() + (math.inf if seconds is None else _positive("seconds", seconds))
-    while not comparison.decided and not comparison.broken and sum(comparison.runs) + 2 <= most and monotonic() < end:
-        for _ in range(2):
+    measures = {1: measure_b}
+    if callable(measure_a):
+        measures[0] = measure_a
+    else:
+        comparison.tell_old(measure_a)
+    while not comparison.decided and not comparison.broken and (0 in measures or comparison.old_left):
+        if sum(comparison.runs) + len(measures) > most or monotonic() >= end:
+            break
+        for _ in measures:
             option = comparison.ask()
-            comparison.tell(option, (measure_a, measure_b)[option]())
+            comparison.tell(option, measures[option]())
     return comparison
 
 
@@ -355,47 +381,32 @@ def _expm1(value: float) -> float:
     return math.expm1(value) if value < 700 else math.inf
 
 
-def _described(comparison: Comparison) -> str:
-    """One line: the verdict, the change with its interval, and the number of pairs."""
-    pairs = f"{comparison.pairs} pair{'s' * (comparison.pairs != 1)}"
-    failed = [
-        f"{_name(option)} failed in {failures} of {runs} runs"
-        for option, (failures, runs) in enumerate(zip(comparison.failures, comparison.runs, strict=True))
-        if failures
-    ]
+def letter(option: int) -> str:
+    """Name of an option: A is the first.
+
+    >>> letter(0), letter(1), letter(26)
+    ('A', 'B', 'A1')
+    """
+    return chr(ord("A") + option % 26) + (str(option // 26) if option >= 26 else "")
+
+
+def headline(comparison: Comparison, noun: str = "options") -> str:
+    """The verdict in words."""
+    verdict, within = comparison.verdict, comparison.within
+    if comparison.options == 2:
+        undecided = f"Undecided with a margin of {within}" if within else "Undecided"
+        return {"undecided": undecided, "equal": f"B equals A within {within}"}.get(verdict, f"B is {verdict} than A")
+    *others, last = map(letter, comparison.remaining)
+    names = f"{', '.join(others)} and {last}" if others else last
+    heads = {"undecided": f"Undecided between {names}", "equal": f"{names} are equal within {within}"}
+    return heads.get(verdict, f"{names} is the best of {comparison.options} {noun}")
+
+
+def _interval(comparison: Comparison, is_size: bool = False) -> str:
+    """The estimate with its interval, in percent if it is relative; of the size of the change if ``is_size``."""
     change = Change(comparison.estimate, comparison.lower, comparison.upper)
-    if comparison.options > 2:
-        *others, last = map(_name, comparison.remaining)
-        names = f"{', '.join(others)} and {last}" if others else last
-        if comparison.verdict == "undecided":
-            said = f"Undecided between {names} after {comparison.pairs} blocks"
-        elif comparison.verdict == "equal":
-            said = f"{names} are equal within {comparison.within}, {comparison.pairs} blocks"
-        else:
-            said = f"{names} is the best of {comparison.options} options, "
-            if comparison.verdict == "better":
-                said += f"better than A by {_interval(comparison, _size(change))}, "
-            said += f"{comparison.pairs} blocks"
-    elif comparison.verdict == "undecided":
-        said = f"Undecided after {pairs}"
-        said += f": B against A is {_interval(comparison, change)}" if comparison.pairs else ""
-    elif comparison.verdict == "equal":
-        said = f"B equals A within {comparison.within}: {_interval(comparison, change)}, {pairs}"
-    else:
-        said = f"B is {comparison.verdict} than A by {_interval(comparison, _size(change))}, {pairs}"
-    return "; ".join([said, *failed])
-
-
-def _size(change: Change) -> Change:
-    return change if change.estimate >= 0 else Change(-change.estimate, -change.upper, -change.lower)
-
-
-def _name(option: int) -> str:
-    return chr(ord("A") + option) if option < 26 else f"option {option}"
-
-
-def _interval(comparison: Comparison, change: Change) -> str:
-    """The estimate with its interval, in percent if it is relative."""
+    if is_size and change.estimate < 0:
+        change = Change(-change.estimate, -change.upper, -change.lower)
     factor, unit = (100, "%") if comparison.is_relative else (1, "")
     lower, upper = factor * change.lower, factor * change.upper
     if not (math.isfinite(lower) and math.isfinite(upper)):

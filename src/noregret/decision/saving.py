@@ -74,7 +74,8 @@ def write(
         raise ValueError("a policy whose arms were changed to others on a cluster cannot be saved: no file holds these")
     told = [event.content for event in state.history if isinstance(event.content, Told)]
     content: dict[str, Any] = {"about": np.array(json.dumps(about)), "out": state.out}
-    content["arms"] = space.bounds if isinstance(space, Box) else _stored(space)
+    is_far = isinstance(space, Blocks)  # arms on a cluster, of which only the shape is kept
+    content["arms"] = space.bounds if isinstance(space, Box) else np.array(space.shape) if is_far else numpy_of(space)
     content |= arrays | {f"change_{i}": numpy_of(arms) for i, arms in enumerate(moves)}
     content |= _packed("sent", told) | _packed("held", state.held)
     write_atomically(path, lambda file: np.savez(file, **content))
@@ -92,11 +93,6 @@ def read(
     at_once, ahead = about.get("at_once", False), about.get("given", 0)
     state = State(_history(about, content), _unpacked("held", content), out, at_once, ahead, about.get("asks", ""))
     return algorithm, space, seed, state, about
-
-
-def _stored(arms: Any) -> Any:
-    """Arms as a NumPy array; for arms on a cluster only their shape."""
-    return np.array(arms.shape) if isinstance(arms, Blocks) else numpy_of(arms)
 
 
 def _space(path: str | os.PathLike[str], about: dict[str, Any], stored: Any, arms: Any) -> Any:

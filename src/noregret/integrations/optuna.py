@@ -312,9 +312,9 @@ class _Learner:
         known, answer = self._finished.get(trial.number, (None, []))
         if known is not trial:
             params = self._params(trial)
-            values = _values(trial, self._names) if self._names else {}
-            value = next(iter(values.values()), None) if self._names else _value(trial)
-            told: dict[str, Any] = {"fidelity": self._level(trial), "values": values}
+            values = _values(trial, self._names or ("value",))
+            value = next(iter(values.values()), None)
+            told: dict[str, Any] = {"fidelity": self._level(trial), "values": values if self._names else {}}
             answer = [] if params is None else [Observation(params, value, None, self._told(trial), **told)]
             self._finished[trial.number] = trial, answer
         return answer
@@ -381,14 +381,7 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
 
 
 def _values(trial: FrozenTrial, names: Sequence[str]) -> dict[str, float]:
-    """The finite values of several objectives; empty for a failure."""
+    """The finite values by objective; empty for a failure. A pruned trial's last report counts as its result."""
     if trial.state == TrialState.FAIL or trial.values is None:
         return {}
     return {name: value for name, value in zip(names, trial.values, strict=True) if abs(value) <= HUGE}
-
-
-def _value(trial: FrozenTrial) -> float | None:
-    """The result, None for a failure; a pruned trial's last report counts as its result."""
-    if trial.state == TrialState.FAIL or trial.value is None or not abs(trial.value) <= HUGE:
-        return None
-    return trial.value

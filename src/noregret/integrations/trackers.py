@@ -106,8 +106,11 @@ class Tracker:
             self.start(self._name, described(optimizer))
         if not self._ended.is_set():
             self._last = optimizer, trial.context
-            best = recommended(optimizer, trial.context)
-            self.log(trial.id, trial.params, _values(optimizer, trial, value), best)
+            best, key = recommended(optimizer, trial.context), optimizer.space.key
+            same = (its for its in reversed(optimizer.answers) if its.value == value)
+            told = next((its for its in same if key(its.params) == key(trial.params)), None)
+            values = measured(value, told.values, told.constraints) if told else measured(value, {}, {})
+            self.log(trial.id, trial.params, values, best)
 
     def __enter__(self) -> Self:
         return self
@@ -121,10 +124,10 @@ class Tracker:
         Thread(target=self._work, args=(self._writer, self._jobs, self._ended), daemon=True).start()
         self._jobs.put(("start", (name, study)))
 
-    def log(self, number: int, params: Any, values: Mapping[str, float], best: Estimate | None) -> None:
+    def log(self, number: int, params: Any, values: Mapping[str, float | None], best: Estimate | None) -> None:
         """Write a trial, with the recommendation at that time; see `Writer.trial`."""
         if self._jobs is not None and not self._ended.is_set():
-            self._jobs.put(("trial", (number, _named(params), finite(values), _numbers(best))))
+            self._jobs.put(("trial", (number, _named(params), _finite(values), _numbers(best))))
 
     def finish(self, best: Estimate | None, has_failed: bool = False) -> None:
         """End the run, if there is one, with the recommendation; wait until it is written, a minute at most."""
@@ -174,21 +177,19 @@ def recommended(optimizer: Optimizer, context: Any = None) -> Estimate | None:
     return None if optimizer.goals or not is_known else optimizer.best(context)
 
 
-def finite(numbers: Mapping[str, float | None]) -> dict[str, float]:
+def _finite(numbers: Mapping[str, float | None]) -> dict[str, float]:
     """The numbers that are known and finite."""
     return {name: float(number) for name, number in numbers.items() if number is not None and math.isfinite(number)}
 
 
-def _values(optimizer: Optimizer, trial: Trial, value: float | None) -> dict[str, float]:
-    """Value, values of several objectives, and constraints of a trial; the last two as the optimizer knows them."""
+def measured(
+    value: float | None, values: Mapping[str, float | None], constraints: Mapping[str, float | None]
+) -> dict[str, float | None]:
+    """Value, or those of several objectives, and constraints of a trial, for `Writer.trial`; empty for a failure."""
     if value is None:
         return {}
-    key = optimizer.space.key
-    told = (its for its in reversed(optimizer.answers) if its.value == value and key(its.params) == key(trial.params))
-    answer = next(told, None)
-    values = {f"value/{name}": its for name, its in answer.values.items()} if answer else {}
-    constraints = {f"constraint/{name}": its for name, its in answer.constraints.items()} if answer else {}
-    return finite({**(values or {"value": value}), **constraints})
+    found: dict[str, float | None] = {f"value/{name}": its for name, its in values.items()} or {"value": value}
+    return {**found, **{f"constraint/{name}": its for name, its in constraints.items()}}
 
 
 def _named(params: Any) -> dict[str, Any]:
@@ -198,7 +199,7 @@ def _named(params: Any) -> dict[str, Any]:
 
 
 def _numbers(best: Estimate | None) -> dict[str, float]:
-    return finite({f"best/{name}": getattr(best, name) for name in ("estimate", "lower", "upper")}) if best else {}
+    return _finite({f"best/{name}": getattr(best, name) for name in ("estimate", "lower", "upper")}) if best else {}
 
 
 def mlflow(uri: str | None = None, experiment: str = NAME, name: str = NAME) -> Tracker:

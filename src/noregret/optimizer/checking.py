@@ -199,16 +199,12 @@ def checked_constraints(given: Any, kind: str = "constraint") -> Constraints:
         return {}
     if not isinstance(given, Mapping):
         raise ValueError(f"constraints must be a dict like {{'memory': ('<=', 512)}}, got {given!r}")
-    return {_checked_name(name): _checked_constraint(name, pair, kind) for name, pair in given.items()}
+    return {name: _checked_constraint(name, pair, kind) for name, pair in given.items()}
 
 
-def _checked_name(name: Any) -> str:
+def _checked_constraint(name: Any, pair: Any, kind: str) -> Constraint:
     if not isinstance(name, str) or not name:
         raise ValueError(f"a constraint's name must be text, got {name!r}")
-    return name
-
-
-def _checked_constraint(name: str, pair: Any, kind: str) -> Constraint:
     if isinstance(pair, Constraint):
         return pair
     if not isinstance(pair, tuple | list) or len(pair) != 2 or pair[0] not in SIGNS:

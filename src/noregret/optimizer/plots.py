@@ -109,7 +109,7 @@ class Plots:
         best, seen, own = self._best(context, "history"), self._seen, ax is None
         ax = _axes(ax, (7.0, 3.6))
         last, ends = len(self._answers), _Ends.of([its.value for its in seen], best)
-        steps = [*self._best_so_far(best, context), (last + 0.5, best)]
+        steps = [*self._best_so_far(best), (last + 0.5, best)]
         along, kept = [place for place, _ in steps], [its for _, its in steps]
         ax.step(along, [its.estimate for its in kept], where="post", color=LINE, label="best so far, estimate")
         if math.isfinite(best.upper - best.lower):
@@ -349,7 +349,7 @@ class Plots:
             _Seen(place, its.params, its.value, its.trust, its.bound) for (place, at), its in found if at == highest
         ]
 
-    def _best_so_far(self, best: Estimate, context: Any) -> list[tuple[float, Estimate]]:
+    def _best_so_far(self, best: Estimate) -> list[tuple[float, Estimate]]:
         """Place and estimate of the best setting measured so far, whenever it changed; the last is the recommended one.
 
         Settings that are unlikely to meet the constraints do not count, unless the recommended one is as unlikely. Each

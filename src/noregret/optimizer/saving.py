@@ -161,10 +161,6 @@ def _params(space: Space, params: Any) -> Any:
     return space.key(params) if isinstance(space, Table) else _plain(params)
 
 
-def _stored_params(space: Space, record: Any) -> Any:
-    return space.rows[record] if isinstance(space, Table) else space.checked(_value(record))
-
-
 def _points(optimizer: Any) -> list[dict[str, Any]]:
     """Points in the order of their numbers, with their coordinates where the params do not give the same to the bit."""
     history, found = optimizer._history, []
@@ -180,7 +176,8 @@ def _points(optimizer: Any) -> list[dict[str, Any]]:
 
 def _stored_point(contexts: Contexts, point: Mapping[str, Any]) -> Any:
     """Params of the whole space."""
-    params = _stored_params(contexts.space, point["params"])
+    space, record = contexts.space, point["params"]
+    params = space.rows[record] if isinstance(space, Table) else space.checked(_value(record))
     return contexts.checked(params, _value(point.get("context")), _value(point.get("fidelity")))
 
 

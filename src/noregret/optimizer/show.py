@@ -323,7 +323,9 @@ class Standing(NamedTuple):
         rows = [("goal", self._what()), ("told", self._counts())]
         if self.best is not None:
             rows.append(("best", _interval(self.best) + self._remarks()))
-            rows += [(str(name), shown(value)) for name, value in _items(self.best.params)]
+            params = self.best.params
+            items = params.items() if isinstance(params, Mapping) else enumerate(params)
+            rows += [(str(name), shown(value)) for name, value in items]
         if self.front is not None:
             rows.append(("front", _settings(self.front) + self._remarks()))
             rows += [(", ".join(f"{n} {its.in_words(n)}" for n in its.values), shown(its.params)) for its in self.front]
@@ -370,7 +372,3 @@ def _interval(estimate: Estimate) -> str:
 
 def _settings(front: Sequence[Any]) -> str:
     return f"{len(front)} setting" + "s" * (len(front) != 1)
-
-
-def _items(params: Any) -> list[tuple[Any, Any]]:
-    return list(params.items()) if isinstance(params, Mapping) else list(enumerate(params))

@@ -103,7 +103,7 @@ def _add_versus(commands: Any) -> None:
     parser.add_argument(
         "--gate", action="store_true", help="for CI: exit 1 only if B is worse by more than the margin, 0 otherwise"
     )
-    parser.add_argument("--confidence", default="0.95", metavar="P", help="default 0.95")
+    parser.add_argument("--confidence", type=float, default=0.95, metavar="P", help="default 0.95")
     parser.add_argument(
         "--budget", default="5m", metavar="TIME", help="60s, 5m, 1h, or a number of pairs such as 50 (default 5m)"
     )

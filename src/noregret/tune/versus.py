@@ -27,7 +27,7 @@ from time import monotonic
 from typing import Any, Literal, TypeVar
 
 from noregret.comparison import Comparison
-from noregret.comparison.comparison import Change
+from noregret.comparison.comparison import Change, headline, letter
 from noregret.comparison.sequences import losses_allowed
 from noregret.diagnosis import read_rewards
 from noregret.extra import MissingExtra, extra
@@ -74,7 +74,7 @@ def versus(args: Namespace) -> int:
     except KeyboardInterrupt:
         race.stopped = "interrupted"
     finally:
-        if args.save and any(race.values):
+        if args.save and any(race.comparison.runs):
             _save(race, args.save)
     if not race.comparison.pairs:
         if race.stopped == "interrupted":
@@ -83,7 +83,8 @@ def versus(args: Namespace) -> int:
     say(json.dumps(race.as_json()) if args.json else race.conclusion())
     if race.stopped == "interrupted":
         return 130
-    return int(race.passed is False) if race.is_gate else EXIT_CODES[race.comparison.verdict]
+    verdict = race.comparison.verdict
+    return int(verdict == "worse") if race.is_gate else EXIT_CODES[verdict]
 
 
 def _race(args: Namespace) -> Race:
@@ -116,13 +117,12 @@ def _race(args: Namespace) -> Race:
     comparison = Comparison(
         len(lines),
         within=within,
-        confidence=_checked("--confidence", lambda text: checks.confidence(_number(text)), args.confidence),
+        confidence=_checked("--confidence", checks.confidence, args.confidence),
         goal=args.goal,
         rng=args.seed,
     )
-    if args.baseline:
-        comparison.tell_old(old)
-    return Race(
+    comparison.tell_old(old)
+    race = Race(
         lines,
         {
             option: replace(form, command=_words(letter(option), line, args.shell))
@@ -133,22 +133,14 @@ def _race(args: Namespace) -> Race:
         args.result,
         is_gate=args.gate,
         baseline=args.baseline,
-        old=old,
     )
+    race.values[0] += old
+    return race
 
 
-def letter(option: int) -> str:
-    """Name of a command: A is the first.
-
-    >>> letter(0), letter(1), letter(26)
-    ('A', 'B', 'A1')
-    """
-    return chr(ord("A") + option % 26) + (str(option // 26) if option >= 26 else "")
-
-
-def _checked(name: str, check: Callable[[str], T], text: str) -> T:
+def _checked(name: str, check: Callable[[Any], T], given: Any) -> T:
     try:
-        return check(text)
+        return check(given)
     except ValueError as error:
         raise StudyError(f"{name}: {error}") from None
 
@@ -159,18 +151,9 @@ def _words(name: str, line: str, by_shell: bool) -> Command:
     return tuple(word.replace("{", "{{").replace("}", "}}") for group in groups(found) for word in group)
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"must be a number, got {text!r}") from None
-
-
 def _within(text: str) -> float | str:
-    if text.strip().endswith("%"):
-        return checks.within(text)
     try:
-        return checks.within(float(text))
+        return checks.within(text if "%" in text else float(text))
     except ValueError:
         raise ValueError(f"must be a number above 0, or a part of A such as 1%, got {text!r}") from None
 
@@ -248,11 +231,10 @@ class Race:
     result: str
     is_gate: bool = False
     baseline: Path | None = None
-    old: Sequence[float] = ()
     stopped: Stopped = "decided"
     seconds: float = 0.0
     values: list[list[float | None]] = field(init=False)
-    """Measurements of each command in order, None for failed runs."""
+    """Measurements of each command in order, those of the baseline included, None for failed runs."""
 
     def __post_init__(self) -> None:
         self.values = [[] for _ in self.lines]
@@ -264,49 +246,39 @@ class Race:
 
     def work(self, keeper: Keeper, show: Callable[[], None]) -> None:
         """Run the commands until the answer is known or the budget is spent; StudyError if one keeps failing."""
-        start, before, failures = monotonic(), 0.0, dict.fromkeys(self.studies, 0)
+        start, before, budget, comparison = monotonic(), 0.0, self.study.budget, self.comparison
         while True:
-            self.seconds = monotonic() - start
-            if self._is_between_pairs():
-                if why := self._why_over():
-                    self.stopped = why
+            if not comparison.awaited:
+                over: dict[Stopped, Any] = {
+                    "decided": self.is_settled,
+                    "baseline": self.baseline and not comparison.old_left,
+                    "pairs": budget.rounds and max(comparison.runs) >= budget.rounds,
+                    "time": budget.seconds and self.seconds >= budget.seconds,
+                }
+                if why := [name for name, is_so in over.items() if is_so]:
+                    self.stopped = why[0]
                     return
-                if max(self.comparison.runs) == 2:
+                if max(comparison.runs) == 2:
                     self._warn_of_slow_pairs(self.seconds - before)
                 before = self.seconds
-            option = self.comparison.ask()
+            option = comparison.ask()
             study = self.studies[option] if not self.values[option] else replace(self.studies[option], warmup=0)
             LOG.debug("%s: %s", letter(option), study.shell_line({}))
             outcome = measure(study, {}, keeper, Event())
             self.values[option].append(outcome.value)
-            self.comparison.tell(option, outcome.value)
+            comparison.tell(option, outcome.value)
             self.seconds = monotonic() - start
-            failures[option] = failures[option] + 1 if outcome.value is None else 0
             if outcome.value is None:
-                self._failed(option, outcome, failures[option])
+                self._failed(option, outcome)
             show()
 
-    def _is_between_pairs(self) -> bool:
-        return bool(self.baseline) or len({self.comparison.runs[option] for option in self.comparison.remaining}) == 1
-
-    def _why_over(self) -> Stopped | None:
-        budget = self.study.budget
-        if self.is_settled:
-            return "decided"
-        if self.baseline and not self.comparison.old_left:
-            return "baseline"
-        if budget.rounds and max(self.comparison.runs) >= budget.rounds:
-            return "pairs"
-        return "time" if budget.seconds and self.seconds >= budget.seconds else None
-
-    def _failed(self, option: int, outcome: Outcome, in_a_row: int) -> None:
-        name = f"{letter(option)}: {self.lines[option]!r}"
-        why = "".join(f"\n    | {line}" for line in words.last_lines(outcome))
-        if in_a_row >= self.study.failure.stop_after:
-            raise StudyError(f"{name} has failed {in_a_row} times in a row, the last time: {outcome.failure}{why}")
+    def _failed(self, option: int, outcome: Outcome) -> None:
+        name, most = f"{letter(option)}: {self.lines[option]!r}", self.study.failure.stop_after
+        why = f"{outcome.failure}" + "".join(f"\n    | {line}" for line in words.last_lines(outcome))
+        if self.values[option][-most:] == [None] * most:
+            raise StudyError(f"{name} has failed {most} times in a row, the last time: {why}")
         if self.comparison.failures[option] == 1:
-            said = f"noregret: {name} has failed, so that this pair does not count: {outcome.failure}{why}"
-            complain(printable(said, keep="\n"))
+            complain(printable(f"noregret: {name} has failed, so that this pair does not count: {why}", keep="\n"))
 
     @property
     def fewest(self) -> int:
@@ -318,8 +290,8 @@ class Race:
         """Warnings about limits that leave too few pairs for a verdict."""
         if (most := self.study.budget.rounds) and most < self.fewest:
             yield f"--budget {most}: a verdict takes {self.fewest} pairs at least. Raise it"
-        if self.baseline and len(self.old) < self.fewest:
-            had = f"{len(self.old)} measurement{'s' * (len(self.old) != 1)}"
+        if self.baseline and (known := len(self.values[0])) < self.fewest:
+            had = f"{known} measurement{'s' * (known != 1)}"
             yield f"--baseline {self.baseline} has {had}, and a verdict takes {self.fewest} at least. Measure A again"
 
     def _warn_of_slow_pairs(self, each: float) -> None:
@@ -332,23 +304,13 @@ class Race:
             )
 
     @property
-    def passed(self) -> bool | None:
-        """False if B is worse than A by more than the margin, True if it is not, None if that is not known."""
-        _, lower, upper = self.comparison.change(1)
-        if self.study.goal == "maximize":
-            lower, upper = -upper, -lower
-        margin = self.comparison.margin()
-        return False if lower > margin else True if upper <= margin else None
-
-    @property
     def is_settled(self) -> bool:
         """True if the answer is known."""
-        return self.passed is not None if self.is_gate else self.comparison.decided
+        return self.comparison.is_worse() is not None if self.is_gate else self.comparison.decided
 
     def median(self, option: int) -> float | None:
         """Median of the measurements of a command, None if there is none."""
-        old = self.old if self.baseline and option == 0 else ()
-        known = [*old, *(value for value in self.values[option] if value is not None)]
+        known = [value for value in self.values[option] if value is not None]
         return median(known) if known else None
 
     @property
@@ -387,26 +349,17 @@ class Race:
 
     def verdict(self) -> str:
         """The verdict in one line."""
-        verdict = self.comparison.verdict
         if len(self.lines) > 2:
-            names = [letter(option) for option in self.comparison.remaining]
-            if verdict == "undecided":
-                return f"Undecided between {', '.join(names)}"
-            if verdict == "equal":
-                return f"{', '.join(names)} are equal within {self.comparison.within}"
-            return f"{names[0]} is the best of {len(self.lines)} commands"
-        said = self.difference(self.comparison.change(1))
+            return headline(self.comparison, "commands")
+        head = headline(self.comparison)
         if self.is_gate:
             limit = f" by more than {self.comparison.within}" if self.comparison.within else ""
-            heads = {
-                False: "Failed: B is worse than A",
-                True: "Passed: B is not worse than A",
+            head = {
+                True: "Failed: B is worse than A",
+                False: "Passed: B is not worse than A",
                 None: "Passed: B is not shown to be worse than A",
-            }
-            return f"{heads[self.passed]}{limit}: {said}"
-        if verdict == "equal":
-            return f"B equals A within {self.comparison.within}: {said}"
-        return f"Undecided: {said}" if verdict == "undecided" else f"B is {verdict} than A: {said}"
+            }[self.comparison.is_worse()] + limit
+        return f"{head}: {self.difference(self.comparison.change(1))}"
 
     def table(self) -> list[str]:
         """The commands, a line each: its name, its median, and for more than two its change against A."""
@@ -470,7 +423,7 @@ class Race:
             "baseline": str(self.baseline) if self.baseline else None,
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
-            **({"passed": self.passed is not False} if self.is_gate else {}),
+            **({"passed": comparison.verdict != "worse"} if self.is_gate else {}),
             "summary": self.conclusion(),
         }
 

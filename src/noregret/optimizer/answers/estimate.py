@@ -186,13 +186,10 @@ class Gain:
         ends = [_said(end, unit, words if both else None) for end in sorted((percent.lower, percent.upper), key=abs)]
         middle = _said(percent.estimate, unit, words)
         said = f"{middle} than your settings (between {ends[0]} and {ends[1]}, at {100 * self.level:g}%)"
-        return said + self._about_baseline()
-
-    def _about_baseline(self) -> str:
-        """A remark if the baseline itself may well violate a constraint."""
-        chance = self.baseline.feasible
-        said = f"; your settings meet the constraints with a probability of {chance_in_words(chance)}"
-        return said if chance < 0.5 else ""
+        if self.baseline.feasible < 0.5:
+            chance = chance_in_words(self.baseline.feasible)
+            said += f"; your settings meet the constraints with a probability of {chance}"
+        return said
 
 
 def _said(value: float, unit: str, words: tuple[str, str] | None) -> str:

@@ -340,13 +340,11 @@ class FrontAnswers:
             unit = np.ptp(cautious[self._front], axis=0)
             least = ((cautious[self._front] - base) / np.where(unit > 0, unit, 1.0)).min(axis=1)
             chosen = self._estimates[int(np.argmax(least))]
-        params = self._first.contexts.checked(chosen.params, _context(self._first.state))
+        space = self._first.state.space
+        context = space.context if isinstance(space, FixedContext) else None
+        params = self._first.contexts.checked(chosen.params, context)
         return Gains({name: its.gain(baseline, its.predict([params])[0]) for name, its in self.each.items()})
 
     def importance(self, better_half: bool = False) -> dict[str, Importance]:
         """Importance of each parameter by objective."""
         return {name: answers.importance(better_half) for name, answers in self.each.items()}
-
-
-def _context(state: Snapshot) -> Any:
-    return state.space.context if isinstance(state.space, FixedContext) else None

@@ -399,10 +399,9 @@ class Steps(Sequence[float]):
 
     def __getitem__(self, index: int | slice) -> float | list[float]:
         found = range(len(self))[index]
-        return [self[place] for place in found] if isinstance(found, range) else self._number(found)
-
-    def _number(self, index: int) -> float:
-        return float(self.high) if index == len(self) - 1 else self._decimal(index)
+        if isinstance(found, range):
+            return [self[place] for place in found]
+        return float(self.high) if found == len(self) - 1 else self._decimal(found)
 
     def _decimal(self, index: int) -> float:
         return float(Decimal(str(float(self.low))) + index * Decimal(str(float(self.step))))

@@ -27,6 +27,7 @@ from noregret.optimizer import (
     is_same_setting,
     spread,
 )
+from noregret.tune.measuring import Outcome
 from noregret.tune.store.records import Record, arrived
 from noregret.tune.study.results import TIMES, JsonField, MaxRss, Result
 from noregret.tune.study.study import Params, Study, text
@@ -384,12 +385,12 @@ class Findings:
         """Effect of each parameter of the best setting, the most important first; empty for a table."""
         is_named = isinstance(self.study.space, Mapping)
         in_order = self.study.names if self._is_importance_unknown and is_named else self.importance
-        found = [self._effect(name) for name in in_order if self.best and name in self.best.params]
-        return [effect for effect in found if len(effect.values) > 1]
-
-    def _effect(self, name: str) -> Effect:
-        values = self._grid(name, CURVE)
-        return Effect(name, tuple(values), *self.predicted(self._around_best({name: values})))
+        grids = {name: self._grid(name, CURVE) for name in in_order if self.best and name in self.best.params}
+        return [
+            Effect(name, tuple(values), *self.predicted(self._around_best({name: values})))
+            for name, values in grids.items()
+            if len(values) > 1
+        ]
 
     @cached_property
     def surfaces(self) -> list[Surface]:
@@ -528,24 +529,22 @@ def percent_json(gain: Gain) -> dict[str, float | None]:
 
 def trial_json(record: Record) -> dict[str, Any]:
     """One trial, finished or not."""
-    described = {
-        "trial": record.number,
-        "params": record.params,
-        "value": record.value,
-        "failed": record.state == "failed",
-        "state": record.state,
-    }
-    if record.values:
-        described |= {"value": None, "values": dict(record.values)}
-    if record.constraints:
-        described["constraints"] = dict(record.constraints)
-    if record.bound:
-        described["bound"] = record.bound
-    if record.runs:
-        described["runs"] = list(record.runs)
-    if record.fidelity is not None:
-        described |= {"fidelity": dict(record.fidelity), "stopped": record.is_stopped}
-    return described
+    state = {"failed": record.state == "failed", "state": record.state}
+    return {"trial": record.number, "params": record.params, "value": record.value, **state, **told_json(record)}
+
+
+def told_json(told: Outcome | Record) -> dict[str, Any]:
+    """All but the value of a plain trial; with several objectives, None in its place."""
+    found: dict[str, Any] = {"value": None, "values": dict(told.values)} if told.values else {}
+    if told.constraints:
+        found["constraints"] = dict(told.constraints)
+    if told.bound:
+        found["bound"] = told.bound
+    if told.runs:
+        found["runs"] = list(told.runs)
+    if told.fidelity is not None:
+        found |= {"fidelity": dict(told.fidelity), "stopped": told.is_stopped}
+    return found
 
 
 def finite(number: float) -> float | None:

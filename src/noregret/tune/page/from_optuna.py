@@ -25,18 +25,14 @@ def informed(study: Study) -> tuple[dict[str, Any], Optimizer, list[Record], str
     if not columns:
         raise ValueError("the study must have a completed trial with a parameter that all have in common")
     space = {_shown(label): _parameter(label, columns) for label in columns}
-    optimizer = _optimizer(study, space, dict.fromkeys(name for trial in trials for name in _constraints(trial)))
+    goals, limited = goals_of(study), (name for trial in trials for name in _constraints(trial))
+    sought: dict[str, Any] = {"goals": goals} if len(goals) > 1 else {"goal": next(iter(goals.values()))}
+    optimizer = Optimizer(space, **sought, rng=0, constraints=dict.fromkeys(limited, ("<=", 0.0)))
     found = [(trial, params) for trial in trials if (params := _params(columns, trial)) is not None]
     records = [_record(trial, optimizer.space.checked(params), optimizer.goals) for trial, params in found]
     _warn(trials, columns, len(records))
     tell_all(optimizer, (its for record in records if record.finished for its in record.answers(optimizer.constraints)))
     return space, optimizer, records, study.study_name
-
-
-def _optimizer(study: Study, space: dict[str, Any], constraints: Iterable[str]) -> Optimizer:
-    goals = goals_of(study)
-    sought: dict[str, Any] = {"goals": goals} if len(goals) > 1 else {"goal": next(iter(goals.values()))}
-    return Optimizer(space, **sought, rng=0, constraints=dict.fromkeys(constraints, ("<=", 0.0)))
 
 
 def _constraints(trial: FrozenTrial) -> dict[str, float]:

@@ -140,11 +140,12 @@ def content(findings: Findings, against: Findings | None = None) -> str:
     inside = "".join(sections)
     present = [(its, name) for its, name in NAV.items() if f'id="{its}"' in inside]
     links = "".join(f'<a href="#{its}">{name}</a>' for its, name in present)
-    return f"{_head(findings)}<nav>{links if len(present) > 3 else ''}</nav>{inside}{_data(findings)}{_foot()}"
-
-
-def _head(findings: Findings) -> str:
-    return f"<header><h1>{words.html(findings.study.name)}</h1><p class='soft'>{prose.progress(findings)}</p></header>"
+    name, progress = words.html(findings.study.name), prose.progress(findings)
+    return (
+        f"<header><h1>{name}</h1><p class='soft'>{progress}</p></header>"
+        f"<nav>{links if len(present) > 3 else ''}</nav>{inside}{_data(findings)}"
+        f"<footer>Written by noregret {version('noregret')}, {datetime.now():%Y-%m-%d %H:%M}.</footer>"
+    )
 
 
 def _data(findings: Findings) -> str:
@@ -216,17 +217,11 @@ def _picked(findings: FrontFindings) -> str:
     its = findings.picked
     if its is None:
         return ""
-    settings = "".join(
-        f"<div><dt>{words.html(name)}</dt><dd>{words.html(words.value(value))}</dd></div>"
-        for name, value in its.params.items()
-    )
-    command = findings.command_of(its)
-    shown = f'<div class="command"><code>{words.html(command)}</code></div>' if command else ""
     return (
         f'<section class="best" id="best"><div><div>Picked by {words.html(str(findings.wish))}</div>'
         f'<p class="gain">{words.html(fronts.in_words(findings, its))}</p>'
         f"{_paragraphs(fronts.about_pick(findings))}</div>"
-        f'<dl class="settings">{settings}</dl>{shown}</section>'
+        f"{_setting(its.params, findings.command_of(its))}</section>"
     )
 
 
@@ -234,25 +229,22 @@ def _best(findings: Findings) -> str:
     best = findings.best
     if best is None:
         return f"<p>{prose.nothing(findings)}</p>"
-    settings = "".join(
-        f"<div><dt>{words.html(name)}</dt><dd>{words.html(words.value(value))}</dd></div>"
-        for name, value in best.params.items()
-    )
-    many = " many" if len(best.params) > MOST_IN_COLUMN else ""
+    gain = f'<p class="gain">{words.html(prose.headline(findings.gain))}</p>' if findings.gain else ""
     return (
         f'<section class="best" id="best"><div><div>{prose.title(findings)}</div>'
         f'<div class="figure">{words.number(best.estimate)}{findings.unit}</div>'
-        f"<div>{words.likely(best, findings.unit)}</div>{_headline(findings)}</div>"
-        f'<dl class="settings{many}">{settings}</dl>{_command(findings)}</section>'
+        f"<div>{words.likely(best, findings.unit)}</div>{gain}</div>"
+        f"{_setting(best.params, findings.command)}</section>"
         f"{_changes(findings)}{_paragraphs(prose.how_sure(findings))}"
     )
 
 
-def _command(findings: Findings) -> str:
-    """The command of the best setting; a script adds the button that copies it."""
-    if not findings.command:
-        return ""
-    return f'<div class="command"><code>{words.html(findings.command)}</code></div>'
+def _setting(params: Params, command: str | None) -> str:
+    """A setting and its command; a script adds the button that copies it."""
+    rows = (f"<div><dt>{words.html(n)}</dt><dd>{words.html(words.value(its))}</dd></div>" for n, its in params.items())
+    many = " many" if len(params) > MOST_IN_COLUMN else ""
+    shown = f'<div class="command"><code>{words.html(command)}</code></div>' if command else ""
+    return f'<dl class="settings{many}">{"".join(rows)}</dl>{shown}'
 
 
 def _changes(findings: Findings) -> str:
@@ -317,10 +309,6 @@ def _costs(findings: Findings) -> str:
         f'<section id="costs"><h2>Costs</h2>{_paragraphs(prose.costs(findings, is_weighed))}<figure>{picture}'
         f"{_legend(findings, picture, line=line)}</figure></section>"
     )
-
-
-def _headline(findings: Findings) -> str:
-    return f'<p class="gain">{words.html(prose.headline(findings.gain))}</p>' if findings.gain else ""
 
 
 def _contexts(findings: Findings) -> str:
@@ -522,10 +510,6 @@ def _how(findings: Findings) -> str:
     }
     rows = "".join(f"<dt>{name}</dt><dd><code>{words.html(text)}</code></dd>" for name, text in facts.items())
     return f'<section id="how"><h2>How it was measured</h2><dl class="settings">{rows}</dl></section>'
-
-
-def _foot() -> str:
-    return f"<footer>Written by noregret {version('noregret')}, {datetime.now():%Y-%m-%d %H:%M}.</footer>"
 
 
 def _legend(findings: Findings, picture: str, *, line: str = "") -> str:

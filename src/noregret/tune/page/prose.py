@@ -54,9 +54,10 @@ def how_sure(findings: Findings) -> Iterator[str]:
         yield _sentence(feasibility(best) if best.is_likeliest else f"it {feasibility(best)}")
     here = [record for record in findings.done if record.context == findings.context]
     times = sum(is_same_setting(record.params, best.params) for record in here)
+    often = {1: "once", 2: "twice"}.get(times, f"{times} times")
     there = " in this context" if findings.context else ""
     yield (
-        f"This setting was measured {_times(times)}{there}; similar settings count too. It has the best worst-case "
+        f"This setting was measured {often}{there}; similar settings count too. It has the best worst-case "
         "estimate, rather than the single luckiest measurement."
         if times
         else f"This exact setting has not been measured{there}; the prediction comes from nearby ones."
@@ -327,7 +328,3 @@ def _sentence(said: str) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _times(number: int) -> str:
-    return {1: "once", 2: "twice"}.get(number, f"{number} times")

@@ -12,12 +12,11 @@ from typing import Any, overload
 
 from noregret.files import write_atomically
 from noregret.integrations.replay import tell_all
-from noregret.optimizer import Constraint as Bound
 from noregret.optimizer import Goal, Observation, Optimizer, Product
 from noregret.tune.learning.findings import Findings
 from noregret.tune.learning.fronts import findings_of
 from noregret.tune.page.page import page
-from noregret.tune.store.records import Record, State
+from noregret.tune.store.records import Record
 from noregret.tune.study.results import LastNumber
 from noregret.tune.study.study import Budget, Constraint, Objective, Params, Study
 
@@ -128,12 +127,9 @@ def _record(number: int, answer: Observation, goals: Mapping[str, Goal]) -> Reco
     values = {} if answer.value is None else {name: answer.values.get(name) for name in goals}
     more: dict[str, Any] = {"noise": answer.noise, "constraints": constraints, "context": answer.context}
     more |= {"bound": answer.bound, "cost": answer.cost, "values": values, "fidelity": answer.fidelity}
-    return Record(number, answer.params, *_outcome(answer.value), **more)
-
-
-def _outcome(value: float | None) -> tuple[State, float | None, str]:
-    """State, value and failure of an answer."""
-    return ("failed", None, "reported as a failure") if value is None else ("done", value, "")
+    if answer.value is None:
+        return Record(number, answer.params, "failed", None, "reported as a failure", **more)
+    return Record(number, answer.params, "done", answer.value, **more)
 
 
 def _retold(optimizer: Optimizer, rows: list[Params], answers: Sequence[Observation]) -> Optimizer:
@@ -164,15 +160,13 @@ def findings(space: Any, optimizer: Optimizer, records: Sequence[Record], name: 
         goal=optimizer.goal or "minimize",
         budget=Budget(),
         baseline=optimizer.baseline,
-        constraints={name: _bounded(its) for name, its in optimizer.constraints.items()},
+        constraints={
+            name: Constraint(LastNumber(), **{"max" if its.operator == "<=" else "min": its.bound})
+            for name, its in optimizer.constraints.items()
+        },
         context=optimizer.context,
         require=optimizer.require,
         fidelity=optimizer.fidelity,
         objectives={name: Objective(goal, LastNumber()) for name, goal in (optimizer.goals or {}).items()},
     )
     return findings_of(study, records, optimizer)
-
-
-def _bounded(its: Bound) -> Constraint:
-    """A constraint of an optimizer as one of a study."""
-    return Constraint(LastNumber(), **{"max" if its.operator == "<=" else "min": its.bound})

@@ -24,6 +24,7 @@ from noregret.tune.measuring import Outcome
 from noregret.tune.service import models
 from noregret.tune.service.live import AskRequest, Assignment, LiveStudy, Refused, TrialOutcome
 from noregret.tune.service.studies import Studies
+from noregret.tune.store.identity import SERVICE
 from noregret.tune.store.records import Record, State
 from noregret.tune.store.storage import Listed
 from noregret.tune.study.importing import ImportedRow
@@ -394,8 +395,8 @@ def _gain(found: Gain) -> models.GainForm:
 def _listed(study: Listed) -> models.ListedStudy:
     return models.ListedStudy(
         name=study.name,
-        goal=study.identity[models.SERVICE]["goal"],
-        goals=study.identity[models.SERVICE].get("goals"),
+        goal=study.identity[SERVICE]["goal"],
+        goals=study.identity[SERVICE].get("goals"),
         trials=sum(study.states.values()),
         states=states(study.states),
         last=study.last.astimezone().isoformat(timespec="seconds") if study.last else None,

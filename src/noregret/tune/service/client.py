@@ -178,7 +178,9 @@ class Connection:
         it was to be stopped; for params the highest.
         """
         number, bound = checked_bound(value, at_least, at_most)
-        numbers = None if constraints is None else {name: _reading(name, its) for name, its in constraints.items()}
+        numbers = constraints and {
+            name: None if its is None else checked_reading(name, _number(its)) for name, its in constraints.items()
+        }
         deviation = None if noise is None else checked_noise(_number(noise))
         told = (
             {name: None if its is None else checked_value(_number(its)) for name, its in number.items()}
@@ -368,10 +370,6 @@ def _number(value: Any) -> Any:
 
 def _cost(cost: Any) -> dict[str, float]:
     return {} if cost is None else {"cost": checked_cost(_number(cost))}
-
-
-def _reading(name: str, value: Any) -> float | None:
-    return None if value is None else checked_reading(name, _number(value))
 
 
 def _params(given: Any) -> dict[str, Any]:

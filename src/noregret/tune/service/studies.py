@@ -12,8 +12,9 @@ from threading import Event, Lock, Thread
 from noregret.tune.measuring import Outcome
 from noregret.tune.service.choosers import Chooser, Fitting
 from noregret.tune.service.live import BatchQueue, LiveStudy, NoStudy, Told, store_outcomes
-from noregret.tune.service.models import SERVICE, ServiceStudy, StudyForm
+from noregret.tune.service.models import ServiceStudy, StudyForm
 from noregret.tune.store.faults import OPENING_SECONDS, TROUBLE, Unavailable, explained
+from noregret.tune.store.identity import SERVICE
 from noregret.tune.store.records import State
 from noregret.tune.store.storage import BACKUP_SECONDS, Found, Listed, Storage
 from noregret.tune.study.study import StudyError

@@ -137,7 +137,9 @@ def migration(study: Study, was: dict[str, Any], now: dict[str, Any]) -> Migrati
         elif not key.startswith(PARAMETER):
             _check_other(key, was, now)
         elif key not in was and name != "candidates":
-            added[name] = _value_before(study, name)
+            if name not in study.defaults:
+                raise NotCarriedOver(f"say in [parameters.{name}] which value it had so far, such as default = 1")
+            added[name] = study.defaults[name]
         else:
             _check_same_kind(name, was.get(key), now.get(key))
     return Migration(now, added, tuple(_in_words(key, was, now, added) for key in differing(was, now)))
@@ -149,12 +151,6 @@ def _check_other(key: str, was: dict[str, Any], now: dict[str, Any]) -> None:
         return
     if not key.startswith(CONSTRAINT) or (key in was and key in now):
         raise NotCarriedOver(f"change {key} back")
-
-
-def _value_before(study: Study, name: str) -> Any:
-    if name not in study.defaults:
-        raise NotCarriedOver(f"say in [parameters.{name}] which value it had so far, such as default = 1")
-    return study.defaults[name]
 
 
 def _check_same_kind(name: str, was: Any, now: Any) -> None:

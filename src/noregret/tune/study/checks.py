@@ -8,9 +8,9 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from noregret.optimizer import Drift, checked_confidence, checked_drift, checked_safe_level, checked_tolerance
+from noregret.optimizer import checked_confidence, checked_drift, checked_safe_level, checked_tolerance
 from noregret.tune.study.results import (
     JsonField,
     JsonSteps,
@@ -22,6 +22,8 @@ from noregret.tune.study.results import (
     WallTime,
 )
 from noregret.tune.study.study import Command, FlagWords, text, without_password
+
+T = TypeVar("T")
 
 
 def words(value: Any) -> str:
@@ -79,14 +81,6 @@ def number(value: Any) -> float:
     return float(value)
 
 
-def drift(value: Any) -> Drift:
-    """Return "auto", or a half-life in evaluations."""
-    try:
-        return checked_drift(value)
-    except ValueError as error:
-        raise ValueError(str(error).removeprefix("drift ")) from None
-
-
 def seconds(value: Any) -> float:
     """Return a number of seconds above 0."""
     if not number(value) > 0:
@@ -103,27 +97,25 @@ def cap(value: Any) -> float:
 
 def within(value: Any) -> float | str:
     """Return a tolerance: a number above 0, or a part of the best estimate like "2%"."""
-    try:
-        checked_tolerance(value)
-    except ValueError as error:
-        raise ValueError(str(error).removeprefix("within ")) from None
+    _as_optimizer("within", checked_tolerance)(value)
     return value if isinstance(value, str) else float(value)
 
 
-def confidence(value: Any) -> float:
-    """Return a probability between 0 and 1."""
-    try:
-        return checked_confidence(value)
-    except ValueError as error:
-        raise ValueError(str(error).removeprefix("confidence ")) from None
+def _as_optimizer(name: str, check: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Return a check of the Optimizer's arguments, whose errors begin with their name, as one of values."""
+
+    def checked(value: Any) -> T:
+        try:
+            return check(value)
+        except ValueError as error:
+            raise ValueError(str(error).removeprefix(f"{name} ")) from None
+
+    return checked
 
 
-def safe(value: Any) -> float:
-    """Return a probability from 0.5 to below 1."""
-    try:
-        return checked_safe_level(value)
-    except ValueError as error:
-        raise ValueError(str(error).removeprefix("safe ")) from None
+confidence = _as_optimizer("confidence", checked_confidence)
+safe = _as_optimizer("safe", checked_safe_level)
+drift = _as_optimizer("drift", checked_drift)
 
 
 def whole(least: int, most: int) -> Callable[[Any], int]:

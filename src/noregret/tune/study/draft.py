@@ -183,7 +183,8 @@ def text(found: Draft, said: Mapping[str, str], tune: str) -> str:
     if said["baseline"]:
         parts.append(f"[baseline]\n{said['baseline']}")
     else:
-        lines = [f"# {name} = {toml(_first(keys))}" for name, keys in found.tables.items()]
+        firsts = {name: _first(keys) for name, keys in found.tables.items()}
+        lines = [f"# {name} = {toml(value)}" for name, value in firsts.items()]
         parts.append("\n".join(["# The setting in use now, to compare the best one with:", "# [baseline]", *lines, ""]))
     for name, keys in found.tables.items():
         parts.append("".join([f"[parameters.{name}]\n", *(f"{key} = {toml(value)}\n" for key, value in keys.items())]))

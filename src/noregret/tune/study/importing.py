@@ -127,15 +127,12 @@ def _check_columns(study: Study, path: Path, header: Sequence[str], ignore: bool
     known -= {"value"} if study.objectives else set()
     unknown = [column for column in header if column not in known]
     if unknown and not ignore:
+        shown = ", ".join(map(repr, unknown))
+        listed = f"column {shown} is" if len(unknown) == 1 else f"columns {shown} are"
         raise StudyError(
-            f"{path}: {_listed(unknown)} of no parameter: these are {', '.join(study.names)}. Rename it, or add "
+            f"{path}: {listed} of no parameter: these are {', '.join(study.names)}. Rename it, or add "
             "--ignore to leave it out"
         )
-
-
-def _listed(unknown: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, unknown))
-    return f"column {shown} is" if len(unknown) == 1 else f"columns {shown} are"
 
 
 def _is_needed(study: Study, name: str) -> bool:

@@ -538,12 +538,13 @@ class Section:
             if key not in self._taken:
                 kind, shown = ("table", "[{}]") if isinstance(value, dict) and not self.name else ("key", "{!r}")
                 close = get_close_matches(key, self._taken, 1)
-                hint = f"did you mean {shown.format(close[0])}?" if close else f"known are {self._known()}"
+                hint = (
+                    f"did you mean {shown.format(close[0])}?"
+                    if close
+                    else f"known are {', '.join(sorted(set(self._taken)))}"
+                )
                 self.note(key, f"unknown {kind}: {hint}")
         self.settle()
-
-    def _known(self) -> str:
-        return ", ".join(sorted(set(self._taken)))
 
     def settle(self) -> None:
         """Raise Refused if the table has problems."""

@@ -252,7 +252,9 @@ def usable(number: Any) -> float:
     12.5
     """
     try:
-        value = _read(number)
+        if isinstance(number, str) and "_" in number:  # Python would leave underscores out
+            raise ValueError
+        value = float(number)
     except ValueError:
         comma = ": print it without commas" if "," in number else ""
         plain = ": print it as plainly as -1234.5 or 1.2e-3" if NUMBER.fullmatch(number) and not comma else ""
@@ -271,13 +273,6 @@ def first_measured(values: Mapping[str, float | None]) -> float | None:
     0.2
     """
     return next((value for value in values.values() if value is not None), None)
-
-
-def _read(number: Any) -> float:
-    """The float; ValueError for text with underscores too, which Python would leave out."""
-    if isinstance(number, str) and "_" in number:
-        raise ValueError
-    return float(number)
 
 
 def _check_whole(text: str, start: int, end: int) -> None:

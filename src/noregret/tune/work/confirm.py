@@ -218,14 +218,12 @@ def _measured(found: Findings, pairs: int, quiet: bool) -> tuple[list[tuple[Outc
                 for which in order.sample((0, 1), 2):
                     outcomes[which] = measure(study, settings[which], keeper, Event())
                 made.append((outcomes[0], outcomes[1]))
-                one, other = (_shown(outcome) for outcome in made[-1])
+                one, other = (
+                    f"failed ({printable(its.failure)})" if its.value is None else number(its.value) for its in made[-1]
+                )
                 if not quiet:
                     say(f"pair {index + 1} of {pairs}: baseline {one}, best {other}")
     except KeyboardInterrupt:
         complain(f"\nnoregret: stopped after {len(made)} of {pairs} pairs")
         return made, True
     return made, False
-
-
-def _shown(outcome: Outcome) -> str:
-    return number(outcome.value) if outcome.value is not None else f"failed ({printable(outcome.failure)})"

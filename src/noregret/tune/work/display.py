@@ -17,7 +17,7 @@ from typing import Any, Self
 from noregret.extra import extra
 from noregret.optimizer import Estimate, change_in_words
 from noregret.terminal import printable, say
-from noregret.tune.learning.findings import OUTLYING, Findings
+from noregret.tune.learning.findings import OUTLYING, Findings, told_json
 from noregret.tune.learning.fronts import FrontFindings, spread_over
 from noregret.tune.learning.suggest import Suggester
 from noregret.tune.measuring import Outcome
@@ -125,19 +125,10 @@ class Objects(Lines):
         if not counted:
             return
         found: dict[str, Any] = {"trial": trial.number, "params": trial.params, "value": outcome.value}
-        found |= {"value": None, "values": dict(outcome.values)} if outcome.values else {}
         found["failed"] = outcome.value is None
         if outcome.value is None:
             found |= {"reason": outcome.failure, "stderr": outcome.stderr}
-        if outcome.constraints:
-            found["constraints"] = dict(outcome.constraints)
-        if outcome.bound:
-            found["bound"] = outcome.bound
-        if outcome.runs:
-            found["runs"] = list(outcome.runs)
-        if outcome.fidelity is not None:
-            found |= {"fidelity": dict(outcome.fidelity), "stopped": outcome.is_stopped}
-        say(json.dumps(found))
+        say(json.dumps(found | told_json(outcome)))
 
 
 def how_measured(study: Study, outcome: Outcome) -> str:

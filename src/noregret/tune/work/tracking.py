@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from noregret.integrations import trackers
-from noregret.integrations.trackers import Tracker, described, finite
+from noregret.integrations.trackers import Tracker, described, measured
 from noregret.tune.learning.suggest import Suggester, replay_of
 from noregret.tune.measuring import Outcome
 from noregret.tune.store.records import Record
@@ -52,7 +52,8 @@ class TrackedView:
         if counted:
             latest = self._suggester.latest
             for tracker in self._trackers:
-                tracker.log(trial.number, trial.params, _values(outcome), latest.best if latest else None)
+                values = measured(outcome.value, outcome.values, outcome.constraints)
+                tracker.log(trial.number, trial.params, values, latest.best if latest else None)
 
     def refresh(self) -> None:
         self._view.refresh()
@@ -67,11 +68,3 @@ def _study(study: Study) -> Mapping[str, Any]:
         **{name: number for name, number in budget.items() if number is not None},
         **described(replay_of(study)([])),
     }
-
-
-def _values(outcome: Outcome) -> dict[str, float]:
-    """Value or values of an outcome, and its constraints; empty for a failure."""
-    if outcome.value is None:
-        return {}
-    values = {f"value/{name}": value for name, value in outcome.values.items()} or {"value": outcome.value}
-    return finite({**values, **{f"constraint/{name}": number for name, number in outcome.constraints.items()}})

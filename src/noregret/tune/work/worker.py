@@ -133,9 +133,6 @@ class Crew:
             del self._running[trial.number]
         self.view.told(trial, outcome, counted)
         self.store.back_up()
-        self._count_failures(trial, outcome)
-
-    def _count_failures(self, trial: Record, outcome: Outcome) -> None:
         with self._lock:
             self._failures = self._failures + 1 if outcome.failure else 0
             failures = self._failures
