@@ -107,8 +107,9 @@ class Tools:
         "log": true}}, if short runs say something about full ones; drift "auto" if the best params change over
         time; safe 0.99 to stay within the constraints while searching.
         """
-        made = "Created" if self._studies.create(form) else "It exists, as described:"
-        return {"summary": f"{made} study {form.name!r}. {_counts(self._studies[form.name])}. Next: ask for params."}
+        is_new = self._studies.create(form)
+        said = f"Study {form.name!r} {'is created' if is_new else 'exists, as described'}"
+        return {"summary": f"{said}: {_counts(self._studies[form.name])}. Next: ask for params to measure."}
 
     def ask(self, study: LiveStudy, form: models.AskForm) -> Answer:
         """Return params to measure next, as trials with an id. Measure them yourself, then call tell with the id.
