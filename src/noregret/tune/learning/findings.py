@@ -532,6 +532,8 @@ def trial_json(record: Record) -> dict[str, Any]:
         "failed": record.state == "failed",
         "state": record.state,
     }
+    if record.state == "failed":
+        described["reason"] = record.failure
     if record.values:
         described |= {"value": None, "values": dict(record.values)}
     if record.constraints:

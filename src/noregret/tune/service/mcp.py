@@ -71,8 +71,8 @@ Within = Annotated[
 Margin = Annotated[Within | None, Field(description='Margin of equality, such as "1%"; without it never "equal"')]
 Confidence = Annotated[float, AfterValidator(checked_confidence), Field(description="Probability of being right")]
 Context = Annotated[Params | None, Field(description="The current context, if the study has contexts")]
-Limits = Annotated[dict[Label, list[str | float]] | None, Field(description='Such as {"cost": ["<=", 0.3]}')]
-Weights = Annotated[dict[Label, float] | None, Field(description="The weight of each objective in a sum")]
+Limits = Annotated[dict[Label, list[str | float]] | None, Field(description='Of objectives: {"cost": ["<=", 0.3]}')]
+Weights = Annotated[dict[Label, float] | None, Field(description="Of objectives: the best weighted sum is wanted")]
 Values = Annotated[list[float | None], Field(max_length=10_000, description="In order; null for a failed run")]
 
 
@@ -256,7 +256,7 @@ def _verdict(study: LiveStudy, context: Any, within: float | str, confidence: fl
             volume = answers.front(study, context).hypervolume.model_dump()
         except Contradiction as error:
             return {"summary": f"Continue: {error}.", "stop": False}
-        said = "With several objectives no rule says when to stop: stop when your budget is spent, or the front stays."
+        said = "With several objectives no rule says when to stop: when your budget is spent, or best stays the same."
         return {"summary": said, "stop": None, "hypervolume": volume}
     stop = answers.done(study, within, confidence, context=context).done
     known = study.best(answers.context_of(study, context))
@@ -398,7 +398,7 @@ def _explained(error: Exception) -> str:
         return f"There is no study {error.name!r}: list_studies shows what there is, create_study makes one."
     if isinstance(error, AnotherStudy):
         return f"{error}. Choose another name, or describe it and continue with it."
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and error.filename:
         return f"{error.filename} cannot be written: {error.strerror}."
     if isinstance(error, Contradiction | StudyError | Unknown):
         return str(error)
