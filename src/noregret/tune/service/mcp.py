@@ -52,7 +52,7 @@ measurements in pairs. Studies are stored on disk: after a restart, list_studies
 trials that wait for a result."""
 MOST_PENDING = 20
 """Largest number of pending trials in an answer."""
-NEEDLESS = ("title", "discriminator", "propertyNames", "minLength", "maxLength", "maxItems", "maxProperties")
+NEEDLESS = ("title", "discriminator", "pattern", "propertyNames", "minLength", "maxLength", "maxItems", "maxProperties")
 """Keys of schemas that agents do not need: requests are checked anyway."""
 HINTS = {
     "missing": "is needed",
