@@ -115,21 +115,36 @@ def test_tools_say_what_they_take_and_what_they_change(agent):
         "ask",
         "tell",
         "tell_many",
+        "progress",
         "report",
     }
     tell = tools["tell"].input_schema
     assert tell["required"] == ["study"]
-    assert tell["properties"]["value"] == {"type": "number"}
-    assert tell["properties"].keys() >= {"id", "params", "values", "failed", "at_least", "cost", "constraints"}
+    assert tell["properties"].keys() >= {
+        "study",
+        "id",
+        "params",
+        "value",
+        "failed",
+        "at_least",
+        "within",
+        "constraints",
+    }
+    assert tell["properties"]["at_least"]["type"] == "number"  # null for absence is not named
+    versus = tools["versus"].input_schema["properties"]
+    assert versus["a"]["items"] == {"anyOf": [{"type": "number"}, {"type": "null"}]}  # null for a failed run is
+    assert tools["report"].input_schema["properties"].keys() == {"study"}
+    assert tools["list_studies"].input_schema["properties"] == {}
+    assert all(tool.description for tool in tools.values())
     assert len(json.dumps([tool.input_schema for tool in tools.values()])) < 13_000  # an agent reads all of it
-    assert "Stop" in agent.client.instructions
+    assert '"stop"' in agent.client.instructions
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
         ("create_study", {"space": X}, "name: is needed"),
-        ("create_study", {"name": "a b", "space": X}, "name: .*got 'a b'"),
+        ("create_study", {"name": "a b", "space": X}, "name: must be 1 to 100 letters, .*got 'a b'"),
         ("create_study", {"name": "a", "space": {"x": {"low": 0}}}, 'space.x: must have a "type": "float"'),
         ("create_study", {"name": "a", "space": {"x": {"type": "int", "low": 2, "high": 1}}}, "swap them"),
         ("create_study", {"name": "a", "space": X, "gaol": 1}, "gaol: is no field"),
@@ -139,8 +154,8 @@ def test_tools_say_what_they_take_and_what_they_change(agent):
         ("tell", {"study": "THIS", "id": 0}, 'must have a value, or "failed": true'),
         ("tell", {"study": "THIS", "value": 1.0}, "must have the id of a trial, or params"),
         ("tell", {"study": "THIS", "id": 0, "value": "fast"}, "value: .*valid number, got 'fast'"),
-        ("tell", {"study": "THIS", "id": 0, "value": 1, "values": {"a": 1}}, "and not both"),
-        ("tell", {"study": "THIS", "id": 0, "values": {"a": 1}}, "this study has one: give a number"),
+        ("tell", {"study": "THIS", "id": 0, "value": 1, "failed": True}, "and not both"),
+        ("tell", {"study": "THIS", "id": 0, "value": {"a": 1}}, "value.a: is no objective .* one: give a number"),
         ("tell", {"study": "THIS", "id": 0, "value": 1, "within": "much"}, "within must be .* got 'much'.$"),
         ("tell", {"study": "THIS", "id": 99, "value": 1}, "^Nothing was changed. id: there is no trial 99"),
         ("tell", {"study": "THIS", "params": {"x": 2}, "value": 1}, "params: x must be from 0.0 to 1.0, got 2"),
@@ -148,8 +163,10 @@ def test_tools_say_what_they_take_and_what_they_change(agent):
         ("best", {"study": "THIS", "weights": {"a": 1}}, "weights: is for several objectives"),
         ("gain", {"study": "THIS"}, "nothing to compare with"),
         ("remaining", {"study": "THIS", "confidence": 95}, "confidence must be a probability"),
-        ("versus", {"a": [1, 2], "b": [1]}, "same number of values, .* got 2 and 1: measure the missing"),
+        ("versus", {"a": [1, 2], "b": [1]}, "b: must have as many values as a, .* got 1 and 2: measure the missing"),
         ("versus", {"a": [1], "b": [1], "within": "-1%"}, "within must be"),
+        ("progress", {"study": "THIS", "id": 0, "fidelity": {"e": 1}, "value": 1}, "the study has no fidelity"),
+        ("predict", {"study": "THIS", "params": {"y": 1}}, "params: .*unknown 'y'"),
         ("optimise", {}, "there is no tool 'optimise': the tools are create_study, ask"),
     ],
 )  # fmt: skip
@@ -165,9 +182,9 @@ def test_bad_input_is_explained_and_changes_nothing(agent, tool, arguments, said
 
 def test_a_study_is_made_once(agent):
     name = agent.create()
-    assert (
-        "exists" in agent("create_study", name=name, space=json.dumps(X))["summary"]
-    )  # some models send JSON in a string
+    agent("tell", study=name, params={"x": 0.5}, value=1.0)
+    said = agent("create_study", name=name, space=json.dumps(X))["summary"]  # some models send JSON in a string
+    assert said == f"Study {name!r} exists, as described: 1 value. Next: ask for params to measure."
     assert "goal differs. Choose another name" in agent.fault("create_study", name=name, space=X, goal="maximize")
 
 
@@ -179,15 +196,18 @@ def test_results_are_stored_once_and_the_first_stays(agent, studies):
     assert agent("tell", study=name, id=1, failed=True)["summary"].startswith(
         "Stored trial 1. Continue: there is no value"
     )
-    for _ in range(2):
+    for start in ("Stored trial 0. ", "Trial 0 has this result already, it counts once. "):
         said = agent("tell", study=name, id=0, value=2.5, constraints={"memory": 3}, cost=7.0, noise=0.1)
+        assert said["summary"].startswith(start)
         assert said["id"] == 0
         assert said["stop"] is False
     assert "has the value 2.5 already, which stays" in agent.fault(
         "tell", study=name, id=0, value=3, constraints={"memory": 3}
     )
     agent("tell", study=name, id=2, at_least=9.0)
-    assert agent("tell", study=name, params={"x": 0.25}, value=2.0, constraints={"memory": 3})["id"] == 3
+    for start in ("Stored trial 3. ", "Trial 3 has this result already"):
+        said = agent("tell", study=name, params={"x": 0.25}, value=2.0, constraints={"memory": 3})
+        assert said["summary"].startswith(start)
     records = studies[name].records()
     assert [(record.value, record.bound) for record in records] == [
         (2.5, None),
@@ -215,10 +235,15 @@ def test_answers_are_those_of_the_service_with_intervals(agent, studies, measure
     for name in ("estimate", "lower", "upper", "remaining"):
         assert found[name] == pytest.approx(getattr(best, name), rel=1e-5)
     assert found["lower"] < 1 < found["upper"]
-    assert f"probably between {found['lower']:.3g}" in found["summary"]
+    assert f"({found['lower']:.3g} to {found['upper']:.3g}), at 95%." in found["summary"]
     assert found["changes"][0]["from"] == 0.9
+    assert found["changes"][0]["to"] == found["params"]["x"]
+    predicted = agent("predict", study=measured, params=best.params)
+    assert predicted["estimate"] == pytest.approx(best.estimate)
+    assert predicted["lower"] < 1 < predicted["upper"]
     gain = agent("gain", study=measured)
     assert gain["lower"] < 4 * 0.6**2 < gain["upper"]
+    assert (gain["best"]["params"], gain["baseline"]["params"]) == (best.params, {"x": 0.9})
     assert str(live.gain(None)) in gain["summary"]
     listed = next(its for its in agent("list_studies")["studies"] if its["name"] == measured)
     assert (
@@ -234,12 +259,12 @@ def test_it_says_when_to_stop(agent, studies, measured):
     stop, go = agent("remaining", study=measured, within="60%"), agent("remaining", study=measured, within=1e-9)
     assert stop["stop"]
     assert stop["summary"].startswith("Stop: by the model, at most ")
-    assert "and not more than the 60% asked for. Use {x: 0." in stop["summary"]
+    assert "; the aim is 60% (95%). Use {x: 0." in stop["summary"]
     assert not go["stop"]
-    assert go["summary"].startswith("Continue: by the model, up to ")
-    assert "more than the 1e-09 asked for. 23 values." in go["summary"]
+    assert go["summary"].startswith("Continue: by the model, at most ")
+    assert "; the aim is 1e-09 (95%). 23 values." in go["summary"]
     surer = agent("remaining", study=measured, within=1e-9, confidence=0.99)
-    assert "; 1e-09 with 99% confidence is asked for. 23 values." in surer["summary"]
+    assert "; the aim is 1e-09 (99%). 23 values." in surer["summary"]
     for within in (0.5 * stop["remaining"], 2 * stop["remaining"]):
         verdict = agent("remaining", study=measured, within=within)
         assert verdict["stop"] == studies[measured].done(within, 0.95, None)[0] == (within > stop["remaining"])
@@ -253,7 +278,7 @@ def test_noise_alone_is_no_reason_to_stop(agent):
     found = agent("remaining", study=name, within="50%")
     assert found["remaining"] is None
     assert found["summary"].startswith(
-        "Continue: what is left to gain is unknown: noise alone may explain the results."
+        "Continue: what is left to gain is unknown: noise alone may explain the results; "
     )
     assert "15 values. If it stays so, params matter little beside the noise" in found["summary"]
 
@@ -276,7 +301,7 @@ def test_several_objectives_have_a_front(agent):
     for _ in range(6):
         (trial,) = agent("ask", study=name)["trials"]
         x = trial["params"]["x"]
-        said = agent("tell", study=name, id=trial["id"], values={"time": 1 + x, "cost": 2 - x})
+        said = agent("tell", study=name, id=trial["id"], value={"time": 1 + x, "cost": 2 - x})
     assert said["stop"] is None
     assert said["hypervolume"]["lower"] <= said["hypervolume"]["estimate"] <= said["hypervolume"]["upper"]
     front = agent("best", study=name)["front"]
@@ -287,7 +312,7 @@ def test_several_objectives_have_a_front(agent):
     assert picked["params"] in [its["params"] for its in front]
     assert "unknown objective" in agent.fault("best", study=name, limits={"cots": ["<=", 1.6]})
     assert agent("gain", study=name, weights={"time": 1, "cost": 3})["gains"].keys() == {"time", "cost"}
-    assert "number of one" in agent.fault("tell", study=name, params={"x": 0.1}, values={"time": None})
+    assert "number of one" in agent.fault("tell", study=name, params={"x": 0.1}, value={"time": None})
 
 
 @pytest.mark.slow
@@ -306,6 +331,30 @@ def test_contexts_and_fidelities_are_passed_on(agent):
     agent("tell", study=other, id=trial["id"], value=1.0, fidelity={"epochs": 3})
 
 
+@pytest.mark.slow
+def test_a_run_that_is_not_promising_is_stopped_early(agent, studies):
+    name = agent.create(fidelity={"epochs": {"type": "int", "low": 1, "high": 81, "log": True}})
+    (trial,) = agent("ask", study=name)["trials"]
+    rng = np.random.default_rng(0)
+    past = [(float(rng.random()), int(rng.choice([9, 27, 81]))) for _ in range(40)]
+    values = [4 * (x - 0.95) ** 2 + 0.5 / epochs + 0.01 * rng.normal() for x, epochs in past]
+    rows = [
+        {"params": {"x": x}, "fidelity": {"epochs": epochs}, "value": value}
+        for (x, epochs), value in zip(past, values, strict=True)
+    ]
+    agent("tell_many", study=name, trials=rows)
+    id = trial["id"]
+    stops = [
+        agent("progress", study=name, id=id, fidelity={"epochs": epochs}, value=4 + 0.5 / epochs)
+        for epochs in (1, 3, 9, 27)
+    ]
+    assert stops[-1] == {"summary": "Stop this run, and tell its value so far.", "stop": True}
+    agent("tell", study=name, id=id, value=4.1)
+    assert studies[name].records()[id].is_stopped
+    assert "has an outcome already" in agent.fault("progress", study=name, id=id, fidelity={"epochs": 2}, value=1)
+    assert "there is no trial 999" in agent.fault("progress", study=name, id=999, fidelity={"epochs": 2}, value=1)
+
+
 def test_versus_is_the_comparison_and_stores_nothing(agent, studies):
     rng = np.random.default_rng(0)
     a, b = rng.normal(10, 0.1, 12).tolist(), rng.normal(9, 0.1, 12).tolist()
@@ -322,6 +371,9 @@ def test_versus_is_the_comparison_and_stores_nothing(agent, studies):
     few = agent("versus", a=[1.0, None], b=[2.0, 3.0])
     assert (few["verdict"], few["upper"], few["pairs"]) == ("undecided", None, 1)
     assert f"measure another pair, {few['next']} first, and call again with all values" in few["summary"]
+    assert "or give within" in few["summary"]
+    assert "or give within" not in agent("versus", a=[1.0], b=[2.0], within="1%")["summary"]
+    assert "A failed in 5 of 5 runs. Stop: " in agent("versus", a=[None] * 5, b=[2.0] * 5)["summary"]
 
 
 @pytest.mark.slow

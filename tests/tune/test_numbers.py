@@ -250,6 +250,8 @@ def test_json_for_scripts(tmp_path, capsys):
     assert objects[-1]["stopped"] == "budget"
     report = json.loads(said(capsys, "report", "--json", path).out)
     assert report["best"] == objects[-1]["best"]
+    reasons = {its["trial"]: its["reason"] for its in report["trials"] if its["failed"]}
+    assert reasons == {its["trial"]: its["reason"] for its in objects[:-1] if its["failed"]}
     assert set(report["best"]) == {
         "params",
         "estimate",

@@ -56,6 +56,9 @@ MOST = 300
 CONTENDERS = 300
 """Settings that are drawn jointly: those with the largest mean + 3 std."""
 
+ROUNDING = 1e-12
+"""Differences that are a smaller part of the values are 0 but for rounding."""
+
 DRAWS = 1000
 """Draws for a gap, and of each model for what remains to be gained."""
 
@@ -211,7 +214,9 @@ class Certificate:
         mean count: for a scale without a bend that is the mean of the difference +- width times its std.
         """
         first, second = self._pairs(points, width)
-        return float((first - second).min()), float((first - second).max())
+        apart = first - second
+        apart[np.abs(apart) < ROUNDING * np.abs(first)] = 0.0
+        return float(apart.min()), float(apart.max())
 
     def differences(self, point: Floats, others: Floats, width: float) -> list[tuple[float, float]]:
         """`difference` between a (1, d) point and each of (n, d) others."""
@@ -232,6 +237,7 @@ class Certificate:
         if second.min() <= 0 <= second.max():
             return -math.inf, math.inf
         parts = (first - second) / np.abs(second)
+        parts[np.abs(parts) < ROUNDING] = 0.0
         return float(parts.min()), float(parts.max())
 
     def _pairs(self, points: Floats, width: float) -> Floats:

@@ -529,7 +529,9 @@ def percent_json(gain: Gain) -> dict[str, float | None]:
 
 def trial_json(record: Record) -> dict[str, Any]:
     """One trial, finished or not."""
-    state = {"failed": record.state == "failed", "state": record.state}
+    state: dict[str, Any] = {"failed": record.state == "failed", "state": record.state}
+    if record.state == "failed":
+        state["reason"] = record.failure
     return {"trial": record.number, "params": record.params, "value": record.value, **state, **told_json(record)}
 
 

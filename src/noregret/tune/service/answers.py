@@ -207,6 +207,19 @@ def level(study: LiveStudy, id: int, given: Any, place: Place) -> tuple[Mapping[
         raise BadField(place, error) from None
 
 
+def reported(study: LiveStudy, id: int, form: models.ReportForm) -> models.VerdictForm:
+    """Decision about a running trial after an intermediate value; Contradiction if it has an outcome."""
+    if study.study.levels is not None:
+        checked_level(study, form.fidelity, ("fidelity",))
+    try:
+        stop = study.report(id, form.fidelity, form.value)
+    except ValueError as error:
+        raise Contradiction(str(error)) from None
+    if stop is None:
+        raise Unknown(f"there is no trial {id}")
+    return models.VerdictForm(stop=stop)
+
+
 def trials(study: LiveStudy) -> models.RecordsForm:
     """All trials."""
     return models.RecordsForm(trials=[_record(record) for record in study.records()])
@@ -276,7 +289,7 @@ def predicted(study: LiveStudy, form: models.PredictForm) -> models.EstimateForm
         raise Contradiction(str(error)) from None
     if isinstance(found, JointEstimate):
         return models.FrontEstimateForm(**member_json(found))
-    return models.EstimateForm(**_estimate(found))
+    return estimated(found)
 
 
 def gain(study: LiveStudy, context: Any, limits: Any = None, weights: Any = None) -> models.GainForm | models.GainsForm:
@@ -356,7 +369,7 @@ def best_form(found: Estimate, half_life: float) -> models.BestForm:
     """The recommended params, and the half-life of observations."""
     fields = ("name", "from", "to", "gain", "lower", "upper")
     return models.BestForm(
-        **_estimate(found),
+        **dict(estimated(found)),
         gap=finite(found.gap),
         remaining=finite(found.remaining),
         changes=[
@@ -367,15 +380,16 @@ def best_form(found: Estimate, half_life: float) -> models.BestForm:
     )
 
 
-def _estimate(found: Estimate) -> dict[str, Any]:
-    return {
-        "params": found.params,
-        "estimate": found.estimate,
-        "lower": finite(found.lower),
-        "upper": finite(found.upper),
-        "level": found.level,
-        "feasible": found.feasible,
-    }
+def estimated(found: Estimate) -> models.EstimateForm:
+    """An estimate; what is not known is null."""
+    return models.EstimateForm(
+        params=found.params,
+        estimate=found.estimate,
+        lower=finite(found.lower),
+        upper=finite(found.upper),
+        level=found.level,
+        feasible=found.feasible,
+    )
 
 
 def _gain(found: Gain) -> models.GainForm:
@@ -385,8 +399,8 @@ def _gain(found: Gain) -> models.GainForm:
         upper=finite(found.upper),
         level=found.level,
         relative=found.relative if found.relative and all(map(isfinite, found.relative)) else None,
-        best=models.EstimateForm(**_estimate(found.best)),
-        baseline=models.EstimateForm(**_estimate(found.baseline)),
+        best=estimated(found.best),
+        baseline=estimated(found.baseline),
         goal=found.goal,
         text=str(found),
     )

@@ -1,7 +1,7 @@
 """``noregret mcp``: the studies of a storage as tools of the Model Context Protocol, for agents.
 
 Each method of `Tools` is a tool: its docstring is what the agent reads, its form what the tool takes. An answer is
-a JSON object that begins with a ``summary``, one or two sentences that an agent can act on.
+one of the service with a ``summary`` in front, one or two sentences that an agent can act on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import logging
 import math
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -21,20 +21,20 @@ import anyio.to_thread
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
-from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, ValidationError, create_model
 
 from noregret.belief.numerics.threads import one_thread
 from noregret.comparison import Comparison
 from noregret.files import write_atomically
 from noregret.formatting import shown
-from noregret.optimizer import LEVEL, Estimate, checked_confidence, checked_tolerance
+from noregret.optimizer import LEVEL, checked_confidence, checked_tolerance
 from noregret.tune.learning.findings import finite
 from noregret.tune.page import words
 from noregret.tune.page.page import page
 from noregret.tune.service import answers, models
-from noregret.tune.service.answers import BadField, Contradiction
-from noregret.tune.service.live import Deleted, LiveStudy, NoStudy
-from noregret.tune.service.models import AskForm, Form, Goal, Label, Name, OutcomeForm, OutcomesForm, Params
+from noregret.tune.service.answers import BadField, Contradiction, Unknown
+from noregret.tune.service.live import LiveStudy, NoStudy
+from noregret.tune.service.models import Form, Label, Params
 from noregret.tune.service.studies import AnotherStudy, Studies
 from noregret.tune.store.databases.sqlite import SQLite
 from noregret.tune.store.storage import Storage
@@ -43,142 +43,44 @@ from noregret.tune.study.study import StudyError
 LOG = logging.getLogger("noregret.mcp")
 INSTRUCTIONS = """\
 noregret finds the best of many options from noisy measurements, and says how sure that is. Call create_study once. \
-Then repeat: ask for params, measure them yourself, and tell the result, until the summary of tell or remaining \
-begins with "Stop". "within" says how little may be left to gain then. You may stop earlier, when your budget is \
-spent: best is valid at any time. Tell every result, also bad ones, outliers and failures: the model expects them. \
-Use the params of best, not those of the luckiest measurement. "lower" and "upper" are the ends of an interval that \
-holds with probability "level"; null means that it is not known yet. tell also takes params of your own choice. To \
-learn whether B is really better than A, call versus with measurements in pairs. Studies are stored on disk: after a \
-restart, list_studies and describe show them, with the trials that wait for a result."""
-DIGITS = 6
-"""Significant digits of numbers in answers; params have all of them."""
-EXACT = ("params", "space", "baseline", "context", "fidelity", "value", "constraints")
-"""Fields whose numbers are not rounded."""
-MOST_VALUES = 10_000
-"""Largest number of measurements of each option in `Tools.versus`."""
-MOST_LISTED = 20
-"""Largest number of pending trials, or names of studies, in a sentence or answer."""
-WORDY = {"title", "discriminator", "propertyNames"} | {
-    f"{end}{of}" for end in ("min", "max") for of in ("Length", "Items", "Properties")
-}
+Then repeat: ask for params, measure them yourself, and tell the result, until "stop" in the answer of tell is true. \
+"within" says how little may be left to gain then. You may stop earlier, when your budget is spent: best is valid at \
+any time. Tell every result, also bad ones, outliers and failures: the model expects them. Use the params of best, \
+not those of the luckiest measurement. "lower" and "upper" are the ends of an interval that holds with probability \
+"level"; null means that it is not known yet. To learn whether B is really better than A, call versus with \
+measurements in pairs. Studies are stored on disk: after a restart, list_studies and describe show them, with the \
+trials that wait for a result."""
+MOST_PENDING = 20
+"""Largest number of pending trials in an answer."""
+NEEDLESS = ("title", "discriminator", "pattern", "propertyNames", "minLength", "maxLength", "maxItems", "maxProperties")
 """Keys of schemas that agents do not need: requests are checked anyway."""
 HINTS = {
     "missing": "is needed",
     "extra_forbidden": "is no field of this: see the schema of the tool",
+    "string_pattern_mismatch": "must be 1 to 100 letters, digits, _, . or -, the first a letter, digit or _",
     "union_tag_not_found": 'must have a "type": "float", "int" or "choice"',
 }
 """Words for kinds of faults whose own words do not say what to do."""
-WITHIN = "1%"
-"""Default tolerance: the most that may be left to gain when the advice is to stop."""
 
-
-def _checked_within(within: float | str) -> float | str:
-    checked_tolerance(within)
-    return within
-
-
-Tolerance = Annotated[float | Annotated[str, Field(max_length=100)], AfterValidator(_checked_within)]
+Answer = dict[str, Any]
 Within = Annotated[
-    Tolerance,
+    float | Annotated[str, Field(max_length=100)],
+    AfterValidator(lambda within: checked_tolerance(within) and within),
     Field(description='Stop when no more than this is left to gain: "1%" of the best estimate, or a number'),
 ]
-Confidence = Annotated[
-    float, AfterValidator(checked_confidence), Field(description="The probability of being right, such as 0.95")
-]
-
-
-class NoArguments(Form):
-    """A request without arguments."""
-
-
-class OfStudy(Form):
-    """A request about a study."""
-
-    study: Annotated[Name, Field(description="Name of the study")]
-
-
-class InContext(OfStudy):
-    """A request about a study, in a context."""
-
-    context: Annotated[Params | None, Field(description="The current context, if the study has contexts")] = None
-
-
-class Ask(AskForm, OfStudy):
-    """Request for trials of a study."""
-
-
-class Tell(OutcomeForm, OfStudy):
-    """Observation of a study: ``value`` with one objective, ``values`` with several."""
-
-    value: Annotated[models.Told | None, WithJsonSchema({"type": "number"})] = None
-    values: Annotated[
-        dict[Label, float | None] | None, Field(description="With several objectives: a number for each, by name")
-    ] = None
-    within: Within = WITHIN
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_value_or_values(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping) or given.get("values") is None:
-            return given
-        if given.get("value") is not None:
-            raise ValueError("must have value, or values for several objectives, and not both")
-        return {**given, "value": given["values"]}
-
-    def outcomes(self) -> OutcomesForm:
-        """The observation as the service stores it."""
-        return OutcomesForm(trials=[OutcomeForm(**self.model_dump(exclude={"study", "values", "within"}))])
-
-
-class TellMany(OutcomesForm, OfStudy):
-    """Observations of a study."""
-
-
-class Pick(InContext):
-    """A request about a study; with several objectives, limits or weights pick from the front."""
-
-    limits: Annotated[
-        dict[Label, list[str | float]] | None,
-        Field(description='With several objectives: {"cost": ["<=", 0.3]} picks the params that meet it'),
-    ] = None
-    weights: Annotated[
-        dict[Label, float] | None, Field(description="With several objectives: the best weighted sum of them")
-    ] = None
-
-
-class Remaining(InContext):
-    """Question whether to stop."""
-
-    within: Within = WITHIN
-    confidence: Confidence = 0.95
-
-
-class Versus(Form):
-    """Measurements of two options, in pairs."""
-
-    a: Annotated[list[float | None], Field(max_length=MOST_VALUES, description="Values of A; null for a failed run")]
-    b: Annotated[
-        list[float | None], Field(max_length=MOST_VALUES, description="Values of B: b[i] was measured next to a[i]")
-    ]
-    goal: Goal = "minimize"
-    within: Annotated[
-        Tolerance | None,
-        Field(description='Margin within which A and B count as equal, such as "1%"; without it never "equal"'),
-    ] = None
-    confidence: Confidence = 0.95
-
-    @model_validator(mode="after")
-    def _are_pairs(self) -> Versus:
-        if len(self.a) != len(self.b):
-            raise ValueError(
-                f"a and b must have the same number of values, as they are compared in pairs, got {len(self.a)} and "
-                f"{len(self.b)}: measure the missing ones, or put null for runs that failed"
-            )
-        return self
+Margin = Annotated[Within | None, Field(description='Margin of equality, such as "1%"; without it never "equal"')]
+Confidence = Annotated[float, AfterValidator(checked_confidence), Field(description="Probability of being right")]
+Context = Annotated[Params | None, Field(description="The current context, if the study has contexts")]
+Limits = Annotated[dict[Label, list[str | float]] | None, Field(description='Of objectives: {"cost": ["<=", 0.3]}')]
+Weights = Annotated[dict[Label, float] | None, Field(description="Of objectives: the best weighted sum is wanted")]
+Values = Annotated[list[float | None], Field(max_length=10_000, description="In order; null for a failed run")]
 
 
 class Tools:
     """The tools, on the studies of a storage.
+
+    Parameters of a tool are the fields of its request, and ``form`` stands for all fields of a form of the service.
+    A request names the ``study``.
 
     Parameters
     ----------
@@ -190,7 +92,7 @@ class Tools:
     def __init__(self, studies: Studies, folder: Path) -> None:
         self._studies, self._folder = studies, folder
 
-    def create_study(self, form: models.StudyForm) -> dict[str, Any]:
+    def create_study(self, form: models.StudyForm) -> Answer:
         """Create a study: the params to vary, and whether small or large values are wanted. Safe to repeat.
 
         space, by name: {"rate": {"type": "float", "low": 0.0001, "high": 1, "log": true}, "threads": {"type":
@@ -202,252 +104,223 @@ class Tools:
         Optional: baseline, the present params, which gain compares with (measured first); constraints {"memory":
         {"max": 512}} on numbers that come with each value; require ["a <= b"]; context, a space of things that
         are given and not chosen, such as the load; fidelity, {"epochs": {"type": "int", "low": 1, "high": 81,
-        "log": true}}; drift "auto" if the best params change over time; safe 0.99 to stay within the constraints
-        while searching.
+        "log": true}}, if short runs say something about full ones; drift "auto" if the best params change over
+        time; safe 0.99 to stay within the constraints while searching.
         """
-        made = "Created" if self._studies.create(form) else "The same study exists: continue with"
-        first = "the baseline" if form.baseline else "params"
-        return {"summary": f"{made} study {form.name!r}. Next: ask for {first} to measure.", "study": form.name}
+        is_new = self._studies.create(form)
+        said = f"Study {form.name!r} {'is created' if is_new else 'exists, as described'}"
+        return {"summary": f"{said}: {_counts(self._studies[form.name])}. Next: ask for params to measure."}
 
-    def ask(self, form: Ask) -> dict[str, Any]:
+    def ask(self, study: LiveStudy, form: models.AskForm) -> Answer:
         """Return params to measure next, as trials with an id. Measure them yourself, then call tell with the id.
 
         Ask for several (count) only if you measure them at the same time. With a client key, any text of your own, a
-        repeated ask returns the trials that still have no result.
+        repeated ask returns the trials that still have no result. If a trial has a fidelity, measure at that one.
         """
-        study = self._study(form.study)
-        trials = study.ask(answers.ask_request(study, form)).result()
-        found = answers.asked(trials).model_dump(exclude_none=True)["trials"]
+        found = answers.asked(study.ask(answers.ask_request(study, form)).result())
         what = "these params at this fidelity" if study.study.levels else "these params"
-        ids = ", ".join(str(its["id"]) for its in found)
-        return {"summary": f"Measure {what}, then tell the value with id {ids}.", "trials": found}
+        ids = ", ".join(str(its.id) for its in found.trials)
+        said = f"Measure {what}, then tell the value with id {ids}."
+        return {"summary": said, **found.model_dump(exclude_none=True)}
 
-    def tell(self, form: Tell) -> dict[str, Any]:
+    def tell(self, study: LiveStudy, form: models.OutcomeForm, within: Within = "1%") -> Answer:
         """Store one result, and say whether to stop. The same result twice counts once.
 
-        Give the id of a trial, or params of your own choice that you have measured, and one of: value; values with
-        several objectives; at_least or at_most if the run was cut short and only a bound is known; failed true. A
-        study with constraints needs constraints, {"memory": 320}. Optional: noise, the standard deviation of the
-        value if you know it; cost, such as seconds, so that cheap trials are preferred; key, any text, for another
-        measurement of the same params of your own with the same value; fidelity, that the value was measured at;
-        context with params, if the study has contexts.
+        Give the id of a trial, or params of your own choice that you have measured, and one of: value, with several
+        objectives an object with a number for each; at_least or at_most if the run was cut short and only a bound is
+        known; failed true. A study with constraints needs constraints, {"memory": 320}. Optional: noise, the standard
+        deviation of the value if you know it; cost, such as seconds, so that cheap trials are preferred; key, any
+        text, for another measurement of the same params of your own with the same value; fidelity, if it is not the
+        one that was asked for; context with params, if the study has contexts.
         """
-        study = self._study(form.study)
+        before = {record.number: record for record in study.records()}
         try:
-            (told,) = answers.told(study, form.outcomes()).trials
+            (told,) = answers.told(study, models.OutcomesForm(trials=[form])).trials
         except BadField as error:
             raise BadField(error.place[2:], error) from None  # without the place in a list of one
         except Contradiction as error:
             raise Contradiction(str(error).removeprefix("trials[0]: ")) from None
-        context = next(record.context for record in study.records() if record.number == told.id)
-        verdict = self._verdict(study, context, form.within, LEVEL)
-        return {"summary": f"Stored trial {told.id}. {verdict.pop('summary')}", "id": told.id, **verdict}
+        is_known = told.id in before and before[told.id].finished
+        stored = f"Trial {told.id} has this result already, it counts once" if is_known else f"Stored trial {told.id}"
+        context = form.context if form.id is None else before[told.id].context
+        verdict = _verdict(study, context, within, LEVEL)
+        return {"summary": f"{stored}. {verdict.pop('summary')}", "id": told.id, **verdict}
 
-    def tell_many(self, form: TellMany) -> dict[str, Any]:
+    def tell_many(self, study: LiveStudy, form: models.OutcomesForm) -> Answer:
         """Store several results, all or none, such as measurements from the past.
 
-        Each has the fields of tell: {"params": {...}, "value": 3.1} or {"id": 7, "failed": true}; with several
-        objectives value is an object with a number for each. Rows that are stored already count once.
+        Each has the fields of tell: {"params": {...}, "value": 3.1} or {"id": 7, "failed": true}. Rows that are stored
+        already count once.
         """
-        study = self._study(form.study)
-        stored = answers.told(study, OutcomesForm(trials=form.trials)).trials
-        ids = [its.id for its in stored]
+        ids = [its.id for its in answers.told(study, form).trials]
         return {"summary": f"Stored. {_counts(study)}. Next: ask, or remaining to see whether to stop.", "ids": ids}
 
-    def best(self, form: Pick) -> dict[str, Any]:
+    def progress(self, study: LiveStudy, id: int, form: models.ReportForm) -> Answer:
+        """Give the value that a running trial has reached, at a fidelity such as {"epochs": 3}: may end the run early.
+
+        Optional, for studies with a fidelity: call it now and then during a run.
+        """
+        found = answers.reported(study, id, form)
+        said = "Stop this run, and tell its value so far." if found.stop else "Continue this run."
+        return {"summary": said, **found.model_dump()}
+
+    def best(self, study: LiveStudy, context: Context = None, limits: Limits = None, weights: Weights = None) -> Answer:
         """Return the recommended params with the interval of their true value, not those of the luckiest measurement.
 
-        With several objectives: the front, the best compromises; limits or weights pick one of them.
+        With several objectives: the front, the best compromises; limits or weights pick one of them. With a fidelity:
+        values at the highest one.
         """
-        study = self._study(form.study)
-        wished = form.limits is not None or form.weights is not None
-        if not study.study.objectives or wished:
-            found = answers.best(study, form.context, form.limits, form.weights)
-            if isinstance(found, models.BestForm):
-                return {"summary": _recommended(self._best(study, form.context)), **_brief(found)}
-            said = f"{shown(found.params)} picked from the front: {_joint(found)}."
-            return {"summary": f"Use {said}", **_brief(found)}
-        front = answers.front(study, form.context)
-        first = f"{len(front.front)} compromises. Choose one, or give limits or weights to pick one."
-        volume = front.hypervolume.model_dump()
-        return {"summary": first, "front": [_brief(member) for member in front.front], "hypervolume": volume}
+        if study.study.objectives and limits is None and weights is None:
+            front = answers.front(study, context)
+            said = f"{len(front.front)} compromises. Choose one, or give limits or weights to pick one."
+            return {"summary": said, **front.model_dump()}
+        found = answers.best(study, context, limits, weights)
+        return {"summary": f"Use {_in_words(found)}.", **found.model_dump(by_alias=True, exclude={"gap"})}
 
-    def gain(self, form: Pick) -> dict[str, Any]:
-        """Return how much better the recommended params are than the baseline, with an interval."""
-        found = answers.gain(self._study(form.study), form.context, form.limits, form.weights)
-        if isinstance(found, models.GainsForm):
-            gains = {name: its.model_dump(exclude={"best", "baseline", "text"}) for name, its in found.gains.items()}
-            return {"summary": f"Against the baseline: {found.text}.", "gains": gains}
-        sure = "" if found.lower is None or found.lower > 0 or not found.estimate else " It may be no gain at all."
-        said = f"The recommended params: {found.text}.{sure}"
-        return {"summary": said, **found.model_dump(exclude={"best", "baseline", "text"}), "params": found.best.params}
+    def predict(self, study: LiveStudy, form: models.PredictForm) -> Answer:
+        """Return the estimate for params of your own with an interval, without measuring them."""
+        found = answers.predicted(study, form)
+        return {"summary": f"Expected of {_in_words(found)}.", **found.model_dump()}
 
-    def remaining(self, form: Remaining) -> dict[str, Any]:
+    def gain(self, study: LiveStudy, context: Context = None, limits: Limits = None, weights: Weights = None) -> Answer:
+        """Return how much better the recommended params are than the baseline, with an interval: above 0 is better."""
+        found = answers.gain(study, context, limits, weights)
+        return {"summary": f"The recommended params: {found.text}.", **found.model_dump(exclude={"text"})}
+
+    def remaining(
+        self, study: LiveStudy, context: Context = None, within: Within = "1%", confidence: Confidence = LEVEL
+    ) -> Answer:
         """Say what is left to gain by going on, and whether to stop: "Stop: ..." or "Continue: ..."."""
-        return self._verdict(self._study(form.study), form.context, form.within, form.confidence)
+        return _verdict(study, context, within, confidence)
 
-    def versus(self, form: Versus) -> dict[str, Any]:
-        """Say whether B is really better than A, from measurements in pairs. Nothing is stored.
+    def versus(
+        self,
+        a: Values,
+        b: Values,
+        goal: models.Goal = "minimize",
+        within: Margin = None,
+        confidence: Confidence = LEVEL,
+    ) -> Answer:
+        """Say whether B is really better than A, from measurements in pairs: a[i] next to b[i]. Nothing is stored.
 
         Measure A and B in turn, in random order within each pair, and call this after every few pairs with all
         values so far: the interval holds at every stopping time, also with outliers, so stop as soon as it is
-        decided. This server runs no commands: measure with your own tools.
+        decided. estimate is the change from A to B: B / A - 1 if relative is true, else B - A. This server runs no
+        commands: measure with your own tools.
         """
-        found = Comparison(goal=form.goal, within=form.within, confidence=form.confidence)
-        for pair in zip(form.a, form.b, strict=True):
+        if len(a) != len(b):
+            said = f"must have as many values as a, to compare them in pairs, got {len(b)} and {len(a)}"
+            raise BadField(("b",), ValueError(f"{said}: measure the missing ones, or put null for runs that failed"))
+        found = Comparison(goal=goal, within=within, confidence=confidence)
+        for pair in zip(a, b, strict=True):
             for option, value in enumerate(pair):
                 found.tell(option, value)
-        change = {name: finite(getattr(found, name)) for name in ("estimate", "lower", "upper")}
         first = "AB"[found.ask()]
-        more = f" Continue: measure another pair, {first} first, and call again with all values."
+        said = f" Continue: measure another pair, {first} first, and call again with all values."
+        if found.decided:
+            said = ""
+        elif found.broken:
+            said = " Stop: what has never succeeded cannot be compared. Fix it first."
+        elif within is None:
+            said += " If they are equal, this does not end: stop when your budget is spent, or give within."
+        change = {name: finite(getattr(found, name)) for name in ("estimate", "lower", "upper")}
         rest = {"level": found.confidence, "pairs": found.pairs, "relative": found.is_relative, "next": first}
-        return {"summary": f"{found}.{'' if found.decided else more}", "verdict": found.verdict, **change, **rest}
+        return {"summary": f"{found}.{said}", "verdict": found.verdict, **change, **rest}
 
-    def report(self, form: OfStudy) -> dict[str, Any]:
+    def report(self, study: LiveStudy) -> Answer:
         """Write the report of a study as an HTML page for people; return its path, and which parameters matter."""
-        study = self._study(form.study)
-        findings = study.findings()
-        path = self._folder / f"noregret-{form.study}.html"
-        try:
-            write_atomically(path, lambda file: file.write(page(findings).encode()))
-        except OSError as error:
-            raise Contradiction(f"{path} cannot be written: {error.strerror}") from None
-        shares = {
-            name: dict(zip(("share", "lower", "upper"), its, strict=False)) for name, its in findings.importance.items()
-        }
-        said = f"The report is written to {path}. {_counts(study)}."
-        said += f" {_recommended(findings.best)}" if findings.best else ""
-        return {"summary": said, "path": str(path), **({"importance": shares} if shares else {})}
+        findings, path = study.findings(), self._folder / f"noregret-{study.study.name}.html"
+        write_atomically(path, lambda file: file.write(page(findings).encode()))
+        shares = {name: share._asdict() for name, share in findings.importance.items()}
+        return {"summary": f"The report is in {path}. {_counts(study)}.", "path": str(path), "importance": shares}
 
-    def list_studies(self, form: NoArguments) -> dict[str, Any]:
-        """List all studies of the storage with the number of their trials."""
-        found = answers.listed(self._studies, "", models.MANY).model_dump(exclude_none=True)
-        known = [its["name"] for its in found["studies"]]
-        said = f"describe shows one of them: {', '.join(known[:MOST_LISTED])}" if known else "create_study makes one"
-        return {"summary": f"{len(known)} {'study' if len(known) == 1 else 'studies'}: {said}.", **found}
+    def list_studies(self) -> Answer:
+        """List the studies of the storage with the number of their trials."""
+        found = answers.listed(self._studies, "", models.MANY)
+        return {"summary": f"Number of studies: {len(found.studies)}.", **found.model_dump(exclude_none=True)}
 
-    def describe(self, form: InContext) -> dict[str, Any]:
+    def describe(self, study: LiveStudy, context: Context = None) -> Answer:
         """Return how a study was made, its recommended params, and the trials that wait for a result."""
-        study = self._study(form.study)
-        state = answers.described(study, form.context)
+        state = answers.described(study, context)
         waiting = [its for its in answers.trials(study).trials if its.state == "running"]
-        pending = [its.model_dump(exclude={"value", "state", "bound"}, exclude_none=True) for its in waiting]
-        made = {
-            name: its
-            for name, its in state.model_dump(exclude={"trials", "states", "best"}, exclude_none=True).items()
-            if its
-        }
-        best = {} if state.best is None else {"best": _brief(state.best)}
-        said = f"{_counts(study)}." + (" Tell the pending trials, or ask for another." if pending else "")
-        said += f" {_recommended(self._best(study, form.context))}" if best else ""
-        return {"summary": said, **made, "states": state.states.model_dump(), **best, "pending": pending[:MOST_LISTED]}
-
-    def _study(self, name: str) -> LiveStudy:
-        return self._studies.opened(name) or self._studies[name]
-
-    @staticmethod
-    def _best(study: LiveStudy, context: Any) -> Estimate:
-        known = study.best(answers.context_of(study, context))
-        assert known is not None
-        return known[0]
-
-    def _verdict(self, study: LiveStudy, context: Any, within: float | str, confidence: float) -> dict[str, Any]:
-        """Advice to stop or to continue, the best params, and what is left to gain."""
-        if study.study.objectives:
-            try:
-                volume = answers.front(study, context).hypervolume
-            except Contradiction as error:
-                return {"summary": f"Continue: {error}.", "stop": False}
-            size = words.with_interval(volume.estimate, volume.lower, volume.upper)
-            said = "With several objectives no rule says when to stop: stop when your budget is spent, or best returns "
-            said += f"the same front over several trials. Its hypervolume is {size}, at {words.percent(volume.level)}."
-            return {"summary": said, "stop": None, "hypervolume": volume.model_dump()}
-        stop = answers.done(study, within, confidence, context=context).done
-        known = study.best(answers.context_of(study, context))
-        if known is None:
-            said = f"Continue: there is no value yet. {_counts(study)}."
-            return {"summary": said, "stop": False, "remaining": None, "best": None}
-        best = known[0]
-        aim = words.number(within) if isinstance(within, float) else within
-        sure = "" if confidence == best.level else f" with {words.percent(confidence)} confidence"
-        left, counts = best.remaining_in_words(), _counts(study)
-        if stop:
-            said = f"Stop: {left}, and not more than the {aim}{sure} asked for. {_recommended(best, False)}"
-        elif best.is_likeliest or (best.feasible < confidence and study.constraints):
-            said = (
-                f"Continue: the best params meet all constraints with probability {best.feasible:.2g} only. {counts}."
-            )
-        elif not best.has_gap:
-            said = f"Continue: too few values to say what is left to gain. {counts}."
-        elif math.isinf(best.remaining):
-            said = f"Continue: {left}. {counts}. If it stays so, params matter little beside the noise: stop when your "
-            said += "budget is spent."
-        else:
-            over = f"; {aim}{sure} is asked for" if sure else f", more than the {aim} asked for"
-            said = f"Continue: {left.replace('at most', 'up to')}{over}. {counts}."
-        brief = _brief(answers.best_form(*known))
-        brief.pop("changes", None)
-        return {"summary": said, "stop": stop, "remaining": brief.pop("remaining"), "best": brief}
+        pending = [its.model_dump(exclude={"value", "state"}, exclude_none=True) for its in waiting[:MOST_PENDING]]
+        said = f"{_counts(study)}. Next: {'tell the pending trials, or ' * bool(pending)}ask."
+        said += f" The best is {_in_words(state.best)}." if state.best else ""
+        return {"summary": said, **state.model_dump(by_alias=True, exclude_none=True), "pending": pending}
 
 
-def _recommended(best: Estimate, with_remaining: bool = True) -> str:
-    """The recommended params with their interval."""
-    left = f"; {best.remaining_in_words()}" if with_remaining and best.has_gap else ""
-    likeliest = "; nothing is likely to meet all constraints, this is the likeliest" if best.is_likeliest else ""
-    return f"Use {shown(best.params)}: {words.number(best.estimate)}, {words.likely(best)}{left}{likeliest}."
+def _verdict(study: LiveStudy, context: Any, within: float | str, confidence: float) -> Answer:
+    """Advice to stop or to continue, the best params, and what is left to gain."""
+    if study.study.objectives:
+        try:
+            volume = answers.front(study, context).hypervolume.model_dump()
+        except Contradiction as error:
+            return {"summary": f"Continue: {error}.", "stop": False}
+        said = "With several objectives no rule says when to stop: when your budget is spent, or best stays the same."
+        return {"summary": said, "stop": None, "hypervolume": volume}
+    stop = answers.done(study, within, confidence, context=context).done
+    known = study.best(answers.context_of(study, context))
+    if known is None:
+        said = f"Continue: there is no value yet. {_counts(study)}."
+        return {"summary": said, "stop": False, "remaining": None, "best": None}
+    best, form = known[0], answers.estimated(known[0])
+    left = best.remaining_in_words() if best.has_gap else "too few values to say what is left to gain"
+    if best.is_likeliest or (best.feasible < confidence and study.constraints):
+        left = f"the best params meet all constraints with probability {best.feasible:.2g} only"
+    said = f"{'Stop' if stop else 'Continue'}: {left}; the aim is {shown(within)} ({100 * confidence:g}%)."
+    said += f" Use {_in_words(form)}." if stop else f" {_counts(study)}."
+    if best.has_gap and math.isinf(best.remaining):
+        said += " If it stays so, params matter little beside the noise: stop when your budget is spent."
+    return {"summary": said, "stop": stop, "remaining": finite(best.remaining), "best": form.model_dump()}
 
 
-def _joint(found: models.FrontEstimateForm) -> str:
-    """The values of several objectives with their intervals."""
-
-    def said(name: str, value: float) -> str:
-        low, high = found.lower[name], found.upper[name]
-        return f"{name} {words.number(value) if low is None or high is None else words.with_interval(value, low, high)}"
-
-    return ", ".join(said(*its) for its in found.values.items())
-
-
-def _brief(found: models.EstimateForm | models.FrontEstimateForm) -> dict[str, Any]:
-    """An estimate without fields that say nothing: what is unknown stays only in the interval and what remains."""
-    said = found.model_dump(by_alias=True, exclude={"gap"})
-    plain = {"feasible": 1.0, "changes": [], "half_life": None, "is_likeliest": False}
-    return {name: its for name, its in said.items() if name not in plain or its != plain[name]}
+def _in_words(found: models.EstimateForm | models.FrontEstimateForm) -> str:
+    """Params with their estimate and its interval; with several objectives, the fields have the intervals."""
+    if isinstance(found, models.FrontEstimateForm):
+        said = words.values(found.values)
+    elif found.lower is None or found.upper is None:
+        said = f"{words.number(found.estimate)} (too few values for an interval)"
+    else:
+        interval = words.with_interval(found.estimate, found.lower, found.upper)
+        said = f"{interval}, at {words.percent(found.level)}"
+    unsure = f"; meets all constraints with probability {found.feasible:.2g}" if found.feasible < 1 else ""
+    return f"{shown(found.params)}: {said}{unsure}"
 
 
 def _counts(study: LiveStudy) -> str:
     """Number of trials by state, as ``12 values, 1 failed, 2 pending``."""
     counts = answers.states(answers.counted(study))
-    said = [f"{counts.done} value{'s' * (counts.done != 1)}"]
-    said += [f"{count} {state}" for count, state in ((counts.failed, "failed"), (counts.running, "pending")) if count]
-    return ", ".join(said)
+    rows = (counts.failed, "failed"), (counts.running, "pending")
+    return ", ".join([f"{counts.done} value{'s' * (counts.done != 1)}", *(f"{n} {its}" for n, its in rows if n)])
 
 
-def _rounded(value: Any) -> Any:
-    """Numbers with `DIGITS` digits, except for params."""
-    if isinstance(value, Mapping):
-        return {name: its if name in EXACT else _rounded(its) for name, its in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(its) for its in value]
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
-
-
-READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-ASKS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+WRITING = ("create_study", "ask", "tell", "tell_many", "progress", "report")
 TOOLS = {
-    "create_study": ADDS,
-    "ask": ASKS,
-    "tell": ADDS,
-    "tell_many": ADDS,
-    "best": READ_ONLY,
-    "gain": READ_ONLY,
-    "remaining": READ_ONLY,
-    "versus": READ_ONLY,
-    "report": ADDS,
-    "list_studies": READ_ONLY,
-    "describe": READ_ONLY,
+    name: ToolAnnotations(
+        read_only_hint=name not in WRITING, destructive_hint=False, idempotent_hint=name != "ask", open_world_hint=False
+    )
+    for name in vars(Tools)
+    if not name.startswith("_")
 }
 """Names of the tools, with what clients may assume: which ones change nothing, and none destroys anything."""
+
+
+class OfStudy(Form):
+    """A request about a study."""
+
+    study: Annotated[models.Name, Field(description="Name of the study")]
+
+
+def _request(method: Any) -> type[Form]:
+    """Form of a tool's request, from the parameters of its method."""
+    hints = get_type_hints(method, include_extras=True)
+    bases = tuple({**hints, "study": OfStudy}[key] for key in ("form", "study") if key in hints)
+    fields: Any = {
+        name: (hints[name], ... if its.default is its.empty else its.default)
+        for name, its in inspect.signature(method).parameters.items()
+        if name not in ("self", "form", "study")
+    }
+    return create_model(method.__name__, __base__=bases or Form, **fields)
 
 
 def _plain(schema: Any) -> Any:
@@ -456,97 +329,86 @@ def _plain(schema: Any) -> Any:
         return [_plain(its) for its in schema]
     if not isinstance(schema, Mapping):
         return schema
-    plain = {
-        name: _plain(its) for name, its in schema.items() if name not in WORDY and (name, its) != ("default", None)
-    }
-    kinds = [its for its in plain.get("anyOf", ()) if its != {"type": "null"}]
-    return plain if len(kinds) != 1 else {**{name: its for name, its in plain.items() if name != "anyOf"}, **kinds[0]}
+    plain = {name: _plain(its) for name, its in schema.items() if name not in NEEDLESS}
+    if "default" in plain and plain["default"] is None:  # it may be left out: null need not be named
+        kinds = [its for its in plain.pop("anyOf") if its != {"type": "null"}]
+        plain |= kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+        del plain["default"]
+    return plain
 
 
 def server(studies: Studies, folder: Path) -> Server[Any]:
     """The server of the tools on some studies, for any transport; ``folder`` is where pages are written."""
     tools = Tools(studies, folder)
-    forms: dict[str, type[Form]] = {name: get_type_hints(getattr(Tools, name))["form"] for name in TOOLS}
+    methods = {name: getattr(tools, name) for name in TOOLS}
+    forms = {name: _request(method) for name, method in methods.items()}
 
     async def list_tools(context: Any, params: Any) -> ListToolsResult:
-        return ListToolsResult(
-            tools=[
-                Tool(
-                    name=name,
-                    description=inspect.getdoc(getattr(Tools, name)),
-                    input_schema=_plain(forms[name].model_json_schema()),
-                    annotations=hints,
-                )
-                for name, hints in TOOLS.items()
-            ]
-        )
+        found = []
+        for name, hints in TOOLS.items():
+            text, schema = inspect.getdoc(methods[name]), _plain(forms[name].model_json_schema())
+            schema.pop("description", None)
+            found.append(Tool(name=name, description=text, input_schema=schema, annotations=hints))
+        return ListToolsResult(tools=found)
 
-    def call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        method: Callable[[Form], dict[str, Any]] = getattr(tools, name)
+    def call(name: str, arguments: Mapping[str, Any]) -> Answer:
+        if name not in TOOLS:
+            raise Contradiction(f"there is no tool {name!r}: the tools are {', '.join(TOOLS)}")
         form = forms[name].model_validate({key: _unpacked(value) for key, value in arguments.items()})
-        try:
-            return method(form)
-        except Deleted:
-            return method(form)  # another server may have made it again
+        given = {
+            key: form if key == "form" else getattr(form, key) for key in inspect.signature(methods[name]).parameters
+        }
+        if isinstance(form, OfStudy):
+            given["study"] = studies.opened(form.study) or studies[form.study]
+        found: Answer = methods[name](**given)
+        return found
 
     async def call_tool(context: Any, params: Any) -> CallToolResult:
         try:
-            if params.name not in TOOLS:
-                raise Contradiction(f"there is no tool {params.name!r}: the tools are {', '.join(TOOLS)}")
             answer = await anyio.to_thread.run_sync(call, params.name, params.arguments or {})
         except Exception as error:
             return CallToolResult(content=[TextContent(type="text", text=_explained(error))], is_error=True)
-        answer = _rounded(answer)
-        text = json.dumps(answer, ensure_ascii=False)
-        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=answer)
+        text = TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))
+        return CallToolResult(content=[text], structured_content=answer)
 
-    return Server(
-        "noregret",
-        version=version("noregret"),
-        instructions=INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-    )
+    handlers: Any = {"on_list_tools": list_tools, "on_call_tool": call_tool}
+    return Server("noregret", version=version("noregret"), instructions=INSTRUCTIONS, **handlers)
 
 
 def _unpacked(value: Any) -> Any:
     """An argument; some models send objects and lists as JSON in a string."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            pass
-    return value
+    try:
+        return json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
+    except (ValueError, RecursionError):
+        return value
 
 
 def _explained(error: Exception) -> str:
     """Text of an error: the fault, and a remedy."""
     if isinstance(error, ValidationError):
-        found = zip(answers.faults(error.errors()), error.errors(), strict=True)
-        said = [f"{_dotted(place)}{HINTS.get(kind, must)}{_got(its)}" for (place, must, kind), its in found]
+        said = []
+        for (place, must, kind), fault in zip(answers.faults(error.errors()), error.errors(), strict=True):
+            given = fault["input"]
+            is_shown = kind != "value_error" and isinstance(given, str | int | float) and len(str(given)) < 50
+            said.append(f"{_dotted(place)}: {HINTS.get(kind, must)}{f', got {given!r}' * is_shown}")
         return f"Nothing was changed. {'; '.join(said)}."
+    if isinstance(error, BadField):
+        return f"Nothing was changed. {_dotted(error.place)}: {error}."
     if isinstance(error, NoStudy):
         return f"There is no study {error.name!r}: list_studies shows what there is, create_study makes one."
-    if isinstance(error, BadField):
-        return f"Nothing was changed. {_dotted(error.place)}{error}."
     if isinstance(error, AnotherStudy):
         return f"{error}. Choose another name, or describe it and continue with it."
-    if isinstance(error, Contradiction | StudyError):
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename} cannot be written: {error.strerror}."
+    if isinstance(error, Contradiction | StudyError | Unknown):
         return str(error)
     LOG.error("a tool failed", exc_info=error)
     return "This is a fault of the server, whose standard error says more. Results that were acknowledged are stored."
 
 
-def _dotted(place: Sequence[str | int]) -> str:
-    """A field, such as ``space.x.low: ``; the arguments if it is all of them."""
-    return f"{'.'.join(map(str, place)) or 'arguments'}: "
-
-
-def _got(fault: Any) -> str:
-    """The value at fault, if it is a short one."""
-    given = fault["input"]
-    is_short = isinstance(given, str | int | float) and len(str(given)) < 50
-    return f", got {given!r}" if is_short and fault["type"] not in {"value_error", *HINTS} else ""
+def _dotted(place: Iterable[str | int]) -> str:
+    """A field, such as ``space.x.low``; the arguments if it is all of them."""
+    return ".".join(map(str, place)) or "arguments"
 
 
 def serve(url: str, lease: float) -> None:

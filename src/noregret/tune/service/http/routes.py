@@ -195,15 +195,7 @@ def report(study: Live, id: Id, form: models.ReportForm) -> models.VerdictForm:
 
     It is a sign that the client is alive. 409 if the trial has an outcome, or the study no fidelity.
     """
-    if study.study.levels is not None:
-        answers.checked_level(study, form.fidelity, ("fidelity",))
-    try:
-        stop = study.report(id, form.fidelity, form.value)
-    except ValueError as error:
-        raise Contradiction(str(error)) from None
-    if stop is None:
-        raise Unknown(f"there is no trial {id}")
-    return models.VerdictForm(stop=stop)
+    return answers.reported(study, id, form)
 
 
 @router.post(
