@@ -102,6 +102,8 @@ def _race(args: Namespace) -> Race:
         raise StudyError(f"--gate is about two commands, got {len(lines)}: compare the others in another call")
     result = _checked("--result", checks.typed_result, args.result)
     within = None if args.within is None else _checked("--within", _within, args.within)
+    if isinstance(within, float) and within >= 1 and isinstance(result, (*TIMES, MaxRss)):
+        raise StudyError(f"--within: {within:g} is {within:.0%} of A here: write {within:g}% or a smaller part")
     form = Study(
         path=Path("versus"),
         command=(),
@@ -189,7 +191,9 @@ def _old_values(path: Path, name: str | None) -> list[float]:
     """Old measurements of A: the column of its name, or ``value``, or the only one."""
     try:
         columns = read_rewards(path, one_per_arm=True)
-    except (OSError, ValueError, csv.Error) as error:
+    except OSError as error:
+        raise StudyError(f"--baseline {path}: cannot be read: {error.strerror}") from None
+    except (ValueError, csv.Error) as error:
         raise StudyError(f"--baseline: {error}") from None
     place = next((each for each in (name, "value") if each in columns), None)
     if place is None and len(columns) > 1:
