@@ -4,7 +4,8 @@
 of it, as in ``a million rounds take {million.seconds} seconds``. Names and values come from the files of
 benchmarks/results: measured.json as it stands (a number, or the lines of an output), peers.csv as mean ranks,
 ``rank.50.spikes.noregret``, and CPU seconds of a run, ``seconds.50.noregret``, and noisy.csv as mean ranks at 50
-evaluations per dimension, ``bbob.50.uniform.noregret``; and story.csv as mean losses, ``story.tpe.claimed``.
+evaluations per dimension, ``bbob.50.uniform.noregret``; story.csv as mean losses, ``story.tpe.claimed``; and
+judges.jsonl as mean ranks by group and budget, ``judges.kernels.50.noregret``, of the comparison on all problems.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import story
+from benchmarks.judges import page as judges
 from benchmarks.noisy import results as noisy
 from benchmarks.noisy.functions import KINDS
 from benchmarks.noisy.optimisers import ON_ALL
@@ -27,6 +29,7 @@ from benchmarks.peers.worlds import NOISES
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "benchmarks" / "results" / "measured.json"
+JUDGED = ROOT / "benchmarks" / "results" / "judges.jsonl"
 CLAIMS = ROOT / "benchmarks" / "results" / "claims.json"
 NAME = re.compile(r"\{([\w.-]+)\}")
 BUDGETS = (50, 200)
@@ -75,7 +78,7 @@ def numbers() -> dict[str, str]:
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))
     found = {f"{name}.{key}": f"{value:,}" for name, entry in measured.items() for key, value in entry.items()
              if isinstance(value, int | float)}  # fmt: skip
-    return found | _of_peers() | _of_suite() | _of_story()
+    return found | _of_peers() | _of_suite() | _of_story() | _of_judges()
 
 
 def _of_peers() -> dict[str, str]:
@@ -104,6 +107,23 @@ def _of_story() -> dict[str, str]:
     found = {"story.runs": f"{len(its)}", "story.held": f"{sum(run.lower <= run.true <= run.upper for run in its)}"}
     for tool, (claimed, true) in story.summary(runs).items():
         found |= {f"story.{tool}.claimed": f"{claimed:.2f}", f"story.{tool}.true": f"{true:.2f}"}
+    return found
+
+
+def _of_judges() -> dict[str, str]:
+    """Mean ranks, numbers of problems and methods, and intervals that hold, on problems unused in development."""
+    new = [cell for cell in judges.cells(judges.stored(JUDGED)) if not cell.used]
+    found = {"judges.problems": f"{len({cell.problem for cell in new})}"}
+    for group, budget, chosen, methods in judges.comparisons(new):  # that on all problems is the last
+        place = f"judges.{group}.{budget}"
+        found |= {f"{place}.problems": f"{len(chosen)}", f"{place}.methods": f"{len(methods)}"}
+        ranks = judges.mean_ranks(chosen, methods)
+        found |= {f"{place}.{name.replace(' ', '_')}": f"{rank.mean:.1f}" for name, rank in ranks.items()}
+    for name in ("best", "gain"):
+        intervals = [reading[name] for cell in new for reading in cell.of[judges.OURS]]
+        intervals = [each for each in intervals if each[0] < each[1]]  # no gain where the baseline is recommended
+        found[f"judges.{name}.held"] = f"{sum(lower <= true <= upper for lower, upper, true in intervals):,}"
+        found[f"judges.{name}.readings"] = f"{len(intervals):,}"
     return found
 
 
