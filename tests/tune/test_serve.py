@@ -167,7 +167,7 @@ def test_what_cannot_be_served_is_said(tmp_path, monkeypatch, capsys):
 
 
 def test_a_study_of_tune_is_left_alone(tmp_path):
-    study = 'command = ["echo", "{x}"]\nstorage = "sqlite:///studies.db"\n[budget]\nrounds = 2\n'
+    study = 'command = ["echo", "{x}"]\nstorage = "sqlite:///studies.db"\n[budget]\nevaluations = 2\n'
     (tmp_path / "t.toml").write_text(f'{study}[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n')
     assert main(["tune", str(tmp_path / "t.toml")]) == 0
     with server(tmp_path) as (address, _):
