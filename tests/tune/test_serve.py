@@ -79,6 +79,8 @@ def test_the_methods_of_an_optimizer_that_a_server_has_are_those_that_are_named(
 def test_a_server_asks_tells_and_concludes_as_an_optimizer(served):
     space = {"x": Float(0, 1), "k": Choice(["a", "b"]), "d": Int(1, 4, when={"k": "a"})}
     study = noregret.connect(served, "s", space=space, goal="maximize", constraints={"memory": ("<=", 0.9)})
+    tied = noregret.connect(served, "tied", space={"a": Int(1, 9), "b": Int(1, 9)}, require=["a < b"])
+    assert all(trial.params["a"] < trial.params["b"] for trial in tied.ask(4))
     with pytest.raises(ValueError, match="no value yet"):
         study.best()
     study.fail(study.ask())
